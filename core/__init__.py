@@ -1,0 +1,1 @@
+"""What every architecture shares: the machine, the patcher, the tracers, the file tree."""

@@ -1,0 +1,1 @@
+"""The terminal console and the command line."""
