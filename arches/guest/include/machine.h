@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the machine and its guest agree on, on every architecture.
+ *
+ * At one fixed address (CPU_LOCAL, a flag of each port's build) every vCPU
+ * sees two pages of its own. The first is read-only here: the CPU's clock,
+ * advanced by the machine one nanosecond for each byte of code executed. The
+ * second is `struct cpu_local`. No per-CPU register is needed, so this is the
+ * same on every port. core/abi.py describes the same layout to the host, and
+ * a test compares the two by way of the image's debug information.
+ *
+ * All addresses are 64 bits wide, on 32-bit ports too, so that there is one
+ * layout; fields are in the guest's byte order.
+ */
+#ifndef MACHINE_H
+#define MACHINE_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int s32;
+typedef unsigned long long u64 __attribute__((aligned(8)));
+typedef long long s64 __attribute__((aligned(8)));
+
+#define LOCAL_PAGE_SIZE 4096
+
+struct cpu_clock {
+	u64 ticks;    /* virtual nanoseconds since this CPU started */
+	u64 deadline; /* the slice ends at the first block that starts at or after it */
+};
+
+/* A per-CPU ring buffer: sub-buffers of one page in the kernel's format. */
+#define RB_PAGE_SIZE 4096
+#define RB_PAGE_HEADER 16 /* u64 time stamp, u64 commit */
+
+#define RB_RECORD_ON (1u << 0) /* tracing_on: events are written */
+#define RB_OVERWRITE (1u << 1) /* full: the oldest page gives way; else new events are dropped */
+
+struct ring_buffer_cpu {
+	u64 pages;         /* guest address of sub-buffer 0; 0 until allocated */
+	u32 nr_pages;      /* sub-buffers, consecutive in memory */
+	u32 flags;         /* RB_* */
+	u32 head_page;     /* sub-buffer the reader takes first */
+	u32 tail_page;     /* sub-buffer being written */
+	u32 read;          /* bytes of head_page's data the host has consumed */
+	u32 unused;
+	u64 write_stamp;   /* time of the last event written, ns */
+	u64 entries;       /* events written, lost ones included */
+	u64 entries_bytes; /* bytes of them, headers included, lost ones not */
+	u64 overrun;       /* events lost because a page gave way (overwrite mode) */
+	u64 dropped;       /* events not written because the buffer was full */
+	u64 commit_overrun;
+	u64 read_events;   /* events the host has consumed; kept by the host */
+};
+
+/* Bits of preempt_count, the kernel's layout. */
+#define PREEMPT_MASK 0x000000ffu
+#define SOFTIRQ_OFFSET 0x00000100u
+#define SOFTIRQ_MASK 0x0000ff00u
+#define HARDIRQ_OFFSET 0x00010000u
+#define HARDIRQ_MASK 0x000f0000u
+
+struct cpu_local {
+	u32 stop_request;   /* 0x00 nonzero ends the slice before the next block */
+	u32 cpu;            /* 0x04 number of this vCPU */
+	u32 nr_cpus;        /* 0x08 vCPUs of the machine */
+	u32 irqs_disabled;  /* 0x0c 1: the machine delivers no interrupt here */
+	u32 preempt_count;  /* 0x10 */
+	u32 need_resched;   /* 0x14 */
+	u64 current_task;   /* 0x18 struct task_struct */
+	s32 pid;            /* 0x20 of current_task, for the tracer */
+	u32 trace_recursion; /* 0x24 nonzero while the tracer runs on this CPU */
+
+	/* A call of the machine: see hypercall() below. */
+	u32 call;           /* 0x28 HC_*, 0 when none is wanted or the last one is done */
+	u32 call_unused;
+	u64 call_arg[4];    /* 0x30 */
+	u64 call_result;    /* 0x50 */
+
+	u32 migrate_disable; /* 0x58 depth */
+	u32 local_unused;
+	u64 scratch[3];      /* 0x60 for the guest's own use */
+	u64 function_trace_op; /* 0x78 unused by the machine; ftrace_ops of the sole tracer */
+
+	struct ring_buffer_cpu buffer; /* 0x80 */
+};
+
+#define this_clock ((const volatile struct cpu_clock *)(CPU_LOCAL))
+#define this_cpu ((volatile struct cpu_local *)((CPU_LOCAL) + LOCAL_PAGE_SIZE))
+
+/* Calls of the machine. Arguments and the meaning of the result: */
+#define HC_PRINTK 1       /* (address, length): one line for dmesg */
+#define HC_IDLE 2         /* (): sleep until an interrupt is pending for this CPU */
+#define HC_CPU_UP 3       /* (cpu, entry, stack, task): start vCPU at entry(task); 0 or -errno */
+#define HC_IRET 4         /* (pt_regs): load all registers from there, interrupts on again; does not return */
+#define HC_SEND_IPI 5     /* (cpu, vector) */
+#define HC_REQUEST_DONE 6 /* (sequence number, result): see struct host_request */
+#define HC_PANIC 7        /* (address, length): does not return */
+
+/* Interrupt vectors. The machine calls
+ *   void common_interrupt(struct pt_regs *regs, unsigned long vector)
+ * on the interrupted stack, below a pt_regs in the port's order (one long a
+ * register), with interrupts off; it leaves by HC_IRET and never returns. */
+#define VECTOR_TIMER 0      /* the periodic tick, each TICK_NS of this CPU's time */
+#define VECTOR_RESCHEDULE 1 /* another CPU set need_resched here */
+#define VECTOR_REQUEST 2    /* CPU 0 only: `host_request` holds new work */
+#define VECTOR_DEVICE 3     /* a device line, raised by a workload through HC_SEND_IPI */
+
+#define TICK_NS 1000000
+
+/* The console's hand in the guest: the machine fills the kernel's symbol
+ * `host_request`, raises VECTOR_REQUEST on CPU 0, and runs until the guest
+ * answers with HC_REQUEST_DONE. A task of its own serves each request, so a
+ * function called this way may sleep. */
+#define REQUEST_CALL 1     /* result = function(argument...) in a task named comm */
+#define REQUEST_WORKLOAD 2 /* the workload named by `name`, `count` rounds */
+
+struct host_request {
+	u32 sequence;  /* changes with each request; 0: none yet */
+	u32 kind;      /* REQUEST_* */
+	u64 function;  /* address, as the ABI calls it */
+	u64 argument[6];
+	u64 count;
+	char comm[16];
+	char name[32]; /* of the workload */
+};
+
+/* Table of the tasks' names for the trace: the kernel's symbol
+ * `saved_cmdlines`, SAVED_CMDLINES entries, pid 0 in unused ones; filled by
+ * the scheduler while events are recorded. */
+#define SAVED_CMDLINES 128
+struct saved_cmdline {
+	s32 pid;
+	char comm[16];
+};
+
+/* Events in the ring buffer, after the u32 header. */
+#define TRACE_FN 1
+#define TRACE_PRINT 5 /* tracing_mark_write: ip, then text with its NUL */
+
+#define TRACE_FLAG_IRQS_OFF 0x01
+#define TRACE_FLAG_NEED_RESCHED 0x04
+#define TRACE_FLAG_HARDIRQ 0x08
+#define TRACE_FLAG_SOFTIRQ 0x10
+#define TRACE_FLAG_BH_OFF 0x80
+
+struct trace_entry {
+	u16 type;
+	u8 flags;
+	u8 preempt_count; /* low nibble preemption depth, high nibble migrate-disable depth */
+	s32 pid;
+};
+
+struct ftrace_entry {
+	struct trace_entry ent;
+	unsigned long ip;
+	unsigned long parent_ip;
+};
+
+/*
+ * Ask the machine for something. The store to stop_request ends the slice
+ * before the next block, which is the loop below; the machine sees `call`,
+ * does it, clears it and goes on.
+ */
+static inline __attribute__((always_inline, no_instrument_function)) u64
+hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
+{
+	this_cpu->call_arg[0] = a;
+	this_cpu->call_arg[1] = b;
+	this_cpu->call_arg[2] = c;
+	this_cpu->call_arg[3] = d;
+	this_cpu->call = nr;
+	this_cpu->stop_request = 1;
+	while (this_cpu->call)
+		;
+	return this_cpu->call_result;
+}
+
+#endif

@@ -1,0 +1,163 @@
+"""What the machine and its guest agree on, seen from the host.
+
+The one definition is `arches/guest/include/machine.h`; these are the same
+layouts as numpy dtypes, for either byte order, and the same numbers as enums.
+A test compares the two through the debug information of every built image.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+import numpy as np
+
+LOCAL_PAGE_SIZE = 4096
+LOCAL_PAGES = 2
+
+RB_PAGE_SIZE = 4096
+RB_PAGE_HEADER = 16
+
+TICK_NS = 1_000_000
+"""Virtual ns between two timer interrupts of a vCPU."""
+
+SAVED_CMDLINES = 128
+TASK_COMM_LEN = 16
+
+PREEMPT_MASK = 0x0000_00FF
+SOFTIRQ_MASK = 0x0000_FF00
+HARDIRQ_MASK = 0x000F_0000
+
+
+class RingBufferFlag(IntFlag):
+    """Bits of `ring_buffer_cpu.flags`."""
+
+    RECORD_ON = 1 << 0
+    OVERWRITE = 1 << 1
+
+
+class Hypercall(IntEnum):
+    """Numbers of `cpu_local.call`."""
+
+    PRINTK = 1
+    IDLE = 2
+    CPU_UP = 3
+    IRET = 4
+    SEND_IPI = 5
+    REQUEST_DONE = 6
+    PANIC = 7
+
+
+class Vector(IntEnum):
+    """Interrupts the machine delivers."""
+
+    TIMER = 0
+    RESCHEDULE = 1
+    REQUEST = 2
+    DEVICE = 3
+
+
+class RequestKind(IntEnum):
+    """`host_request.kind`."""
+
+    CALL = 1
+    WORKLOAD = 2
+
+
+class TraceType(IntEnum):
+    """`trace_entry.type` of the events the tracers write."""
+
+    FN = 1
+    PRINT = 5
+
+
+class TraceFlag(IntFlag):
+    """`trace_entry.flags`."""
+
+    IRQS_OFF = 0x01
+    NEED_RESCHED = 0x04
+    HARDIRQ = 0x08
+    SOFTIRQ = 0x10
+    BH_OFF = 0x80
+
+
+_CPU_CLOCK = [("ticks", "u8"), ("deadline", "u8")]
+
+_RING_BUFFER_CPU = [
+    ("pages", "u8"),
+    ("nr_pages", "u4"),
+    ("flags", "u4"),
+    ("head_page", "u4"),
+    ("tail_page", "u4"),
+    ("read", "u4"),
+    ("unused", "u4"),
+    ("write_stamp", "u8"),
+    ("entries", "u8"),
+    ("entries_bytes", "u8"),
+    ("overrun", "u8"),
+    ("dropped", "u8"),
+    ("commit_overrun", "u8"),
+    ("read_events", "u8"),
+]
+
+_CPU_LOCAL = [
+    ("stop_request", "u4"),
+    ("cpu", "u4"),
+    ("nr_cpus", "u4"),
+    ("irqs_disabled", "u4"),
+    ("preempt_count", "u4"),
+    ("need_resched", "u4"),
+    ("current_task", "u8"),
+    ("pid", "i4"),
+    ("trace_recursion", "u4"),
+    ("call", "u4"),
+    ("call_unused", "u4"),
+    ("call_arg", "u8", (4,)),
+    ("call_result", "u8"),
+    ("migrate_disable", "u4"),
+    ("local_unused", "u4"),
+    ("scratch", "u8", (3,)),
+    ("function_trace_op", "u8"),
+    ("buffer", _RING_BUFFER_CPU),
+]
+
+_HOST_REQUEST = [
+    ("sequence", "u4"),
+    ("kind", "u4"),
+    ("function", "u8"),
+    ("argument", "u8", (6,)),
+    ("count", "u8"),
+    ("comm", f"S{TASK_COMM_LEN}"),
+    ("name", "S32"),
+]
+
+_SAVED_CMDLINE = [("pid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
+
+
+def _layout(fields: list, byteorder: str) -> np.dtype:
+    """The dtype of `fields` in `byteorder` ("little" or "big"); packed, as the C layout is."""
+    return np.dtype(fields).newbyteorder("<" if byteorder == "little" else ">")
+
+
+def cpu_clock(byteorder: str) -> np.dtype:
+    """`struct cpu_clock`: the first CPU-local page, read-only in the guest."""
+    return _layout(_CPU_CLOCK, byteorder)
+
+
+def cpu_local(byteorder: str) -> np.dtype:
+    """`struct cpu_local`: the second CPU-local page."""
+    return _layout(_CPU_LOCAL, byteorder)
+
+
+def ring_buffer_cpu(byteorder: str) -> np.dtype:
+    """`struct ring_buffer_cpu`, also the field `buffer` of `cpu_local`."""
+    return _layout(_RING_BUFFER_CPU, byteorder)
+
+
+def host_request(byteorder: str) -> np.dtype:
+    """`struct host_request`."""
+    return _layout(_HOST_REQUEST, byteorder)
+
+
+def saved_cmdline(byteorder: str) -> np.dtype:
+    """`struct saved_cmdline`."""
+    return _layout(_SAVED_CMDLINE, byteorder)

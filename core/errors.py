@@ -1,0 +1,203 @@
+"""Every error dynftrace raises on purpose.
+
+    DynftraceError                one sentence for the user, always
+    ├── UsageError                a command line or option that makes no sense
+    ├── ImageError                an ELF file that cannot be used (path, section, offset)
+    │   ├── WrongMachineError     built for another architecture, word size or byte order
+    │   ├── NoCallSitesError      no mcount call site in it
+    │   └── MissingSymbolError    a symbol the tracer needs is not there
+    ├── TracefsError              a tree operation the kernel refuses (errno)
+    ├── ModuleError               insmod or rmmod refused (errno, module)
+    │   ├── RelocationOverflow    a value does not fit its field (ENOEXEC)
+    │   ├── UnknownRelocation     a type this port does not know (ENOEXEC)
+    │   └── UnknownSymbol         nobody exports it (ENOENT)
+    ├── FtraceBug                 text was not what ftrace expected; nothing was written
+    ├── AssemblyError             the assembler refused a source (line, column)
+    └── GuestError                the guest cannot go on
+        ├── GuestOops             a vCPU took a fault it has no handler for
+        └── GuestHang             a bounded run did not come to its end
+
+Nothing else may reach a user: a front end prints `str(error)` and exits with
+status 1. Errors of the tree and of modules carry the kernel's errno, and their
+sentence is the C library's text for it where the kernel says no more.
+"""
+
+from __future__ import annotations
+
+import errno as errno_names
+import os
+
+
+class DynftraceError(Exception):
+    """Base of the tree; `str()` is one sentence that can be shown as it is."""
+
+
+class UsageError(DynftraceError):
+    """A command, option or argument that makes no sense."""
+
+
+class ImageError(DynftraceError):
+    """An ELF file that cannot be used.
+
+    `section` and `offset` (bytes from the start of the file) say where it goes
+    wrong, when a place can be named.
+    """
+
+    def __init__(
+        self, path: str, reason: str, *, section: str | None = None, offset: int | None = None
+    ) -> None:
+        where = path
+        if section is not None:
+            where += f": section {section}"
+        if offset is not None:
+            where += f": offset {offset:#x}"
+        super().__init__(f"{where}: {reason}")
+        self.path = path
+        self.reason = reason
+        self.section = section
+        self.offset = offset
+
+
+class WrongMachineError(ImageError):
+    """The file is for another architecture, word size or byte order."""
+
+
+class NoCallSitesError(ImageError):
+    """No call site was found: no table, and no relocation against mcount."""
+
+
+class MissingSymbolError(ImageError):
+    """A symbol that tracing needs is not defined in the image."""
+
+    def __init__(self, path: str, symbol: str) -> None:
+        super().__init__(path, f"symbol {symbol} is needed for tracing and is not defined")
+        self.symbol = symbol
+
+
+class TracefsError(DynftraceError):
+    """A read or write of the tracefs tree that the kernel would refuse.
+
+    `errno` is the kernel's; the sentence is strerror's unless `detail` says more.
+    """
+
+    def __init__(self, errno: int, detail: str | None = None) -> None:
+        super().__init__(detail if detail is not None else os.strerror(errno))
+        self.errno = errno
+
+    @property
+    def name(self) -> str:
+        """The symbolic name, such as `EINVAL`."""
+        return errno_names.errorcode.get(self.errno, str(self.errno))
+
+
+class ModuleError(DynftraceError):
+    """insmod or rmmod refused `module` with `errno`."""
+
+    def __init__(self, module: str, errno: int, detail: str | None = None) -> None:
+        super().__init__(detail if detail is not None else f"{module}: {os.strerror(errno)}")
+        self.module = module
+        self.errno = errno
+
+
+class RelocationOverflow(ModuleError):
+    """`value` does not fit the field at `location` (both guest addresses)."""
+
+    def __init__(self, module: str, value: int, location: int, kind: str) -> None:
+        super().__init__(
+            module,
+            errno_names.ENOEXEC,
+            f"module {module}: relocation overflow, v:{value:x}, location:{location:x} ({kind})",
+        )
+        self.value = value
+        self.location = location
+        self.kind = kind
+
+
+class UnknownRelocation(ModuleError):
+    """Relocation type `kind` at `location` (a guest address) is not known to this port."""
+
+    def __init__(self, module: str, kind: int, location: int) -> None:
+        super().__init__(
+            module,
+            errno_names.ENOEXEC,
+            f"module {module}: unknown relocation type {kind} at {location:x}",
+        )
+        self.kind = kind
+        self.location = location
+
+
+class UnknownSymbol(ModuleError):
+    """Neither the kernel nor a loaded module exports `symbol`."""
+
+    def __init__(self, module: str, symbol: str) -> None:
+        super().__init__(module, errno_names.ENOENT, f"{module}: Unknown symbol {symbol} (err -2)")
+        self.symbol = symbol
+
+
+class FtraceBug(DynftraceError):
+    """Text at `ip` was not what ftrace expected; nothing was written.
+
+    `errno` is EFAULT (could not be read), EINVAL (not what was expected) or
+    EPERM (could not be written), as `ftrace_bug()` in kernel/trace/ftrace.c
+    tells them apart. `expected` and `found` are the bytes at `address`, which
+    is `ip` itself or, for a call through a trampoline, the word of the
+    trampoline that is wrong. `report` holds the kernel's lines for dmesg.
+    """
+
+    def __init__(
+        self,
+        ip: int,
+        *,
+        errno: int,
+        expected: bytes = b"",
+        found: bytes = b"",
+        address: int | None = None,
+        symbol: str = "",
+        report: tuple[str, ...] = (),
+    ) -> None:
+        verb = {errno_names.EFAULT: "faulted on", errno_names.EPERM: "faulted on writing"}.get(
+            errno, "failed to modify"
+        )
+        place = f"[<{ip:016x}>]" + (f" {symbol}" if symbol else "")
+        detail = f": expected {expected.hex(' ')}, found {found.hex(' ')}" if found else ""
+        super().__init__(f"ftrace {verb} {place}{detail}")
+        self.ip = ip
+        self.errno = errno
+        self.expected = expected
+        self.found = found
+        self.address = ip if address is None else address
+        self.symbol = symbol
+        self.report = report
+
+
+class AssemblyError(DynftraceError):
+    """The assembler refused `source`; `line` counts from 1, 0 when unknown."""
+
+    def __init__(self, reason: str, source: str, line: int = 0) -> None:
+        place = f"line {line}: " if line else ""
+        super().__init__(f"cannot assemble: {place}{reason}")
+        self.reason = reason
+        self.source = source
+        self.line = line
+
+
+class GuestError(DynftraceError):
+    """The guest cannot go on as asked."""
+
+
+class GuestOops(GuestError):
+    """vCPU `cpu` stopped at `pc` with a fault; `report` holds the lines for dmesg."""
+
+    def __init__(self, reason: str, *, cpu: int, pc: int, report: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.cpu = cpu
+        self.pc = pc
+        self.report = report
+
+
+class GuestHang(GuestError):
+    """A run that was given `limit` virtual ns did not come to its end in them."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(f"{what} did not finish within {limit / 1e9:.3f} s of virtual time")
+        self.limit = limit
