@@ -1,0 +1,57 @@
+# Everything a checkout can do; `make help` lists it.
+# The first target run makes .venv with the exact versions of requirements.lock,
+# by uv where it is installed and by pip where it is not.
+
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.PHONY: console test check images screenshots bench dist lock clean help
+
+console: .venv/.ready ## open the console (ARGS='--cpus 4' and the like are passed on)
+	$(BIN)/dynftrace $(ARGS)
+
+test: .venv/.ready ## run the tests, on all cores
+	$(BIN)/pytest -n auto -q $(ARGS)
+
+check: .venv/.ready ## lint, format, types, and the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_layers.py
+
+images: ## rebuild the guest kernels and modules (needs gcc)
+	$(MAKE) -C arches/guest
+
+screenshots: .venv/.ready ## make screenshots/ again, and the pictures the tests compare with
+	$(BIN)/python -m dynftrace.tui.screenshots screenshots
+
+bench: .venv/.ready ## measure the targets, as ratios within one run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+dist: .venv/.ready ## build the source archive and the wheel into dist/
+	rm -rf dist
+	if command -v uv >/dev/null; then uv build -q; \
+	else $(BIN)/python -m pip -q install build && $(BIN)/python -m build >/dev/null; fi
+
+lock: ## choose the versions of requirements.lock again (needs uv)
+	uv pip compile --universal --upgrade --python-version 3.11 --group dev pyproject.toml \
+		--no-header --no-emit-index-url --no-annotate -q -o requirements.lock
+
+.venv/.ready: pyproject.toml requirements.lock
+	if command -v uv >/dev/null; then \
+		{ test -x $(BIN)/python || uv venv -q --python $(PYTHON) .venv; } && \
+		uv pip install -q --python $(BIN)/python -r requirements.lock && \
+		uv pip install -q --python $(BIN)/python --no-deps -e .; \
+	else \
+		$(PYTHON) -m venv .venv && \
+		$(BIN)/python -m pip install -q -r requirements.lock && \
+		$(BIN)/python -m pip install -q --no-deps -e .; \
+	fi
+	touch $@
+
+clean: ## remove what was built
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis snapshot_report.html
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
