@@ -27,7 +27,7 @@ screenshots: .venv/.ready ## make screenshots/ again, and the pictures the tests
 	$(BIN)/python -m dynftrace.tui.screenshots screenshots
 
 bench: .venv/.ready ## measure the targets, as ratios within one run
-	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 dist: .venv/.ready ## build the source archive and the wheel into dist/
 	rm -rf dist

@@ -8,6 +8,7 @@ A test compares the two through the debug information of every built image.
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
+from typing import Any
 
 import numpy as np
 
@@ -133,31 +134,31 @@ _HOST_REQUEST = [
 _SAVED_CMDLINE = [("pid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
 
 
-def _layout(fields: list, byteorder: str) -> np.dtype:
+def _layout(fields: list[Any], byteorder: str) -> np.dtype[np.void]:
     """The dtype of `fields` in `byteorder` ("little" or "big"); packed, as the C layout is."""
     return np.dtype(fields).newbyteorder("<" if byteorder == "little" else ">")
 
 
-def cpu_clock(byteorder: str) -> np.dtype:
+def cpu_clock(byteorder: str) -> np.dtype[np.void]:
     """`struct cpu_clock`: the first CPU-local page, read-only in the guest."""
     return _layout(_CPU_CLOCK, byteorder)
 
 
-def cpu_local(byteorder: str) -> np.dtype:
+def cpu_local(byteorder: str) -> np.dtype[np.void]:
     """`struct cpu_local`: the second CPU-local page."""
     return _layout(_CPU_LOCAL, byteorder)
 
 
-def ring_buffer_cpu(byteorder: str) -> np.dtype:
+def ring_buffer_cpu(byteorder: str) -> np.dtype[np.void]:
     """`struct ring_buffer_cpu`, also the field `buffer` of `cpu_local`."""
     return _layout(_RING_BUFFER_CPU, byteorder)
 
 
-def host_request(byteorder: str) -> np.dtype:
+def host_request(byteorder: str) -> np.dtype[np.void]:
     """`struct host_request`."""
     return _layout(_HOST_REQUEST, byteorder)
 
 
-def saved_cmdline(byteorder: str) -> np.dtype:
+def saved_cmdline(byteorder: str) -> np.dtype[np.void]:
     """`struct saved_cmdline`."""
     return _layout(_SAVED_CMDLINE, byteorder)

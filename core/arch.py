@@ -269,7 +269,7 @@ class Port(Protocol):
         """Where the instruction(s) at `ip` call or jump to; None if they do not."""
         ...
 
-    def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> "Effect":
+    def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """What the site `text` at `ip` would do, for a CPU caught by a breakpoint there.
 
         `registers` holds pc and sp by ABI name.
@@ -280,8 +280,8 @@ class Port(Protocol):
 
     def enter_call(
         self, function: int, arguments: Sequence[int], sp: int, return_to: int
-    ) -> "Effect":
-        """Registers and stack with which `function(arguments…)` begins and returns to `return_to`."""
+    ) -> Effect:
+        """How `function(arguments…)` begins: registers and stack, returning to `return_to`."""
         ...
 
     def is_return_address(self, before: bytes) -> bool:

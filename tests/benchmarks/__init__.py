@@ -1,0 +1,1 @@
+"""The targets of the design, measured: `python -m tests.benchmarks [NAME…]`."""
