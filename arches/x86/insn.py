@@ -1,0 +1,148 @@
+"""x86 instructions ftrace writes and meets, one encoder and decoder a format.
+
+What this ISA does to ftrace. Instructions are 1 to 15 bytes long and need no
+alignment, so the five bytes of a call site may straddle a cache line, and a
+CPU may be about to fetch any of them: a plain store over a running site can be
+seen half done. Two ways round it: stop every CPU, or write a one-byte `int3`
+first, change the tail behind it, and put the first byte last. Against that,
+the rest is kind: one `call rel32` reaches +-2 GB, and the kernel and its
+modules live together in the top 2 GB, so no site ever needs a trampoline. The
+compiler's `-mfentry` puts the site first in the function, before anything is
+pushed: the stack holds the way back into the function and, above it, the way
+back to the caller, and all of the function's arguments are still in registers.
+
+    Compiled    e8 rel32          call __fentry__     (0f 1f 44 00 00 with -mnop-mcount)
+    Disabled    0f 1f 44 00 00    nopl 0(%rax,%rax,1)
+    Enabled     e8 rel32          call ftrace_caller
+
+A relative branch counts from the end of its instruction: target = ip + 5 + rel32.
+
+Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2:
+CALL, JMP, INT 3, and NOP with its table of recommended multi-byte sequences.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.arch import Addresses, Bytes
+
+INT3 = bytes.fromhex("cc")
+"""`int3`: the one-byte breakpoint."""
+
+CALL = 0xE8
+"""First byte of `call rel32`."""
+
+JMP = 0xE9
+"""First byte of `jmp rel32`."""
+
+JMP8 = 0xEB
+"""First byte of `jmp rel8`."""
+
+REL32_SIZE = 5
+JMP8_SIZE = 2
+
+NOPS = {
+    1: bytes.fromhex("90"),  # nop
+    2: bytes.fromhex("66 90"),  # 66 nop
+    3: bytes.fromhex("0f 1f 00"),  # nop dword ptr [rax]
+    4: bytes.fromhex("0f 1f 40 00"),  # nop dword ptr [rax + 0], 8-bit displacement
+    5: bytes.fromhex("0f 1f 44 00 00"),  # nop dword ptr [rax + rax + 0], 8-bit displacement
+    6: bytes.fromhex("66 0f 1f 44 00 00"),  # nop word ptr [rax + rax + 0], 8-bit displacement
+    7: bytes.fromhex("0f 1f 80 00 00 00 00"),  # nop dword ptr [rax + 0], 32-bit displacement
+    8: bytes.fromhex("0f 1f 84 00 00 00 00 00"),  # nop dword ptr [rax + rax + 0], 32-bit
+    9: bytes.fromhex("66 0f 1f 84 00 00 00 00 00"),  # nop word ptr [rax + rax + 0], 32-bit
+}
+"""The manual's nop of each size in bytes; each is one instruction, so none can be torn."""
+
+NOP5 = NOPS[REL32_SIZE]
+"""The disabled call site."""
+
+
+def rel32(opcode: int, ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Encode `opcode rel32` at each `ip` towards its `target`.
+
+    Returns the text, shape (n, 5), and which sites reach; the bytes of a site
+    that does not are all `int3`.
+    """
+    distance = (target - (ip + np.uint64(REL32_SIZE))).view(np.int64)
+    short = distance.astype("<i4")
+    reach = short.astype(np.int64) == distance
+    text = np.empty((len(ip), REL32_SIZE), np.uint8)
+    text[:, 0] = opcode
+    text[:, 1:] = np.ascontiguousarray(short).view(np.uint8).reshape(-1, 4)
+    text[~reach] = INT3[0]
+    return text, reach
+
+
+def call(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Encode `call target` at each `ip`; see `rel32`."""
+    return rel32(CALL, ip, target)
+
+
+def jmp(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Encode `jmp target` at each `ip`; see `rel32`."""
+    return rel32(JMP, ip, target)
+
+
+def rel32_target(ip: int, text: bytes) -> int | None:
+    """Where the `call rel32` or `jmp rel32` at `ip` goes; None if `text` is neither."""
+    if len(text) < REL32_SIZE or text[0] not in (CALL, JMP):
+        return None
+    distance = int.from_bytes(text[1:REL32_SIZE], "little", signed=True)
+    return (ip + REL32_SIZE + distance) % 2**64
+
+
+def jmp8(ip: int, target: int) -> bytes:
+    """Encode `jmp target` in two bytes; raises `ValueError` beyond -128..127 from its end."""
+    distance = target - (ip + JMP8_SIZE)
+    if not -128 <= distance <= 127:
+        raise ValueError(f"jmp rel8 from {ip:#x} cannot reach {target:#x}")
+    return bytes((JMP8, distance & 0xFF))
+
+
+def jmp8_target(ip: int, text: bytes) -> int | None:
+    """Where the `jmp rel8` at `ip` goes; None if `text` is none."""
+    if len(text) < JMP8_SIZE or text[0] != JMP8:
+        return None
+    distance = int.from_bytes(text[1:JMP8_SIZE], "little", signed=True)
+    return (ip + JMP8_SIZE + distance) % 2**64
+
+
+def is_nop(text: bytes) -> int:
+    """Size of the nop of `NOPS` that `text` begins with, 0 if there is none."""
+    for size, nop in reversed(NOPS.items()):
+        if text.startswith(nop):
+            return size
+    return 0
+
+
+def ends_in_call(before: bytes) -> bool:
+    """Whether `before` ends in a call: `e8 rel32`, or `ff /2` with any operand in 64-bit mode."""
+    if len(before) >= REL32_SIZE and before[-REL32_SIZE] == CALL:
+        return True
+    return any(
+        len(before) >= size and before[-size] == 0xFF and _ff_call_size(before[-size:]) == size
+        for size in (2, 3, 4, 6, 7)
+    )
+
+
+def _ff_call_size(text: bytes) -> int:
+    """Bytes of the `ff /2` (call r/m64) that `text` begins with, 0 if it is another ff.
+
+    ModRM is mod (2 bits), reg (3 bits, 2 for call), rm (3 bits); rm 4 asks for
+    a SIB byte unless mod is 3, whose base 5 with mod 0 asks for a displacement.
+    """
+    modrm = text[1]
+    mod, reg, rm = modrm >> 6, modrm >> 3 & 7, modrm & 7
+    if reg != 2:
+        return 0
+    if mod == 3:
+        return 2
+    sib = 1 if rm == 4 else 0
+    if sib and len(text) < 3:
+        return 0
+    base = text[2] & 7 if sib else rm
+    displacement = {0: 4 if base == 5 else 0, 1: 1, 2: 4}[mod]
+    return 2 + sib + displacement
