@@ -114,9 +114,12 @@ class RelocationOverflow(ModuleError):
 
 
 class UnknownRelocation(ModuleError):
-    """Relocation type `kind` at `location` (a guest address) is not known to this port."""
+    """Relocation type `kind` (its name) at `location` is not known to this port.
 
-    def __init__(self, module: str, kind: int, location: int) -> None:
+    `location` is a guest address.
+    """
+
+    def __init__(self, module: str, kind: str, location: int) -> None:
         super().__init__(
             module,
             errno_names.ENOEXEC,
