@@ -1,0 +1,198 @@
+"""The words and commands of a shell text.
+
+A small part of the POSIX shell's grammar, which covers what people type at
+tracefs: commands separated by `;`, newlines, `&&` and `||`; words with single
+quotes, double quotes and backslashes; `#` comments; `>` and `>>` redirections
+of a command's output. There are no variables, so `$` is an ordinary character,
+and no pipes or background jobs, which are refused rather than misread.
+
+Quoting follows the Shell Command Language, sections 2.2 (quoting) and 2.3
+(token recognition): between double quotes a backslash is special only before
+`$`, `` ` ``, `"`, `\\` and a newline; a backslash before a newline continues
+the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from ..errors import DynftraceError
+
+_OPERATORS = ("&&", "||", ">>", ">", ";", "\n", "|", "&", "<", "(", ")")
+_ENDS_WORD = frozenset(" \t\r\n;&|<>()")
+_GLOB = frozenset("*?[]\\")
+
+
+class ShellSyntaxError(DynftraceError):
+    """A text that is no command list.
+
+    `incomplete` is true when more lines could still complete it.
+    """
+
+    def __init__(self, reason: str, *, incomplete: bool = False) -> None:
+        super().__init__(f"syntax error: {reason}")
+        self.incomplete = incomplete
+
+
+class Join(Enum):
+    """When a command runs, by how the one before it ended."""
+
+    ALWAYS = ";"
+    AND = "&&"
+    OR = "||"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word after quote removal.
+
+    `pattern` is the same word as a glob in which quoted characters stand for
+    themselves.
+    """
+
+    text: str
+    pattern: str
+
+    @property
+    def is_glob(self) -> bool:
+        """Whether an unquoted `*`, `?` or `[` is in it."""
+        quoted = False
+        for character in self.pattern:
+            if quoted:
+                quoted = False
+            elif character == "\\":
+                quoted = True
+            elif character in "*?[":
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Redirection:
+    """Where a command's output goes; `append` for `>>`."""
+
+    path: Word
+    append: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleCommand:
+    """Words and redirections, and when to run them. `words` may be empty."""
+
+    join: Join
+    words: tuple[Word, ...]
+    redirections: tuple[Redirection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Operator:
+    text: str
+
+
+def parse(text: str) -> tuple[SimpleCommand, ...]:
+    """The commands of `text` in order; raises `ShellSyntaxError`."""
+    commands: list[SimpleCommand] = []
+    words: list[Word] = []
+    redirections: list[Redirection] = []
+    join = Join.ALWAYS
+    tokens = _tokens(text)
+    for token in tokens:
+        if isinstance(token, Word):
+            words.append(token)
+        elif token.text in (">", ">>"):
+            target = next(tokens, None)
+            if target is None:
+                raise ShellSyntaxError(f"no file name after '{token.text}'")
+            if not isinstance(target, Word):
+                raise _unexpected(target)
+            redirections.append(Redirection(target, token.text == ">>"))
+        elif token.text in (";", "\n", "&&", "||"):
+            if words or redirections:
+                commands.append(SimpleCommand(join, tuple(words), tuple(redirections)))
+                words, redirections = [], []
+                join = Join.ALWAYS if token.text == "\n" else Join(token.text)
+            elif token.text != "\n":
+                raise _unexpected(token)
+        else:
+            raise _unexpected(token)
+    if words or redirections:
+        commands.append(SimpleCommand(join, tuple(words), tuple(redirections)))
+    elif join is not Join.ALWAYS:
+        raise ShellSyntaxError(f"no command after '{join.value}'", incomplete=True)
+    return tuple(commands)
+
+
+def _unexpected(operator: _Operator) -> ShellSyntaxError:
+    shown = "newline" if operator.text == "\n" else f"'{operator.text}'"
+    return ShellSyntaxError(f"{shown} unexpected")
+
+
+def _tokens(text: str) -> Iterator[Word | _Operator]:
+    at = 0
+    while at < len(text):
+        character = text[at]
+        if character in " \t\r":
+            at += 1
+        elif text.startswith("\\\n", at):
+            at += 2
+        elif character == "#":
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+        elif operator := next((o for o in _OPERATORS if text.startswith(o, at)), None):
+            at += len(operator)
+            yield _Operator(operator)
+        else:
+            word, at = _word(text, at)
+            yield word
+
+
+def _word(text: str, at: int) -> tuple[Word, int]:
+    """The word that begins at `at`, and where it ends."""
+    plain: list[str] = []
+    pattern: list[str] = []
+
+    def literal(part: str) -> None:
+        plain.append(part)
+        pattern.extend("\\" + c if c in _GLOB else c for c in part)
+
+    while at < len(text) and text[at] not in _ENDS_WORD:
+        character = text[at]
+        if character == "'":
+            end = text.find("'", at + 1)
+            if end < 0:
+                raise ShellSyntaxError("unterminated quoted string", incomplete=True)
+            literal(text[at + 1 : end])
+            at = end + 1
+        elif character == '"':
+            part, at = _double_quoted(text, at + 1)
+            literal(part)
+        elif character == "\\":
+            if at + 1 == len(text):
+                literal("\\")
+            elif text[at + 1] != "\n":
+                literal(text[at + 1])
+            at += 2
+        else:
+            plain.append(character)
+            pattern.append(character)
+            at += 1
+    return Word("".join(plain), "".join(pattern)), at
+
+
+def _double_quoted(text: str, at: int) -> tuple[str, int]:
+    """What stands between double quotes from `at` on, and the place behind the closing one."""
+    parts: list[str] = []
+    while at < len(text):
+        character = text[at]
+        if character == '"':
+            return "".join(parts), at + 1
+        if character == "\\" and at + 1 < len(text) and text[at + 1] in '$`"\\\n':
+            if text[at + 1] != "\n":
+                parts.append(text[at + 1])
+            at += 2
+        else:
+            parts.append(character)
+            at += 1
+    raise ShellSyntaxError("unterminated quoted string", incomplete=True)

@@ -1,0 +1,104 @@
+"""The shell's grammar, against hand-made tables and against the host's sh."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynftrace.core.filter import Glob, NameTable
+from dynftrace.core.shell.parser import Join, ShellSyntaxError, parse
+
+
+def words(text: str) -> list[list[str]]:
+    return [[word.text for word in command.words] for command in parse(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("cat trace", [["cat", "trace"]]),
+        ("  cat \t trace  ;ls", [["cat", "trace"], ["ls"]]),
+        ("a\nb\n\nc", [["a"], ["b"], ["c"]]),
+        ("a # not b\nc#d", [["a"], ["c#d"]]),
+        ("# only a comment", []),
+        ("echo 'a  b;c' \"d  $e\"", [["echo", "a  b;c", "d  $e"]]),
+        (r"echo a\ b \; \\ \'", [["echo", "a b", ";", "\\", "'"]]),
+        (r'echo "a\"b" "c\d" "e\\f"', [["echo", 'a"b', r"c\d", r"e\f"]]),
+        ("echo a'b'\"c\"d", [["echo", "abcd"]]),
+        ("echo '' \"\"", [["echo", "", ""]]),
+        ("echo a\\\nb", [["echo", "ab"]]),
+        ("echo 'a\nb'", [["echo", "a\nb"]]),
+        ("a;", [["a"]]),
+        ("a &&\n\n b", [["a"], ["b"]]),
+    ],
+)
+def test_words(text: str, expected: list[list[str]]) -> None:
+    assert words(text) == expected
+
+
+def test_redirections_may_stand_anywhere() -> None:
+    (first, second, third) = parse("echo a>f; >> g echo b; > h")
+    assert [(r.path.text, r.append) for r in first.redirections] == [("f", False)]
+    assert [w.text for w in second.words] == ["echo", "b"]
+    assert [(r.path.text, r.append) for r in second.redirections] == [("g", True)]
+    assert third.words == ()
+
+
+def test_joins() -> None:
+    joins = [command.join for command in parse("a && b || c; d\ne")]
+    assert joins == [Join.ALWAYS, Join.AND, Join.OR, Join.ALWAYS, Join.ALWAYS]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "incomplete"),
+    [
+        ("echo 'a", "unterminated quoted string", True),
+        ('echo "a', "unterminated quoted string", True),
+        ("; a", "';' unexpected", False),
+        ("a ;; b", "';' unexpected", False),
+        ("a | b", "'|' unexpected", False),
+        ("a &", "'&' unexpected", False),
+        ("cat < trace", "'<' unexpected", False),
+        ("(a)", "'(' unexpected", False),
+        ("echo a >", "no file name after '>'", False),
+        ("echo a > ; b", "';' unexpected", False),
+        ("a &&", "no command after '&&'", True),
+    ],
+)
+def test_refused(text: str, reason: str, incomplete: bool) -> None:
+    with pytest.raises(ShellSyntaxError, match="syntax error") as caught:
+        parse(text)
+    assert reason in str(caught.value)
+    assert caught.value.incomplete is incomplete
+
+
+def test_quoted_glob_characters_stand_for_themselves() -> None:
+    (command,) = parse(r"""ls per_cpu/cpu* 'a*' \? "[x]" """)
+    globs = [word.is_glob for word in command.words]
+    assert globs == [False, True, False, False, False]
+    names = NameTable(["a*", "ab"])
+    (row,) = names.match(Glob.parse(command.words[2].pattern))
+    assert row == 0
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs sh on the host")
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet="ab '\"\\\t;#", max_size=12))
+def test_agrees_with_sh(text: str) -> None:
+    """Any words our parser accepts are those the host's shell makes of them."""
+    try:
+        commands = parse(f"printf '<%s>' x {text}")
+    except ShellSyntaxError:
+        return
+    first = [word.text for word in commands[0].words[2:]]
+    if len(commands) > 1:
+        return
+    run = subprocess.run(
+        ["sh", "-c", f"printf '<%s>' x {text}"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "".join(f"<{word}>" for word in first)
