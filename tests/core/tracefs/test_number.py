@@ -1,0 +1,49 @@
+"""Numbers as the kernel takes them from a write."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from dynftrace.core.errors import TracefsError
+from dynftrace.core.tracefs.number import boolean, kstrtoul, switch
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("1\n", 1), ("+7", 7), ("0012", 12), (str(2**64 - 1), 2**64 - 1), ("0" * 4000, 0)],
+)
+def test_number(text: str, value: int) -> None:
+    assert kstrtoul(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("", errno.EINVAL),
+        ("\n", errno.EINVAL),
+        (" 1", errno.EINVAL),
+        ("1 ", errno.EINVAL),
+        ("1\n\n", errno.EINVAL),
+        ("-1", errno.EINVAL),
+        ("++1", errno.EINVAL),
+        ("1_0", errno.EINVAL),
+        ("0x1", errno.EINVAL),
+        ("²", errno.EINVAL),
+        ("yes", errno.EINVAL),
+        (str(2**64), errno.ERANGE),
+        ("9" * 5000, errno.ERANGE),
+    ],
+)
+def test_refused(text: str, number: int) -> None:
+    with pytest.raises(TracefsError) as caught:
+        kstrtoul(text)
+    assert caught.value.errno == number
+
+
+def test_boolean_and_switch() -> None:
+    assert boolean("2\n") and not boolean("0")
+    assert switch("1") and not switch("0\n")
+    with pytest.raises(TracefsError):
+        switch("2")
