@@ -1,0 +1,169 @@
+"""The function list: filter, identity, toggling, 60,000 rows."""
+
+from __future__ import annotations
+
+import time
+
+from canned import MODULE_NAMES, NAMES, index, table
+from textual import on
+from textual.app import App, ComposeResult
+
+from dynftrace.tui.messages import CommandWanted, FunctionHighlighted
+from dynftrace.tui.widgets.function_list import FunctionList, as_glob
+
+
+class ListApp(App[None]):
+    """Only the list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wanted: list[str] = []
+        self.keys: list[int] = []
+
+    def compose(self) -> ComposeResult:
+        yield FunctionList()
+
+    @property
+    def list(self) -> FunctionList:
+        return self.query_one(FunctionList)
+
+    @on(CommandWanted)
+    def want(self, message: CommandWanted) -> None:
+        self.wanted.append(message.command)
+
+    @on(FunctionHighlighted)
+    def highlight(self, message: FunctionHighlighted) -> None:
+        self.keys.append(message.key)
+
+    def names(self) -> list[str]:
+        """The names shown, in order."""
+        rows = self.list
+        assert rows.functions is not None
+        return [rows.functions.row(int(i)).name for i in rows._shown]
+
+    def current(self) -> str:
+        """The name under the cursor."""
+        at = self.list.current()
+        assert at is not None and self.list.functions is not None
+        return self.list.functions.row(at).name
+
+
+def test_what_is_typed_becomes_a_glob() -> None:
+    assert as_glob("") == "*"
+    assert as_glob("sched") == "*sched*"
+    assert as_glob("vfs_*") == "vfs_*"
+    assert as_glob(":mod:usbcore") == "*:mod:usbcore"
+    assert as_glob("usb !usb_get*") == "*usb* !usb_get*"
+
+
+async def test_filter_shows_what_matches() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)):
+        app.list.show(table(index()))
+        assert app.names() == [*NAMES, *MODULE_NAMES]
+        app.list.pattern = "sched"
+        assert app.names() == ["schedule", "__schedule", "scheduler_tick"]
+        app.list.pattern = "*:mod:usbcore"
+        assert app.names() == MODULE_NAMES
+        app.list.pattern = "vfs_* !*write"
+        assert app.names() == ["vfs_read", "vfs_open"]
+        app.list.pattern = "no_such*"
+        assert app.names() == []
+        assert app.list.current() is None
+        app.list.pattern = ""
+        assert len(app.names()) == len(NAMES) + len(MODULE_NAMES)
+
+
+async def test_cursor_keeps_its_function() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        functions = index()
+        app.list.show(table(functions))
+        await pilot.press(*["j"] * NAMES.index("vfs_write"))
+        assert app.current() == "vfs_write"
+        app.list.pattern = "vfs"
+        assert app.current() == "vfs_write"
+        app.list.pattern = ""
+        assert app.current() == "vfs_write"
+        app.list.order = "name"
+        assert app.names() == sorted(app.names())
+        assert app.current() == "vfs_write"
+        app.list.show(table(functions, traced=["vfs_write", "kfree"]))
+        app.list.order = "state"
+        assert app.names()[:2] == ["kfree", "vfs_write"]
+        assert app.current() == "vfs_write"
+        await pilot.pause()
+        assert app.keys[-1] == functions.ips[NAMES.index("vfs_write")]
+
+
+async def test_hidden_function_is_found_again_by_go_to() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)):
+        functions = index()
+        app.list.show(table(functions))
+        app.list.pattern = "usb"
+        assert app.list.go_to(int(functions.ips[NAMES.index("schedule")]))
+        assert app.current() == "schedule"
+        assert not app.list.go_to(0x1234)
+
+
+async def test_toggle_names_the_shell_command() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        functions = index()
+        app.list.show(table(functions))
+        await pilot.press("down", "space")
+        assert app.wanted == ["echo schedule >> set_ftrace_filter"]
+        app.list.show(table(functions, traced=["schedule"]))
+        await pilot.press("space")
+        assert app.wanted[-1] == "echo '!schedule' >> set_ftrace_filter"
+        app.list.pattern = "vfs_*"
+        await pilot.press("a", "x")
+        assert app.wanted[-2:] == [
+            "echo 'vfs_*' > set_ftrace_filter",
+            "echo > set_ftrace_filter",
+        ]
+
+
+async def test_vi_keys() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.list.show(table(index()))
+        await pilot.press("G")
+        assert app.current() == "hub_probe"
+        assert app.list.scroll_offset.y == len(NAMES) + len(MODULE_NAMES) - 12
+        await pilot.press("k")
+        assert app.current() == "usb_put_intf"
+        await pilot.press("g")
+        assert app.current() == NAMES[0]
+        await pilot.press("ctrl+d")
+        assert app.list.cursor == 6
+        await pilot.press("ctrl+u")
+        assert app.list.cursor == 0
+
+
+async def test_state_is_told_without_colour() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)):
+        app.list.show(table(index(), traced=["schedule"], refused=["__schedule"]))
+        texts = ["".join(text for text, _ in app.list.line(row, 40)) for row in range(3)]
+        assert texts[0].startswith("▶· start_kernel") and texts[0].rstrip().endswith("nop")
+        assert texts[1].startswith(" T schedule") and texts[1].rstrip().endswith("traced")
+        assert texts[2].startswith(" ! __schedule") and texts[2].rstrip().endswith("refused")
+        assert {len(text) for text in texts} == {40}
+
+
+async def test_sixty_thousand_rows_draw_only_what_is_seen() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.list.show(table(index(60_000)))
+        drawn: list[int] = []
+        line = app.list.line
+        app.list.line = lambda row, width: (drawn.append(row), line(row, width))[1]  # type: ignore[method-assign]
+        app.list.pattern = "sched_*"
+        await pilot.pause()
+        assert app.list.count() == 20_000
+        assert len(set(drawn)) <= 24
+        start = time.process_time()
+        app.list.pattern = "*function_1*"
+        assert time.process_time() - start < 1.0  # a hang, not a measurement

@@ -1,0 +1,132 @@
+"""The trace view: follow and hold, search, formatting only what is seen."""
+
+from __future__ import annotations
+
+from canned import NAMES, Events
+from textual import on
+from textual.app import App, ComposeResult
+
+from dynftrace.tui.messages import FunctionWanted
+from dynftrace.tui.spans import plain
+from dynftrace.tui.widgets.trace_view import TraceView, event_line
+
+
+class TraceApp(App[None]):
+    """Only the trace."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[int] = []
+
+    def compose(self) -> ComposeResult:
+        yield TraceView()
+
+    @property
+    def view(self) -> TraceView:
+        return self.query_one(TraceView)
+
+    @on(FunctionWanted)
+    def want(self, message: FunctionWanted) -> None:
+        self.keys.append(message.key)
+
+
+async def test_follow_shows_the_newest() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        app.view.show(Events(1000))
+        await pilot.pause()
+        assert app.view.scroll_offset.y == 990
+        app.view.show(Events(1500))
+        await pilot.pause()
+        assert app.view.scroll_offset.y == 1490
+        assert app.view.cursor == 1499
+
+
+async def test_looking_back_holds_the_trace() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        app.view.show(Events(1000))
+        await pilot.press("up")
+        assert not app.view.follow
+        text = app.view.text(998)
+        app.view.show(Events(1000, lost=700))
+        await pilot.pause()
+        assert app.view.text(998) == text
+        assert app.view.pending == 700
+        await pilot.press("G")
+        assert app.view.follow and app.view.pending == 0
+        assert app.view.text(999) == Events(1000, lost=700).lines(999, 1000)[0]
+
+
+async def test_space_holds_and_follows() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        app.view.show(Events(100))
+        await pilot.press("space")
+        app.view.show(Events(200))
+        assert app.view.count() == 100
+        await pilot.press("space")
+        assert app.view.count() == 200
+        assert app.view.cursor == 199
+
+
+async def test_clearing_the_buffer_shows_through_a_held_view() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        app.view.show(Events(100))
+        await pilot.press("k")
+        app.view.show(Events(0))
+        assert app.view.count() == 0
+        await pilot.press("up", "down", "n")
+        app.view.show(None)
+        assert app.view.count() == 0
+
+
+async def test_a_long_trace_formats_only_what_is_seen() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        events = Events(5_000_000)
+        app.view.show(events)
+        await pilot.pause()
+        await pilot.press("g")
+        await pilot.press("pagedown", "pagedown")
+        assert events.formatted <= 64 * 4
+
+
+async def test_search_goes_up_then_next_and_previous() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        count = len(NAMES) * 10
+        app.view.show(Events(count))
+        app.view.search("kernel_clone")
+        last = count - len(NAMES) + NAMES.index("kernel_clone")
+        assert app.view.cursor == last
+        assert not app.view.follow
+        await pilot.press("N")
+        assert app.view.cursor == last - len(NAMES)
+        await pilot.press("n")
+        assert app.view.cursor == last
+        await pilot.press("n")
+        assert app.view.cursor == last
+        found = [text for text, tone in app.view.line(last, 90) if tone == "found"]
+        assert found == ["kernel_clone"]
+
+
+async def test_enter_asks_for_the_site_of_the_event() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        app.view.show(Events(2))
+        await pilot.press("enter")
+        assert app.keys == [0xFFFF_FFFF_8100_0040]
+
+
+def test_tones_do_not_change_the_text() -> None:
+    text = "            bash-1977    [000] d..1. 17284.993652: sys_close <-system_call_fastpath"
+    assert plain(event_line(text)) == text
+    assert event_line(text)[4] == ("sys_close", "strong")
+    for other in (
+        "",
+        "# tracer: function",
+        "            bash-1  [000] ..... 1.0: tracing_mark_write: hi",
+    ):
+        assert plain(event_line(other)) == other

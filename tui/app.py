@@ -1,0 +1,260 @@
+"""The console: an app around one session.
+
+It opens at once and paints its frame; the session opens meanwhile in the
+machine's thread, so nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.color import Color
+from textual.message import Message
+from textual.screen import Screen
+
+from . import keymap, theme
+from .messages import CandidatesFound, CommandDone, ViewReady, WorkloadsFound
+from .screens.box import Box
+from .screens.help import HelpBox
+from .screens.main import MainScreen
+from .screens.picker import WorkloadBox
+from .screens.report import ReportBox
+from .spans import line
+from .view import Report, View
+from .widgets.command_line import CommandLine
+from .worker import Driver, Runner
+
+if TYPE_CHECKING:
+    from ..core.session import Session
+
+FRAMES = 25
+"""Views shown in a second while the machine runs."""
+
+T = TypeVar("T")
+
+
+class ConsoleApp(App[None]):
+    """The console; `start` makes the driver, and is called in the machine's thread."""
+
+    CSS_PATH = "console.tcss"
+    TITLE = "dynftrace"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.APP]
+
+    def __init__(self, start: Callable[[], Driver]) -> None:
+        super().__init__()
+        self.runner = Runner(start, self._wake)
+        self.view = View()
+        self.main = MainScreen()
+        self._reported = 0
+        self._wanted: int | None = None
+        for each in theme.THEMES:
+            self.register_theme(each)
+        self.theme = theme.DARK.name
+
+    def get_default_screen(self) -> Screen[None]:
+        """The main screen is the first."""
+        return self.main
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Themes that do not know the console's own variable get a blend."""
+        theme = self.current_theme
+        if theme.foreground is None or theme.background is None or "ansi" in theme.name:
+            return {"faint": "ansi_bright_black"}
+        blend = Color.parse(theme.background).blend(Color.parse(theme.foreground), 0.6)
+        return {"faint": blend.hex}
+
+    def on_mount(self) -> None:
+        """Paint first, then open the session."""
+        self.call_after_refresh(self._drive)
+        self.set_interval(1 / FRAMES, self._drain)
+
+    def on_unmount(self) -> None:
+        """End the machine's thread."""
+        self.runner.close()
+
+    @work(thread=True, exclusive=True, group="machine")
+    def _drive(self) -> None:
+        self.runner.loop()
+
+    # From the machine's thread
+
+    def _wake(self) -> None:
+        self.post_message(ViewReady())
+
+    def _when_done(self, future: Future[T], message: Callable[[T], Message]) -> None:
+        def done(finished: Future[T]) -> None:
+            if not finished.cancelled() and finished.exception() is None:
+                self.post_message(message(finished.result()))
+
+        future.add_done_callback(done)
+
+    # To the screen
+
+    def on_view_ready(self) -> None:
+        """Show what is new."""
+        self._drain()
+
+    def _drain(self) -> None:
+        view = self.runner.take()
+        if view is not None:
+            self.view = view
+        self.main.show(self.view, self.runner.mode)
+        if self.runner.failure is not None:
+            failure, self.runner.failure = self.runner.failure, None
+            self._failed(failure)
+        self._next_report()
+
+    def _failed(self, reason: str) -> None:
+        if not self.runner.opened:
+            self.exit(return_code=1, message=f"dynftrace: {reason}")
+        else:
+            self.notify(reason, title="stopped", severity="error")
+
+    def _next_report(self) -> None:
+        reports = self.view.reports
+        if len(reports) < self._reported:
+            self._reported = 0
+        if self._reported < len(reports) and self.screen is self.main:
+            report = reports[self._reported]
+            self._reported += 1
+            self.push_screen(ReportBox(report), lambda answer: self._answer(report, answer))
+
+    def _answer(self, report: Report, answer: str | None) -> None:
+        if answer == "reboot":
+            self.command("reboot")
+        elif answer == "site" and report.ip is not None:
+            self.main.go_to(report.ip)
+
+    def on_command_done(self, message: CommandDone) -> None:
+        """Show what became of a command: in its line, or in a box when it says much."""
+        done = message.done
+        failed = done.status != 0
+        text = done.error if failed and done.error else done.output
+        self.main.told(done.command, text, failed)
+        if len(done.output.splitlines()) > 1 and self.screen is self.main:
+            self.push_screen(Box(done.command, [line(each) for each in done.output.splitlines()]))
+
+    def on_candidates_found(self, message: CandidatesFound) -> None:
+        """Show how the command line can go on."""
+        self.main.query_one(CommandLine).offer(message.text, message.words)
+
+    def on_workloads_found(self, message: WorkloadsFound) -> None:
+        """Let the user pick one."""
+
+        def picked(name: str | None) -> None:
+            if name is not None:
+                self.command(f"run {name}")
+
+        if self.screen is self.main and message.names:
+            self.push_screen(WorkloadBox(message.names), picked)
+
+    # To the machine's thread
+
+    def command(self, text: str) -> None:
+        """Execute a command of the tracefs shell."""
+        self._when_done(self.runner.submit(lambda driver: driver.execute(text)), CommandDone)
+
+    def look_at(self, ip: int) -> None:
+        """Show the call site at `ip`; of several wishes at once the last counts."""
+        self._wanted = ip
+
+        def look(driver: Driver) -> None:
+            if self._wanted == ip:
+                driver.look_at(ip)
+
+        self.runner.submit(look)
+
+    def complete(self, text: str) -> None:
+        """Find candidates for the command line."""
+        self._when_done(
+            self.runner.submit(lambda driver: driver.complete(text)),
+            lambda words: CandidatesFound(text, words),
+        )
+
+    def pick_workload(self) -> None:
+        """Fetch the workloads, then let the user pick one."""
+        self._when_done(self.runner.submit(lambda driver: driver.workloads()), WorkloadsFound)
+
+    def toggle_run(self) -> None:
+        """Run, or pause."""
+        if self.runner.running:
+            self.runner.pause()
+        else:
+            self.runner.run()
+
+    # Actions
+
+    def action_interrupt(self) -> None:
+        """Stop the machine; the app stays."""
+        self.runner.interrupt()
+
+    def action_leave(self) -> None:
+        """Close the topmost screen; quit on the last."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit()
+
+    def action_picture(self) -> None:
+        """Save the screen as dynftrace-N.svg in the working directory."""
+        number = 1
+        while (path := Path(f"dynftrace-{number}.svg")).exists():
+            number += 1
+        self.save_screenshot(str(path))
+        self.notify(f"saved {path}", timeout=3)
+
+    def show_help(self) -> None:
+        """Show the keys."""
+        if self.screen is self.main:
+            self.push_screen(HelpBox(self.main.active))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """What the palette offers: the actions of the keymap, and themes."""
+        for binding in keymap.MAIN:
+            if binding.id not in ("main.palette", "main.next", "main.previous"):
+                yield SystemCommand(
+                    f"{binding.description} ({binding.key_display or binding.key})",
+                    binding.tooltip,
+                    self._action(binding.action),
+                )
+        yield SystemCommand("Theme", "another theme, light ones too", self.action_change_theme)
+        yield SystemCommand("Quit (ctrl+q)", "quit", self.exit)
+
+    def _action(self, action: str) -> Callable[[], None]:
+        def run() -> None:
+            self.call_later(self.main.run_action, action)
+
+        return run
+
+
+def run_console(
+    open_session: Callable[[], Session], *, theme_name: str | None = None, keys: Path | None = None
+) -> int:
+    """Run the console until the user leaves it; returns the exit status.
+
+    `open_session` is called in the machine's thread. Raises `UsageError` for a
+    theme that does not exist or a keymap file that cannot be used.
+    """
+    from ..core.errors import UsageError
+
+    def start() -> Driver:
+        from .driver import SessionDriver
+
+        return SessionDriver(open_session())
+
+    app = ConsoleApp(start)
+    if keys is not None:
+        app.set_keymap(keymap.read(keys))
+    if theme_name is not None:
+        if theme_name not in app.available_themes:
+            known = ", ".join(sorted(app.available_themes))
+            raise UsageError(f"no theme {theme_name!r}; there is: {known}")
+        app.theme = theme_name
+    app.run()
+    return app.return_code or 0

@@ -1,0 +1,116 @@
+"""The table of traceable functions for the list: names beside numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import TracefsError
+from ..core.filter import FunctionNames, parse_words
+from .view import FunctionRow, State
+from .widgets.function_list import as_glob
+
+
+class FunctionIndex:
+    """What stays the same until a module comes or goes: names, modules, addresses.
+
+    `ips` has shape (n,); `modules` holds "" for the kernel. Orders are worked
+    out once.
+    """
+
+    def __init__(self, names: Sequence[str], modules: Sequence[str], ips: NDArray[np.uint64]):
+        self.names = names
+        self.modules = modules
+        self.ips = ips
+        loaded = sorted(set(modules) - {""})
+        number = {"": -1} | {name: at for at, name in enumerate(loaded)}
+        owner = np.fromiter((number[m] for m in modules), np.int32, len(modules))
+        self._filter = FunctionNames(names, owner, loaded)
+        self._by_ip = np.argsort(ips, kind="stable")
+        self._by_name: NDArray[np.intp] | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def find(self, ip: int) -> int | None:
+        """The index of `ip`."""
+        at = int(np.searchsorted(self.ips, np.uint64(ip), sorter=self._by_ip))
+        if at < len(self._by_ip) and int(self.ips[self._by_ip[at]]) == ip:
+            return int(self._by_ip[at])
+        return None
+
+    def by_name(self) -> NDArray[np.intp]:
+        """Indices sorted by name, dots in front of a name not counted."""
+        if self._by_name is None:
+            keys = sorted(range(len(self.names)), key=lambda i: self.names[i].lstrip("."))
+            self._by_name = np.array(keys, np.intp)
+        return self._by_name
+
+    def match(self, pattern: str) -> NDArray[np.bool_]:
+        """Which functions `pattern` (see `as_glob`) shows, shape (n,).
+
+        The grammar is that of set_ftrace_filter, `:mod:` included; a word with
+        `!` takes away from those before it, or from all.
+        """
+        hit = np.zeros(len(self.names), np.bool_)
+        try:
+            for number, word in enumerate(parse_words(as_glob(pattern))):
+                if word.remove and number == 0:
+                    hit[:] = True
+                hit[self._filter.select(word)] = not word.remove
+        except TracefsError:
+            hit[:] = False
+        return hit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionTable:
+    """Names with their state now; `states` (uint8) and `filtered` (bool) have shape (n,)."""
+
+    names: FunctionIndex
+    states: NDArray[np.uint8]
+    filtered: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def row(self, index: int) -> FunctionRow:
+        """The function at `index`."""
+        return FunctionRow(
+            self.names.names[index], self.names.modules[index], State(int(self.states[index]))
+        )
+
+    def key(self, index: int) -> int:
+        """Its rec.ip."""
+        return int(self.names.ips[index])
+
+    def find(self, key: int) -> int | None:
+        """The index of the function whose rec.ip is `key`."""
+        return self.names.find(key)
+
+    def chosen(self, index: int) -> bool:
+        """Whether set_ftrace_filter names it."""
+        return bool(self.filtered[index])
+
+    def match(self, pattern: str, order: str) -> NDArray[np.intp]:
+        """Indices `pattern` matches, in `order`."""
+        hit = self.names.match(pattern)
+        if order == "name":
+            by_name = self.names.by_name()
+            return by_name[hit[by_name]]
+        shown = np.flatnonzero(hit)
+        if order == "state":
+            return shown[np.argsort(-self.states[shown].astype(np.int16), kind="stable")]
+        return shown
+
+    def position(self, shown: Sequence[int], index: int) -> int | None:
+        """Where `index` stands in `shown`."""
+        at = np.flatnonzero(np.asarray(shown) == index)
+        return int(at[0]) if len(at) else None
+
+    def traced(self) -> int:
+        """How many are traced now."""
+        return int(np.count_nonzero(self.states == State.TRACED))

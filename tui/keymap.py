@@ -1,0 +1,160 @@
+"""Every key of the console, in one place.
+
+A binding's id is what a keymap file changes (`[keys]`, `functions.toggle =
+"x"`); its tooltip is its line in the help. The footer shows only those with
+`show`: few enough for 80 columns.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from textual.binding import Binding
+
+from ..core.errors import UsageError
+
+
+def _key(
+    id: str, keys: str, action: str, description: str, tooltip: str, *, show: bool = False
+) -> Binding:
+    display = {"question_mark,f1": "?", "slash": "/", "colon": ":", "space": "space"}.get(keys)
+    return Binding(
+        keys, action, description, id=id, tooltip=tooltip, show=show, key_display=display
+    )
+
+
+APP = [
+    Binding("ctrl+q", "quit", "Quit", id="app.quit", tooltip="quit", show=False, priority=True),
+    Binding(
+        "ctrl+c",
+        "interrupt",
+        "Stop",
+        id="app.interrupt",
+        tooltip="stop the running machine; never quits",
+        show=False,
+        priority=True,
+    ),
+    _key("app.back", "q", "leave", "Back", "close this screen; on the last one, quit"),
+    _key("app.suspend", "ctrl+z", "suspend_process", "Suspend", "back to the shell (fg returns)"),
+    _key("app.screenshot", "f8", "picture", "Picture", "save the screen as an SVG file here"),
+]
+
+ROWS = [
+    _key("rows.up", "up,k", "up", "Up", "one row up"),
+    _key("rows.down", "down,j", "down", "Down", "one row down"),
+    _key("rows.left", "left,h", "left", "Left", "scroll left"),
+    _key("rows.right", "right,l", "right", "Right", "scroll right"),
+    _key("rows.page_up", "pageup", "page(-1.0)", "Page up", "one page up"),
+    _key("rows.page_down", "pagedown", "page(1.0)", "Page down", "one page down"),
+    _key("rows.half_up", "ctrl+u", "page(-0.5)", "Half up", "half a page up"),
+    _key("rows.half_down", "ctrl+d", "page(0.5)", "Half down", "half a page down"),
+    _key("rows.first", "g,home", "first", "First", "first row"),
+    _key("rows.last", "G,end", "last", "Last", "last row"),
+    _key("rows.copy", "y", "copy", "Copy", "copy the row (terminals with OSC 52)"),
+]
+
+FUNCTIONS = [
+    _key(
+        "functions.toggle",
+        "space",
+        "choose",
+        "toggle",
+        "put the function into set_ftrace_filter, or take it out",
+        show=True,
+    ),
+    _key("functions.all", "a", "choose_shown", "Choose shown", "filter on all functions shown"),
+    _key("functions.none", "x", "clear_filter", "Clear filter", "empty set_ftrace_filter"),
+    _key("functions.order", "o", "order", "Order", "sort by address, name or state"),
+    _key("functions.site", "enter", "open_site", "Call site", "go to the call site"),
+]
+
+TRACE = [
+    _key(
+        "trace.follow",
+        "space,f",
+        "follow",
+        "hold/follow",
+        "hold the trace still, or follow it again",
+        show=True,
+    ),
+    _key("trace.next", "n", "find(1)", "Next", "next row that contains what was searched"),
+    _key("trace.previous", "N", "find(-1)", "Previous", "previous such row"),
+    _key("trace.site", "enter", "open_site", "To its site", "show the function of the event"),
+]
+
+MAIN = [
+    _key("main.run", "c", "run", "run/pause", "let the machine run, or pause it", show=True),
+    _key("main.step", "s", "step", "step", "execute one instruction on CPU 0", show=True),
+    _key(
+        "main.search", "slash", "search", "find", "filter the functions, search a trace", show=True
+    ),
+    _key("main.command", "colon", "command", "command", "a command of the shell", show=True),
+    _key("main.help", "question_mark,f1", "help", "help", "the keys of this screen", show=True),
+    _key("main.tracer", "t", "tracer", "Tracer", "switch between tracer function and nop"),
+    _key("main.workload", "w", "workload", "Workload", "run a workload in the guest"),
+    _key("main.reboot", "R", "reboot", "Reboot", "boot the machine again"),
+    _key("main.clear", "C", "clear_trace", "Clear trace", "empty the trace"),
+    _key("main.palette", "ctrl+p", "app.command_palette", "Palette", "actions by name"),
+    _key("main.zoom", "z", "zoom", "Zoom", "one pane in the whole window, and back"),
+    _key("main.pane1", "1", "pane(1)", "Functions", "go to the functions"),
+    _key("main.pane2", "2", "pane(2)", "Call site", "go to the call site"),
+    _key("main.pane3", "3", "pane(3)", "Trampoline", "go to the trampoline"),
+    _key("main.pane4", "4", "pane(4)", "Trace", "go to the trace"),
+    _key("main.next", "tab", "next_pane(1)", "Next pane", "next pane"),
+    _key("main.previous", "shift+tab", "next_pane(-1)", "Previous pane", "previous pane"),
+]
+
+BOX = [
+    _key("box.close", "escape,q", "close", "close", "close this box", show=True),
+    _key("box.copy", "y", "copy", "copy", "copy the text", show=True),
+]
+
+REPORT = [
+    _key("report.site", "enter", "site", "go to site", "show where it happened", show=True),
+    _key("report.reboot", "R", "reboot", "reboot", "boot the machine again", show=True),
+]
+
+GROUPS = {
+    "Everywhere": MAIN + APP,
+    "Rows": ROWS,
+    "Functions": FUNCTIONS,
+    "Trace": TRACE,
+}
+"""The help's sections."""
+
+
+def read(path: Path) -> dict[str, str]:
+    """The `[keys]` table of a keymap file: binding id to keys.
+
+    A missing file is an empty keymap. Raises `UsageError` for a file that is
+    not TOML, or names no binding.
+    """
+    try:
+        table = tomllib.loads(path.read_text()).get("keys", {})
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
+        raise UsageError(f"{path}: {e}") from e
+    known = {binding.id for group in GROUPS.values() for binding in group}
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: keys is not a table")
+    keys: dict[str, str] = {}
+    for id, value in _flatten(table):
+        if id not in known:
+            raise UsageError(f"{path}: there is no key called {id}")
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"{path}: {id} needs the name of a key")
+        keys[id] = value
+    return keys
+
+
+def _flatten(table: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
+    """TOML reads `functions.toggle` as nested tables; back to dotted ids."""
+    flat: list[tuple[str, object]] = []
+    for name, value in table.items():
+        if isinstance(value, dict):
+            flat += _flatten(value, f"{prefix}{name}.")
+        else:
+            flat.append((prefix + name, value))
+    return flat

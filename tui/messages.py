@@ -1,0 +1,82 @@
+"""Every message that travels between the console's parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.message import Message
+
+from .view import Done
+
+
+class ViewReady(Message):
+    """The machine's thread has made a view that should be shown at once."""
+
+
+class CommandDone(Message):
+    """A command was executed."""
+
+    def __init__(self, done: Done) -> None:
+        super().__init__()
+        self.done = done
+
+
+class CandidatesFound(Message):
+    """What the command line `text` can become."""
+
+    def __init__(self, text: str, words: Sequence[str]) -> None:
+        super().__init__()
+        self.text = text
+        self.words = words
+
+
+class WorkloadsFound(Message):
+    """The workloads to pick from."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = names
+
+
+class FunctionHighlighted(Message):
+    """The cursor of the function list is on the function whose rec.ip is `key`."""
+
+    def __init__(self, key: int) -> None:
+        super().__init__()
+        self.key = key
+
+
+class CommandWanted(Message):
+    """A widget or the command line asks for a command of the tracefs shell."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__()
+        self.command = command
+
+
+class SearchWanted(Message):
+    """The search line was closed with `needle`."""
+
+    def __init__(self, needle: str) -> None:
+        super().__init__()
+        self.needle = needle
+
+
+class LineEdited(Message):
+    """The command line's text changed and wants candidates."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class LineClosed(Message):
+    """The command line went away without a command."""
+
+
+class FunctionWanted(Message):
+    """Show the function whose rec.ip is `key` in the list (from a trace event or a report)."""
+
+    def __init__(self, key: int) -> None:
+        super().__init__()
+        self.key = key

@@ -1,0 +1,61 @@
+"""A box over the main screen: output of a command, help, a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer
+
+from .. import keymap
+from ..spans import Line, plain
+from ..widgets.rows import Rows
+from ..widgets.text_view import TextView
+
+
+class Box(ModalScreen[str | None]):
+    """Shows lines in a frame; `escape` closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX]
+
+    def __init__(
+        self, title: str, lines: Sequence[Line], *, copy: str | None = None, classes: str = ""
+    ) -> None:
+        super().__init__(classes=classes)
+        self._title = title
+        self._lines = lines
+        self._copy = copy
+
+    def compose(self) -> ComposeResult:
+        """Frame, lines, keys."""
+        with Vertical(id="box"):
+            yield TextView(self._lines, id="box-lines")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Make the frame as large as its lines, within the screen."""
+        box = self.query_one("#box", Vertical)
+        box.border_title = f" {self._title} "
+        box.styles.height = len(self._lines) + 2
+        widest = max((len(plain(line)) for line in self._lines), default=0)
+        box.styles.width = max(widest, len(self._title) + 4, 40) + 6
+
+    def action_close(self) -> None:
+        """Close."""
+        self.dismiss(None)
+
+    def action_copy(self) -> None:
+        """Copy everything in it."""
+        text = self._copy
+        if text is None:
+            text = "\n".join(plain(line).rstrip() for line in self._lines)
+        self.app.copy_to_clipboard(text)
+        self.notify("copied", timeout=2)
+
+    def on_screen_resume(self) -> None:
+        """The lines have the keys."""
+        self.query_one(Rows).focus()

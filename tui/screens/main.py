@@ -1,0 +1,245 @@
+"""The main screen: status line, four panes, the equivalent command, the keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.geometry import Size
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer, Static
+
+from .. import keymap
+from ..messages import (
+    CommandWanted,
+    FunctionHighlighted,
+    FunctionWanted,
+    LineEdited,
+    SearchWanted,
+)
+from ..view import View
+from ..widgets.command_line import Candidates, CommandLine
+from ..widgets.function_pane import FunctionPane
+from ..widgets.pane import Pane
+from ..widgets.rows import Rows
+from ..widgets.same_as import SameAs
+from ..widgets.status_bar import StatusBar
+from ..widgets.text_view import TextView
+from ..widgets.trace_pane import TracePane
+
+if TYPE_CHECKING:
+    from ..app import ConsoleApp
+
+LEAST = Size(60, 16)
+"""A smaller terminal is told so."""
+
+PANES_WIDTH = 100
+"""From here on four panes stand side by side."""
+
+PANES_HEIGHT = 30
+
+WIDE_WIDTH = 160
+"""From here on call site and trampoline stand side by side."""
+
+LAYOUTS = ("-small", "-single", "-four", "-wide")
+
+
+def layout_for(size: Size, zoomed: bool) -> str:
+    """Which of `LAYOUTS` a terminal of this size gets."""
+    if size.width < LEAST.width or size.height < LEAST.height:
+        return "-small"
+    if zoomed or size.width < PANES_WIDTH or size.height < PANES_HEIGHT:
+        return "-single"
+    return "-wide" if size.width >= WIDE_WIDTH else "-four"
+
+
+class MainScreen(Screen[None]):
+    """Shows the newest `View`; asks the app for everything that changes something."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.MAIN]
+    AUTO_FOCUS = "#functions"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.zoomed = False
+        self.active = 1
+        self._view = View()
+
+    def compose(self) -> ComposeResult:
+        """The whole screen."""
+        yield StatusBar(id="status")
+        with Container(id="panes"):
+            yield FunctionPane()
+            yield Pane(2, TextView(id="site", empty="booting…"))
+            yield Pane(3, TextView(id="path", empty="booting…"))
+            yield TracePane()
+        yield Candidates(id="candidates")
+        yield SameAs(id="same-as")
+        yield CommandLine(id="line")
+        yield Footer(compact=True, show_command_palette=False)
+        yield Static("", id="too-small")
+
+    @property
+    def console(self) -> ConsoleApp:
+        """The app, by its own type."""
+        return cast("ConsoleApp", self.app)
+
+    @property
+    def functions(self) -> FunctionPane:
+        """Pane 1."""
+        return self.query_one(FunctionPane)
+
+    @property
+    def trace(self) -> TracePane:
+        """Pane 4."""
+        return self.query_one(TracePane)
+
+    def on_mount(self) -> None:
+        """Start without candidates and line."""
+        self.query_one(Candidates).display = False
+        self.query_one(CommandLine).display = False
+        self.query_one(SameAs).hint("each action shows the command that does the same")
+        self._lay_out()
+
+    def on_resize(self) -> None:
+        """Lay out for the new size."""
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        layout = layout_for(self.size, self.zoomed)
+        for name in LAYOUTS:
+            self.set_class(name == layout, name)
+        for pane in self.query(Pane):
+            pane.title_for(alone=layout == "-single")
+            pane.set_class(pane.number == self.active, "-active")
+        if layout == "-small":
+            self.query_one("#too-small", Static).update(
+                f"The console needs {LEAST.width}x{LEAST.height};\n"
+                f"this terminal has {self.size.width}x{self.size.height}.\n\nq quits"
+            )
+
+    def show(self, view: View, mode: str) -> None:
+        """Show a new view; each widget draws what changed for it."""
+        self._view = view
+        self.query_one(StatusBar).show(view.status, mode)
+        self.functions.show(view.functions)
+        self.query_one("#site", TextView).show(view.site)
+        self.query_one("#path", TextView).show(view.path)
+        self.trace.show(view.trace)
+
+    def told(self, command: str, result: str, failed: bool) -> None:
+        """Show what was done and how it went."""
+        self.query_one(SameAs).show(command, result, failed=failed)
+
+    def activate(self, number: int) -> None:
+        """Go to pane `number`."""
+        self.active = number
+        self._lay_out()
+        pane = self.query_one(f"#pane{number}", Pane)
+        pane.query(Rows).first().focus()
+
+    def on_descendant_focus(self) -> None:
+        """The pane that has the focus is the active one."""
+        widget: Widget | None = self.focused
+        for ancestor in widget.ancestors_with_self if widget is not None else ():
+            if isinstance(ancestor, Pane) and ancestor.number != self.active:
+                self.active = ancestor.number
+                self._lay_out()
+
+    def on_function_highlighted(self, message: FunctionHighlighted) -> None:
+        """Show the call site of another function."""
+        self.console.look_at(message.key)
+
+    def on_function_wanted(self, message: FunctionWanted) -> None:
+        """Go to a function in the list and show its site."""
+        self.go_to(message.key)
+
+    def go_to(self, key: int) -> None:
+        """Put the list's cursor on the function whose rec.ip is `key`; show its site."""
+        if self.functions.go_to(key):
+            self.activate(2)
+        else:
+            self.notify("that address is not in available_filter_functions", timeout=3)
+
+    def on_command_wanted(self, message: CommandWanted) -> None:
+        """Hand a command to the shell."""
+        self.console.command(message.command)
+
+    def on_line_edited(self, message: LineEdited) -> None:
+        """Fetch candidates for the command line."""
+        self.console.complete(message.text)
+
+    def on_line_closed(self) -> None:
+        """Back to the pane."""
+        self.query_one(CommandLine).close()
+        self.query_one(SameAs).display = True
+        self.activate(self.active)
+
+    def on_search_wanted(self, message: SearchWanted) -> None:
+        """Search the trace."""
+        self.trace.events.search(message.needle)
+
+    def _open_line(self, prefix: str) -> None:
+        self.query_one(SameAs).display = False
+        self.query_one(CommandLine).open(prefix)
+
+    def action_command(self) -> None:
+        """Open the command line."""
+        self._open_line(":")
+
+    def action_search(self) -> None:
+        """Filter the functions, or search the trace when it has the focus."""
+        if self.active == 4:
+            self._open_line("/")
+        else:
+            self.activate(1)
+            self.functions.search()
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane."""
+        self.activate(number)
+
+    def action_next_pane(self, step: int) -> None:
+        """The next pane, round and round."""
+        self.activate((self.active - 1 + step) % 4 + 1)
+
+    def action_zoom(self) -> None:
+        """One pane in the whole window, and back."""
+        self.zoomed = not self.zoomed
+        self._lay_out()
+
+    def action_open_site(self) -> None:
+        """From the list to the call site."""
+        self.activate(2)
+
+    def action_run(self) -> None:
+        """Run, or pause."""
+        self.console.toggle_run()
+
+    def action_step(self) -> None:
+        """One instruction."""
+        self.console.command("step")
+
+    def action_tracer(self) -> None:
+        """Function tracer on, or off."""
+        tracer = "function" if self._view.status.tracer == "nop" else "nop"
+        self.console.command(f"echo {tracer} > current_tracer")
+
+    def action_clear_trace(self) -> None:
+        """Empty the trace."""
+        self.console.command("echo > trace")
+
+    def action_reboot(self) -> None:
+        """Boot again."""
+        self.console.command("reboot")
+
+    def action_workload(self) -> None:
+        """Pick a workload."""
+        self.console.pick_workload()
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.console.show_help()

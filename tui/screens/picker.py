@@ -1,0 +1,31 @@
+"""The box to pick a workload from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from ..spans import line
+from ..widgets.rows import Rows
+from .box import Box
+
+
+class WorkloadBox(Box):
+    """Lists workloads; its result is the picked one's name."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "close"),
+        Binding("enter", "pick", "run it", priority=True),
+    ]
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__("Run a workload", [line(f" {name}") for name in names], classes="picker")
+        self._names = names
+
+    def action_pick(self) -> None:
+        """Take the one under the cursor."""
+        rows = self.query_one(Rows)
+        if rows.cursor < len(self._names):
+            self.dismiss(self._names[rows.cursor])

@@ -1,0 +1,179 @@
+"""What the console shows, as data: one frozen `View` for each moment.
+
+The thread that runs the machine builds a `View` and hands it to the interface;
+widgets read nothing else, so they need no lock and no session. A big table (the
+functions, the trace) stays behind a small protocol and is formatted only where
+rows are on the screen. Nothing here imports numpy: the first paint must not
+wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from .spans import Line
+
+
+class State(IntEnum):
+    """What a call site is at the moment."""
+
+    NOP = 0
+    CHOSEN = 1
+    """In set_ftrace_filter, but no tracer uses the filter now."""
+    TRACED = 2
+    REFUSED = 3
+    """ftrace found other bytes than it expected and wrote nothing."""
+
+
+SIGNS = {State.NOP: "·", State.CHOSEN: "+", State.TRACED: "T", State.REFUSED: "!"}
+"""One character a state, so that no state is told by colour alone."""
+
+WORDS = {
+    State.NOP: "nop",
+    State.CHOSEN: "chosen",
+    State.TRACED: "traced",
+    State.REFUSED: "refused",
+}
+
+TONES = {
+    State.NOP: "dim",
+    State.CHOSEN: "accent",
+    State.TRACED: "good",
+    State.REFUSED: "bad",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The status line. `now` is virtual ns; `events` and `lost` count the trace's rows."""
+
+    arch: str = ""
+    cpus: int = 0
+    tracer: str = "nop"
+    tracing_on: bool = True
+    events: int = 0
+    lost: int = 0
+    now: int = 0
+    patch: str = ""
+    ftrace_off: bool = False
+    halted: tuple[int, ...] = ()
+    """vCPUs that stopped for good with an oops."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRow:
+    """One line of available_filter_functions, with its state."""
+
+    name: str
+    module: str
+    state: State
+
+
+class Functions(Protocol):
+    """The functions that can be traced, in the order of available_filter_functions."""
+
+    def __len__(self) -> int: ...
+
+    def row(self, index: int) -> FunctionRow:
+        """The function at `index`."""
+        ...
+
+    def key(self, index: int) -> int:
+        """rec.ip of the function at `index`: its identity."""
+        ...
+
+    def find(self, key: int) -> int | None:
+        """The index of the function whose rec.ip is `key`."""
+        ...
+
+    def chosen(self, index: int) -> bool:
+        """Whether set_ftrace_filter names it."""
+        ...
+
+    def match(self, pattern: str, order: str) -> Sequence[int]:
+        """Indices of the functions `pattern` matches, in `order` (see `ORDERS`)."""
+        ...
+
+    def position(self, shown: Sequence[int], index: int) -> int | None:
+        """Where `index` stands in `shown`, a result of `match`."""
+        ...
+
+    def traced(self) -> int:
+        """How many are traced now."""
+        ...
+
+
+ORDERS = ("address", "name", "state")
+"""How the function list can be sorted."""
+
+
+class Trace(Protocol):
+    """The events in the ring buffers, oldest first, as the file `trace` shows them."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def header(self) -> Sequence[str]:
+        """The comment lines over the events."""
+        ...
+
+    @property
+    def written(self) -> int:
+        """Events written since the buffer was last cleared, lost ones included."""
+        ...
+
+    def lines(self, start: int, stop: int) -> Sequence[str]:
+        """The text of rows `start` to `stop` (exclusive)."""
+        ...
+
+    def site(self, index: int) -> int | None:
+        """rec.ip of the site that made the event in row `index`, None for a marker."""
+        ...
+
+    def find(self, needle: str, start: int, step: int) -> int | None:
+        """The next row from `start` on, in direction `step` (1 or -1), that contains `needle`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Something the guest or ftrace has to say that must not be missed.
+
+    `ip` is where it happened; `lines` are shown as they are; `copy` is the
+    whole report for the clipboard.
+    """
+
+    title: str
+    lines: tuple[Line, ...]
+    copy: str
+    ip: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a command: its texts as the shell gives them."""
+
+    command: str
+    output: str = ""
+    error: str = ""
+    status: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All of the screen's data at one moment.
+
+    `site` and `path` are the text of the panes for the function under the
+    cursor, whose rec.ip is `ip`; `reports` only grows.
+    """
+
+    status: Status = Status()
+    functions: Functions | None = None
+    trace: Trace | None = None
+    ip: int | None = None
+    site: tuple[Line, ...] = ()
+    path: tuple[Line, ...] = ()
+    reports: tuple[Report, ...] = ()

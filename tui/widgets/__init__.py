@@ -1,0 +1,1 @@
+"""The console's widgets, one in each file; none knows the session."""

@@ -1,0 +1,182 @@
+"""The line at the bottom: a command after `:`, a search after `/`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widgets import Input, Label, Static
+
+from ..messages import CommandWanted, LineClosed, LineEdited, SearchWanted
+
+SHOWN = 8
+"""Candidates shown at once."""
+
+
+class Candidates(Static):
+    """What the word at the end of the command line can become."""
+
+    ALLOW_SELECT = False
+
+    def show(self, words: Sequence[str], chosen: int | None) -> None:
+        """List `words` around the `chosen` one; hide when there are none."""
+        self.display = bool(words)
+        if not words:
+            return
+        first = 0 if chosen is None else max(0, min(chosen - SHOWN // 2, len(words) - SHOWN))
+        width = max(24, *(len(word) for word in words)) + 1
+        parts: list[Content] = []
+        for number, word in enumerate(words[first : first + SHOWN], first):
+            mark = "▶" if number == chosen else " "
+            parts.append(
+                Content.styled(f"{mark} {word:<{width}}", "reverse" if number == chosen else "")
+            )
+        more = len(words) - first - SHOWN
+        if more > 0:
+            parts.append(Content.styled(f"  and {more:,} more", "dim"))
+        self.update(Content("\n").join(parts))
+
+
+class Edit(Input):
+    """The input itself: tab completes, up and down walk the history."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "cancel", show=True),
+        Binding("tab", "complete(1)", "complete", show=True),
+        Binding("shift+tab", "complete(-1)", "Complete back", show=False),
+        Binding("up", "history(-1)", "history", show=True, key_display="↑"),
+        Binding("down", "history(1)", "Newer", show=False),
+        Binding("enter", "submit", "run", show=True),
+    ]
+
+    def action_leave(self) -> None:
+        """Close the line."""
+        self.post_message(LineClosed())
+
+    def action_complete(self, step: int) -> None:
+        """Take the next candidate."""
+        line = self.query_ancestor(CommandLine)
+        line.complete(step)
+
+    def action_history(self, step: int) -> None:
+        """An older or newer line."""
+        self.query_ancestor(CommandLine).recall(step)
+
+
+class CommandLine(Horizontal):
+    """Edits a command (`:`) or a search (`/`); each keeps its own history."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.prefix = ":"
+        self._history: dict[str, list[str]] = {":": [], "/": []}
+        self._at = 0
+        self._words: Sequence[str] = ()
+        self._chosen: int | None = None
+        self._typed = ""
+        self._setting = ""
+
+    def compose(self) -> ComposeResult:
+        """A prefix and an input."""
+        yield Label(":", id="line-prefix")
+        edit = Edit(id="line-edit", compact=True)
+        edit.cursor_blink = False
+        yield edit
+
+    @property
+    def edit(self) -> Edit:
+        """The input."""
+        return self.query_one(Edit)
+
+    def open(self, prefix: str, text: str = "") -> None:
+        """Start editing."""
+        self.prefix = prefix
+        self._at = len(self._history[prefix])
+        self._chosen = None
+        self._words = ()
+        self.query_one(Label).update(prefix)
+        self.display = True
+        self._put(text)
+        self.edit.focus()
+        if prefix == ":":
+            self.post_message(LineEdited(text))
+
+    def close(self) -> None:
+        """Stop editing and hide."""
+        self.display = False
+        self._candidates().show((), None)
+
+    def offer(self, text: str, words: Sequence[str]) -> None:
+        """Candidates for `text`; too late when the text is another one by now."""
+        if self.display and self.prefix == ":" and text == self._typed:
+            self._words = words
+            self._chosen = None
+            self._candidates().show(words, None)
+
+    def complete(self, step: int) -> None:
+        """Put the next candidate in place of the last word; the first time what all share."""
+        if not self._words:
+            return
+        if self._chosen is None:
+            shared = _shared(self._words)
+            if len(shared) > len(self._typed) and len(self._words) > 1:
+                self._put(shared)
+                self._typed = shared
+                self.post_message(LineEdited(shared))
+                return
+            self._chosen = 0 if step > 0 else len(self._words) - 1
+        else:
+            self._chosen = (self._chosen + step) % len(self._words)
+        self._put(self._words[self._chosen])
+        self._candidates().show(self._words, self._chosen)
+
+    def recall(self, step: int) -> None:
+        """Show an older (-1) or newer (1) line."""
+        history = self._history[self.prefix]
+        self._at = max(0, min(self._at + step, len(history)))
+        self._put(history[self._at] if self._at < len(history) else "")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Ask for candidates when something was typed."""
+        event.stop()
+        if event.value == self._setting:
+            return
+        self._setting = self._typed = event.value
+        if self.prefix == ":":
+            self.post_message(LineEdited(event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Hand over what was typed."""
+        event.stop()
+        text = event.value.strip()
+        history = self._history[self.prefix]
+        if text and (not history or history[-1] != text):
+            history.append(text)
+        self.post_message(LineClosed())
+        if self.prefix == "/":
+            self.post_message(SearchWanted(text))
+        elif text:
+            self.post_message(CommandWanted(text))
+
+    def _put(self, text: str) -> None:
+        self._setting = text
+        if self._chosen is None:
+            self._typed = text
+        self.edit.value = text
+        self.edit.cursor_position = len(text)
+
+    def _candidates(self) -> Candidates:
+        return self.screen.query_one(Candidates)
+
+
+def _shared(words: Sequence[str]) -> str:
+    """The longest beginning all words share."""
+    first, last = min(words), max(words)
+    for at, letter in enumerate(first):
+        if at >= len(last) or last[at] != letter:
+            return first[:at]
+    return first

@@ -1,0 +1,149 @@
+"""The list of functions that can be traced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+from textual.reactive import reactive
+
+from .. import keymap
+from ..messages import CommandWanted, FunctionHighlighted
+from ..spans import Line, fit
+from ..view import ORDERS, SIGNS, TONES, WORDS, Functions
+from .rows import Rows
+
+
+class FunctionList(Rows):
+    """Shows those functions of a table that match a pattern, in an order.
+
+    The cursor stays on its function (by rec.ip) when the pattern, the order or
+    the table changes, as long as that function is shown.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.FUNCTIONS]
+    CURSOR_WHEN_BLURRED = True
+
+    pattern: reactive[str] = reactive("", repaint=False, init=False)
+    order: reactive[str] = reactive("address", repaint=False, init=False)
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.functions: Functions | None = None
+        self._shown: Sequence[int] = ()
+        self._key: int | None = None
+
+    def count(self) -> int:
+        """Functions shown."""
+        return len(self._shown)
+
+    def show(self, functions: Functions | None) -> None:
+        """Take a new table; nothing happens when it is the one already shown."""
+        if functions is not self.functions:
+            self.functions = functions
+            self._select()
+
+    def current(self) -> int | None:
+        """The index, in the table, of the function under the cursor."""
+        return int(self._shown[self.cursor]) if self.cursor < len(self._shown) else None
+
+    def go_to(self, key: int) -> bool:
+        """Put the cursor on the function whose rec.ip is `key`; drops a pattern that hides it."""
+        if self.functions is None or self.functions.find(key) is None:
+            return False
+        if self.functions.position(self._shown, self.functions.find(key) or 0) is None:
+            self.pattern = ""
+        self._key = key
+        self._select()
+        self.post_message(FunctionHighlighted(key))
+        return True
+
+    def watch_pattern(self) -> None:
+        """Show other functions."""
+        self._select()
+
+    def watch_order(self) -> None:
+        """Sort anew."""
+        self._select()
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        """Say which function is current now."""
+        super().watch_cursor(old, new)
+        self._announce()
+
+    def _select(self) -> None:
+        table = self.functions
+        self._shown = () if table is None else table.match(self.pattern, self.order)
+        row = None
+        if table is not None and self._key is not None:
+            index = table.find(self._key)
+            row = None if index is None else table.position(self._shown, index)
+        self.changed(row)
+        self._announce()
+
+    def _at_cursor(self) -> int | None:
+        index = self.current()
+        return None if index is None or self.functions is None else self.functions.key(index)
+
+    def _announce(self) -> None:
+        key = self._at_cursor()
+        if key is not None and key != self._key:
+            self._key = key
+            self.post_message(FunctionHighlighted(key))
+
+    def line(self, row: int, width: int) -> Line:
+        """Cursor sign, state sign, name, module, and the state in words where there is room."""
+        if self.functions is None:
+            return ()
+        function = self.functions.row(int(self._shown[row]))
+        state = function.state
+        tone = TONES[state]
+        module = min(10, max(8, width // 4))
+        word = 8 if width >= 40 else 0
+        name = max(width - 4 - module - word, 4)
+        return (
+            ("▶" if row == self.cursor else " ", "accent"),
+            (SIGNS[state] + " ", tone),
+            (fit(function.name, name) + " ", "strong" if tone == "good" else ""),
+            (fit(function.module, module), "dim"),
+            (fit(WORDS[state], word), tone),
+        )
+
+    def action_choose(self) -> None:
+        """Put the current function into set_ftrace_filter, or take it out."""
+        index = self.current()
+        if index is None or self.functions is None:
+            return
+        name = self.functions.row(index).name
+        sign = "!" if self.functions.chosen(index) else ""
+        text = f"'!{name}'" if sign else name
+        self.post_message(CommandWanted(f"echo {text} >> set_ftrace_filter"))
+
+    def action_choose_shown(self) -> None:
+        """Filter on what the pattern matches."""
+        glob = as_glob(self.pattern)
+        if self.count():
+            self.post_message(CommandWanted(f"echo '{glob}' > set_ftrace_filter"))
+
+    def action_clear_filter(self) -> None:
+        """Empty set_ftrace_filter."""
+        self.post_message(CommandWanted("echo > set_ftrace_filter"))
+
+    def action_order(self) -> None:
+        """The next order."""
+        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        self.notify(f"sorted by {self.order}", timeout=2)
+
+
+def as_glob(pattern: str) -> str:
+    """What was typed in the grammar of set_ftrace_filter: plain text matches anywhere in a name."""
+    return " ".join(_word(word) for word in pattern.split()) or "*"
+
+
+def _word(text: str) -> str:
+    sign = "!" if text.startswith("!") else ""
+    glob, colon, rest = text[len(sign) :].partition(":")
+    if not any(c in glob for c in "*?["):
+        glob = f"*{glob}*" if glob else "*"
+    return sign + glob + colon + rest

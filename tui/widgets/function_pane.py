@@ -1,0 +1,93 @@
+"""Pane 1: the filter line over the function list, and what the signs mean."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widgets import Input, Label, Static
+
+from ..view import SIGNS, WORDS, Functions, State
+from .function_list import FunctionList
+from .pane import Pane
+
+
+class FilterInput(Input):
+    """The filter as typed; up, down and enter go to the list."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "clear", "clear filter", show=True),
+        Binding("enter,down", "list", "to the list", show=True, key_display="enter"),
+    ]
+
+    def action_clear(self) -> None:
+        """Empty the filter and go to the list."""
+        self.value = ""
+        self.action_list()
+
+    def action_list(self) -> None:
+        """Go to the list."""
+        self.screen.query_one(FunctionList).focus()
+
+
+class FunctionPane(Pane):
+    """Filters as one types: text matches anywhere in a name, globs are the kernel's."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._table: Functions | None = None
+
+    def compose(self) -> ComposeResult:
+        """Filter line, list, legend."""
+        with Horizontal(id="filter-line"):
+            yield Label("filter: ", id="filter-label")
+            edit = FilterInput(placeholder="glob, such as vfs_*", id="filter", compact=True)
+            edit.cursor_blink = False
+            yield edit
+        yield FunctionList(id="functions")
+        yield Static(_legend(), id="legend")
+
+    @property
+    def rows(self) -> FunctionList:
+        """The list."""
+        return self.query_one(FunctionList)
+
+    def show(self, functions: Functions | None) -> None:
+        """Take a new table."""
+        if functions is not self._table:
+            self._table = functions
+            self.rows.show(functions)
+            self._count()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter with each key."""
+        event.stop()
+        self.rows.pattern = event.value
+        self._count()
+
+    def go_to(self, key: int) -> bool:
+        """Put the cursor on a function, without the filter when that hides it."""
+        found = self.rows.go_to(key)
+        self.query_one(FilterInput).value = self.rows.pattern
+        self._count()
+        return found
+
+    def search(self) -> None:
+        """Edit the filter."""
+        self.query_one(FilterInput).focus()
+
+    def _count(self) -> None:
+        if self._table is not None:
+            shown, all_ = self.rows.count(), len(self._table)
+            self.note(f"{self._table.traced():,} traced │ {shown:,} of {all_:,}")
+
+
+def _legend() -> Content:
+    parts = [
+        Content.assemble((SIGNS[state], "bold"), (f" {WORDS[state]}", "dim"))
+        for state in (State.TRACED, State.NOP, State.CHOSEN, State.REFUSED)
+    ]
+    return Content("  ").join(parts)

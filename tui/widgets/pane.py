@@ -1,0 +1,41 @@
+"""A numbered frame around one of the four panes."""
+
+from __future__ import annotations
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widget import Widget
+
+TITLES = ("Functions", "Call site", "Trampoline", "Trace")
+"""The panes' titles; their keys are 1 to 4."""
+
+
+class Pane(Vertical):
+    """Holds the widgets of pane `number`; what it counts stands in its lower edge."""
+
+    def __init__(self, number: int, *children: Widget) -> None:
+        super().__init__(*children, id=f"pane{number}", classes="pane")
+        self.number = number
+        self.alone = False
+
+    def on_mount(self) -> None:
+        """Write the title."""
+        self.title_for(alone=False)
+
+    def title_for(self, *, alone: bool) -> None:
+        """The title: its own, or all four when the pane is `alone` on the screen."""
+        if not alone:
+            self.border_title = f"{self.number} {TITLES[self.number - 1]}"
+            return
+        parts: list[Content] = []
+        for number, title in enumerate(TITLES, 1):
+            own = number == self.number
+            parts.append(
+                Content.styled(f" {number} {title} ", "bold reverse" if own else "not bold dim")
+            )
+        self.border_title = Content(" ").join(parts)
+
+    def note(self, text: str) -> None:
+        """Write `text` into the lower edge."""
+        if text != self.border_subtitle:
+            self.border_subtitle = text

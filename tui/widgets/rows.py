@@ -1,0 +1,205 @@
+"""A list of text rows with a cursor, drawn line by line.
+
+Textual's own lists make a widget or a renderable of every row; with 60,000
+functions or millions of events only this way stays within a frame: a row
+becomes a `Strip` when it comes into sight, and is kept in a small cache.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.cache import LRUCache
+from textual.geometry import Region, Size
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from .. import keymap
+from ..spans import Line, plain
+
+
+class Rows(ScrollView, can_focus=True):
+    """Shows `count()` rows, each given by `line()`; `cursor` is the current row."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.ROWS]
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "rows--cursor",
+        "rows--cursor-blurred",
+        "rows--dim",
+        "rows--strong",
+        "rows--accent",
+        "rows--good",
+        "rows--bad",
+        "rows--mark",
+        "rows--link",
+        "rows--found",
+    }
+    DEFAULT_CSS = """
+    Rows {
+        height: 1fr;
+        width: 1fr;
+        overflow: auto;
+        scrollbar-size-horizontal: 0;
+        scrollbar-size-vertical: 1;
+    }
+    """
+    CURSOR_WHEN_BLURRED = False
+    """Whether the cursor row stays marked while another pane has the focus."""
+
+    cursor: reactive[int] = reactive(0, repaint=False)
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._strips: LRUCache[tuple[int, int, int, int, bool], Strip] = LRUCache(1024)
+        self._generation = 0
+
+    def count(self) -> int:
+        """How many rows there are."""
+        raise NotImplementedError
+
+    def line(self, row: int, width: int) -> Line:
+        """Row `row`, for a list `width` cells wide."""
+        raise NotImplementedError
+
+    def row_width(self) -> int:
+        """Cells of the widest row, where rows may be wider than the list; else 0."""
+        return 0
+
+    def changed(self, cursor: int | None = None) -> None:
+        """Say that rows are new: put the cursor on row `cursor` (or keep it), draw again."""
+        self._generation += 1
+        self._strips.clear()
+        row = self.validate_cursor(self.cursor if cursor is None else cursor)
+        self.set_reactive(Rows.cursor, row)
+        self.virtual_size = Size(self.row_width(), self.count())
+        self.show_row(row)
+        self.refresh()
+
+    def validate_cursor(self, cursor: int) -> int:
+        """Keep the cursor on a row."""
+        return max(0, min(cursor, self.count() - 1))
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        """Draw only the two rows that changed."""
+        self._refresh_row(old)
+        self._refresh_row(new)
+        self.show_row(new)
+
+    def show_row(self, row: int) -> None:
+        """Scroll as little as needed for `row` to be in sight, without animation."""
+        height = self.scrollable_content_region.height
+        if height <= 0:
+            return
+        top = self.scroll_offset.y
+        if row < top:
+            self.scroll_to(y=row, animate=False, immediate=True)
+        elif row >= top + height:
+            self.scroll_to(y=row - height + 1, animate=False, immediate=True)
+
+    def _refresh_row(self, row: int) -> None:
+        y = row - self.scroll_offset.y
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    def render_line(self, y: int) -> Strip:
+        """One row of the screen as a strip."""
+        x, top = self.scroll_offset
+        row = top + y
+        width = self.size.width
+        if row >= self.count():
+            return Strip.blank(width, self.rich_style)
+        marked = row == self.cursor and (self.has_focus or self.CURSOR_WHEN_BLURRED)
+        key = (self._generation, row, x, width, marked)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._strip(self.line(row, width), marked)
+            strip = strip.crop_extend(x, x + width, self._base(marked))
+            self._strips[key] = strip
+        return strip
+
+    def _base(self, marked: bool) -> Style:
+        if not marked:
+            return self.rich_style
+        return self.get_component_rich_style(
+            "rows--cursor" if self.has_focus else "rows--cursor-blurred"
+        )
+
+    def _strip(self, line: Line, marked: bool) -> Strip:
+        base = self._base(marked)
+        return Strip(
+            [
+                Segment(
+                    text,
+                    base + self.get_component_rich_style(f"rows--{tone}", partial=True)
+                    if tone
+                    else base,
+                )
+                for text, tone in line
+            ]
+        )
+
+    def notify_style_update(self) -> None:
+        """Forget strips drawn in the old theme."""
+        super().notify_style_update()
+        self._strips.clear()
+
+    def on_focus(self) -> None:
+        """The cursor row looks different now."""
+        self._strips.clear()
+        self._refresh_row(self.cursor)
+
+    def on_blur(self) -> None:
+        """The cursor row looks different now."""
+        self._strips.clear()
+        self._refresh_row(self.cursor)
+
+    def on_resize(self) -> None:
+        """Rows are laid out for the width; keep the cursor in sight."""
+        self._strips.clear()
+        # Scrolling reaches only as far as the layout of the new size knows.
+        self.call_after_refresh(lambda: self.show_row(self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse is."""
+        self.cursor = event.y + self.scroll_offset.y
+
+    def action_up(self) -> None:
+        """One row up."""
+        self.cursor -= 1
+
+    def action_down(self) -> None:
+        """One row down."""
+        self.cursor += 1
+
+    def action_left(self) -> None:
+        """Scroll left by a tab."""
+        self.scroll_to(x=self.scroll_offset.x - 8, animate=False)
+
+    def action_right(self) -> None:
+        """Scroll right by a tab."""
+        self.scroll_to(x=self.scroll_offset.x + 8, animate=False)
+
+    def action_page(self, pages: float) -> None:
+        """Move by this part of the height; negative is up."""
+        self.cursor += int(pages * max(self.size.height, 2))
+
+    def action_first(self) -> None:
+        """To the first row."""
+        self.cursor = 0
+
+    def action_last(self) -> None:
+        """To the last row."""
+        self.cursor = self.count() - 1
+
+    def action_copy(self) -> None:
+        """Copy the row under the cursor."""
+        if self.cursor < self.count():
+            text = plain(self.line(self.cursor, self.size.width)).strip()
+            self.app.copy_to_clipboard(text)
+            self.notify(f"copied: {text[:60]}", timeout=2)

@@ -1,0 +1,36 @@
+"""The line that tells which shell command did the same as the last action."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Static
+
+
+class SameAs(Static):
+    """`same as: COMMAND`, and what became of it, in one row."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("", id=id)
+        self.command = ""
+
+    def show(self, command: str, result: str = "", *, failed: bool = False) -> None:
+        """Show `command` and its `result` (an error text when it `failed`)."""
+        self.command = command
+        sign = ("! ", "bold $text-error") if failed else ("", "")
+        body = ("  " + result.strip().split("\n")[0], "$text-error" if failed else "dim")
+        self.update(
+            Content.assemble(
+                (" same as: ", "dim"),
+                (command, "bold"),
+                ("   ", ""),
+                sign,
+                body if result else "",
+            )
+        )
+
+    def hint(self, text: str) -> None:
+        """Show `text` instead of a command."""
+        self.command = ""
+        self.update(Content.assemble((" " + text, "dim")))

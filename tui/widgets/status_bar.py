@@ -1,0 +1,107 @@
+"""The status line: the machine and the tracer at a glance."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.strip import Strip
+from textual.widget import Widget
+
+from ..spans import Line, Span, plain
+from ..view import Status
+
+MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accent", "FAILED": "bad"}
+"""What the machine's thread is doing, and its tone."""
+
+
+class StatusBar(Widget):
+    """One row; each field has a fixed width, so that nothing moves while numbers grow."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"status--{tone}" for tone in (*MODES.values(), "rule")
+    }
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._status = Status()
+        self._mode = "BOOTING"
+
+    def show(self, status: Status, mode: str) -> None:
+        """Show this; draws only when something is different."""
+        if (status, mode) != (self._status, self._mode):
+            self._status, self._mode = status, mode
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """The row."""
+        width = self.size.width
+        base = self.rich_style
+        segments = [
+            Segment(
+                text,
+                base + self.get_component_rich_style(f"status--{tone}", partial=True)
+                if tone
+                else base,
+            )
+            for text, tone in status_line(self._status, self._mode, width)
+        ]
+        return Strip(segments).crop_extend(0, width, base)
+
+
+def status_line(status: Status, mode: str, width: int) -> Line:
+    """The fields that fit `width` cells: all from 118 on, the essential ones on 80."""
+    tracer: Span = (f"{status.tracer:<8}", "strong" if status.tracer != "nop" else "")
+    if status.ftrace_off:
+        on: Span = ("ftrace OFF", "bad")
+    elif status.tracing_on:
+        on = ("tracing on", "")
+    else:
+        on = ("tracing off", "accent")
+    if status.halted:
+        cpus = ",".join(str(cpu) for cpu in status.halted)
+        mode, mode_tone = f"{mode}, CPU {cpus} oopsed", "bad"
+    else:
+        mode_tone = MODES.get(mode, "")
+    counts = f"{status.events:>7,} events {status.lost:>5,} lost"
+    name = " dynftrace  " if width >= 132 else " "
+    if width >= 118:
+        fields: list[Line] = [
+            ((name + f"{status.arch} · {_cpus(status.cpus)}", "strong"),),
+            (("tracer ", "dim"), tracer),
+            ((f"{on[0]:<11}", on[1]),),
+            ((counts, ""),),
+            ((seconds(status.now) + " s", ""),),
+            ((status.patch, "dim"),),
+        ]
+    else:
+        short = f"{status.events:>7,} ev {status.lost:>4,} lost"
+        fields = [
+            ((f" {status.arch}", "strong"),),
+            (on if on[1] else tracer,),
+            ((short, ""),),
+            ((seconds(status.now), ""),),
+        ]
+    line: list[Span] = []
+    for number, field in enumerate(fields):
+        if number:
+            line.append((" │ ", "rule"))
+        line.extend(field)
+    end = f"{mode} "
+    gap = width - len(plain(line)) - len(end) - 3
+    line.append((" │ ", "rule"))
+    line.append((" " * max(gap, 0), ""))
+    line.append((end, mode_tone))
+    return tuple(line)
+
+
+def seconds(ns: int) -> str:
+    """Virtual time in seconds, nine decimals in groups of three: `0.004 812 310`."""
+    whole, rest = divmod(ns, 1_000_000_000)
+    digits = f"{rest:09d}"
+    return f"{whole}.{digits[:3]} {digits[3:6]} {digits[6:]}"
+
+
+def _cpus(count: int) -> str:
+    return f"{count} cpu" + ("" if count == 1 else "s")

@@ -1,0 +1,64 @@
+"""Pane 4: the trace under the kernel's own column titles."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from ..view import Trace
+from .pane import Pane
+from .trace_view import TraceView
+
+FULL_HEADER = 30
+"""Rows from which on the pane shows the whole header instead of its title row."""
+
+
+class TracePane(Pane):
+    """Header and events; the lower edge tells follow or held, and how many."""
+
+    def __init__(self) -> None:
+        super().__init__(4)
+        self._trace: Trace | None = None
+        self._header: tuple[str, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """Header over the events."""
+        yield Static("", id="trace-header", markup=False)
+        yield TraceView(id="trace")
+
+    @property
+    def events(self) -> TraceView:
+        """The events."""
+        return self.query_one(TraceView)
+
+    def show(self, trace: Trace | None) -> None:
+        """Take a new trace."""
+        if trace is not self._trace:
+            self._trace = trace
+            self.events.show(trace)
+            self._title()
+            self._count()
+
+    def on_resize(self) -> None:
+        """A tall pane has room for the whole header."""
+        self._title()
+
+    def on_trace_view_held(self) -> None:
+        """Tell what the view does now."""
+        self._title()
+        self._count()
+
+    def _title(self) -> None:
+        shown = self.events.trace
+        header = () if shown is None else tuple(shown.header)
+        if self.size.height < FULL_HEADER:
+            header = tuple(line for line in header if "TASK" in line or "FUNCTION" in line)
+        if header != self._header:
+            self._header = header
+            self.query_one("#trace-header", Static).update("\n".join(header))
+
+    def _count(self) -> None:
+        view = self.events
+        state = "following" if view.follow else "held"
+        waiting = f" │ {view.pending:,} new" if view.pending else ""
+        self.note(f"{state} │ {view.count():,} events{waiting}")
