@@ -72,12 +72,15 @@ class TraceType(IntEnum):
 
 
 class TraceFlag(IntFlag):
-    """`trace_entry.flags`."""
+    """`trace_entry.flags`; the guest sets those of machine.h."""
 
     IRQS_OFF = 0x01
+    NEED_RESCHED_LAZY = 0x02
     NEED_RESCHED = 0x04
     HARDIRQ = 0x08
     SOFTIRQ = 0x10
+    PREEMPT_RESCHED = 0x20
+    NMI = 0x40
     BH_OFF = 0x80
 
 
