@@ -54,6 +54,8 @@ class EventTable:
         parts: list[NDArray[np.void]] = []
         interned = _Addresses()
         damaged = 0
+        keys: list[NDArray[np.uint64]] = []
+        latest: dict[int, np.uint64] = {}
         for cpu, decoded in buffers:
             raw = decoded.events
             part = np.empty(len(raw), EVENT)
@@ -69,8 +71,14 @@ class EventTable:
             texts.extend(decoded.texts)
             damaged += int(decoded.damaged.sum())
             parts.append(part)
+            # A damaged page can hold a time that goes back: its order stays all the same.
+            key = np.maximum.accumulate(part["ts"])
+            if len(key):
+                np.maximum(key, latest.get(cpu, np.uint64(0)), out=key)
+                latest[cpu] = key[-1]
+            keys.append(key)
         events = np.concatenate(parts) if parts else np.empty(0, EVENT)
-        times = events["ts"]
+        times = np.concatenate(keys) if keys else np.empty(0, np.uint64)
         if (times[1:] < times[:-1]).any():
             events = events[np.argsort(times, kind="stable")]
         return cls(events, interned.addresses(), tuple(texts), damaged)

@@ -72,3 +72,11 @@ def test_damage_is_counted_and_nothing_is_nothing() -> None:
     assert EventTable.merge([(0, decode(torn)), (1, decode(torn))]).damaged == 2
     assert len(EventTable.merge([])) == 0
     assert len(EventTable()) == 0
+
+
+def test_a_time_that_goes_back_keeps_the_buffers_order() -> None:
+    zero = Page(stamp=50).function(0, 0x10, 1)
+    back = Page(stamp=20).function(0, 0x11, 1)
+    one = Page(stamp=30).function(0, 0x20, 1).function(30, 0x21, 1)
+    table = EventTable.merge([(0, decode(zero)), (0, decode(back)), (1, decode(one))])
+    assert table.ips().tolist() == [0x20, 0x10, 0x11, 0x21]
