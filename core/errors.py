@@ -13,9 +13,11 @@
     │   └── UnknownSymbol         nobody exports it (ENOENT)
     ├── FtraceBug                 text was not what ftrace expected; nothing was written
     ├── AssemblyError             the assembler refused a source (line, column)
+    ├── MemoryFault               guest memory that is not there, or cannot be mapped
     └── GuestError                the guest cannot go on
         ├── GuestOops             a vCPU took a fault it has no handler for
-        └── GuestHang             a bounded run did not come to its end
+        ├── GuestHang             a bounded run did not come to its end
+        └── GuestInterrupted      the user ended a run before its end
 
 Nothing else may reach a user: a front end prints `str(error)` and exits with
 status 1. Errors of the tree and of modules carry the kernel's errno, and their
@@ -184,6 +186,16 @@ class AssemblyError(DynftraceError):
         self.line = line
 
 
+class MemoryFault(DynftraceError):
+    """`size` bytes of guest memory at `address` cannot be used: `reason` says why."""
+
+    def __init__(self, address: int, size: int, reason: str = "not mapped") -> None:
+        super().__init__(f"guest memory at {address:#x} ({size} bytes): {reason}")
+        self.address = address
+        self.size = size
+        self.reason = reason
+
+
 class GuestError(DynftraceError):
     """The guest cannot go on as asked."""
 
@@ -204,3 +216,10 @@ class GuestHang(GuestError):
     def __init__(self, what: str, limit: int) -> None:
         super().__init__(f"{what} did not finish within {limit / 1e9:.3f} s of virtual time")
         self.limit = limit
+
+
+class GuestInterrupted(GuestError):
+    """The user stopped the machine while `what` was waited for; the guest can go on."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was interrupted")
