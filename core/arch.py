@@ -126,6 +126,8 @@ class Breakpoint:
     insn: bytes
     interrupt: int
     """Interrupt number the emulator reports for it."""
+    reported_at: int
+    """Where the emulator leaves pc: this many bytes behind the instruction's start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ FACTS = Facts(
         relocation_offset=-1,  # the field follows the opcode
     ),
     patch_methods=("stop_machine", "breakpoint", "none"),
-    breakpoint=Breakpoint(insn=insn.INT3, interrupt=3),
+    breakpoint=Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1),
     max_insn_size=15,
     insn_align=1,
 )
