@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from . import elf, headers
 from .arch import Facts
 from .errors import ImageError
-from .field import load as load_fields
 from .headers import Section, Segment
 from .lines import SourceLines
 from .symbols import SymbolTable, cut_names, special
@@ -114,11 +113,18 @@ class Image:
                 return self.segment_data(segment)[start : start + size]
         return None
 
-    def words(self, raw: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    def section_of(self, start: int, end: int) -> Section | None:
+        """The loaded section of an executable that holds all of `start` to `end`."""
+        for section in self.sections:
+            if section.loaded and section.address <= start <= end <= section.end:
+                return section
+        return None
+
+    def words(self, raw: bytes) -> NDArray[np.uint64]:
         """Bytes as pointer-sized words; a partial word at the end is left out."""
         size = self.facts.pointer_size
-        offsets = np.arange(0, len(raw) // size * size, size, dtype=np.uint64)
-        return load_fields(raw, offsets, size, self.facts.byteorder)
+        words = np.frombuffer(raw, self._layouts.word, len(raw) // size)
+        return words.astype(np.uint64)
 
     @cached_property
     def symbols(self) -> SymbolTable:
