@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .abi import RB_PAGE_SIZE, RingBufferFlag
-from .errors import TracefsError
+from .errors import MemoryFault, TracefsError
 from .events import EventTable
 from .ringmemory import BufferMemory, Descriptor, Region
 from .subbuffer import DATA_SIZE, Decoded, PageFormat
@@ -113,9 +113,10 @@ class RingBuffer:
             Region(memory, base + cpu * limit, limit, f"{name}{cpu}")
             for cpu in range(len(descriptors))
         ]
+        self._prepare(self.cpus, MIN_PAGES)
         for cpu, descriptor in enumerate(descriptors):
             descriptor["flags"] = RingBufferFlag.RECORD_ON | RingBufferFlag.OVERWRITE
-            self._allocate(cpu, MIN_PAGES)
+            self._take(cpu, MIN_PAGES)
 
     @property
     def cpus(self) -> range:
@@ -184,13 +185,26 @@ class RingBuffer:
         if pages * RB_PAGE_SIZE > self._regions[0].room:
             raise TracefsError(errno.ENOMEM)
         self._settle()
+        changing = [each for each in self._chosen(cpu) if self._regions[each].pages != pages]
+        self._prepare(changing, pages)
+        for each in changing:
+            self._resize_pages(each, pages)
         self.expanded = True
         for each in self._chosen(cpu):
             self._size_kb[each] = kb
-            if pages != self._regions[each].pages:
-                self._resize_pages(each, pages)
+
+    def _prepare(self, cpus: Sequence[int], pages: int) -> None:
+        """Have memory for the new buffers of all `cpus`, or of none and ENOMEM."""
+        for done, each in enumerate(cpus):
+            try:
+                self._regions[each].prepare(pages)
+            except MemoryFault as error:
+                for other in cpus[:done]:
+                    self._regions[other].leave()
+                raise TracefsError(errno.ENOMEM) from error
 
     def _resize_pages(self, cpu: int, pages: int) -> None:
+        """Move a CPU's events to the buffer that was prepared, the newest that fit."""
         kept = self.pages(cpu)
         read = self._read(cpu)
         surplus = len(kept) - pages
@@ -198,15 +212,16 @@ class RingBuffer:
             events = sum(len(part.events) for part in self._decode(kept[:surplus], read))
             kept, read = kept[surplus:], 0
             self._descriptors[cpu]["overrun"] += np.uint64(events)
-        self._allocate(cpu, pages)
+        self._take(cpu, pages)
         self._regions[cpu].view()[: len(kept)] = kept
         descriptor = self._descriptors[cpu]
         descriptor["tail_page"] = max(len(kept) - 1, 0)
         descriptor["read"] = read
 
-    def _allocate(self, cpu: int, pages: int) -> None:
+    def _take(self, cpu: int, pages: int) -> None:
+        """Point the descriptor at the empty buffer that was prepared."""
         region = self._regions[cpu]
-        region.allocate(pages)
+        region.take(pages)
         descriptor = self._descriptors[cpu]
         descriptor["pages"] = region.address
         descriptor["nr_pages"] = pages

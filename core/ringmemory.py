@@ -30,26 +30,45 @@ class BufferMemory(Protocol):
 
 
 class Region:
-    """The pages of one CPU, at an address that stays the same."""
+    """The pages of one CPU. They move between two places when their number changes.
 
-    def __init__(self, memory: BufferMemory, address: int, room: int, name: str) -> None:
-        self.address = address
-        self.room = room
+    A change is prepared first and then taken or left, so that the buffers of all
+    CPUs change or none.
+    """
+
+    def __init__(self, memory: BufferMemory, base: int, room: int, name: str) -> None:
+        """Start without pages, in `room` bytes of address space at `base`: half for each place."""
+        self.room = room // 2
         """Bytes it can grow to."""
         self.pages = 0
         self._memory = memory
-        self._name = name
+        self._places = ((base, f"{name}.0"), (base + self.room, f"{name}.1"))
+        self._now = 0
 
     @staticmethod
     def limit(pointer_size: int) -> int:
-        """Room for one CPU, bytes: small enough that eight fit a 32-bit address space."""
-        return 1 << 27 if pointer_size == 8 else 1 << 23
+        """Address space for one CPU, bytes: eight fit a 32-bit one."""
+        return 1 << 28 if pointer_size == 8 else 1 << 24
 
-    def allocate(self, pages: int) -> None:
-        """Have `pages` pages, all zero; what was there is gone."""
+    @property
+    def address(self) -> int:
+        """Of the first page."""
+        return self._places[self._now][0]
+
+    def prepare(self, pages: int) -> None:
+        """Map `pages` zero pages at the other place. Raises `MemoryFault` when there is no room."""
+        address, name = self._places[1 - self._now]
+        self._memory.map(address, pages * RB_PAGE_SIZE, name)
+
+    def leave(self) -> None:
+        """Give back what was prepared."""
+        self._memory.unmap(self._places[1 - self._now][1])
+
+    def take(self, pages: int) -> None:
+        """Have the pages that were prepared; what was in the old ones is gone."""
         if self.pages:
-            self._memory.unmap(self._name)
-        self._memory.map(self.address, pages * RB_PAGE_SIZE, self._name)
+            self._memory.unmap(self._places[self._now][1])
+        self._now = 1 - self._now
         self.pages = pages
 
     def view(self) -> NDArray[np.uint8]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynftrace.core import abi
+from dynftrace.core.errors import MemoryFault
 from dynftrace.core.ringbuffer import RingBuffer
 from dynftrace.core.subbuffer import DATA_SIZE, PageFormat
 
@@ -15,13 +16,17 @@ BASE = 0xFFFF_C900_0000_0000
 
 
 class HostMemory:
-    """Named regions of numpy bytes."""
+    """Named regions of numpy bytes, `limit` bytes at most."""
+
+    limit = 1 << 30
 
     def __init__(self) -> None:
         self.regions: dict[str, tuple[int, NDArray[np.uint8]]] = {}
 
     def map(self, address: int, size: int, name: str) -> object:
         assert name not in self.regions
+        if size + sum(len(data) for _, data in self.regions.values()) > self.limit:
+            raise MemoryFault(address, size, "no room")
         self.regions[name] = (address, np.zeros(size, np.uint8))
         return None
 

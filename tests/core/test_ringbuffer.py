@@ -121,6 +121,19 @@ def test_impossible_sizes(kb: int, code: int) -> None:
     assert ring.size_text() == "7 (expanded: 1408)\n"
 
 
+def test_no_memory_for_all_means_for_none() -> None:
+    writer = Writer(2)
+    writer.write(5)
+    writer.memory.limit = 400 * 1024
+    with pytest.raises(TracefsError, match="Cannot allocate memory"):
+        writer.ring.resize(256)
+    assert len(writer.memory.regions) == 2
+    writer.ring.resize(256, cpu=1)
+    writer.write(5)
+    assert ids(writer.ring.events()) == list(range(1, 11))
+    assert writer.ring.size_text() == "X\n"
+
+
 def test_growing_keeps_events_and_shrinking_the_newest() -> None:
     writer = Writer()
     ring = writer.ring
