@@ -29,7 +29,16 @@ struct cpu_clock {
 	u64 deadline; /* the slice ends at the first block that starts at or after it */
 };
 
-/* A per-CPU ring buffer: sub-buffers of one page in the kernel's format. */
+/*
+ * A per-CPU ring buffer: sub-buffers of one page in the kernel's format.
+ *
+ * The writer fills an event before it counts it in the page's commit word, and
+ * a new page gets commit 0 and its time stamp before tail_page names it. Where
+ * the page after the tail is the head, it first moves the head on: overrun
+ * grows by the head's events from `read` on, then head_page by one, and `read`
+ * becomes 0. The host changes head_page and read only while trace_recursion is
+ * 0 on every CPU, and moves `pages` only then.
+ */
 #define RB_PAGE_SIZE 4096
 #define RB_PAGE_HEADER 16 /* u64 time stamp, u64 commit */
 
