@@ -72,7 +72,7 @@ class ConsoleApp(App[None]):
     def on_mount(self) -> None:
         """Paint first, then open the session."""
         self.call_after_refresh(self._drive)
-        self.set_interval(1 / FRAMES, self._drain)
+        self.set_interval(1 / FRAMES, self.drain)
 
     def on_unmount(self) -> None:
         """End the machine's thread."""
@@ -98,9 +98,10 @@ class ConsoleApp(App[None]):
 
     def on_view_ready(self) -> None:
         """Show what is new."""
-        self._drain()
+        self.drain()
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
+        """Show the newest view, and a report that was not shown yet."""
         view = self.runner.take()
         if view is not None:
             self.view = view
@@ -137,7 +138,9 @@ class ConsoleApp(App[None]):
         failed = done.status != 0
         text = done.error if failed and done.error else done.output
         self.main.told(done.command, text, failed)
-        if len(done.output.splitlines()) > 1 and self.screen is self.main:
+        if done.ip is not None:
+            self.main.go_to(done.ip)
+        elif len(done.output.splitlines()) > 1 and self.screen is self.main:
             self.push_screen(Box(done.command, [line(each) for each in done.output.splitlines()]))
 
     def on_candidates_found(self, message: CandidatesFound) -> None:

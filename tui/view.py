@@ -160,6 +160,8 @@ class Done:
     output: str = ""
     error: str = ""
     status: int = 0
+    ip: int | None = None
+    """The call site the command is about, when it asks to see one."""
 
 
 @dataclass(frozen=True, slots=True)

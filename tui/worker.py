@@ -129,22 +129,26 @@ class Runner:
             except BaseException as e:
                 future.set_exception(e)
 
+        self._put(work)
+        return future
+
+    def _put(self, job: Callable[[Driver], None] | None) -> None:
+        """Queue a job, or None to make the thread look and publish."""
         with self._lock:
             if not self._open_jobs:
                 self._since = time.monotonic()
             self._open_jobs += 1
-        self._jobs.put(work)
-        return future
+        self._jobs.put(job)
 
     def run(self) -> None:
         """Let the machine run."""
         self._running = True
-        self._jobs.put(None)
+        self._put(None)
 
     def pause(self) -> None:
         """Stop the machine after the chunk it is in."""
         self._running = False
-        self._jobs.put(None)
+        self._put(None)
 
     def interrupt(self) -> None:
         """Stop the machine now, and whatever a job made it run."""
@@ -203,10 +207,9 @@ class Runner:
                 job = self._jobs.get(timeout=patience) if done is None else self._jobs.get_nowait()
             except Empty:
                 return done
-            done = done or 0
+            done = (done or 0) + 1
             if job is not None:
                 job(driver)
-                done += 1
 
     def _chunk(self, driver: Driver) -> None:
         try:

@@ -67,15 +67,21 @@ class MainScreen(Screen[None]):
         self.zoomed = False
         self.active = 1
         self._view = View()
+        # Kept, not queried: a view may still come while the screen is taken down.
+        self.status = StatusBar(id="status")
+        self.functions = FunctionPane()
+        self.site = TextView(id="site", empty="booting…")
+        self.path = TextView(id="path", empty="booting…")
+        self.trace = TracePane()
 
     def compose(self) -> ComposeResult:
         """The whole screen."""
-        yield StatusBar(id="status")
+        yield self.status
         with Container(id="panes"):
-            yield FunctionPane()
-            yield Pane(2, TextView(id="site", empty="booting…"))
-            yield Pane(3, TextView(id="path", empty="booting…"))
-            yield TracePane()
+            yield self.functions
+            yield Pane(2, self.site)
+            yield Pane(3, self.path)
+            yield self.trace
         yield Candidates(id="candidates")
         yield SameAs(id="same-as")
         yield CommandLine(id="line")
@@ -86,16 +92,6 @@ class MainScreen(Screen[None]):
     def console(self) -> ConsoleApp:
         """The app, by its own type."""
         return cast("ConsoleApp", self.app)
-
-    @property
-    def functions(self) -> FunctionPane:
-        """Pane 1."""
-        return self.query_one(FunctionPane)
-
-    @property
-    def trace(self) -> TracePane:
-        """Pane 4."""
-        return self.query_one(TracePane)
 
     def on_mount(self) -> None:
         """Start without candidates and line."""
@@ -124,10 +120,10 @@ class MainScreen(Screen[None]):
     def show(self, view: View, mode: str) -> None:
         """Show a new view; each widget draws what changed for it."""
         self._view = view
-        self.query_one(StatusBar).show(view.status, mode)
+        self.status.show(view.status, mode)
         self.functions.show(view.functions)
-        self.query_one("#site", TextView).show(view.site)
-        self.query_one("#path", TextView).show(view.path)
+        self.site.show(view.site)
+        self.path.show(view.path)
         self.trace.show(view.trace)
 
     def told(self, command: str, result: str, failed: bool) -> None:

@@ -39,6 +39,7 @@ class FunctionPane(Pane):
     def __init__(self) -> None:
         super().__init__(1)
         self._table: Functions | None = None
+        self.rows = FunctionList(id="functions")
 
     def compose(self) -> ComposeResult:
         """Filter line, list, legend."""
@@ -47,13 +48,8 @@ class FunctionPane(Pane):
             edit = FilterInput(placeholder="glob, such as vfs_*", id="filter", compact=True)
             edit.cursor_blink = False
             yield edit
-        yield FunctionList(id="functions")
+        yield self.rows
         yield Static(_legend(), id="legend")
-
-    @property
-    def rows(self) -> FunctionList:
-        """The list."""
-        return self.query_one(FunctionList)
 
     def show(self, functions: Functions | None) -> None:
         """Take a new table."""

@@ -98,9 +98,9 @@ class Rows(ScrollView, can_focus=True):
             return
         top = self.scroll_offset.y
         if row < top:
-            self.scroll_to(y=row, animate=False, immediate=True)
+            self.scroll_to(y=row, animate=False, immediate=True, force=True)
         elif row >= top + height:
-            self.scroll_to(y=row - height + 1, animate=False, immediate=True)
+            self.scroll_to(y=row - height + 1, animate=False, immediate=True, force=True)
 
     def _refresh_row(self, row: int) -> None:
         y = row - self.scroll_offset.y

@@ -18,8 +18,8 @@ class SameAs(Static):
     def show(self, command: str, result: str = "", *, failed: bool = False) -> None:
         """Show `command` and its `result` (an error text when it `failed`)."""
         self.command = command
-        sign = ("! ", "bold $text-error") if failed else ("", "")
-        body = ("  " + result.strip().split("\n")[0], "$text-error" if failed else "dim")
+        sign = ("! ", "bold $error") if failed else ("", "")
+        body = (result.strip().split("\n")[0], "$error" if failed else "$faint")
         self.update(
             Content.assemble(
                 (" same as: ", "dim"),

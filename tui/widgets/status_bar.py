@@ -64,15 +64,16 @@ def status_line(status: Status, mode: str, width: int) -> Line:
         mode, mode_tone = f"{mode}, CPU {cpus} oopsed", "bad"
     else:
         mode_tone = MODES.get(mode, "")
-    counts = f"{status.events:>7,} events {status.lost:>5,} lost"
-    name = " dynftrace  " if width >= 132 else " "
+    counts = f"{status.events:>9,} events {status.lost:>5,} lost"
+    name = " dynftrace  " if width >= 140 else " "
+    unit = " s" if width >= 140 else ""
     if width >= 118:
         fields: list[Line] = [
             ((name + f"{status.arch} · {_cpus(status.cpus)}", "strong"),),
             (("tracer ", "dim"), tracer),
             ((f"{on[0]:<11}", on[1]),),
             ((counts, ""),),
-            ((seconds(status.now) + " s", ""),),
+            ((seconds(status.now) + unit, ""),),
             ((status.patch, "dim"),),
         ]
     else:
@@ -81,17 +82,17 @@ def status_line(status: Status, mode: str, width: int) -> Line:
             ((f" {status.arch}", "strong"),),
             (on if on[1] else tracer,),
             ((short, ""),),
-            ((seconds(status.now), ""),),
         ]
+        if width >= 80 and not status.halted:
+            fields.append(((seconds(status.now), ""),))
     line: list[Span] = []
     for number, field in enumerate(fields):
         if number:
             line.append((" │ ", "rule"))
         line.extend(field)
     end = f"{mode} "
-    gap = width - len(plain(line)) - len(end) - 3
-    line.append((" │ ", "rule"))
-    line.append((" " * max(gap, 0), ""))
+    gap = width - len(plain(line)) - len(end)
+    line.append((" │ ".ljust(gap)[: max(gap, 1)], "rule"))
     line.append((end, mode_tone))
     return tuple(line)
 

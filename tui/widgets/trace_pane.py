@@ -20,16 +20,13 @@ class TracePane(Pane):
         super().__init__(4)
         self._trace: Trace | None = None
         self._header: tuple[str, ...] = ()
+        self._titles = Static("", id="trace-header", markup=False)
+        self.events = TraceView(id="trace")
 
     def compose(self) -> ComposeResult:
         """Header over the events."""
-        yield Static("", id="trace-header", markup=False)
-        yield TraceView(id="trace")
-
-    @property
-    def events(self) -> TraceView:
-        """The events."""
-        return self.query_one(TraceView)
+        yield self._titles
+        yield self.events
 
     def show(self, trace: Trace | None) -> None:
         """Take a new trace."""
@@ -55,7 +52,7 @@ class TracePane(Pane):
             header = tuple(line for line in header if "TASK" in line or "FUNCTION" in line)
         if header != self._header:
             self._header = header
-            self.query_one("#trace-header", Static).update("\n".join(header))
+            self._titles.update("\n".join(header))
 
     def _count(self) -> None:
         view = self.events

@@ -1,0 +1,44 @@
+"""The status line fits, and its fields stay where they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace.tui.spans import plain
+from dynftrace.tui.view import Status
+from dynftrace.tui.widgets.status_bar import seconds, status_line
+
+LOW = Status("x86_64", 2, "nop", True, 0, 0, 0, "stop_machine")
+HIGH = Status("x86_64", 2, "function", True, 1_234_567, 12_345, 59_004_812_310, "stop_machine")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 132, 200])
+def test_fills_the_width(width: int) -> None:
+    for status in (LOW, HIGH):
+        for mode in ("PAUSED", "RUNNING", "BOOTING"):
+            text = plain(status_line(status, mode, width))
+            assert len(text) == width
+            assert text.endswith(mode + " ")
+
+
+def test_fields_do_not_move_while_numbers_grow() -> None:
+    low, high = (plain(status_line(status, "RUNNING", 120)) for status in (LOW, HIGH))
+    assert [at for at, c in enumerate(low) if c == "│"][:3] == [
+        at for at, c in enumerate(high) if c == "│"
+    ][:3]
+
+
+def test_says_all_in_words() -> None:
+    text = plain(status_line(HIGH, "RUNNING", 200))
+    for word in ("x86_64 · 2 cpus", "tracer function", "tracing on", "1,234,567 events"):
+        assert word in text
+    assert "12,345 lost" in text and "59.004 812 310 s" in text and "stop_machine" in text
+    off = Status("x86_64", 1, ftrace_off=True, halted=(1,))
+    for width in (80, 120):
+        text = plain(status_line(off, "PAUSED", width))
+        assert "ftrace OFF" in text and "CPU 1 oopsed" in text
+
+
+def test_seconds() -> None:
+    assert seconds(4_812_310) == "0.004 812 310"
+    assert seconds(12_000_000_001) == "12.000 000 001"

@@ -1,0 +1,124 @@
+"""A picture of the console, made without a terminal.
+
+The same app runs headless: commands are executed as if typed, keys pressed,
+and the screen exported as SVG once nothing is left to do. There is no clock
+and no blinking in it, so equal input gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.pilot import Pilot
+
+from ..core.errors import UsageError
+from .app import ConsoleApp
+from .worker import Driver
+
+if TYPE_CHECKING:
+    from ..core.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """How a screen is reached: keys to press. `boxes` says whether boxes stay open."""
+
+    keys: tuple[str, ...] = ()
+    boxes: bool = False
+
+
+POSES = {
+    "main": Pose(),
+    "functions": Pose(("1", "z")),
+    "site": Pose(("2",)),
+    "trampoline": Pose(("3",)),
+    "trace": Pose(("4", "z")),
+    "help": Pose(("question_mark",)),
+    "command": Pose(("colon", *"echo vfs_r", "tab")),
+    "workloads": Pose(("w",)),
+    "output": Pose(boxes=True),
+    "report": Pose(boxes=True),
+}
+"""The screens `--screen` takes."""
+
+
+def take_picture(
+    open_session: Callable[[], Session], commands: str, screen: str, size: tuple[int, int]
+) -> str:
+    """The SVG of `screen` at `size` (columns, rows) after `commands`.
+
+    Commands are executed line by line. `output` and `report` show the box the
+    last one opened. Raises `UsageError` for a screen that does not exist or a
+    size out of range, and what `open_session` raises.
+    """
+    from .driver import SessionDriver
+
+    session = open_session()
+    lines = [text for text in commands.splitlines() if text.strip()]
+    return asyncio.run(picture(lambda: SessionDriver(session), lines, screen, size))
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Columns and rows of `120x40`; raises `UsageError`."""
+    match = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
+    if match is None:
+        raise UsageError(f"a size is COLUMNSxROWS such as 120x40, not {text!r}")
+    return int(match[1]), int(match[2])
+
+
+async def picture(
+    start: Callable[[], Driver], commands: Sequence[str], screen: str, size: tuple[int, int]
+) -> str:
+    """As `take_picture`, for any driver, within a running event loop."""
+    pose = POSES.get(screen)
+    if pose is None:
+        raise UsageError(f"no screen {screen!r}; there is: {', '.join(POSES)}")
+    width, height = size
+    if not (20 <= width <= 500 and 5 <= height <= 300):
+        raise UsageError(f"a size must be within 20x5 and 500x300, not {width}x{height}")
+    app = ConsoleApp(start)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        for command in commands:
+            app.command(command)
+            await settle(pilot)
+            if not pose.boxes:
+                await _close_boxes(pilot)
+        for key in pose.keys:
+            await pilot.press(key)
+            await settle(pilot)
+        return svg(app)
+
+
+def svg(app: ConsoleApp) -> str:
+    """The screen as it is, with ids that do not depend on its content."""
+    text = app.export_screenshot(title="dynftrace")
+    return re.sub(r"\bterminal-\d+-", "terminal-", text)
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until the machine's thread has nothing to do and the screen shows what it made."""
+    app = pilot.app
+    assert isinstance(app, ConsoleApp)
+    quiet = 0
+    while quiet < 3:
+        await pilot.pause()
+        if app.runner.failure is not None and not app.runner.opened:
+            break
+        if app.runner.idle:
+            quiet += 1
+        else:
+            quiet = 0
+            await asyncio.sleep(0.002)
+    app.drain()
+    await pilot.pause()
+
+
+async def _close_boxes(pilot: Pilot[None]) -> None:
+    while len(pilot.app.screen_stack) > 1:
+        await pilot.press("escape")
+        await settle(pilot)
