@@ -18,7 +18,7 @@ from ..core.errors import UsageError
 def _key(
     id: str, keys: str, action: str, description: str, tooltip: str, *, show: bool = False
 ) -> Binding:
-    display = {"question_mark,f1": "?", "slash": "/", "colon": ":", "space": "space"}.get(keys)
+    display = {"question_mark,f1": "?", "slash": "/", "colon": ":", "enter": "enter"}.get(keys)
     return Binding(
         keys, action, description, id=id, tooltip=tooltip, show=show, key_display=display
     )
@@ -60,7 +60,7 @@ FUNCTIONS = [
         "space",
         "choose",
         "toggle",
-        "put the function into set_ftrace_filter, or take it out",
+        "put it into set_ftrace_filter, or take it out",
         show=True,
     ),
     _key("functions.all", "a", "choose_shown", "Choose shown", "filter on all functions shown"),
@@ -105,10 +105,9 @@ MAIN = [
     _key("main.previous", "shift+tab", "next_pane(-1)", "Previous pane", "previous pane"),
 ]
 
-BOX = [
-    _key("box.close", "escape,q", "close", "close", "close this box", show=True),
-    _key("box.copy", "y", "copy", "copy", "copy the text", show=True),
-]
+BOX = [_key("box.close", "escape,q", "close", "close", "close this box", show=True)]
+
+BOX_COPY = _key("box.copy", "y", "copy_all", "copy", "copy the text", show=True)
 
 REPORT = [
     _key("report.site", "enter", "site", "go to site", "show where it happened", show=True),

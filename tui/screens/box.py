@@ -17,8 +17,23 @@ from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
 
 
+class BoxText(TextView):
+    """The text in a box: keys scroll it, and `y` copies all of it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [keymap.BOX_COPY]
+    HAS_CURSOR = False
+
+    def action_copy_all(self) -> None:
+        """Copy all of it."""
+        if isinstance(self.screen, Box):
+            self.screen.copy()
+
+
 class Box(ModalScreen[str | None]):
     """Shows lines in a frame; `escape` closes it."""
+
+    TEXT: type[TextView] = BoxText
+    """What shows the lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX]
 
@@ -33,13 +48,13 @@ class Box(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Frame, lines, keys."""
         with Vertical(id="box"):
-            yield TextView(self._lines, id="box-lines")
+            yield self.TEXT(self._lines, id="box-lines")
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
         """Make the frame as large as its lines, within the screen."""
         box = self.query_one("#box", Vertical)
-        box.border_title = f" {self._title} "
+        box.border_title = self._title
         box.styles.height = len(self._lines) + 2
         widest = max((len(plain(line)) for line in self._lines), default=0)
         box.styles.width = max(widest, len(self._title) + 4, 40) + 6
@@ -48,7 +63,7 @@ class Box(ModalScreen[str | None]):
         """Close."""
         self.dismiss(None)
 
-    def action_copy(self) -> None:
+    def copy(self) -> None:
         """Copy everything in it."""
         text = self._copy
         if text is None:

@@ -10,7 +10,7 @@ from textual.containers import Container
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Footer, Input, Static
 
 from .. import keymap
 from ..messages import (
@@ -181,6 +181,12 @@ class MainScreen(Screen[None]):
     def _open_line(self, prefix: str) -> None:
         self.query_one(SameAs).display = False
         self.query_one(CommandLine).open(prefix)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a text is edited, keys that write characters do nothing else."""
+        if isinstance(self.focused, Input) and action not in ("next_pane", "palette"):
+            return False
+        return super().check_action(action, parameters)
 
     def action_command(self) -> None:
         """Open the command line."""

@@ -9,15 +9,17 @@ from textual.binding import Binding, BindingType
 
 from ..spans import line
 from ..widgets.rows import Rows
+from ..widgets.text_view import TextView
 from .box import Box
 
 
 class WorkloadBox(Box):
     """Lists workloads; its result is the picked one's name."""
 
+    TEXT = TextView
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "close"),
-        Binding("enter", "pick", "run it", priority=True),
+        Binding("enter", "pick", "run it", priority=True, key_display="enter"),
     ]
 
     def __init__(self, names: Sequence[str]) -> None:

@@ -50,7 +50,7 @@ class Edit(Input):
         Binding("shift+tab", "complete(-1)", "Complete back", show=False),
         Binding("up", "history(-1)", "history", show=True, key_display="↑"),
         Binding("down", "history(1)", "Newer", show=False),
-        Binding("enter", "submit", "run", show=True),
+        Binding("enter", "submit", "run", show=True, key_display="enter"),
     ]
 
     def action_leave(self) -> None:

@@ -49,6 +49,8 @@ class Rows(ScrollView, can_focus=True):
         scrollbar-size-vertical: 1;
     }
     """
+    HAS_CURSOR = True
+    """False: keys scroll the text instead of moving a cursor over it."""
     CURSOR_WHEN_BLURRED = False
     """Whether the cursor row stays marked while another pane has the focus."""
 
@@ -114,7 +116,8 @@ class Rows(ScrollView, can_focus=True):
         width = self.size.width
         if row >= self.count():
             return Strip.blank(width, self.rich_style)
-        marked = row == self.cursor and (self.has_focus or self.CURSOR_WHEN_BLURRED)
+        seen = self.HAS_CURSOR and (self.has_focus or self.CURSOR_WHEN_BLURRED)
+        marked = seen and row == self.cursor
         key = (self._generation, row, x, width, marked)
         strip = self._strips.get(key)
         if strip is None:
@@ -169,13 +172,20 @@ class Rows(ScrollView, can_focus=True):
         """Put the cursor where the mouse is."""
         self.cursor = event.y + self.scroll_offset.y
 
+    def move(self, rows: int) -> None:
+        """Move the cursor (or the text) down by `rows`."""
+        if self.HAS_CURSOR:
+            self.cursor += rows
+        else:
+            self.scroll_to(y=self.scroll_offset.y + rows, animate=False, immediate=True)
+
     def action_up(self) -> None:
         """One row up."""
-        self.cursor -= 1
+        self.move(-1)
 
     def action_down(self) -> None:
         """One row down."""
-        self.cursor += 1
+        self.move(1)
 
     def action_left(self) -> None:
         """Scroll left by a tab."""
@@ -187,15 +197,15 @@ class Rows(ScrollView, can_focus=True):
 
     def action_page(self, pages: float) -> None:
         """Move by this part of the height; negative is up."""
-        self.cursor += int(pages * max(self.size.height, 2))
+        self.move(int(pages * max(self.size.height, 2)))
 
     def action_first(self) -> None:
         """To the first row."""
-        self.cursor = 0
+        self.move(-self.count())
 
     def action_last(self) -> None:
         """To the last row."""
-        self.cursor = self.count() - 1
+        self.move(self.count())
 
     def action_copy(self) -> None:
         """Copy the row under the cursor."""
