@@ -199,7 +199,8 @@ class Relocations:
     """One section's relocations with symbols resolved, shape (n,) each.
 
     `place` is P, the guest address of the field; `symbol` is S; `addend` is A
-    (int64; read from the field beforehand for REL files).
+    (int64). Where `explicit` is false the file uses REL: A stands in the field,
+    the port reads it there, and `addend` is 0.
     """
 
     kind: NDArray[np.uint32]
@@ -207,6 +208,7 @@ class Relocations:
     place: Addresses
     symbol: Addresses
     addend: NDArray[np.int64]
+    explicit: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +294,12 @@ class Port(Protocol):
 
     # Tier 4: modules
 
-    def relocate(self, module: str, text: Bytes, relocations: Relocations) -> None:
-        """Apply relocations to `text`, one section's bytes (1-D uint8, changed in place).
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to `text`, one section's bytes (1-D, changed in place).
 
-        Raises `RelocationOverflow` or `UnknownRelocation` for the first that fails,
-        before anything is written.
+        Raises `RelocationOverflow`, `UnknownRelocation`, or `ModuleError` for a
+        field outside the section, for the first that fails and before anything
+        is written.
         """
         ...
 

@@ -9,6 +9,7 @@ no size of their own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .elf import (
+    SHN_ABS,
     SHN_LORESERVE,
     SHN_UNDEF,
     STB_GLOBAL,
@@ -62,6 +64,22 @@ class SymbolTable:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @classmethod
+    def of_labels(cls, labels: Mapping[str, int], end: int) -> SymbolTable:
+        """A table of the labels of assembled code that ends at `end`, by address."""
+        names = list(labels)
+        count = len(names)
+        return cls(
+            names=names,
+            address=np.array([labels[name] for name in names], np.uint64),
+            size=np.zeros(count, np.uint64),
+            kind=np.full(count, STT_FUNC, np.uint8),
+            binding=np.full(count, STB_GLOBAL, np.uint8),
+            shndx=np.full(count, SHN_ABS, np.uint16),
+            limit=np.full(count, end, np.uint64),
+            text=np.ones(count, np.bool_),
+        )
 
     @cached_property
     def defined(self) -> NDArray[np.bool_]:
