@@ -29,6 +29,17 @@ SOFTIRQ_MASK = 0x0000_FF00
 HARDIRQ_MASK = 0x000F_0000
 
 
+MODULE_NAME_LEN = 56
+
+
+class ModuleState(IntEnum):
+    """`struct module.state`."""
+
+    COMING = 0
+    LIVE = 1
+    GOING = 2
+
+
 class RingBufferFlag(IntFlag):
     """Bits of `ring_buffer_cpu.flags`."""
 
@@ -165,3 +176,15 @@ def host_request(byteorder: str) -> np.dtype[np.void]:
 def saved_cmdline(byteorder: str) -> np.dtype[np.void]:
     """`struct saved_cmdline`."""
     return _layout(_SAVED_CMDLINE, byteorder)
+
+
+def this_module(byteorder: str, pointer_size: int) -> np.dtype:
+    """`struct module` of `arches/guest/include/module.h`: the module's `__this_module`."""
+    fields = [
+        ("name", f"S{MODULE_NAME_LEN}"),
+        ("refcnt", "i4"),
+        ("state", "u4"),
+        ("init", f"u{pointer_size}"),
+        ("exit", f"u{pointer_size}"),
+    ]
+    return _layout(fields, byteorder)

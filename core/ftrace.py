@@ -18,21 +18,21 @@ anew, as in the kernel.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from . import bug
-from .arch import Addresses, Edit, Port
+from .arch import Addresses, Edit
 from .bug import Step
 from .entry import Entry, load_entry
 from .errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsError
 from .image import Image
 from .kallsyms import Kallsyms
-from .memory import Memory
+from .machine import Machine
 from .ops import FtraceHash, FtraceOps
 from .opslist import OpsList
-from .patch import STOP_MACHINE, Patcher, Processors
+from .patch import STOP_MACHINE, Patcher
 from .records import COUNT_MASK, Flag, Records
 from .sites import call_sites
 
@@ -40,20 +40,12 @@ from .sites import call_sites
 class Ftrace:
     """Dynamic ftrace of one machine whose kernel has been loaded but has not run yet."""
 
-    def __init__(
-        self,
-        machine: Processors,
-        memory: Memory,
-        port: Port,
-        kernel: Image,
-        kallsyms: Kallsyms,
-        log: Callable[[str], None],
-    ) -> None:
-        self.port = port
+    def __init__(self, machine: Machine, kernel: Image, kallsyms: Kallsyms) -> None:
+        self.port = machine.port
         self.kernel = kernel
         self.kallsyms = kallsyms
-        self.patcher = Patcher(machine, port)
-        self.records = Records(port.facts.sites.MCOUNT_INSN_SIZE)
+        self.patcher = Patcher(machine, machine.port)
+        self.records = Records(machine.port.facts.sites.MCOUNT_INSN_SIZE)
         self.ops: list[FtraceOps] = []
         """The registered ones, in the order they came."""
         self.disabled = False
@@ -62,8 +54,8 @@ class Ftrace:
         """The bug that shut ftrace off, with its report."""
         self.slot = 0
         """Guest address of the function the slot `ftrace_call` calls now."""
-        self._memory = memory
-        self._log = log
+        self._machine = machine
+        self._memory = machine.memory
         self._entry: Entry | MissingSymbolError | None = None
         self._list: OpsList | None = None
 
@@ -116,6 +108,11 @@ class Ftrace:
         if isinstance(self._entry, Entry):
             return self._entry
         raise self._entry or MissingSymbolError(str(self.kernel.path), "ftrace_caller")
+
+    @property
+    def call_target(self) -> int | None:
+        """The function that calls arrive at; None while nobody is registered."""
+        return self.slot if self.ops else None
 
     def register(self, ops: FtraceOps) -> None:
         """Have `ops` called from the sites it wants (`register_ftrace_function`).
@@ -190,12 +187,10 @@ class Ftrace:
         rows = self.records.add(ips, self.kallsyms.names_of(ips), compiled, module)
         if self.disabled:
             return
-        edit = self.port.init_nop(
-            self.records.sites(rows), self.records.compiled[rows], self.mcount()
-        )
-        with_method = STOP_MACHINE  # nothing runs there yet
-        self._verified(edit, Step.INIT, self.mcount())
-        self.patcher.apply(edit, with_method)
+        mcount = self.mcount()
+        edit = self.port.init_nop(self.records.sites(rows), self.records.compiled[rows], mcount)
+        self._verified(edit, Step.INIT, mcount)
+        self.patcher.apply(edit, STOP_MACHINE)  # nothing runs there yet
 
     def _follow(self) -> None:
         """Make text agree with the registered ops. Raises `FtraceBug` with nothing written."""
@@ -260,7 +255,7 @@ class Ftrace:
         self.disabled = True
         self.bug = report
         for line in report.report:
-            self._log(line)
+            self._machine.dmesg.write(self._machine.now, line)
         return report
 
 

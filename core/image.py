@@ -155,6 +155,17 @@ class Image:
             and self._target(section).loaded
         ]
 
+    def debug_relocations(self) -> list[RelocationTable]:
+        """The relocations of `debug_sections`. Raises `ImageError`."""
+        wanted = {section.index for section in self.debug_sections()}
+        return [
+            self.relocation_table(section)
+            for section in self.sections
+            if section.type in (elf.SHT_REL, elf.SHT_RELA)
+            and section.size
+            and section.info in wanted
+        ]
+
     def relocation_table(self, section: Section) -> RelocationTable:
         """Read one relocation section, checked against the symbols. Raises `ImageError`."""
         explicit = section.type == elf.SHT_RELA

@@ -1,0 +1,302 @@
+"""insmod and rmmod: modules in guest memory, and what they owe each other.
+
+A module is refused before anything of it is in guest memory, or it is taken out
+again entirely: by a wrong vermagic, a symbol nobody exports, a relocation that
+does not fit, a call site that is not what the compiler leaves, or its own init.
+
+A kernel exports what its `__ksymtab` lists; one without that section exports
+all its global symbols, so that a small kernel needs no tables. A module exports
+what its own `__ksymtab` lists.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from . import abi
+from .arch import Port, Trampoline
+from .elf import STB_GLOBAL
+from .errors import GuestError, ImageError, ModuleError
+from .ftrace import Ftrace
+from .image import Image
+from .kallsyms import Kallsyms
+from .lines import SourceLines
+from .linker import Layout, Linked, layout, link, relocate
+from .machine import Machine
+from .modinfo import exports, guest_string, image_string, modinfo
+
+THIS_MODULE = ".gnu.linkonce.this_module"
+KSYMTAB = "__ksymtab"
+
+
+@dataclass(eq=False)
+class Module:
+    """A module that is loaded, at `base` for `size` bytes."""
+
+    name: str
+    image: Image
+    linked: Linked
+    depends: tuple[str, ...]
+    """Modules whose exports it uses or that it names."""
+    exports: Mapping[str, int]
+    this_module: int | None
+    """Guest address of its `struct module`; None for a module without."""
+    port: Port = field(repr=False)
+    trampolines: tuple[Trampoline, ...] = ()
+
+    @property
+    def base(self) -> int:
+        """Address of its first byte."""
+        return self.linked.base
+
+    @property
+    def size(self) -> int:
+        """Bytes of guest memory it takes, whole pages."""
+        return self.linked.size
+
+    @property
+    def sections(self) -> dict[str, int]:
+        """Addresses of its loaded sections, by name."""
+        names = {section.index: section.name for section in self.image.sections}
+        return {names[index]: address for index, address in self.linked.bases.items()}
+
+    @cached_property
+    def lines(self) -> SourceLines:
+        """Its source lines, as far as it has debug information."""
+        sections = {}
+        raws = {s.index: self.image.data(s).copy() for s in self.image.debug_sections()}
+        values = self.linked.symbols.address
+        try:
+            for table in self.image.debug_relocations():
+                raw = raws[table.target.index]
+                relocate(self.port, self.name, table, raw, 0, values)
+        except (ModuleError, ImageError):
+            return SourceLines({}, self.image.facts)
+        for section in self.image.debug_sections():
+            sections[section.name] = raws[section.index]
+        return SourceLines(sections, self.image.facts)
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """File and line the code at `address` was compiled from."""
+        return self.lines.at(address)
+
+
+class Modules:
+    """The modules of one machine, in the order they were loaded."""
+
+    def __init__(self, machine: Machine, kernel: Image, kallsyms: Kallsyms, ftrace: Ftrace) -> None:
+        self.loaded: list[Module] = []
+        self._machine = machine
+        self._port = machine.port
+        self._kernel = kernel
+        self._kallsyms = kallsyms
+        self._ftrace = ftrace
+
+    def find(self, name: str) -> Module | None:
+        """The loaded module `name`."""
+        return next((module for module in self.loaded if module.name == name), None)
+
+    def users(self, name: str) -> list[str]:
+        """The loaded modules that depend on `name`."""
+        return [module.name for module in self.loaded if name in module.depends]
+
+    def refcnt(self, module: Module) -> int:
+        """How often the guest holds it."""
+        return 0 if module.this_module is None else int(self._this(module)["refcnt"])
+
+    def insmod(self, file: Image | Path | str) -> Module:
+        """Load a module, make its records, and run its init.
+
+        Raises `ImageError` for a file that is none, `ModuleError` and its kin
+        with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or what init
+        returned), `FtraceBug`, and `GuestError` when init does not come back;
+        after that last one the module stays, in the state it is in.
+        """
+        image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
+        if not image.relocatable:
+            raise image.error("not a module: it is linked already")
+        module = self._link(image)
+        region = f"module {module.name}"
+        self._machine.memory.map(module.base, module.size, region)
+        module.linked.write(self._machine.memory.write)
+        self._kallsyms.add(module.linked.symbols, module.name)
+        try:
+            module = self._finish(module)
+            self._ftrace.module_init(module.name, image, module.linked.bases)
+            self.loaded.append(module)
+            self._init(module)
+        except GuestError:
+            raise
+        except BaseException:
+            self._take_out(module)
+            raise
+        return module
+
+    def rmmod(self, name: str) -> None:
+        """Run a module's exit and take it out.
+
+        Raises `ModuleError`: ENOENT when it is not loaded, EBUSY when it is in
+        use, depended on, or not live; `GuestError` when exit does not come back.
+        """
+        module = self.find(name)
+        if module is None:
+            raise ModuleError(name, errno.ENOENT, f"Module {name} is not currently loaded")
+        users = self.users(name)
+        if users:
+            raise ModuleError(name, errno.EBUSY, f"Module {name} is in use by: {' '.join(users)}")
+        if module.this_module is not None:
+            this = self._this(module)
+            if int(this["refcnt"]) != 0 or int(this["state"]) != abi.ModuleState.LIVE:
+                raise ModuleError(name, errno.EBUSY, f"Module {name} is in use")
+            leave = int(this["exit"])
+            if int(this["init"]) and not leave:
+                raise ModuleError(name, errno.EBUSY, f"Module {name} has no exit: it stays")
+            self._set_state(module, abi.ModuleState.GOING)
+            if leave:
+                self._machine.request_call(leave, (), "rmmod")
+        self._take_out(module)
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """File and line the code at `address` of a module was compiled from."""
+        for module in self.loaded:
+            if module.base <= address < module.base + module.size:
+                return module.source_line(address)
+        return None
+
+    # Loading
+
+    def _link(self, image: Image) -> Module:
+        """Check and relocate a module; no guest memory is touched."""
+        info = modinfo(image)
+        name = info["name"]
+        if self.find(name) is not None:
+            raise ModuleError(name, errno.EEXIST, f"could not insert module {name}: File exists")
+        self._check_vermagic(name, info.get("vermagic"))
+        wanted = [word for word in info.get("depends", "").split(",") if word]
+        used: list[str] = []
+
+        def resolve(symbol: str) -> int | None:
+            exported = self._kernel_exports.get(symbol)
+            if exported is not None:
+                return exported
+            for other in self.loaded:
+                if symbol in other.exports:
+                    used.append(other.name)
+                    return other.exports[symbol]
+            return None
+
+        where = layout(image)
+        base = self._place(name, where)
+        linked = link(self._port, image, name, where, base, resolve)
+        for other in wanted:
+            if self.find(other) is None:
+                raise ModuleError(
+                    name, errno.ENOENT, f"{name}: needs module {other}, which is not loaded"
+                )
+        depends = tuple(dict.fromkeys([*used, *wanted]))
+        return Module(name, image, linked, depends, {}, None, self._port)
+
+    def _check_vermagic(self, name: str, found: str | None) -> None:
+        """Raise `ModuleError` (ENOEXEC) unless `found` is the kernel's, where it has one."""
+        address = self._kernel.symbols.address_of("vermagic")
+        if address is None:
+            return
+        wanted = image_string(self._kernel, address)
+        if found != wanted:
+            raise ModuleError(
+                name,
+                errno.ENOEXEC,
+                f"{name}: version magic '{found or ''}' should be '{wanted}'",
+            )
+
+    def _place(self, name: str, where: Layout) -> int:
+        """The lowest free place of the modules' area."""
+        area = self._port.facts.map
+        base = area.modules
+        for taken in sorted(self.loaded, key=lambda module: module.base):
+            if base + where.size <= taken.base:
+                break
+            base = max(base, taken.base + taken.size)
+            base = -(-base // where.align) * where.align
+        if not where.size:
+            raise ModuleError(name, errno.ENOEXEC, f"{name}: nothing in it is to be loaded")
+        if base + where.size > area.modules_end:
+            raise ModuleError(name, errno.ENOMEM)
+        return base
+
+    def _finish(self, module: Module) -> Module:
+        """Read from guest memory what only relocation has made right."""
+        image = module.image
+        this = image.section(THIS_MODULE)
+        if this is not None and this.index in module.linked.bases:
+            layout_ = abi.this_module(self._port.facts.byteorder, self._port.facts.pointer_size)
+            if this.size < layout_.itemsize:
+                raise image.error(
+                    f"struct module has {layout_.itemsize} bytes, and this one {this.size}",
+                    section=this,
+                    offset=this.offset,
+                )
+            module.this_module = module.linked.bases[this.index]
+        table = image.section(KSYMTAB)
+        if table is not None and table.index in module.linked.bases:
+            base = module.linked.bases[table.index]
+            memory = self._machine.memory
+            words = image.words(memory.read(base, table.size))
+            module.exports = exports(words, lambda address: guest_string(memory, address))
+        return module
+
+    def _init(self, module: Module) -> None:
+        """Run the module's init. Raises `ModuleError` with the errno it returned."""
+        if module.this_module is None:
+            return
+        self._set_state(module, abi.ModuleState.COMING)
+        start = int(self._this(module)["init"])
+        if start:
+            result = self._machine.request_call(start, (), "insmod") & 0xFFFF_FFFF
+            code = 2**32 - result if result >= 2**31 else result
+            if code:
+                raise ModuleError(module.name, code)
+        self._set_state(module, abi.ModuleState.LIVE)
+
+    def _take_out(self, module: Module) -> None:
+        """Leave nothing of a module: records, symbols, memory, translated code."""
+        self._ftrace.module_release(module.name)
+        self._kallsyms.remove(module.name)
+        self._machine.memory.unmap(f"module {module.name}")
+        self._machine.flush(module.base, module.base + module.size)
+        if module in self.loaded:
+            self.loaded.remove(module)
+
+    # Guest memory
+
+    def _this(self, module: Module) -> np.void:
+        """A copy of the module's `struct module`."""
+        facts = self._port.facts
+        layout_ = abi.this_module(facts.byteorder, facts.pointer_size)
+        assert module.this_module is not None
+        raw = self._machine.memory.read(module.this_module, layout_.itemsize)
+        this: np.void = np.frombuffer(raw, layout_)[0]
+        return this
+
+    def _set_state(self, module: Module, state: abi.ModuleState) -> None:
+        layout_ = abi.this_module(self._port.facts.byteorder, self._port.facts.pointer_size)
+        assert module.this_module is not None and layout_.fields is not None
+        offset = layout_.fields["state"][1]
+        self._machine.memory.write_int(module.this_module + offset, state, 4)
+
+    @cached_property
+    def _kernel_exports(self) -> dict[str, int]:
+        """Name to address of what the kernel exports."""
+        kernel, symbols = self._kernel, self._kernel.symbols
+        table = kernel.section(KSYMTAB)
+        if table is not None:
+            words = kernel.words(kernel.data(table).tobytes())
+            return exports(words, lambda address: image_string(kernel, address))
+        rows = np.flatnonzero(symbols.defined & (symbols.binding == STB_GLOBAL))
+        return {symbols.names[row]: int(symbols.address[row]) for row in rows.tolist()}
