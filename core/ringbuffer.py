@@ -81,6 +81,16 @@ class Consumed:
     """By CPU, the events overwritten since the last such read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What the host knows of the buffers, for going back to a snapshot of the machine."""
+
+    expanded: bool
+    size_kb: tuple[int, ...]
+    overrun_seen: tuple[int, ...]
+    regions: tuple[tuple[int, int], ...]
+
+
 class RingBuffer:
     """The buffers of all CPUs."""
 
@@ -122,6 +132,23 @@ class RingBuffer:
     def cpus(self) -> range:
         """The CPUs' numbers."""
         return range(len(self._descriptors))
+
+    def save(self) -> Saved:
+        """The host's side of the buffers; their memory is the machine's to keep."""
+        return Saved(
+            self.expanded,
+            tuple(self._size_kb),
+            tuple(self._overrun_seen),
+            tuple(region.save() for region in self._regions),
+        )
+
+    def restore(self, saved: Saved) -> None:
+        """Go back, after the machine's memory has gone back to the same moment."""
+        self.expanded = saved.expanded
+        self._size_kb = list(saved.size_kb)
+        self._overrun_seen = list(saved.overrun_seen)
+        for region, state in zip(self._regions, saved.regions, strict=True):
+            region.restore(state)
 
     # Flags
 

@@ -71,6 +71,14 @@ class Region:
         self._now = 1 - self._now
         self.pages = pages
 
+    def save(self) -> tuple[int, int]:
+        """Which place is in use, and the number of pages."""
+        return self._now, self.pages
+
+    def restore(self, saved: tuple[int, int]) -> None:
+        """Go back, after memory has gone back to the same moment."""
+        self._now, self.pages = saved
+
     def view(self) -> NDArray[np.uint8]:
         """All pages, shape (p, 4096), writable."""
         flat = self._memory.view(self.address, self.pages * RB_PAGE_SIZE)

@@ -134,6 +134,25 @@ def test_no_memory_for_all_means_for_none() -> None:
     assert writer.ring.size_text() == "X\n"
 
 
+def test_going_back() -> None:
+    writer = Writer(2)
+    writer.write(5)
+    saved = writer.ring.save()
+    regions = {name: (at, data.copy()) for name, (at, data) in writer.memory.regions.items()}
+    descriptors = [descriptor.copy() for descriptor in writer.descriptors]
+    writer.ring.resize(40)
+    writer.write(500)
+    writer.ring.consume()
+    writer.memory.regions = regions
+    for descriptor, before in zip(writer.descriptors, descriptors, strict=True):
+        descriptor[()] = before
+    writer.ring.restore(saved)
+    assert ids(writer.ring.events()) == [1, 2, 3, 4, 5]
+    assert writer.ring.size_text() == "7 (expanded: 1408)\n"
+    writer.ring.resize(40)
+    assert ids(writer.ring.events()) == [1, 2, 3, 4, 5]
+
+
 def test_growing_keeps_events_and_shrinking_the_newest() -> None:
     writer = Writer()
     ring = writer.ring
