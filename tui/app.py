@@ -51,7 +51,7 @@ class ConsoleApp(App[None]):
         self.runner = Runner(start, self._wake)
         self.view = View()
         self.main = MainScreen()
-        self._reported = 0
+        self._reported: list[Report] = []
         self._wanted: int | None = None
         for each in theme.THEMES:
             self.register_theme(each)
@@ -118,13 +118,17 @@ class ConsoleApp(App[None]):
             self.notify(reason, title="stopped", severity="error")
 
     def _next_report(self) -> None:
-        reports = self.view.reports
-        if len(reports) < self._reported:
-            self._reported = 0
-        if self._reported < len(reports) and self.screen is self.main:
-            report = reports[self._reported]
-            self._reported += 1
-            self.push_screen(ReportBox(report), lambda answer: self._answer(report, answer))
+        if self.screen is not self.main:
+            return
+        for report in self.view.reports:
+            # By identity: after a reboot the same report may come again.
+            if not any(report is shown for shown in self._reported):
+                self._reported.append(report)
+                self._open(report)
+                return
+
+    def _open(self, report: Report) -> None:
+        self.push_screen(ReportBox(report), lambda answer: self._answer(report, answer))
 
     def _answer(self, report: Report, answer: str | None) -> None:
         if answer == "reboot":

@@ -65,6 +65,8 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     else:
         mode_tone = MODES.get(mode, "")
     counts = f"{status.events:>9,} events {status.lost:>5,} lost"
+    if not status.arch:
+        return ((" dynftrace".ljust(width - len(mode) - 1), "strong"), (f"{mode} ", mode_tone))
     name = " dynftrace  " if width >= 140 else " "
     unit = " s" if width >= 140 else ""
     if width >= 118:

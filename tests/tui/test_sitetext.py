@@ -1,0 +1,74 @@
+"""The call-site pane's text, from call sites made by hand."""
+
+from __future__ import annotations
+
+from dynftrace.core.callsite import CallSite, Code, SiteRow
+from dynftrace.tui.sitetext import site_lines
+from dynftrace.tui.spans import plain
+
+IP = 0xFFFF_FFFF_8100_0040
+COMPILED = Code(bytes.fromhex("e8cb5d0000"), "call __fentry__")
+NOP = Code(bytes.fromhex("0f1f440000"), "nop dword ptr [rax + rax]")
+CALL = Code(bytes.fromhex("e85b002000"), "call ftrace_caller")
+TRAP = Code(bytes.fromhex("cc1f440000"), "int3; pop ds; add byte ptr [rax], al")
+PUSH = Code(b"\x55", "push rbp")
+
+
+def view(state: str, expected: Code, now: Code) -> CallSite:
+    """A site of five bytes, and one instruction behind it."""
+    users = 1 if state == "enabled" else 0
+    return CallSite(
+        name="schedule",
+        module=None,
+        ip=IP,
+        symbol="schedule+0x0/0x80",
+        state=state,
+        users=users,
+        ops=("global_ops",) * users,
+        trampoline=0,
+        source=("sched/core.c", 41),
+        readable=True,
+        rows=(
+            SiteRow(IP, COMPILED, expected, now, True),
+            SiteRow(IP + 5, PUSH, PUSH, PUSH, False),
+        ),
+    )
+
+
+def text(site: CallSite) -> list[str]:
+    return [plain(each).rstrip() for each in site_lines(site)]
+
+
+def test_an_enabled_site() -> None:
+    lines = text(view("enabled", CALL, CALL))
+    assert lines[0] == "schedule   ENABLED   1 user: global_ops"
+    assert lines[1] == "ip ffffffff81000040   schedule+0x0/0x80   sched/core.c:41"
+    assert lines[3] == "▶ ffffffff81000040  as compiled e8 cb 5d 00 00  call __fentry__"
+    assert lines[4] == "                    expected    e8 5b*00*20*00  call ftrace_caller"
+    assert lines[5] == "                    now *       e8 5b*00*20*00  call ftrace_caller"
+    assert lines[6] == "  ffffffff81000045              55              push rbp"
+
+
+def test_what_ftrace_does_not_expect_is_marked_in_words() -> None:
+    lines = text(view("failed", NOP, TRAP))
+    assert lines[0] == "schedule   REFUSED   0 users"
+    assert "0f*1f*44*00 00" in lines[4]
+    assert "cc!1f 44 00 00" in lines[5]
+    assert "now !" in lines[5]
+    assert lines[6].strip() == "! not what ftrace expects: it will not change it"
+
+
+def test_changed_bytes_are_reversed_too() -> None:
+    spans = site_lines(view("enabled", CALL, CALL))[5]
+    assert [text for text, tone in spans if tone == "mark"] == ["5b", "00", "20"]
+
+
+def test_all_rows_fit_the_pane_at_eighty_columns() -> None:
+    for state, expected, now in (("enabled", CALL, CALL), ("nop", NOP, NOP)):
+        assert max(len(each) for each in text(view(state, expected, now))) <= 78
+
+
+def test_memory_that_is_not_there() -> None:
+    site = view("nop", NOP, Code(b"", ""))
+    object.__setattr__(site, "readable", False)
+    assert "! the memory of this site is not there" in text(site)

@@ -1,0 +1,185 @@
+"""Makes views of a session, and does what the console asks of it.
+
+Everything here runs in the machine's thread (see worker.py). Changes go through
+the tracefs shell, so that each has a command that does the same; reading for a
+view goes to the tables behind the tree, because formatting 60,000 functions as
+text to parse them again would not fit into a frame. What did not change keeps
+its object, so that a widget can tell by identity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.errors import MissingSymbolError
+from ..core.path import PathReader
+from ..core.records import Flag
+from ..core.session import Session
+from ..core.shell.shell import Shell
+from ..core.tracetext import TraceText
+from .functions import FunctionIndex, FunctionTable
+from .pathtext import path_lines
+from .report import bug_report, oops_report
+from .sitetext import site_lines
+from .spans import Line, line
+from .view import Done, Report, State, Status, View
+
+_SITE = re.compile(r"(?:.*[;\n])?\s*site\s+'?(?P<name>[\w.$]+)'?\s*")
+"""A command list that ends in showing a site: the console goes there instead."""
+
+
+class SessionDriver:
+    """Drives one session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.shell = Shell(session)
+        self._ip: int | None = None
+        self._commands = 0
+        self._index: FunctionIndex | None = None
+        self._index_of = (0, 0)
+        self._table: FunctionTable | None = None
+        self._trace: TraceText | None = None
+        self._trace_of: tuple[object, ...] = ()
+        self._reports: dict[int, Report] = {}
+        """By the identity of the error each tells of, in the order they came."""
+
+    def run(self, ns: int) -> None:
+        """Let the machine run."""
+        self.session.run(ns)
+
+    def now(self) -> int:
+        """Virtual ns."""
+        return self.session.now
+
+    def stop(self) -> None:
+        """End what runs."""
+        self.session.stop()
+
+    def look_at(self, ip: int) -> None:
+        """Views show the site at `ip`."""
+        self._ip = ip
+
+    def execute(self, command: str) -> Done:
+        """Execute a command of the shell."""
+        self._commands += 1
+        outcome = self.shell.execute(command)
+        ip = None
+        if outcome.status == 0 and (match := _SITE.fullmatch(command)):
+            ip = self._ip_of(match["name"])
+        return Done(command, outcome.output, outcome.error, outcome.status, ip)
+
+    def complete(self, text: str) -> Sequence[str]:
+        """Whole lines `text` can become."""
+        completion = self.shell.complete(text)
+        return [text[: completion.start] + word for word in completion.words]
+
+    def workloads(self) -> Sequence[str]:
+        """What `run` runs."""
+        return self.session.workloads()
+
+    def _ip_of(self, name: str) -> int | None:
+        records = self.session.ftrace.records
+        try:
+            return int(records.table["ip"][records.names.index(name)])
+        except ValueError:
+            return None
+
+    # Views
+
+    def view(self) -> View:
+        """The state now."""
+        session = self.session
+        with session.lock:
+            table = self._functions()
+            trace = self._events()
+            row = None if self._ip is None else session.ftrace.records.find(self._ip)
+            return View(
+                status=self._status(),
+                functions=table,
+                trace=trace,
+                ip=None if row is None else self._ip,
+                site=() if row is None else site_lines(session.call_site(row)),
+                path=() if row is None else self._path(row),
+                reports=self._all_reports(),
+            )
+
+    def _status(self) -> Status:
+        session = self.session
+        machine, ring = session.machine, session.ring
+        return Status(
+            arch=session.port.facts.name,
+            cpus=len(machine.vcpus),
+            tracer=session.array.tracer,
+            tracing_on=session.array.tracing_on,
+            events=ring.in_buffer(),
+            lost=ring.overrun() + ring.dropped(),
+            now=machine.now,
+            patch=session.ftrace.patcher.method,
+            ftrace_off=session.ftrace.disabled,
+            halted=tuple(sorted({oops.cpu for oops in machine.oopses})),
+        )
+
+    def _functions(self) -> FunctionTable:
+        session = self.session
+        records = session.ftrace.records
+        version = (session.boots, records.generation)
+        if self._index is None or version != self._index_of:
+            modules = [module or "" for module in records.module_names()]
+            self._index = FunctionIndex(records.names, modules, records.table["ip"].copy())
+            self._index_of = version
+            self._table = None
+        states, filtered = self._states()
+        old = self._table
+        if old is None or not (
+            np.array_equal(old.states, states) and np.array_equal(old.filtered, filtered)
+        ):
+            self._table = old = FunctionTable(self._index, states, filtered)
+        return old
+
+    def _states(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        records = self.session.ftrace.records
+        chosen = self.session.array.hash(False)
+        filtered = np.zeros(len(records), np.bool_)
+        if not chosen.empty:
+            filtered = chosen.contains(records.table["ip"])
+        states = np.where(filtered, State.CHOSEN, State.NOP).astype(np.uint8)
+        states[records.flagged(Flag.ENABLED)] = State.TRACED
+        states[records.table["failed"]] = State.REFUSED
+        return states, filtered
+
+    def _path(self, row: int) -> tuple[Line, ...]:
+        session = self.session
+        owner = session.ftrace.records.module_of(row)
+        module = None if owner is None else session.modules.find(owner)
+        reader = PathReader(session.ftrace, session.machine.memory, session.disassembler)
+        try:
+            return path_lines(reader.path(row, () if module is None else module.trampolines))
+        except MissingSymbolError as error:
+            return (line(("! no way to a tracer", "bad")), line(str(error)))
+
+    def _events(self) -> TraceText:
+        session = self.session
+        ring = session.ring
+        counts = [(ring.in_buffer(cpu), ring.overrun(cpu)) for cpu in ring.cpus]
+        version = (session.boots, self._commands, *counts)
+        if self._trace is None or version != self._trace_of:
+            self._trace = session.array.text()
+            self._trace_of = version
+        return self._trace
+
+    def _all_reports(self) -> tuple[Report, ...]:
+        session = self.session
+        errors = [*session.machine.oopses]
+        bug = session.ftrace.bug
+        known = self._reports
+        self._reports = {}
+        for oops in errors:
+            self._reports[id(oops)] = known.get(id(oops)) or oops_report(oops)
+        if bug is not None:
+            self._reports[id(bug)] = known.get(id(bug)) or bug_report(bug, session.disassembly)
+        return tuple(self._reports.values())

@@ -1,0 +1,47 @@
+"""Reports for the box: an `ftrace_bug`, a guest's oops."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+from ..core.errors import FtraceBug, GuestOops
+from .spans import Line, line
+from .view import Report
+
+_WORDS = {
+    errno.EFAULT: "ftrace faulted on modifying",
+    errno.EPERM: "ftrace faulted on writing",
+}
+
+
+def bug_report(bug: FtraceBug, disassembly: Callable[[bytes, int], str]) -> Report:
+    """What ftrace expected and what it found; `disassembly(data, address)` is text of code."""
+    lines: list[Line] = [
+        line(("! ", "bad"), (f"{_WORDS.get(bug.errno, 'ftrace failed to modify')} ", "bad")),
+        line("  ", (f"[<{bug.ip:016x}>]", ""), f" {bug.symbol}"),
+        line(""),
+    ]
+    if bug.address != bug.ip:
+        lines.append(line("  at        ", f"{bug.address:016x}"))
+    for word, data in (("expected", bug.expected), ("found", bug.found)):
+        if data:
+            text = disassembly(data, bug.address)
+            tone = "bad" if word == "found" else "good"
+            lines.append(line((f"  {word:<9} ", "dim"), (f"{data.hex(' '):<23}  ", tone), text))
+    lines += [
+        line(""),
+        line("  nothing was written; ftrace is off until the machine is rebooted (R)"),
+    ]
+    return Report("ftrace refused to patch", tuple(lines), "\n".join(bug.report), bug.ip)
+
+
+def oops_report(oops: GuestOops) -> Report:
+    """The machine's own report, as dmesg has it."""
+    lines = [line((f"! {oops}", "bad")), line(""), *(line(each) for each in oops.report)]
+    lines += [
+        line(""),
+        line(f"CPU {oops.cpu} has stopped; the others go on. R boots the machine again."),
+    ]
+    text = "\n".join([str(oops), *oops.report])
+    return Report(f"CPU {oops.cpu} oopsed", tuple(lines), text, oops.pc)

@@ -1,0 +1,87 @@
+"""The call-site pane's text: one instruction after the other, the site's three times.
+
+The three forms of the site stand below each other with their bytes in columns,
+so that a changed byte stands out where it is: it is reversed and carries a `*`,
+and a byte that ftrace does not expect carries a `!`.
+"""
+
+from __future__ import annotations
+
+from ..core.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
+from .spans import Line, Span, line
+
+_STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
+_WORD = 12
+_LEAST_BYTES = 5
+
+
+def site_lines(view: CallSite) -> tuple[Line, ...]:
+    """The call site as lines."""
+    state = _STATES.get(view.state, ("nop", "strong"))
+    owner = f" [{view.module}]" if view.module else ""
+    users = f"{view.users} user{'' if view.users == 1 else 's'}"
+    if view.ops:
+        users += f": {', '.join(view.ops)}"
+    place = f"{view.source[0]}:{view.source[1]}" if view.source else "no source line known"
+    lines = [
+        line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
+        line(("ip ", "dim"), f"{view.ip:x}", (f"   {view.symbol}   {place}", "dim")),
+        line(""),
+    ]
+    if not view.readable:
+        lines.append(line(("! the memory of this site is not there", "bad")))
+    codes = [code for row in view.rows for code in (row.compiled, row.expected, row.now)]
+    width = 3 * max((len(code.data) for code in codes), default=0)
+    width = max(width, 3 * _LEAST_BYTES)
+    digits = max((len(f"{row.address:x}") for row in view.rows), default=0)
+    for row in view.rows:
+        lines += _row_lines(row, digits, width)
+    return tuple(lines)
+
+
+def _row_lines(row: SiteRow, digits: int, width: int) -> list[Line]:
+    address = f"{row.address:{digits}x}"
+    if not row.is_site and not row.changed and not row.wrong:
+        head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
+        return [(*head, *_bytes(row.now, row.now, width, " "), (row.now.asm, "dim"))]
+    compiled, expected, now = row.compiled, row.expected, row.now
+    blank = " " * (digits + 2)
+    sign: Span = ("!", "bad") if row.wrong else ("*", "accent") if row.changed else (" ", "")
+    lines: list[Line] = [
+        (
+            ("▶ ", "accent"),
+            (address, "strong"),
+            (f"  {'as compiled':<{_WORD}}", "dim"),
+            *_bytes(compiled, compiled, width, " "),
+            (compiled.asm, ""),
+        ),
+        (
+            (blank, ""),
+            (f"  {'expected':<{_WORD}}", "dim"),
+            *_bytes(expected, compiled, width, "*"),
+            (expected.asm, ""),
+        ),
+        (
+            (blank, ""),
+            ("  now ", "strong"),
+            sign,
+            (" " * (_WORD - 5), ""),
+            *_bytes(now, expected if row.wrong else compiled, width, "!" if row.wrong else "*"),
+            (now.asm, "strong"),
+        ),
+    ]
+    if row.wrong:
+        lines.append(line((f"{blank}  ! not what ftrace expects: it will not change it", "bad")))
+    return lines
+
+
+def _bytes(code: Code, other: Code, width: int, sign: str) -> list[Span]:
+    """Two digits a byte, each followed by `sign` where it differs from `other`."""
+    spans: list[Span] = []
+    for at, byte in enumerate(code.data):
+        if at < len(other.data) and other.data[at] == byte:
+            spans.append((f"{byte:02x} ", ""))
+        else:
+            spans += [(f"{byte:02x}", "mark"), (sign, "bad" if sign == "!" else "accent")]
+    spans.append((" " * (width - 3 * len(code.data) + 1), ""))
+    return spans
