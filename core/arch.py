@@ -285,7 +285,10 @@ class Port(Protocol):
     def enter_call(
         self, function: int, arguments: Sequence[int], sp: int, return_to: int
     ) -> Effect:
-        """How `function(arguments…)` begins: registers and stack, returning to `return_to`."""
+        """How `function(arguments…)` begins: registers and stack, returning to `return_to`.
+
+        The stack below `sp` is free: the port aligns it and leaves the `call_frame`.
+        """
         ...
 
     def is_return_address(self, before: bytes) -> bool:

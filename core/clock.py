@@ -1,0 +1,202 @@
+"""Virtual time: a vCPU's clock, advanced by the length of the code it executes.
+
+One byte of executed code is one virtual nanosecond. The engine calls a hook
+before each block of guest code, and the hook either stops the engine, so that
+the block has not run and pc is its start, or counts the block:
+
+    if (control->ticks >= control->deadline || local->stop_request)
+            return control->stop(uc);
+    control->ticks += size;
+    clock->ticks = control->ticks;      in the guest's byte order
+
+The deadline is compared before the block is counted: the total does not depend
+on where slices end. `control` and the two CPU-local pages are three pages of
+host memory in a row, so one pointer reaches all:
+
+    +0      control   u64 ticks, u64 deadline, address of uc_emu_stop; host byte order
+    +4096   clock     struct cpu_clock, mapped read-only into the guest
+    +8192   local     struct cpu_local, mapped into the guest behind it
+
+The hook is machine code from `hosts/`, named as the host calls its machine,
+assembled when it is first needed. On other hosts, or where the system refuses
+executable pages, the same few lines in Python count the same ticks, slower.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import keystone
+import numpy as np
+from numpy.typing import NDArray
+from unicorn import Uc
+from unicorn.unicorn_const import UC_HOOK_BLOCK
+from unicorn.unicorn_py3.unicorn import uc_hook_h, uclib
+
+from . import abi
+from .memory import PAGE_SIZE, host_pages
+
+_TICKS, _DEADLINE, _STOP = 0, 1, 2  # words of the control page
+_NEVER = (1 << 64) - 1
+
+
+class Clock:
+    """The three pages of one vCPU, and the hook that keeps them."""
+
+    def __init__(self, uc: Uc, byteorder: str, *, native: bool | None) -> None:
+        """Hook `uc`. `native` asks for machine code or for Python; None takes what works.
+
+        Raises `OSError` when machine code is demanded and the host refuses it.
+        """
+        self.byteorder = byteorder
+        self._pages, self.bytes = host_pages((1 + abi.LOCAL_PAGES) * PAGE_SIZE)
+        words = memoryview(self._pages)
+        self._control = words[: 3 * 8].cast("Q")
+        self._control[_STOP] = _address_of(uclib.uc_emu_stop)
+        clock = self.bytes[PAGE_SIZE : 2 * PAGE_SIZE]
+        local = self.bytes[2 * PAGE_SIZE :]
+        self.clock: np.void = _record(clock, abi.cpu_clock(byteorder))
+        self.local: np.void = _record(local, abi.cpu_local(byteorder))
+        # Tested for zero only, so the guest's byte order does not matter.
+        self._stop_request = words[2 * PAGE_SIZE : 2 * PAGE_SIZE + 4].cast("I")
+        code = None if native is False else native_hook(byteorder != sys.byteorder)
+        if native and code is None:
+            raise OSError("this host runs no machine code made at run time")
+        self.native = code is not None
+        if code is not None:
+            self._hook_native(uc, code.address)
+        else:
+            self._hook_python(uc)
+
+    @property
+    def host_address(self) -> int:
+        """Where the guest's two pages begin in this process: the clock, then the local page."""
+        return int(self.bytes.ctypes.data) + PAGE_SIZE
+
+    @property
+    def ticks(self) -> int:
+        """Virtual nanoseconds since the machine started."""
+        return self._control[_TICKS]
+
+    @ticks.setter
+    def ticks(self, value: int) -> None:
+        self._control[_TICKS] = value
+        self.clock["ticks"] = value
+
+    @property
+    def deadline(self) -> int:
+        """The engine stops at the first block that starts at or after it."""
+        return self._control[_DEADLINE]
+
+    @deadline.setter
+    def deadline(self, value: int) -> None:
+        self._control[_DEADLINE] = value
+        self.clock["deadline"] = value
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether the guest asked for the machine's attention."""
+        return self._stop_request[0] != 0
+
+    def save(self) -> bytes:
+        """The three pages, for `restore`."""
+        return self.bytes.tobytes()
+
+    def restore(self, saved: bytes) -> None:
+        """Put back what `save` of this clock gave."""
+        self.bytes[:] = np.frombuffer(saved, np.uint8)
+
+    def _hook_native(self, uc: Uc, code: int) -> None:
+        handle = uc_hook_h()
+        everywhere = (ctypes.c_uint64(1), ctypes.c_uint64(0))
+        status = uclib.uc_hook_add(
+            uc._uch,
+            ctypes.byref(handle),
+            UC_HOOK_BLOCK,
+            code,
+            int(self.bytes.ctypes.data),
+            *everywhere,
+        )
+        if status:
+            raise RuntimeError(f"uc_hook_add failed with {status}")
+
+    def _hook_python(self, uc: Uc) -> None:
+        control, request = self._control, self._stop_request
+        copy = memoryview(self._pages)[PAGE_SIZE : PAGE_SIZE + 8]
+        shared = copy.cast("Q") if self.byteorder == sys.byteorder else None
+        order = self.byteorder
+
+        def block(uc: Uc, address: int, size: int, data: object) -> None:
+            ticks = control[_TICKS]
+            if ticks >= control[_DEADLINE] or request[0]:
+                uc.emu_stop()
+                return
+            ticks += size
+            control[_TICKS] = ticks
+            if shared is not None:
+                shared[0] = ticks
+            else:
+                copy[:] = ticks.to_bytes(8, order)  # type: ignore[arg-type]
+
+        uc.hook_add(UC_HOOK_BLOCK, block)
+
+
+def _record(page: NDArray[np.uint8], layout: np.dtype[np.void]) -> np.void:
+    """A record over the start of `page`; assigning a field writes through."""
+    record: np.void = page[: layout.itemsize].view(layout)[0]
+    return record
+
+
+def _address_of(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+
+
+def assemble_hook(host: str, swap: bool) -> bytes | None:
+    """The hook's machine code for `host`, a name of `platform.machine()`; None if unknown.
+
+    `swap` is whether guest and host differ in byte order.
+    """
+    source = files(__package__) / "hosts" / f"{host}.S"
+    if not source.is_file():
+        return None
+    lines = source.read_text(encoding="utf-8").splitlines()
+    said = dict(line[2:].strip().split(": ", 1) for line in lines[:2])
+    arch, mode = (getattr(keystone, name) for name in said["keystone"].split())
+    body = "\n".join(line for line in lines if not line.startswith("//"))
+    code, _ = keystone.Ks(arch, mode).asm(body.replace("{swap}", said["swap"] if swap else ""))
+    return bytes(code)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeHook:
+    """The hook as a C function at `address`, in a page of its own."""
+
+    address: int
+    pages: mmap.mmap
+
+
+@cache
+def native_hook(swap: bool) -> NativeHook | None:
+    """The hook as machine code of this host, kept for the life of the process.
+
+    None where the host's machine is not known or executable pages are refused.
+    """
+    code = assemble_hook(platform.machine(), swap)
+    if code is None or sys.platform == "win32":
+        return None
+    pages, view = host_pages(PAGE_SIZE)
+    view[: len(code)] = np.frombuffer(code, np.uint8)
+    address = int(view.ctypes.data)
+    # Written first, executable afterwards: hosts that forbid both at once allow
+    # it, and the change of protection also brings their instruction cache in order.
+    mprotect = ctypes.CDLL(None, use_errno=True).mprotect
+    mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    if mprotect(address, PAGE_SIZE, mmap.PROT_READ | mmap.PROT_EXEC):
+        return None
+    return NativeHook(address, pages)

@@ -1,0 +1,64 @@
+"""The kernel's log: what printk, an oops and the machine say, with virtual time."""
+
+from __future__ import annotations
+
+from collections import deque
+
+LIMIT = 16_384
+"""Lines kept; the oldest give way, as in the kernel's ring."""
+
+LINE_MAX = 1024
+"""Bytes of one message that are taken, as `LOG_LINE_MAX` in kernel/printk/printk.c."""
+
+
+class Dmesg:
+    """Lines as `dmesg` prints them, `[    0.004801] text`, oldest first."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=LIMIT)
+        self.total = 0
+        """Lines ever written; `since` counts from it."""
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All lines there are."""
+        return tuple(self._lines)
+
+    def write(self, ns: int, text: str) -> None:
+        """Log `text` at virtual time `ns`, one entry for each of its lines."""
+        stamp = f"[{ns // 1_000_000_000:5d}.{ns // 1000 % 1_000_000:06d}]"
+        for line in text.rstrip("\n").split("\n"):
+            self._lines.append(f"{stamp} {line}")
+            self.total += 1
+
+    def write_bytes(self, ns: int, data: bytes) -> None:
+        """Log what the guest printed; what is not printable ASCII is written as `\\x1b`."""
+        text = data[:LINE_MAX].rstrip(b"\0").decode("latin-1")
+        self.write(ns, "".join(_printable(char) for char in text))
+
+    def since(self, total: int) -> tuple[str, ...]:
+        """Lines written after the log held `total`, as far as they are still kept."""
+        new = self.total - total
+        return self.lines[-new:] if new > 0 else ()
+
+    def text(self) -> str:
+        """The whole log, each line ended."""
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def save(self) -> tuple[int, tuple[str, ...]]:
+        """All of it, for `restore`."""
+        return self.total, self.lines
+
+    def restore(self, saved: tuple[int, tuple[str, ...]]) -> None:
+        """Put back what `save` gave."""
+        self.total, lines = saved
+        self._lines = deque(lines, maxlen=LIMIT)
+
+
+def _printable(char: str) -> str:
+    if char in "\n\t" or " " <= char <= "~":
+        return char
+    return f"\\x{ord(char):02x}"
