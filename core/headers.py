@@ -236,6 +236,10 @@ def _segments(
             raise ImageError(
                 path, "a segment has more bytes in the file than in memory", offset=offset
             )
+        if segment.memsz > MAX_LOAD:
+            raise ImageError(
+                path, f"a segment asks for {segment.memsz:#x} bytes of memory", offset=offset
+            )
         if segment.address + segment.memsz > 1 << (facts.pointer_size * 8):
             raise ImageError(
                 path, "a segment goes past the end of the address space", offset=offset
