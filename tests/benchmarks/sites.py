@@ -1,0 +1,54 @@
+"""Turning 40,000 call sites on and off at once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from dynftrace import arches
+from dynftrace.core.ops import FtraceOps
+from dynftrace.core.session import MachineSpec, Session
+
+from ..support import elf_writer
+from .measure import Row, paired
+
+SITES = 40_000
+
+
+def rows() -> Iterator[Row]:
+    """Verify, write and flush, against one write of each site through the engine's own call."""
+    port = arches.load(arches.DEFAULT)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vmlinux"
+        path.write_bytes(elf_writer.kernel(SITES))
+        session = Session.open(port, MachineSpec(kernel=path))
+    ftrace = session.ftrace
+    ops = FtraceOps("bench", ftrace.entry["function_trace_call"])
+    ips = ftrace.records.table["ip"].tolist()
+    engine = session.machine.vcpus[0].uc
+    width = port.facts.sites.MCOUNT_INSN_SIZE
+    disabled = [session.machine.memory.read(ip, width) for ip in ips]
+
+    def toggle() -> None:
+        ftrace.register(ops)
+        ftrace.unregister(ops)
+
+    def one_by_one() -> None:
+        for ip, text in zip(ips, disabled, strict=True):
+            engine.mem_write(ip, text)
+
+    ftrace.register(ops)
+    assert int(np.count_nonzero(ftrace.records.users)) == SITES
+    ftrace.unregister(ops)
+    pair = paired(toggle, one_by_one)
+    yield Row(
+        "enable and verify 40,000 sites",
+        f"{pair.a / 2 * 1e3:.1f} ms",
+        pair.ratio / 2,
+        "writing them one by one, unverified",
+        "<= 50 ms",
+        pair.a / 2 <= 0.050,
+    )
