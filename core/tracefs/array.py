@@ -1,0 +1,252 @@
+"""A trace array: a buffer, the tracer that fills it, its filters and its options.
+
+The kernel's `struct trace_array`, of which the top of the tree is the first.
+Files read and change it; what they do to the guest goes through `Ftrace` (call
+sites) and `RingBuffer` (memory), so nothing here touches a byte of either.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from ..abi import SAVED_CMDLINES, saved_cmdline
+from ..arch import Addresses
+from ..errors import MemoryFault, TracefsError
+from ..ftrace import Ftrace
+from ..kallsyms import Kallsyms
+from ..machine import Machine
+from ..ops import FtraceHash, FtraceOps
+from ..ringbuffer import RingBuffer
+from ..tracefields import cmdlines
+from ..tracetext import TextContext, TextOptions, TraceText
+
+NOP = "nop"
+FUNCTION = "function"
+TRACERS: Mapping[str, str | None] = MappingProxyType({FUNCTION: "function_trace_call", NOP: None})
+"""Tracers, and the guest function that each has called; in the order they are listed."""
+
+LOCAL = "local"
+COUNTER = "counter"
+
+MARK_SIZE = 1024
+"""Most bytes of text in one event, the kernel's TRACE_BUF_SIZE."""
+
+MARKER_COMM = "sh"
+"""Whose task it is that writes to trace_marker."""
+
+_MARK_OFFSET = 1 << 20  # behind the stacks of borrowed calls
+_MARK_PAGES = 4
+
+OPTIONS: Mapping[str, bool] = MappingProxyType(
+    {
+        "print-parent": True,
+        "sym-offset": False,
+        "sym-addr": False,
+        "verbose": False,
+        "raw": False,
+        "hex": False,
+        "annotate": True,
+        "context-info": True,
+        "overwrite": True,
+        "irq-info": True,
+        "markers": True,
+        "function-trace": True,
+    }
+)
+"""Options that do something here, in the kernel's order, with its defaults."""
+
+_TEXT = ("print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex")
+_TEXT_OPTIONS = (*_TEXT, "annotate", "context-info", "irq-info")
+
+
+class TraceArray:
+    """The top trace array of a machine."""
+
+    def __init__(
+        self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace, ring: RingBuffer
+    ) -> None:
+        self.machine = machine
+        self.kallsyms = kallsyms
+        self.ftrace = ftrace
+        self.ring = ring
+        self.tracer = NOP
+        self.tracing_on = True
+        self.clock = LOCAL
+        self.tracing_cpumask = (1 << len(machine.vcpus)) - 1
+        self.options = dict(OPTIONS)
+        function = kallsyms.address(TRACERS[FUNCTION] or "")
+        self.ops = None if function is None else FtraceOps("global_ops", function)
+        self._registered = False
+
+    def tracers(self) -> tuple[str, ...]:
+        """The tracers this guest has the code of."""
+        return tuple(name for name in TRACERS if name == NOP or self.ops is not None)
+
+    def set_tracer(self, name: str) -> None:
+        """Switch to the tracer `name`, beginning with an empty buffer.
+
+        The one that is on already goes on undisturbed. Raises `TracefsError`
+        (EINVAL: no such tracer, ENODEV: ftrace is off) and `FtraceBug`.
+        """
+        if name not in TRACERS:
+            raise TracefsError(errno.EINVAL)
+        if name not in self.tracers():
+            self.ftrace.check()  # says what this kernel lacks
+            raise TracefsError(errno.EINVAL)
+        self.ring.expand()
+        if name == self.tracer:
+            return
+        self.tracer = NOP
+        self._update_registration()
+        self.ring.reset()
+        if name != NOP and self.ftrace.disabled:
+            raise TracefsError(errno.ENODEV)
+        self.tracer = name
+        try:
+            self._update_registration()
+        except Exception:
+            self.tracer = NOP
+            raise
+
+    def set_tracing_on(self, on: bool) -> None:
+        """Let events be written, or not."""
+        self.tracing_on = on
+        self._update_recording()
+
+    def set_cpumask(self, mask: int) -> None:
+        """Let events be written on the CPUs of `mask`. Raises `TracefsError` (EINVAL)."""
+        self.tracing_cpumask = mask & ((1 << len(self.machine.vcpus)) - 1)
+        self._update_recording()
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """The clocks events can be stamped with."""
+        return (LOCAL, COUNTER)
+
+    @property
+    def clock_in_ns(self) -> bool:
+        """Whether stamps are times; those of `counter` are numbers."""
+        return self.clock != COUNTER
+
+    def set_clock(self, name: str) -> None:
+        """Stamp events with another clock, beginning with empty buffers.
+
+        Raises `TracefsError` (EINVAL) where there is none of that name.
+        """
+        if name not in self.clocks:
+            raise TracefsError(errno.EINVAL)
+        self.clock = name
+        self.ring.set_counter(name == COUNTER)
+        self.ring.reset()
+
+    def mark(self, text: str) -> None:
+        """Have the guest write `text` as events, one for each `MARK_SIZE` bytes.
+
+        Raises `TracefsError` (EBADF: nothing records, ENODEV: this kernel
+        cannot) and `GuestError`.
+        """
+        function = self.kallsyms.address("tracing_mark_write")
+        if function is None:
+            raise TracefsError(errno.ENODEV)
+        memory = self.machine.memory
+        place = self.machine.port.facts.map.host_stack + _MARK_OFFSET
+        if memory.region_at(place) is None:
+            memory.map(place, MARK_SIZE * _MARK_PAGES, "trace_marker")
+        data = text.encode("utf-8", "surrogateescape")
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        for start in range(0, len(data), MARK_SIZE):
+            part = data[start : start + MARK_SIZE]
+            memory.write(place, part)
+            result = self.machine.request_call(function, (place, len(part)), MARKER_COMM)
+            if result >> (8 * memory.pointer_size - 1):
+                raise TracefsError(errno.EBADF)
+
+    def set_option(self, name: str, value: bool) -> None:
+        """Change an option; raises `TracefsError` (EINVAL) where there is none, `FtraceBug`."""
+        if name not in self.options:
+            raise TracefsError(errno.EINVAL)
+        self.options[name] = value
+        if name == "overwrite":
+            self.ring.set_overwrite(value)
+        elif name == "function-trace":
+            self._update_registration()
+
+    def hash(self, notrace: bool) -> FtraceHash:
+        """The functions chosen, or (`notrace`) left out."""
+        if self.ops is None:
+            return FtraceHash()
+        return self.ops.notrace_hash if notrace else self.ops.filter_hash
+
+    def set_hash(self, notrace: bool, chosen: FtraceHash) -> None:
+        """Choose functions; sites change at once while the tracer is on. Raises `FtraceBug`."""
+        if self.ops is None:
+            raise TracefsError(errno.ENODEV)
+        if notrace:
+            self.ftrace.set_hashes(self.ops, self.ops.filter_hash, chosen)
+        else:
+            self.ftrace.set_hashes(self.ops, chosen, self.ops.notrace_hash)
+
+    def forget(self, ips: Addresses) -> None:
+        """Take code that has gone away out of the hashes, registered or not."""
+        if self.ops is not None:
+            self.ops.filter_hash = self.ops.filter_hash.forget(ips)
+            self.ops.notrace_hash = self.ops.notrace_hash.forget(ips)
+
+    def cmdlines(self) -> Mapping[int, str]:
+        """Names of the tasks by pid, as the guest saved them."""
+        address = self.kallsyms.address("saved_cmdlines")
+        if address is None:
+            return {}
+        byteorder = self.machine.port.facts.byteorder
+        size = SAVED_CMDLINES * saved_cmdline(byteorder).itemsize
+        try:
+            return cmdlines(self.machine.memory.read(address, size), byteorder)
+        except MemoryFault:
+            return {}
+
+    def text(self, cpu: int | None = None) -> TraceText:
+        """The events in the buffers, or in that of `cpu`, as text."""
+        table = self.ring.events(cpu)
+        return TraceText(table, self.context(len(table), self.ring.overrun(cpu)))
+
+    def consume(self, cpu: int | None = None) -> Iterator[str]:
+        """Take the events out of the buffers, or out of that of `cpu`, as pieces of text."""
+        taken = self.ring.consume(cpu)
+        yield from TraceText(taken.table, self.context()).body(taken.lost)
+
+    def context(self, in_buffer: int = 0, overrun: int = 0) -> TextContext:
+        """What the lines of events need beside them."""
+        options = {name.replace("-", "_"): self.options[name] for name in _TEXT_OPTIONS}
+        return TextContext(
+            symbols=self.kallsyms,
+            options=TextOptions(**options),
+            tracer=self.tracer,
+            cpus=len(self.machine.vcpus),
+            pointer_size=self.machine.port.facts.pointer_size,
+            cmdlines=self.cmdlines(),
+            clock_in_ns=self.clock_in_ns,
+            in_buffer=in_buffer,
+            written=in_buffer + overrun,
+            ftrace_dead=bool(self.ftrace.disabled),
+            overran=overrun > 0,
+        )
+
+    def _update_registration(self) -> None:
+        """Register the ops with ftrace, or take it away, as tracer and options say."""
+        wanted = self.tracer == FUNCTION and self.options["function-trace"]
+        if self.ops is None or wanted == self._registered:
+            return
+        if wanted:
+            self.ftrace.register(self.ops)
+            self._registered = True
+        else:
+            self._registered = False
+            self.ftrace.unregister(self.ops)
+
+    def _update_recording(self) -> None:
+        for cpu in range(len(self.machine.vcpus)):
+            on = self.tracing_on and bool(self.tracing_cpumask >> cpu & 1)
+            self.ring.set_recording(on, cpu)

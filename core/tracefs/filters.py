@@ -1,0 +1,125 @@
+"""Which functions are traced: set_ftrace_filter and set_ftrace_notrace.
+
+A file is opened with the present choice or, by `>`, with none; each word
+written adds functions or takes them away; the close puts the new choice into
+force. So a word that matches nothing is refused (EINVAL, which the writer
+sees), while the words before it, and the emptying, count. A word with `:mod:`
+that matches nothing is kept for when such a module comes.
+Source: ftrace_regex_open(), ftrace_regex_write(), ftrace_regex_release(),
+cache_mod() and process_cached_mods() in kernel/trace/ftrace.c.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+
+from ..errors import TracefsError
+from ..filter import FilterWord, FunctionNames, parse_words, select
+from ..ops import FtraceHash
+from .array import TraceArray
+from .functions import FunctionTable
+from .tree import File, Handle
+
+
+class FilterFile(File):
+    """One of the two files."""
+
+    mode = 0o644
+
+    def __init__(self, array: TraceArray, functions: FunctionTable, notrace: bool) -> None:
+        self.array = array
+        self.functions = functions
+        self.notrace = notrace
+        self.waiting: list[FilterWord] = []
+        """Words with `:mod:` whose module is not there yet."""
+
+    def open(self, *, write: bool = False, truncate: bool = False) -> Handle:
+        """Begin a read or an edit; ENODEV once ftrace is off."""
+        if self.array.ftrace.disabled:
+            raise TracefsError(errno.ENODEV)
+        return FilterEdit(self, truncate) if write else Handle(self)
+
+    def read(self) -> str:
+        """The functions chosen, one a line, or a sentence where no choice was made."""
+        chosen = self.array.hash(self.notrace)
+        if chosen.empty and not self.waiting:
+            return (
+                "#### no functions disabled ####\n"
+                if self.notrace
+                else "#### all functions enabled ####\n"
+            )
+        lines = [] if chosen.empty else self.functions.lines_of(chosen.ips)
+        if chosen.empty and not self.notrace:
+            lines = ["#### all functions enabled ####"]
+        waiting = [f"{word.function or '*'}:mod:{_module(word)}" for word in self.waiting]
+        return "".join(line + "\n" for line in (*lines, *waiting))
+
+    def module_loaded(self, name: str) -> None:
+        """Add what waited for the module `name`. Raises `FtraceBug`."""
+        names = self.functions.names()
+        chosen = self.array.hash(self.notrace)
+        still: list[FilterWord] = []
+        for word in self.waiting:
+            rows = names.select(word)
+            if len(rows):
+                ips = self.functions.ips(rows)
+                chosen = chosen.discard(ips) if word.remove else chosen.add(ips)
+            else:
+                still.append(word)
+        if len(still) < len(self.waiting):
+            self.waiting = still
+            self.array.set_hash(self.notrace, chosen)
+
+
+class FilterEdit(Handle):
+    """A filter file opened for writing."""
+
+    def __init__(self, file: FilterFile, truncate: bool) -> None:
+        super().__init__(file)
+        self._filter = file
+        self._chosen = FtraceHash() if truncate else file.array.hash(file.notrace)
+        if truncate:
+            file.waiting.clear()
+
+    def write(self, text: str) -> None:
+        """Take words; raises `TracefsError` (EINVAL) at the first that means nothing."""
+        functions = self._filter.functions
+        names = functions.names()
+        for word in parse_words(text):
+            self._take(names, word)
+
+    def close(self) -> None:
+        """Put the choice into force. Raises `FtraceBug`."""
+        self._filter.array.set_hash(self._filter.notrace, self._chosen)
+
+    def _take(self, names: FunctionNames, word: FilterWord) -> None:
+        rows = select(names, word)
+        if len(rows):
+            ips = self._filter.functions.ips(rows)
+            self._chosen = self._chosen.discard(ips) if word.remove else self._chosen.add(ips)
+            return
+        waiting = self._filter.waiting
+        same = [each for each in waiting if _key(each) == _key(word)]
+        if word.remove:
+            if not same:
+                raise TracefsError(errno.EINVAL)
+            waiting.remove(same[0])
+        elif not same:
+            waiting.append(word)
+
+
+def _module(word: FilterWord) -> str:
+    return ("!" if word.exclude_module else "") + (word.module or "")
+
+
+def _key(word: FilterWord) -> tuple[str, str]:
+    return word.function or "*", _module(word)
+
+
+def files(array: TraceArray, functions: FunctionTable) -> Mapping[str, FilterFile]:
+    """This file's files by name."""
+    return {
+        "set_ftrace_filter": FilterFile(array, functions, notrace=False),
+        "set_ftrace_notrace": FilterFile(array, functions, notrace=True),
+    }

@@ -1,0 +1,59 @@
+"""README: what is in the tree, for a person who has just found it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .tree import File, Node
+
+TEXT = """\
+dynftrace: a small tracefs. The names, formats and errors are those of Linux.
+
+A first trace:
+  echo schedule > set_ftrace_filter     choose functions (globs work: *sched*)
+  echo function > current_tracer        turn their call sites into calls
+  cat trace                             see who called them, and when
+  echo nop > current_tracer             turn the calls into nops again
+
+Functions
+  available_filter_functions        every function with a call site
+  available_filter_functions_addrs  the same with the address of the site
+  set_ftrace_filter                 the functions to trace; empty means all
+  set_ftrace_notrace                the functions to leave out
+        Words, parted by white space: a name, a glob (* ? [a-z]), or the number of
+        a line of available_filter_functions; WORD:mod:MODULE for those of one
+        module; !WORD takes away. > begins anew, >> adds.
+  enabled_functions                 functions whose site holds a call now
+  touched_functions                 functions whose site ever held one
+  dyn_ftrace_total_info             how many sites there are
+
+Tracing
+  available_tracers                 names for current_tracer
+  current_tracer                    the tracer in use; a new one clears the buffer
+  tracing_on                        0 stops writing to the buffer, 1 goes on
+  tracing_cpumask                   CPUs that write, a hexadecimal mask
+  trace                             the buffer as text; writing with > clears it
+  trace_pipe                        the same, taken out as it is read
+  trace_marker                      text written here becomes an event
+  trace_clock                       what time stamps count, [in use]
+  trace_options, options/           how the text looks, and what happens when
+  saved_cmdlines                    names of the tasks by pid
+
+Buffers
+  buffer_size_kb                    KB for each CPU
+  buffer_total_size_kb              KB for all
+  per_cpu/cpuN/                     trace, trace_pipe, stats and size of one CPU
+"""
+
+
+class Readme(File):
+    """The text above."""
+
+    def read(self) -> str:
+        """All of it."""
+        return TEXT
+
+
+def files() -> Mapping[str, Node]:
+    """This file's files by name."""
+    return {"README": Readme()}
