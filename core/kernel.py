@@ -1,0 +1,52 @@
+"""A kernel image in guest memory: its segments, and the RAM it may hand out.
+
+An executable is mapped where it is linked. Segments need not begin on page
+boundaries and two may share a page, so the pages they touch are mapped as a
+whole first. The kernel learns how much free RAM lies at the port's direct map
+from its variable `mem_size`, where it has one.
+"""
+
+from __future__ import annotations
+
+from .arch import Port
+from .errors import MemoryFault
+from .image import Image
+from .memory import PAGE_SIZE, Memory
+
+RAM_SIZE = 16 << 20
+"""Bytes of free RAM."""
+
+RAM = "ram"
+MEM_SIZE = "mem_size"
+
+
+def load_kernel(port: Port, image: Image, memory: Memory) -> None:
+    """Put `image` into `memory`. Raises `ImageError` for one that cannot be there."""
+    if image.relocatable:
+        raise image.error("a kernel must be an executable, and this is a relocatable file")
+    spans: list[tuple[int, int]] = []
+    for segment in sorted(image.segments, key=lambda each: each.address):
+        if not segment.memsz:
+            continue
+        start = segment.address // PAGE_SIZE * PAGE_SIZE
+        end = -(-(segment.address + segment.memsz) // PAGE_SIZE) * PAGE_SIZE
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    if not spans:
+        raise image.error("it has no segment to load")
+    try:
+        for number, (start, end) in enumerate(spans):
+            memory.map(start, end - start, f"kernel{number}")
+        for segment in image.segments:
+            memory.write(segment.address, image.segment_data(segment).tobytes())
+        memory.map(port.facts.map.direct_map, RAM_SIZE, RAM)
+    except MemoryFault as error:
+        raise image.error(f"it cannot be loaded: {error}") from error
+    address = image.symbols.address_of(MEM_SIZE)
+    if address is not None:
+        try:
+            memory.write_int(address, RAM_SIZE)
+        except MemoryFault as error:
+            raise image.error(f"its variable {MEM_SIZE} is not in memory: {error}") from error

@@ -1,0 +1,333 @@
+"""A session: one machine with its kernel, its modules, ftrace and the tracefs tree.
+
+Everything a front end does goes through here, and most of it through
+`tracefs`. A session is opened from a port and a `MachineSpec`; `reboot` builds
+the machine again from the same files and the same spec, so it is in the state
+in which it was opened. `lock` is held in every call: a front end may run the
+machine in one thread and read the tree in another.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from .arch import Port
+from .assemble import assemble_line
+from .callsite import CallSite, call_site
+from .disasm import Disassembler
+from .errors import MemoryFault, UsageError
+from .ftrace import Ftrace
+from .image import Image
+from .kallsyms import Kallsyms
+from .kernel import load_kernel
+from .machine import Machine
+from .module import Module, Modules
+from .path import Hop, PathReader
+from .quiet import settle
+from .ringbuffer import RingBuffer
+from .subbuffer import PageFormat
+from .tracefs import TraceArray, TracefsTree
+from .workloads import workload_names
+
+KERNEL = "vmlinux.elf"
+
+BOOT_LIMIT_NS = 2_000_000_000
+"""Virtual time a kernel has to come to rest after its start."""
+
+_ADDRESS = re.compile(r"(?P<symbol>[^+]+)(?:\+(?P<offset>\w+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSpec:
+    """What machine to open; what is None is the port's default.
+
+    `modules` are names or paths, loaded in order after the boot.
+    """
+
+    kernel: Path | None = None
+    modules: tuple[str, ...] = ()
+    cpus: int = 2
+    patch: str | None = None
+    native_clock: bool | None = None
+    boot: bool = True
+
+
+class Session:
+    """An open machine; made by `open`."""
+
+    machine: Machine
+    kallsyms: Kallsyms
+    modules: Modules
+    ftrace: Ftrace
+    ring: RingBuffer
+    array: TraceArray
+    tracefs: TracefsTree
+    disassembler: Disassembler
+    paths: PathReader
+
+    def __init__(self, port: Port, spec: MachineSpec, image: Image) -> None:
+        self.port = port
+        self.spec = spec
+        self.image = image
+        self.lock = threading.RLock()
+        self.boots = 0
+        """How often the machine was started; changes with every reboot."""
+
+    @classmethod
+    def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
+        """Load the kernel, boot it and load the modules of `spec`.
+
+        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError` and
+        `GuestError`, each a sentence for the user.
+        """
+        spec = spec or MachineSpec()
+        path = port.images() / KERNEL if spec.kernel is None else spec.kernel
+        session = cls(port, spec, Image.load(path, port.facts))
+        session._start()
+        return session
+
+    def reboot(self) -> None:
+        """Start again from the state in which the session was opened."""
+        with self.lock:
+            self._start()
+
+    def _start(self) -> None:
+        spec, port, image = self.spec, self.port, self.image
+        machine = Machine(port, spec.cpus, native_clock=spec.native_clock)
+        load_kernel(port, image, machine.memory)
+        kallsyms = Kallsyms()
+        kallsyms.add(image.symbols)
+        machine.symbols = kallsyms
+        self.machine, self.kallsyms = machine, kallsyms
+        self.ftrace = Ftrace(machine, image, kallsyms)
+        if spec.patch is not None:
+            self.ftrace.patcher.method = spec.patch
+        self.ftrace.init()
+        self.ring = self._ring_buffer()
+        self.modules = Modules(machine, image, kallsyms, self.ftrace)
+        self.array = TraceArray(machine, kallsyms, self.ftrace, self.ring)
+        self.tracefs = TracefsTree(self.array, self.lock)
+        self.disassembler = Disassembler(port.facts, kallsyms)
+        self.paths = PathReader(self.ftrace, machine.memory, self.disassembler)
+        self.boots += 1
+        if spec.boot:
+            self._boot()
+        for name in spec.modules:
+            self.insmod(name)
+
+    def _ring_buffer(self) -> RingBuffer:
+        machine, facts = self.machine, self.port.facts
+        return RingBuffer(
+            machine.memory,
+            [vcpu.local["buffer"] for vcpu in machine.vcpus],
+            PageFormat(facts.byteorder, facts.pointer_size),
+            facts.map.ring_buffer,
+            now=self._stamp,
+            settle=lambda: settle(machine),
+        )
+
+    def _stamp(self, cpu: int) -> int:
+        """What the trace clock says on `cpu`."""
+        if self.array.clock_in_ns:
+            return self.machine.vcpus[cpu].ticks
+        counter = self.kallsyms.address("trace_counter")
+        return 0 if counter is None else self.machine.memory.read_int(counter, 8)
+
+    def _boot(self) -> None:
+        """Run from the image's entry point until CPU 0 first has nothing to do."""
+        if not self.image.entry:
+            return
+        self.machine.start(self.image.entry, None)
+        first = self.machine.vcpus[0]
+        self.machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
+
+    # Running
+
+    @property
+    def now(self) -> int:
+        """Virtual ns."""
+        return self.machine.now
+
+    def run(self, ns: int) -> None:
+        """Let the machine run this much virtual time."""
+        with self.lock:
+            self.machine.run(ns)
+
+    def stop(self) -> None:
+        """From any thread: end whatever runs, soon."""
+        self.machine.stop()
+
+    def step(self, cpu: int) -> None:
+        """Execute one instruction on `cpu`."""
+        with self.lock:
+            self.machine.step(cpu)
+
+    def workloads(self) -> list[str]:
+        """The names `run_workload` takes; from the guest's own table."""
+        with self.lock:
+            return workload_names(self.machine.memory, self.kallsyms)
+
+    def run_workload(self, name: str, count: int = 1) -> int:
+        """Run a workload of the guest to its end and return its result.
+
+        Raises `UsageError` for a name the guest does not know, and `GuestError`.
+        """
+        with self.lock:
+            known = self.workloads()
+            if name not in known:
+                there = f"; there is: {', '.join(known)}" if known else " in this kernel"
+                raise UsageError(f"no workload '{name}'{there}")
+            return self.machine.request_workload(name, count)
+
+    def call(self, function: str, arguments: Sequence[int] = ()) -> int:
+        """Call a function of the guest, by name or address, and return its result.
+
+        Raises `UsageError` for a symbol that does not exist or too many
+        arguments, and `GuestError`.
+        """
+        with self.lock:
+            address = self.address_of(function)
+            most = len(self.port.facts.abi.arguments)
+            if len(arguments) > most:
+                raise UsageError(f"a call takes at most {most} arguments")
+            return self.machine.request_call(address, arguments)
+
+    # Modules
+
+    def module_path(self, name: str) -> Path:
+        """The file that `name`, the name of a module that comes along or a path, means."""
+        known = self.port.images() / f"{name}.ko"
+        plain = "/" not in name and not name.endswith(".ko") and "\0" not in name
+        return known if plain and known.exists() else Path(name)
+
+    def available_modules(self) -> list[str]:
+        """Names of the modules that come along."""
+        return sorted(path.stem for path in self.port.images().glob("*.ko"))
+
+    def insmod(self, name: str) -> Module:
+        """Load a module by name or path. Raises `ModuleError`, `ImageError`, `GuestError`."""
+        with self.lock:
+            module = self.modules.insmod(self.module_path(name))
+            self.tracefs.module_loaded(module.name)
+            return module
+
+    def rmmod(self, name: str) -> None:
+        """Unload a module. Raises `ModuleError` (ENOENT, EBUSY) and `GuestError`."""
+        with self.lock:
+            records = self.ftrace.records
+            owners = records.module_names()
+            rows = [row for row, owner in enumerate(owners) if owner == name]
+            gone = records.table["ip"][rows].copy()
+            self.modules.rmmod(name)
+            self.array.forget(gone)
+
+    # Call sites
+
+    def call_site(self, row: int) -> CallSite:
+        """The call site of record `row` as it was compiled, is expected, and is."""
+        with self.lock:
+            return call_site(
+                self.ftrace,
+                self.machine.memory,
+                self.disassembler,
+                row,
+                image_text=self._loaded_text,
+                source_line=self.source_line,
+            )
+
+    def call_path(self, row: int) -> tuple[Hop, ...]:
+        """The way of a call from the site of record `row` to the tracer.
+
+        Raises `MissingSymbolError` for a kernel without the entry code.
+        """
+        with self.lock:
+            module = self.modules.find(self.ftrace.records.module_of(row) or "")
+            return self.paths.path(row, module.trampolines if module is not None else ())
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """File and line that the code at `address` was compiled from, where that is known."""
+        found = self.modules.source_line(address)
+        return self.image.source_line(address) if found is None else found
+
+    def _loaded_text(self, address: int, size: int) -> bytes | None:
+        """What the loaded files have for an address, relocated."""
+        text = self.image.read(address, size)
+        if text is not None:
+            return text.tobytes()
+        for module in self.modules.loaded:
+            for index, content in module.linked.content.items():
+                start = address - module.linked.bases[index]
+                if start >= 0 and start + size <= len(content):
+                    return content[start : start + size].tobytes()
+        return None
+
+    # Memory and symbols
+
+    def function_names(self) -> Sequence[str]:
+        """The functions with a call site."""
+        return self.ftrace.records.names
+
+    def tracers(self) -> Sequence[str]:
+        """The tracers current_tracer takes."""
+        return self.array.tracers()
+
+    def address_of(self, text: str) -> int:
+        """The address `text` means: a number, a symbol, or a symbol and an offset.
+
+        Raises `UsageError`.
+        """
+        match = _ADDRESS.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(f"'{text}' is no address")
+        name = match["symbol"]
+        try:
+            offset = int(match["offset"] or "0", 0)
+        except ValueError:
+            raise UsageError(f"'{match['offset']}' is no offset") from None
+        address = self.kallsyms.address(name)
+        if address is None:
+            try:
+                address = int(name, 0 if name[:2].lower() == "0x" else 16)
+            except ValueError:
+                raise UsageError(f"no symbol '{name}'") from None
+        if not 0 <= address + offset < 1 << 8 * self.port.facts.pointer_size:
+            raise UsageError(f"'{text}' is outside the address space")
+        return address + offset
+
+    def assemble(self, source: str, address: int) -> bytes:
+        """The instructions of `source` for `address`. Raises `AssemblyError`."""
+        return assemble_line(self.port.facts, source, address, self.kallsyms.address)
+
+    def poke(self, address: int, data: bytes) -> bytes:
+        """Write `data` to guest memory and tell every vCPU; returns what was there.
+
+        Raises `MemoryFault` with nothing written.
+        """
+        with self.lock:
+            before = self.machine.memory.read(address, len(data))
+            self.machine.memory.write(address, data)
+            self.machine.flush(address, address + len(data))
+            return before
+
+    def disassembly(self, data: bytes, address: int) -> str:
+        """`data` at `address` as instructions on one line."""
+        return self.disassembler.line(address, data)
+
+    def instruction(self, cpu: int) -> str:
+        """Where `cpu` is and what it executes next, on one line."""
+        with self.lock:
+            pc = self.machine.registers(cpu)[self.port.facts.abi.pc.name]
+            place = f"cpu{cpu}  {pc:x}  {self.kallsyms.format(pc)}"
+            for size in range(self.port.facts.max_insn_size, 0, -1):
+                try:
+                    data = self.machine.memory.read(pc, size)
+                except MemoryFault:
+                    continue
+                insn = self.disassembler.decode(pc, data)[0]
+                return f"{place}  {insn.data.hex(' ')}  {self.disassembler.text(insn)}"
+            return f"{place}  (not mapped)"

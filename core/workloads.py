@@ -1,0 +1,34 @@
+"""The workloads a guest brings along.
+
+The kernel's symbol `workloads` is an array of `struct workload`, a name of 16
+bytes and a pointer, ended by an empty name (arches/guest/include/workload.h).
+"""
+
+from __future__ import annotations
+
+from .errors import MemoryFault
+from .kallsyms import Kallsyms
+from .memory import Memory
+
+TABLE = "workloads"
+NAME_SIZE = 16
+MOST = 256
+"""Entries looked at: the table is the guest's and may have no end."""
+
+
+def workload_names(memory: Memory, kallsyms: Kallsyms) -> list[str]:
+    """The names in the table's order; none for a kernel without it."""
+    address = kallsyms.address(TABLE)
+    names: list[str] = []
+    if address is None:
+        return names
+    for row in range(MOST):
+        try:
+            raw = memory.read(address + row * (NAME_SIZE + memory.pointer_size), NAME_SIZE)
+        except MemoryFault:
+            break
+        name = raw.split(b"\0")[0].decode("ascii", "backslashreplace")
+        if not name:
+            break
+        names.append(name)
+    return names
