@@ -1,0 +1,51 @@
+"""The vCPUs: step, regs."""
+
+from __future__ import annotations
+
+from ..command import Arguments, Command, Context, UsageMistake, expect, number
+
+MOST_STEPS = 100_000
+COLUMNS = 3
+
+
+def step(context: Context, arguments: Arguments) -> None:
+    """Execute instructions one by one on one vCPU, showing each before it runs."""
+    expect(arguments, 0, 2)
+    count = number(arguments[0].text, "N", 1) if arguments else 1
+    if count > MOST_STEPS:
+        raise UsageMistake(f"N must be at most {MOST_STEPS}, not {count}")
+    cpu = _cpu(context, arguments[1].text) if len(arguments) > 1 else 0
+    session = context.session
+    for _ in range(count):
+        context.line(session.instruction(cpu))
+        session.step(cpu)
+    context.line(session.instruction(cpu))
+
+
+def regs(context: Context, arguments: Arguments) -> None:
+    """Show the registers of one vCPU, or of all."""
+    expect(arguments, 0, 1)
+    session = context.session
+    cpus = [_cpu(context, arguments[0].text)] if arguments else range(len(session.machine.vcpus))
+    digits = 2 * session.port.facts.pointer_size
+    for cpu in cpus:
+        context.line(session.instruction(cpu))
+        values = list(session.machine.registers(cpu).items())
+        width = max(len(name) for name, _ in values)
+        cells = [f"{name:>{width}} {value:0{digits}x}" for name, value in values]
+        for start in range(0, len(cells), COLUMNS):
+            context.line("  ".join(cells[start : start + COLUMNS]))
+
+
+def _cpu(context: Context, text: str) -> int:
+    cpu = number(text, "CPU")
+    cpus = len(context.session.machine.vcpus)
+    if cpu >= cpus:
+        raise UsageMistake(f"no CPU {cpu}; there is 0 to {cpus - 1}")
+    return cpu
+
+
+COMMANDS = (
+    Command("step", "[N [CPU]]", "execute N instructions on a vCPU, showing each", step),
+    Command("regs", "[CPU]", "show registers", regs),
+)

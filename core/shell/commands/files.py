@@ -1,0 +1,105 @@
+"""Reading, writing and listing the tree's files: cat, echo, ls."""
+
+from __future__ import annotations
+
+import stat
+
+from ...errors import TracefsError
+from ...filter import Glob, NameTable
+from ...tracefs.tree import Directory, Tracefs
+from ..command import Argument, Arguments, Command, Context, expect
+from ..parser import Word
+
+
+def cat(context: Context, arguments: Arguments) -> None:
+    """Show files one after the other; one that fails does not keep the others away."""
+    expect(arguments, 1)
+    tree = context.session.tracefs
+    for path in paths(tree, arguments):
+        try:
+            context.output.append(tree.read(path))
+        except TracefsError as error:
+            context.fail(f"cat: {path}: {error}")
+
+
+def echo(context: Context, arguments: Arguments) -> None:
+    """Put the words on standard output, a space between them, a newline behind."""
+    newline = True
+    words = [word.text for word in arguments]
+    if words[:1] == ["-n"]:
+        newline = False
+        del words[0]
+    context.output.append(" ".join(words) + ("\n" if newline else ""))
+
+
+def ls(context: Context, arguments: Arguments) -> None:
+    """List directories, or the files named, one a line."""
+    tree = context.session.tracefs
+    words = list(arguments)
+    long = [word.text for word in words[:1]] == ["-l"]
+    if long:
+        del words[0]
+    wanted = paths(tree, words) if words else [""]
+    headed = len(wanted) > 1
+    for number, path in enumerate(wanted):
+        try:
+            node = tree.node(path)
+        except TracefsError as error:
+            context.fail(f"ls: cannot access '{path}': {error}", 2)
+            continue
+        if not isinstance(node, Directory):
+            context.line(_entry(tree, path, path, long))
+            continue
+        if headed:
+            context.output.append("\n" if number else "")
+            context.line(f"{path}:")
+        for name in node.entries:
+            context.line(_entry(tree, name, f"{path}/{name}", long))
+
+
+def _entry(tree: Tracefs, name: str, path: str, long: bool) -> str:
+    if not long:
+        return name
+    node = tree.node(path)
+    kind = stat.S_IFDIR if isinstance(node, Directory) else stat.S_IFREG
+    return f"{stat.filemode(kind | node.mode)} root root {name}"
+
+
+def paths(tree: Tracefs, words: Arguments) -> list[str]:
+    """The paths of `words`: a glob stands for what it matches, or for itself if that is nothing."""
+    found: list[str] = []
+    for word in words:
+        found.extend((_expand(tree, word) if word.is_glob else []) or [word.text])
+    return found
+
+
+def _expand(tree: Tracefs, word: Word) -> list[str]:
+    reached = ["/"] if word.pattern.startswith("/") else [""]
+    for part in word.pattern.split("/"):
+        if not part:
+            continue
+        glob = Glob.parse(part)
+        next_reached: list[str] = []
+        for path in reached:
+            if not tree.is_dir(path):
+                continue
+            names = tree.listdir(path)
+            below = [names[row] for row in NameTable(names).match(glob).tolist()]
+            prefix = path if path in ("", "/") else path + "/"
+            next_reached.extend(prefix + name for name in below)
+        reached = next_reached
+    return reached
+
+
+COMMANDS = (
+    Command("cat", "FILE…", "show files of the tree", cat, Argument.FILE),
+    Command(
+        "echo",
+        "[-n] TEXT… [> FILE | >> FILE]",
+        "write text to a file: > empties it first, >> does not",
+        echo,
+        Argument.FILE,
+        "-n leaves out the newline at the end.",
+    ),
+    Command("ls", "[-l] [FILE…]", "list the tree", ls, Argument.FILE),
+)

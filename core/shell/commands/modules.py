@@ -1,0 +1,71 @@
+"""Modules in and out: insmod, rmmod, lsmod."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ...errors import ImageError, ModuleError
+from ..command import Argument, Arguments, Command, Context, expect
+
+_INSERT_REASONS = {
+    errno.ENOEXEC: "Invalid module format",
+    errno.ENOENT: "Unknown symbol in module",
+    errno.ESRCH: "Module has wrong symbol version",
+    errno.EINVAL: "Invalid parameters",
+}
+"""What the loader of a real machine says instead of strerror (init_module(2) has no words)."""
+
+
+def insmod(context: Context, arguments: Arguments) -> None:
+    """Load one module."""
+    expect(arguments, 1, 1)
+    name = arguments[0].text
+    try:
+        context.session.insmod(name)
+    except ModuleError as error:
+        reason = _INSERT_REASONS.get(error.errno) or os.strerror(error.errno)
+        context.fail(f"insmod: ERROR: could not insert module {name}: {reason}")
+        if str(error) != f"{error.module}: {os.strerror(error.errno)}":
+            context.fail(f"insmod: {error}")
+    except ImageError as error:
+        context.fail(f"insmod: ERROR: could not insert module {error}")
+
+
+def rmmod(context: Context, arguments: Arguments) -> None:
+    """Unload modules, one after the other."""
+    expect(arguments, 1)
+    session = context.session
+    for word in arguments:
+        name = word.text
+        try:
+            session.rmmod(name)
+        except ModuleError as error:
+            users = session.modules.users(name)
+            if error.errno == errno.ENOENT:
+                context.fail(f"rmmod: ERROR: Module {name} is not currently loaded")
+            elif users:
+                context.fail(f"rmmod: ERROR: Module {name} is in use by: {' '.join(users)}")
+            elif error.errno in (errno.EBUSY, errno.EWOULDBLOCK):
+                context.fail(f"rmmod: ERROR: Module {name} is in use")
+            else:
+                context.fail(f"rmmod: ERROR: could not remove module {name}: {error}")
+
+
+def lsmod(context: Context, arguments: Arguments) -> None:
+    """List the loaded modules, the newest first."""
+    expect(arguments, 0, 0)
+    session = context.session
+    context.line("Module                  Size  Used by")
+    for module in reversed(session.modules.loaded):
+        users = session.modules.users(module.name)
+        count = session.modules.refcnt(module) + len(users)
+        line = f"{module.name:<19} {module.size:>8}  {count} {','.join(users)}"
+        context.line(line.rstrip())
+
+
+COMMANDS = (
+    Command("insmod", "NAME|PATH", "load a module", insmod, Argument.AVAILABLE_MODULE),
+    Command("rmmod", "NAME…", "unload modules", rmmod, Argument.LOADED_MODULE),
+    Command("lsmod", "", "list the loaded modules", lsmod),
+)

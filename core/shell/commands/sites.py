@@ -1,0 +1,60 @@
+"""Call sites and the way a call takes: site, tramp."""
+
+from __future__ import annotations
+
+from ...callsite import find_sites
+from ...sitetext import path_lines, site_lines
+from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
+
+
+def site(context: Context, arguments: Arguments) -> None:
+    """Show the call sites of functions: as compiled, as ftrace expects them, as they are."""
+    expect(arguments, 1)
+    session = context.session
+    shown = 0
+    for word in arguments:
+        rows = find_sites(session.ftrace.records, word.text)
+        if not rows:
+            context.fail(f"site: {word.text}: no function of that name has a call site")
+        for row in rows:
+            if shown:
+                context.line()
+            shown += 1
+            for line in site_lines(session.call_site(row)):
+                context.line(line)
+
+
+def tramp(context: Context, arguments: Arguments) -> None:
+    """Show the way of a call through ftrace_caller, or the trampolines of a module."""
+    expect(arguments, 0, 1)
+    session = context.session
+    if not arguments:
+        for line in path_lines(session.paths.entry_hops()):
+            context.line(line)
+        return
+    module = session.modules.find(arguments[0].text)
+    if module is None:
+        raise UsageMistake(f"no module '{arguments[0].text}' is loaded")
+    if not module.trampolines:
+        context.line(f"{module.name} reaches ftrace_caller without trampolines")
+    for line in path_lines([session.paths.stub(each) for each in module.trampolines]):
+        context.line(line)
+
+
+COMMANDS = (
+    Command(
+        "site",
+        "FUNC…",
+        "show a call site: compiled, expected and present bytes",
+        site,
+        Argument.FUNCTION,
+        "Marks: * changed since it was compiled, ! not what ftrace expects.",
+    ),
+    Command(
+        "tramp",
+        "[MODULE]",
+        "show the way of a call through ftrace_caller, or a module's trampolines",
+        tramp,
+        Argument.LOADED_MODULE,
+    ),
+)

@@ -1,0 +1,71 @@
+"""Making the guest do something: run, call."""
+
+from __future__ import annotations
+
+import os
+
+from ..command import Argument, Arguments, Command, Context, UsageMistake, expect, number
+
+_BITS = 64
+
+
+def run(context: Context, arguments: Arguments) -> None:
+    """Run one of the guest's workloads to its end; without a name, list them."""
+    expect(arguments, 0, 2)
+    session = context.session
+    if not arguments:
+        for name in session.workloads():
+            context.line(name)
+        return
+    count = number(arguments[1].text, "COUNT", 1) if len(arguments) > 1 else 1
+    result = signed(session.run_workload(arguments[0].text, count))
+    if result < 0:
+        context.fail(f"run: {arguments[0].text}: {os.strerror(-result)}")
+
+
+def call(context: Context, arguments: Arguments) -> None:
+    """Call a function of the guest and show what it returns."""
+    expect(arguments, 1)
+    session = context.session
+    values = [_value(context, word.text) for word in arguments[1:]]
+    result = session.call(arguments[0].text, values)
+    context.line(f"{arguments[0].text} = {result:#x} ({signed(result)})")
+
+
+def _value(context: Context, text: str) -> int:
+    """A number, or the address of a symbol."""
+    try:
+        value = int(text, 0)
+    except ValueError:
+        address = context.session.kallsyms.address(text)
+        if address is None:
+            raise UsageMistake(f"'{text}' is neither a number nor a symbol") from None
+        return address
+    if not -(1 << (_BITS - 1)) <= value < 1 << _BITS:
+        raise UsageMistake(f"{text} does not fit {_BITS} bits")
+    return value
+
+
+def signed(value: int) -> int:
+    """`value`, 64 bits, as a signed number."""
+    value %= 1 << _BITS
+    return value - (1 << _BITS) if value >> (_BITS - 1) else value
+
+
+COMMANDS = (
+    Command(
+        "run",
+        "[WORKLOAD [COUNT]]",
+        "run a workload of the guest; without a name, list them",
+        run,
+        Argument.WORKLOAD,
+    ),
+    Command(
+        "call",
+        "FUNC [ARG…]",
+        "call a function of the guest and show its result",
+        call,
+        Argument.FUNCTION,
+        "An ARG is a number (decimal, 0x…, negative) or a symbol, which means its address.",
+    ),
+)

@@ -1,0 +1,78 @@
+"""How a command line can go on: candidates for the word being typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..tracefs.tree import Directory, Tracefs
+from .command import Argument
+
+if TYPE_CHECKING:
+    from .shell import Shell
+
+MOST = 1000
+"""Candidates offered at most: a kernel has 60,000 functions."""
+
+_BREAKS = frozenset(" \t;\n>&|")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """`words` can stand for the text from `start` on, which is where the last word begins."""
+
+    start: int
+    words: tuple[str, ...]
+
+
+def complete(shell: Shell, text: str) -> Completion:
+    """Candidates for the last word of `text`."""
+    start = max((at + 1 for at, character in enumerate(text) if character in _BREAKS), default=0)
+    word = text[start:]
+    before = text[:start].rstrip(" \t")
+    command = max(before.rfind(mark) for mark in (";", "&", "|", "\n")) + 1
+    given = before[command:].split()
+    found: Iterable[str]
+    if before.endswith(">"):
+        found = _files(shell.session.tracefs, word)
+    elif not given:
+        found = shell.commands
+    else:
+        found = _arguments(shell, given[0], word)
+    matching = sorted({each for each in found if each.startswith(word)})
+    return Completion(start, tuple(matching[:MOST]))
+
+
+def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
+    """What may stand as an argument of command `name`."""
+    command = shell.commands.get(name)
+    session = shell.session
+    kind = command.argument if command is not None else Argument.NONE
+    if kind is Argument.FILE:
+        if name == "echo":
+            return [*session.tracers(), *session.function_names()] if word else []
+        return _files(session.tracefs, word)
+    if kind is Argument.FUNCTION:
+        return session.function_names() if word else []
+    if kind is Argument.WORKLOAD:
+        return session.workloads()
+    if kind is Argument.AVAILABLE_MODULE:
+        return session.available_modules()
+    if kind is Argument.LOADED_MODULE:
+        return [module.name for module in session.modules.loaded]
+    if kind is Argument.COMMAND:
+        return shell.commands
+    return []
+
+
+def _files(tree: Tracefs, word: str) -> list[str]:
+    """Paths that begin as `word` does; directories end in a slash."""
+    folder = word[: word.rfind("/") + 1]
+    if not tree.is_dir(folder):
+        return []
+    found = []
+    for name in tree.listdir(folder):
+        below = folder + name
+        found.append(below + "/" if isinstance(tree.node(below), Directory) else below)
+    return found
