@@ -1,0 +1,255 @@
+"""The command line: `dynftrace` and its subcommands.
+
+Nothing heavy is imported before it is known to be needed: `--help` loads click
+alone, `sh` never loads the console, and the console paints before it loads the
+emulator. Whatever goes wrong on purpose is a `DynftraceError`: its sentence
+goes to stderr and the status is 1; a command line that makes no sense ends
+with 2, as click has it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+import click
+
+from .. import __version__, arches
+from ..core.errors import DynftraceError, UsageError
+
+if TYPE_CHECKING:
+    from ..core.session import Session
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INTERRUPTED = 130
+"""Status after ctrl+c, as a shell reports it."""
+
+PATCH_METHODS = ("stop_machine", "breakpoint", "none")
+
+
+def machine_options(command: Callable[P, R]) -> Callable[P, R]:
+    """The options MACHINE stands for."""
+    options = (
+        click.option(
+            "--arch",
+            type=click.Choice(arches.names()),
+            default=arches.DEFAULT,
+            show_default=True,
+            help="Architecture of the machine.",
+        ),
+        click.option(
+            "--kernel",
+            metavar="ELF",
+            type=click.Path(path_type=Path),
+            help="Kernel image to boot instead of the teaching kernel.",
+        ),
+        click.option(
+            "--module",
+            "modules",
+            metavar="KO",
+            multiple=True,
+            help="Module to load after the boot, by path or by name; may be repeated.",
+        ),
+        click.option(
+            "--cpus",
+            type=click.IntRange(1, 8),
+            default=2,
+            show_default=True,
+            help="Number of vCPUs.",
+        ),
+        click.option(
+            "--patch",
+            type=click.Choice(PATCH_METHODS),
+            help="How text is changed; the default is the architecture's.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def opener(
+    arch: str, kernel: Path | None, modules: Sequence[str], cpus: int, patch: str | None
+) -> Callable[[], Session]:
+    """A function that opens the session these options describe."""
+
+    def open_session() -> Session:
+        from ..core.session import MachineSpec, Session
+
+        spec = MachineSpec(kernel=kernel, modules=tuple(modules), cpus=cpus, patch=patch)
+        return Session.open(arches.load(arch), spec)
+
+    return open_session
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@machine_options
+@click.version_option(__version__, prog_name="dynftrace", message="%(prog)s %(version)s")
+@click.pass_context
+def dynftrace(
+    context: click.Context,
+    arch: str,
+    kernel: Path | None,
+    modules: tuple[str, ...],
+    cpus: int,
+    patch: str | None,
+) -> None:
+    """See Linux dynamic ftrace happen.
+
+    Without a COMMAND, opens the console on the machine the OPTIONS describe.
+    """
+    if context.invoked_subcommand is not None:
+        for name in context.params:
+            source = context.get_parameter_source(name)
+            if source is click.core.ParameterSource.COMMANDLINE:
+                shown = {"modules": "module"}.get(name, name)
+                raise click.UsageError(
+                    f"--{shown} goes behind the command: "
+                    f"dynftrace {context.invoked_subcommand} --{shown} …"
+                )
+        return
+    from .app import run_console
+
+    context.exit(run_console(opener(arch, kernel, modules, cpus, patch)))
+
+
+@dynftrace.command(name="sh")
+@machine_options
+@click.option("-c", "commands", metavar="CMDS", help="Execute these commands and end.")
+@click.argument("script", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.pass_context
+def shell(
+    context: click.Context,
+    commands: str | None,
+    script: Path | None,
+    arch: str,
+    kernel: Path | None,
+    modules: tuple[str, ...],
+    cpus: int,
+    patch: str | None,
+) -> None:
+    """The tracefs shell: CMDS, a script FILE, or commands from stdin.
+
+    `help` in it lists its commands. The status is that of the last command.
+    """
+    from .prompt import run_interactive, run_lines, run_text
+
+    if commands is not None and script is not None:
+        raise click.UsageError("give either -c CMDS or FILE, not both")
+    open_session = opener(arch, kernel, modules, cpus, patch)
+    if commands is not None:
+        status = run_text(open_session(), commands)
+    elif script is not None:
+        try:
+            with open(script, encoding="utf-8", errors="surrogateescape") as file:
+                lines = file.readlines()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DynftraceError(f"{script}: {reason}") from error
+        status = run_lines(open_session(), lines)
+    elif sys.stdin.isatty():
+        status = run_interactive(open_session())
+    else:
+        status = run_lines(open_session(), sys.stdin)
+    context.exit(status)
+
+
+@dynftrace.command()
+@machine_options
+@click.option("--json", "form", flag_value="json", help="A list of objects.")
+@click.option("--csv", "form", flag_value="csv", help="Comma-separated values with a header.")
+def sites(
+    form: str | None,
+    arch: str,
+    kernel: Path | None,
+    modules: tuple[str, ...],
+    cpus: int,
+    patch: str | None,
+) -> None:
+    """The table of call sites: address, name, module, bytes as compiled, bytes now, state."""
+    from ..core.sitetable import as_csv, as_json, as_text, site_rows
+
+    session = opener(arch, kernel, modules, cpus, patch)()
+    rows = site_rows(session)
+    text = {"json": as_json, "csv": as_csv, None: as_text}[form](rows)
+    sys.stdout.write(text)
+
+
+@dynftrace.command()
+@machine_options
+@click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
+@click.option("--screen", metavar="NAME", default="main", show_default=True, help="What to show.")
+@click.option("--size", metavar="COLSxROWS", default="120x40", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="SVG file to write; one that exists is replaced as a whole.",
+)
+def screenshot(
+    commands: str,
+    screen: str,
+    size: str,
+    output: Path,
+    arch: str,
+    kernel: Path | None,
+    modules: tuple[str, ...],
+    cpus: int,
+    patch: str | None,
+) -> None:
+    """A picture of the console, after CMDS, as SVG."""
+    from .picture import parse_size, take_picture
+
+    picture = take_picture(
+        opener(arch, kernel, modules, cpus, patch), commands, screen, parse_size(size)
+    )
+    write_whole(output, picture)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write `text` to `path` beside and rename it; raises `DynftraceError`."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            beside.write_text(text, encoding="utf-8")
+            os.replace(beside, path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        raise DynftraceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Execute a command line, without the program's name; returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            utf8 = stream.encoding.lower().replace("-", "") == "utf8"
+            stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")
+    try:
+        status = dynftrace.main(list(arguments), prog_name="dynftrace", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads any more; the interpreter must not try to flush again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except DynftraceError as error:
+        print(f"dynftrace: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+
+
+def main() -> None:
+    """The program."""
+    sys.exit(run(sys.argv[1:]))
