@@ -169,6 +169,10 @@ class RingBuffer:
         """Choose what a full buffer does."""
         self._set_flag(RingBufferFlag.OVERWRITE, on, None)
 
+    def set_counter(self, on: bool) -> None:
+        """Have events stamped with their number instead of the time."""
+        self._set_flag(RingBufferFlag.CLOCK_COUNTER, on, None)
+
     def _set_flag(self, flag: RingBufferFlag, on: bool, cpu: int | None) -> None:
         for each in self._chosen(cpu):
             flags = self._get(each, "flags")
