@@ -1,0 +1,77 @@
+"""The call site and its path as plain text: what `site` and `tramp` print.
+
+Fits 80 columns for the instructions there are in kernels; nothing is said by
+colour. A `*` marks bytes that are not what the compiler left, a `!` bytes that
+are not what ftrace expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .callsite import CallSite, Code, SiteRow
+from .path import Hop
+
+_LABELS = ("compiled", "expected", "now")
+
+
+def site_lines(site: CallSite) -> list[str]:
+    """The view of a call site."""
+    module = f" [{site.module}]" if site.module else ""
+    users = f"{site.users} user" + ("" if site.users == 1 else "s")
+    names = f" ({', '.join(site.ops)})" if site.ops else ""
+    lines = [f"{site.name}{module}  ip {site.ip:x}  {site.state}  {users}{names}"]
+    if site.source is not None:
+        lines.append(f"{site.source[0]}:{site.source[1]}")
+    if not site.readable:
+        lines.append("its memory is not mapped")
+    width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)
+    for row in site.rows:
+        lines += _row_lines(row, 3 * width - 1)
+    if any(row.changed for row in site.rows):
+        lines.append("* changed since it was compiled")
+    if any(row.wrong for row in site.rows):
+        lines.append("! not what ftrace expects")
+    return lines
+
+
+def _codes(row: SiteRow) -> tuple[Code, Code, Code]:
+    return row.compiled, row.expected, row.now
+
+
+def _row_lines(row: SiteRow, width: int) -> list[str]:
+    """One line for text around the site that is as compiled, else one for each form."""
+    mark = "!" if row.wrong else "*" if row.changed else " "
+    if not row.is_site and not row.changed:
+        return [_code_line(" ", f"{row.address:x}", "", row.now, width)]
+    lines = []
+    for label, code in zip(_LABELS, _codes(row), strict=True):
+        place = f"{row.address:x}" if label == _LABELS[0] else ""
+        lines.append(_code_line(mark if label == "now" else " ", place, label, code, width))
+    return lines
+
+
+def _code_line(mark: str, place: str, label: str, code: Code, width: int) -> str:
+    line = f"  {place:>16}  {mark} {label:<8}  {code.data.hex(' '):<{width}}  {code.asm}"
+    return line.rstrip()
+
+
+def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
+    """The view of a path: one line a hop and, with `code`, its instructions below."""
+    labels = max((len(hop.label) for hop in hops), default=0)
+    names = max((len(hop.name) for hop in hops), default=0)
+    width = max((3 * len(insn.data) - 1 for hop in hops for insn, _ in hop.insns), default=0)
+    lines = []
+    for number, hop in enumerate(hops):
+        arrow = "  " if number == 0 else "->"
+        sign = "ok" if hop.verified else "! "
+        lines.append(
+            f"{arrow} {hop.label:<{labels}}  {hop.address:x}  {hop.name:<{names}}  "
+            f"{sign}  {hop.note}".rstrip()
+        )
+        if code:
+            lines += [
+                f"     {insn.address:>16x}    {insn.data.hex(' '):<{width}}  {text}".rstrip()
+                for insn, text in hop.insns
+            ]
+    return lines
