@@ -11,6 +11,7 @@ Source: System V ABI, AMD64 supplement, section 4.4 "Relocation".
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ from elftools.elf.enums import ENUM_RELOC_TYPE_x64
 from numpy.typing import NDArray
 
 from ...core.arch import Relocations
-from ...core.errors import RelocationOverflow, UnknownRelocation
+from ...core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 from ...core.field import outside, store
 
 Values = NDArray[np.int64]
@@ -83,6 +84,10 @@ def name(kind: int) -> str:
 
 def relocate(module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
     """Apply `relocations` to one section's bytes, all or none; see `Port.relocate`."""
+    if not relocations.explicit:
+        raise ModuleError(
+            module, errno.ENOEXEC, f"module {module}: REL relocations, and this ABI has RELA only"
+        )
     kind, place = relocations.kind, relocations.place
     values = np.zeros(len(kind), np.int64)
     bad = (kind != R_X86_64_NONE) & ~np.isin(kind, list(TYPES))
