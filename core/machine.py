@@ -37,6 +37,9 @@ from .vcpu import Access, Fault, State, Stop, Vcpu, Why
 SLICE_NS = 50_000
 MAX_CPUS = 8
 
+STOPS_A_TURN = 500
+"""Calls and traps the machine answers in one turn, so that `stop` is never far."""
+
 REQUEST_LIMIT_NS = 10_000_000_000
 """Virtual time a call or a workload may take when the caller names no limit."""
 
@@ -178,13 +181,15 @@ class Machine:
             return True
         now = vcpu.ticks
         deadline = vcpu.interrupts.next_after(now, now + ns)
-        while vcpu.state is State.RUNNING:
+        for _ in range(STOPS_A_TURN):
             stop = vcpu.run(deadline)
             if stop.why is Why.DEADLINE:
                 break
             if stop.why is Why.HALT and halt_at is not None and vcpu.registers.pc == halt_at:
                 break
             self._handle(vcpu, stop)
+            if vcpu.state is not State.RUNNING:
+                break
         return not self._stop
 
     def _run(self, done: Callable[[], bool], target: int) -> bool:
