@@ -45,6 +45,7 @@ class RingBufferFlag(IntFlag):
 
     RECORD_ON = 1 << 0
     OVERWRITE = 1 << 1
+    CLOCK_COUNTER = 1 << 2
 
 
 class Hypercall(IntEnum):

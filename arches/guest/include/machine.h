@@ -44,6 +44,7 @@ struct cpu_clock {
 
 #define RB_RECORD_ON (1u << 0) /* tracing_on: events are written */
 #define RB_OVERWRITE (1u << 1) /* full: the oldest page gives way; else new events are dropped */
+#define RB_CLOCK_COUNTER (1u << 2) /* time stamps count events on all CPUs, not nanoseconds */
 
 struct ring_buffer_cpu {
 	u64 pages;         /* guest address of sub-buffer 0; 0 until allocated */

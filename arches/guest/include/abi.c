@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The layouts the host works with, in the debug information. All other files
+ * carry lines only (-g1); this one is built with types, so that a test can hold
+ * core/abi.py against what the compiler made of machine.h.
+ */
+#include "tracer.h" /* before kernel.h, whose `notrace` is a macro */
+#include "module.h"
+#include "workload.h"
+
+#define DESCRIBE(type) const type *const describe_##type __attribute__((used, section(".init.data"))) = 0
+
+typedef struct cpu_clock cpu_clock;
+typedef struct cpu_local cpu_local;
+typedef struct ring_buffer_cpu ring_buffer_cpu;
+typedef struct host_request host_request;
+typedef struct saved_cmdline saved_cmdline;
+typedef struct ftrace_entry ftrace_entry;
+typedef struct ftrace_ops_entry ftrace_ops_entry;
+typedef struct module module;
+typedef struct kernel_symbol kernel_symbol;
+typedef struct workload workload;
+
+DESCRIBE(cpu_clock);
+DESCRIBE(cpu_local);
+DESCRIBE(ring_buffer_cpu);
+DESCRIBE(host_request);
+DESCRIBE(saved_cmdline);
+DESCRIBE(ftrace_entry);
+DESCRIBE(ftrace_ops_entry);
+DESCRIBE(module);
+DESCRIBE(kernel_symbol);
+DESCRIBE(workload);

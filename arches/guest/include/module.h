@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a module and the machine that loads it agree on. In miniature of
+ * linux/{module,export}.h.
+ *
+ * The loader (the host) reads, all in the guest's own sizes and byte order:
+ *
+ *   .modinfo                      NUL-terminated words: name=, depends= (names
+ *                                 by commas, may be empty), vermagic=, license=
+ *   .gnu.linkonce.this_module     one struct module, the symbol __this_module;
+ *                                 init and exit are relocated like all else
+ *   __ksymtab                     struct kernel_symbol for each export
+ *   __mcount_loc (or the port's)  call sites
+ *
+ * and in the kernel: __ksymtab as well, and the string `vermagic`, which must
+ * equal the module's. init runs in a task and returns 0 or -errno; then the
+ * host sets state to MODULE_STATE_LIVE. A module whose refcnt is not 0 is in
+ * use. exit runs in a task before the module's memory goes.
+ */
+#ifndef MODULE_H
+#define MODULE_H
+
+#include "kernel.h"
+
+#define MODULE_NAME_LEN 56
+#define VERMAGIC UTS_RELEASE " SMP preempt mod_unload " UTS_MACHINE
+
+enum { MODULE_STATE_COMING, MODULE_STATE_LIVE, MODULE_STATE_GOING };
+
+struct module {
+	char name[MODULE_NAME_LEN]; /* 0 */
+	s32 refcnt;                 /* 56 */
+	u32 state;                  /* 60: MODULE_STATE_* */
+	int (*init)(void);          /* 64 */
+	void (*exit)(void);         /* 64 + the size of a pointer */
+};
+
+struct kernel_symbol {
+	unsigned long value;
+	const char *name;
+};
+
+#define EXPORT_SYMBOL(sym)                                                      \
+	static const char __kstrtab_##sym[]                                     \
+		__attribute__((section("__ksymtab_strings"), aligned(1))) = #sym; \
+	static const struct kernel_symbol __ksymtab_##sym                       \
+		__attribute__((section("__ksymtab"), aligned(sizeof(long)), used)) = { \
+			(unsigned long)&sym, __kstrtab_##sym                    \
+		}
+
+/* process/module.c; 0 when the module is on its way out */
+int try_module_get(struct module *mod);
+void module_put(struct module *mod);
+
+#ifdef MODULE
+extern struct module __this_module;
+#define THIS_MODULE (&__this_module)
+#define MODULE_INFO_(line, tag, text)                                           \
+	static const char __modinfo_##line[]                                    \
+		__attribute__((section(".modinfo"), used, aligned(1))) = tag "=" text
+#define MODULE_INFO__(line, tag, text) MODULE_INFO_(line, tag, text)
+#define MODULE_INFO(tag, text) MODULE_INFO__(__COUNTER__, tag, text)
+#define MODULE_LICENSE(text) MODULE_INFO("license", text)
+
+/* Once in each module: its name, what it needs, its two ends. */
+#define DEFINE_MODULE(modname, needs, init_fn, exit_fn)                         \
+	MODULE_INFO("name", modname);                                           \
+	MODULE_INFO("depends", needs);                                          \
+	MODULE_INFO("vermagic", VERMAGIC);                                      \
+	struct module __this_module                                             \
+		__attribute__((section(".gnu.linkonce.this_module"))) = {       \
+			.name = modname, .init = init_fn, .exit = exit_fn,      \
+		}
+#else
+#define THIS_MODULE ((struct module *)NULL)
+#endif
+
+#endif

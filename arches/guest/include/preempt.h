@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Interrupt state and preempt_count, both words of the CPU-local page. In
+ * miniature of linux/{preempt,irqflags}.h.
+ *
+ * A task carries its preempt_count from CPU to CPU, so the read-modify-writes
+ * below are right even when the task is moved between the read and the write:
+ * it can only be moved while the count is 0 and interrupts are on, and then
+ * both are so on the CPU it arrives at.
+ */
+#ifndef PREEMPT_H
+#define PREEMPT_H
+
+#include "kernel.h"
+
+#define SOFTIRQ_DISABLE_OFFSET (2 * SOFTIRQ_OFFSET)
+
+void preempt_schedule(void); /* sched/core.c */
+void __local_bh_enable_ip(void); /* irq/softirq.c */
+
+static inline int smp_processor_id(void)
+{
+	return this_cpu->cpu;
+}
+
+static inline int preempt_count(void)
+{
+	return this_cpu->preempt_count;
+}
+
+static inline void preempt_count_add(int n)
+{
+	this_cpu->preempt_count += n;
+	barrier();
+}
+
+static inline void preempt_count_sub(int n)
+{
+	barrier();
+	this_cpu->preempt_count -= n;
+}
+
+#define in_hardirq() (preempt_count() & HARDIRQ_MASK)
+#define in_interrupt() (preempt_count() & (HARDIRQ_MASK | SOFTIRQ_MASK))
+#define need_resched() (this_cpu->need_resched)
+#define irqs_disabled() (this_cpu->irqs_disabled)
+#define preempt_disable() preempt_count_add(1)
+#define preempt_enable_no_resched() preempt_count_sub(1)
+
+static inline void preempt_enable(void)
+{
+	preempt_count_sub(1);
+	if (unlikely(need_resched() && !preempt_count() && !irqs_disabled()))
+		preempt_schedule();
+}
+
+static inline void local_irq_disable(void)
+{
+	this_cpu->irqs_disabled = 1;
+	barrier();
+}
+
+static inline void local_irq_enable(void)
+{
+	barrier();
+	this_cpu->irqs_disabled = 0;
+}
+
+static inline unsigned long local_irq_save(void)
+{
+	unsigned long flags = this_cpu->irqs_disabled;
+
+	this_cpu->irqs_disabled = 1;
+	barrier();
+	return flags;
+}
+
+static inline void local_irq_restore(unsigned long flags)
+{
+	barrier();
+	this_cpu->irqs_disabled = flags;
+}
+
+static inline void local_bh_disable(void)
+{
+	preempt_count_add(SOFTIRQ_DISABLE_OFFSET);
+}
+
+static inline void local_bh_enable(void)
+{
+	__local_bh_enable_ip();
+}
+
+/* A hypercall's arguments lie in the CPU-local page: no interrupt may come between. */
+static inline long machine_call(u32 nr, u64 a, u64 b, u64 c, u64 d)
+{
+	unsigned long flags = local_irq_save();
+	long result = hypercall(nr, a, b, c, d);
+
+	local_irq_restore(flags);
+	return result;
+}
+
+#define ADDR(p) ((u64)(unsigned long)(p))
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* System calls: numbers, the table's entry, and the stub user code calls. In
+ * miniature of asm/unistd.h. DO_SYSCALL is the port's name for the entry. */
+#ifndef SYSCALL_H
+#define SYSCALL_H
+
+#include "kernel.h"
+
+enum {
+	NR_read, NR_write, NR_open, NR_close, NR_stat, NR_lseek, NR_pipe, NR_sched_yield,
+	NR_nanosleep, NR_getpid, NR_getppid, NR_fork, NR_execve, NR_exit, NR_wait4, NR_kill,
+	NR_getdents, NR_mkdir, NR_unlink, NR_mount, NR_umount, NR_prctl, NR_time, NR_sysinfo,
+	NR_syscalls,
+};
+
+long DO_SYSCALL(unsigned long nr, long a, long b, long c);
+
+/* In user code, where nothing is traced. */
+#define syscall(nr, a, b, c) DO_SYSCALL(NR_##nr, (long)(a), (long)(b), (long)(c))
+
+/* init/user.c: what a C library would do */
+int user_fork(int (*fn)(void *), void *arg);
+int user_wait(int pid);
+int user_exec(const char *path);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The tracer: what ftrace_caller's slot calls, and the tables the host fills
+ * for it. Built as one relocatable object without call sites; it refers to
+ * nothing outside of itself.
+ *
+ * Functions a slot or a list entry may name, all of one type:
+ *   function_trace_call   one TRACE_FN event in this CPU's ring buffer
+ *   function_count_call   function_count[cpu]++
+ *   ftrace_ops_list_func  each entry of ftrace_ops_list that wants this ip
+ * And for the host to call:
+ *   tracing_mark_write    one TRACE_PRINT event
+ */
+#ifndef TRACER_H
+#define TRACER_H
+
+#include "machine.h"
+
+struct pt_regs;
+
+typedef void (*ftrace_func_t)(unsigned long ip, unsigned long parent_ip, void *op,
+			      struct pt_regs *regs);
+
+/*
+ * One user of the function calls. `filter` and `notrace` are guest addresses of
+ * u64 arrays of ips in rising order, with the number of their elements; a
+ * filter of 0 ips means all, a notrace of 0 ips none. Addresses are 64 bits
+ * wide on every port, as in machine.h.
+ */
+struct ftrace_ops_entry {
+	u64 func; /* ftrace_func_t, as the ABI calls it */
+	u64 op;   /* its third argument */
+	u64 filter, filter_count;
+	u64 notrace, notrace_count;
+};
+
+#define FTRACE_OPS_MAX 8
+
+/* The host writes entries first and the count after them. */
+extern struct ftrace_ops_entry ftrace_ops_list[FTRACE_OPS_MAX];
+extern volatile u32 ftrace_ops_count;
+
+#define FUNCTION_COUNT_CPUS 8
+extern u64 function_count[FUNCTION_COUNT_CPUS];
+
+/* Bit of trace_recursion. */
+#define TRACE_RECURSION_EVENT 1u
+
+#define RING_BUFFER_DATA (RB_PAGE_SIZE - RB_PAGE_HEADER)
+#define RINGBUF_TYPE_DATA_MAX 28u /* words in the header's type_len */
+#define RINGBUF_TYPE_PADDING 29u
+#define RINGBUF_TYPE_TIME_EXTEND 30u
+#define RINGBUF_TYPE_TIME_STAMP 31u
+#define RINGBUF_DELTA_BITS 27
+
+/* In the guest's order of bit fields: type_len takes the first five bits. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define RB_EVENT_HEADER(type_len, delta) ((u32)(type_len) | (u32)(delta) << 5)
+#define RB_EVENT_TYPE_LEN(header) ((header) & 31)
+#else
+#define RB_EVENT_HEADER(type_len, delta) ((u32)(type_len) << 27 | (u32)(delta))
+#define RB_EVENT_TYPE_LEN(header) ((header) >> 27)
+#endif
+
+void *ring_buffer_lock_reserve(unsigned long length);
+void ring_buffer_unlock_commit(const void *data, unsigned long length);
+
+#endif

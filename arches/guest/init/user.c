@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The programs: what would be user space, so none of it has call sites. They
+ * enter the kernel by syscall() alone, but for sh, which lends its children to
+ * the machine's requests.
+ */
+#include "exec.h"
+#include "preempt.h"
+#include "sched.h"
+#include "syscall.h"
+#include "workload.h"
+
+int user_fork(int (*fn)(void *), void *arg)
+{
+	return syscall(fork, fn, arg, 0);
+}
+
+/* Wait for one child; its exit code, or -errno. */
+int user_wait(int pid)
+{
+	int status = 0;
+	long ret = syscall(wait4, pid, &status, 0);
+
+	return ret < 0 ? ret : status;
+}
+
+/* Returns only if the program cannot be started. */
+int user_exec(const char *path)
+{
+	int err = syscall(execve, path, 0, 0);
+
+	if (!err)
+		syscall(exit, current->mm->entry(), 0, 0);
+	return err;
+}
+
+static int exec_child(void *path)
+{
+	return user_exec(path);
+}
+
+static int user_cat(const char *path)
+{
+	char buf[128];
+	int fd = syscall(open, path, O_RDONLY, 0), n, total = 0;
+
+	if (fd < 0)
+		return fd;
+	while ((n = syscall(read, fd, buf, sizeof(buf))) > 0)
+		total += n;
+	syscall(close, fd, 0, 0);
+	return n < 0 ? n : total;
+}
+
+static int true_main(void)
+{
+	return 0;
+}
+
+/* What the start scripts of a system do, in small. */
+static int rc_main(void)
+{
+	char names[256];
+	struct kstat stat;
+	int fd, err;
+
+	err = syscall(mount, "ramfs", "/mnt", 0);
+	if (err)
+		return err;
+	fd = syscall(open, "/mnt/motd", O_CREAT | O_WRONLY, 0);
+	syscall(write, fd, "welcome\n", 8);
+	syscall(close, fd, 0, 0);
+	user_cat("/mnt/motd");
+	user_cat("/proc/version");
+	user_cat("/proc/meminfo");
+	syscall(stat, "/bin/true", &stat, 0);
+	fd = syscall(open, "/bin", O_RDONLY, 0);
+	while (syscall(getdents, fd, names, sizeof(names)) > 0)
+		;
+	syscall(close, fd, 0, 0);
+	for (int i = 0; i < 3; i++) {
+		int pid = user_fork(exec_child, "/bin/true");
+
+		if (pid < 0)
+			return pid;
+		user_wait(pid);
+	}
+	syscall(unlink, "/mnt/motd", 0, 0);
+	return syscall(umount, "/mnt", 0, 0);
+}
+
+/* Wakes now and then and looks at the time and the load. */
+static int crond_main(void)
+{
+	for (;;) {
+		syscall(nanosleep, 50000000, 0, 0);
+		syscall(time, 0, 0, 0);
+		user_cat("/proc/loadavg");
+	}
+	return 0;
+}
+
+typedef long (*request_fn)(long, long, long, long, long, long);
+
+static int serve_request(void *data)
+{
+	const struct host_request *req = data;
+	u32 sequence = req->sequence;
+	long result;
+
+	syscall(prctl, req->comm, 0, 0);
+	if (req->kind == REQUEST_CALL)
+		result = ((request_fn)(unsigned long)req->function)(
+			req->argument[0], req->argument[1], req->argument[2],
+			req->argument[3], req->argument[4], req->argument[5]);
+	else if (req->kind == REQUEST_WORKLOAD)
+		result = run_workload(req->name, req->count);
+	else
+		result = -EINVAL;
+	machine_call(HC_REQUEST_DONE, sequence, result, 0, 0);
+	return 0;
+}
+
+/* One request at a time is in `req`: the next comes when this one is answered. */
+static int sh_main(void)
+{
+	static struct host_request req;
+	int fd = syscall(open, "/dev/console", O_RDWR, 0);
+
+	for (;;) {
+		if (syscall(read, fd, &req, sizeof(req)) < 0)
+			continue;
+		if (user_fork(serve_request, &req) < 0)
+			machine_call(HC_REQUEST_DONE, req.sequence, -EAGAIN, 0, 0);
+		while (syscall(wait4, -1, 0, 1) > 0)
+			;
+	}
+	return 0;
+}
+
+static int init_main(void)
+{
+	user_fork(exec_child, "/bin/sh");
+	user_fork(exec_child, "/sbin/crond");
+	for (;;)
+		syscall(wait4, -1, 0, 0);
+	return 0;
+}
+
+const struct user_program user_programs[] = {
+	{ "/sbin/init", "init", init_main },
+	{ "/sbin/crond", "crond", crond_main },
+	{ "/sbin/rc", "rc", rc_main },
+	{ "/bin/sh", "sh", sh_main },
+	{ "/bin/true", "true", true_main },
+	{ NULL, NULL, NULL },
+};

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * From the machine's call to a driver's handler and back. In miniature of
+ * kernel/irq/{handle,manage}.c and an architecture's irq.c.
+ */
+#include "irq.h"
+#include "module.h"
+#include "sched.h"
+
+struct irqaction {
+	irq_handler_t handler;
+	void *dev;
+	const char *name;
+};
+
+struct irq_desc {
+	spinlock_t lock;
+	struct irqaction action;
+	unsigned long count[NR_CPUS];
+	unsigned long spurious;
+};
+
+static struct irq_desc irq_desc[NR_VECTORS];
+
+static int __handle_irq_event_percpu(struct irq_desc *desc, int irq)
+{
+	irq_handler_t handler = READ_ONCE(desc->action.handler);
+
+	return handler ? handler(irq, desc->action.dev) : IRQ_NONE;
+}
+
+static void note_interrupt(struct irq_desc *desc)
+{
+	desc->spurious++;
+}
+
+static void handle_irq_event(struct irq_desc *desc, int irq)
+{
+	desc->count[smp_processor_id()]++;
+	if (__handle_irq_event_percpu(desc, irq) == IRQ_NONE)
+		note_interrupt(desc);
+}
+
+static void generic_handle_irq(int irq)
+{
+	handle_irq_event(&irq_desc[irq], irq);
+}
+
+static void do_IRQ(struct pt_regs *regs, unsigned long vector)
+{
+	irq_enter();
+	if (vector < NR_VECTORS)
+		generic_handle_irq(vector);
+	irq_exit();
+}
+
+/*
+ * The machine comes in here on the interrupted stack and gets its registers
+ * back by HC_IRET. Glue, so not traced, as in the kernel.
+ */
+__used notrace noreturn void common_interrupt(struct pt_regs *regs, unsigned long vector)
+{
+	do_IRQ(regs, vector);
+	if (need_resched() && !preempt_count())
+		preempt_schedule_irq();
+	local_irq_disable();
+	for (;;)
+		hypercall(HC_IRET, ADDR(regs), 0, 0, 0);
+}
+
+static int reschedule_interrupt(int irq, void *dev)
+{
+	scheduler_ipi();
+	return IRQ_HANDLED;
+}
+
+int request_irq(int irq, irq_handler_t handler, const char *name, void *dev)
+{
+	struct irq_desc *desc;
+	unsigned long flags;
+	int ret = 0;
+
+	if (irq < 0 || irq >= NR_VECTORS)
+		return -EINVAL;
+	desc = &irq_desc[irq];
+	spin_lock_irqsave(&desc->lock, flags);
+	if (desc->action.handler) {
+		ret = -EBUSY;
+	} else {
+		desc->action.dev = dev;
+		desc->action.name = name;
+		WRITE_ONCE(desc->action.handler, handler);
+	}
+	spin_unlock_irqrestore(&desc->lock, flags);
+	return ret;
+}
+EXPORT_SYMBOL(request_irq);
+
+void free_irq(int irq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&irq_desc[irq].lock, flags);
+	WRITE_ONCE(irq_desc[irq].action.handler, NULL);
+	spin_unlock_irqrestore(&irq_desc[irq].lock, flags);
+}
+EXPORT_SYMBOL(free_irq);
+
+unsigned long kstat_irqs(int irq)
+{
+	unsigned long n = 0;
+
+	for (int cpu = 0; cpu < NR_CPUS; cpu++)
+		n += irq_desc[irq].count[cpu];
+	return n;
+}
+
+void init_IRQ(void)
+{
+	request_irq(VECTOR_RESCHEDULE, reschedule_interrupt, "reschedule", NULL);
+}

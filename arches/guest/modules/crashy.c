@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * A module that misbehaves, to see what becomes of it. Nothing happens when it
+ * is loaded; its functions are there to be called:
+ *
+ *   call crashy_scribble ADDRESS   writes over the call site at ADDRESS (0: that
+ *                                  of schedule), which ftrace then finds wrong
+ *   call crashy_jump ADDRESS       jumps there (0: to nowhere)
+ */
+#include "module.h"
+#include "sched.h"
+
+/* What ftrace expects nowhere: the first bytes of the old `lock cmpxchg8b` bug. */
+static const u8 scribble[] = { 0xf0, 0x0f, 0xc7, 0xc8, 0xcc };
+
+long crashy_scribble(unsigned long address)
+{
+	volatile u8 *p = (volatile u8 *)(address ? address : (unsigned long)schedule);
+
+	for (unsigned int i = 0; i < sizeof(scribble); i++)
+		p[i] = scribble[i];
+	printk("crashy: wrote over %p", (void *)p);
+	return 0;
+}
+EXPORT_SYMBOL(crashy_scribble);
+
+long crashy_jump(unsigned long address)
+{
+	void (*nowhere)(void) = (void (*)(void))(address ? address : 0xdead0000ul);
+
+	printk("crashy: jumping to %p", (void *)nowhere);
+	nowhere();
+	return 0;
+}
+EXPORT_SYMBOL(crashy_jump);
+
+static int crashy_init(void)
+{
+	printk("crashy: loaded, be careful");
+	return 0;
+}
+
+static void crashy_exit(void)
+{
+	printk("crashy: unloaded");
+}
+
+MODULE_LICENSE("GPL");
+DEFINE_MODULE("crashy", "", crashy_init, crashy_exit);

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * schedule() and what wakes and preempts tasks. In miniature of
+ * kernel/sched/core.c: __schedule() and the paths only it uses are not traced,
+ * as in the kernel; everything it calls is.
+ */
+#include "rq.h"
+#include "module.h"
+
+struct rq runqueues[NR_CPUS];
+
+#define task_rq(p) cpu_rq(task_cpu(p))
+
+void update_rq_clock(struct rq *rq)
+{
+	rq->clock = this_clock->ticks;
+}
+
+/* Make `rq`'s CPU call schedule() soon; its lock is held. */
+void resched_curr(struct rq *rq)
+{
+	if (rq->cpu == smp_processor_id()) {
+		this_cpu->need_resched = 1;
+	} else if (!rq->ipi_sent) {
+		rq->ipi_sent = 1;
+		smp_send_reschedule(rq->cpu);
+	}
+}
+
+/* The other side of resched_curr(): need_resched lies in a page only its CPU sees. */
+void scheduler_ipi(void)
+{
+	this_rq()->ipi_sent = 0;
+	this_cpu->need_resched = 1;
+}
+
+static void enqueue_task(struct rq *rq, struct task_struct *p)
+{
+	update_rq_clock(rq);
+	enqueue_task_fair(rq, p);
+}
+
+static void dequeue_task(struct rq *rq, struct task_struct *p)
+{
+	update_rq_clock(rq);
+	dequeue_task_fair(rq, p);
+}
+
+void activate_task(struct rq *rq, struct task_struct *p)
+{
+	enqueue_task(rq, p);
+	p->on_rq = 1;
+}
+
+void deactivate_task(struct rq *rq, struct task_struct *p)
+{
+	p->on_rq = 0;
+	dequeue_task(rq, p);
+}
+
+static void check_preempt_curr(struct rq *rq, struct task_struct *p)
+{
+	if (rq->curr == rq->idle)
+		resched_curr(rq);
+	else
+		check_preempt_wakeup(rq, p);
+}
+
+static struct rq *task_rq_lock(struct task_struct *p)
+{
+	for (;;) {
+		struct rq *rq = task_rq(p);
+
+		_raw_spin_lock(&rq->lock);
+		if (rq == task_rq(p))
+			return rq;
+		_raw_spin_unlock(&rq->lock);
+	}
+}
+
+static void set_task_cpu(struct task_struct *p, int cpu)
+{
+	WRITE_ONCE(p->cpu, cpu);
+}
+
+static void ttwu_do_wakeup(struct rq *rq, struct task_struct *p)
+{
+	p->state = TASK_RUNNING;
+	check_preempt_curr(rq, p);
+}
+
+static void ttwu_do_activate(struct rq *rq, struct task_struct *p)
+{
+	activate_task(rq, p);
+	ttwu_do_wakeup(rq, p);
+}
+
+static void ttwu_queue(struct task_struct *p, int cpu)
+{
+	struct rq *rq = cpu_rq(cpu);
+
+	_raw_spin_lock(&rq->lock);
+	ttwu_do_activate(rq, p);
+	_raw_spin_unlock(&rq->lock);
+}
+
+/* Wake `p` if it sleeps in one of the states of `state`; 1 if it did. */
+int try_to_wake_up(struct task_struct *p, unsigned int state)
+{
+	unsigned long flags = _raw_spin_lock_irqsave(&p->pi_lock);
+	int success = 0;
+
+	if (p->state & state) {
+		struct rq *rq = task_rq_lock(p);
+
+		if (p->state & state) {
+			success = 1;
+			if (p->on_rq) { /* about to sleep: it will not now */
+				ttwu_do_wakeup(rq, p);
+				_raw_spin_unlock(&rq->lock);
+			} else {
+				int cpu;
+
+				p->state = TASK_WAKING;
+				_raw_spin_unlock(&rq->lock);
+				cpu = select_task_rq_fair(p);
+				set_task_cpu(p, cpu);
+				ttwu_queue(p, cpu);
+			}
+		} else {
+			_raw_spin_unlock(&rq->lock);
+		}
+	}
+	_raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+	return success;
+}
+
+int wake_up_process(struct task_struct *p)
+{
+	return try_to_wake_up(p, TASK_NORMAL);
+}
+EXPORT_SYMBOL(wake_up_process);
+
+void sched_fork(struct task_struct *p)
+{
+	p->state = TASK_NEW;
+	p->on_rq = p->on_cpu = 0;
+	p->vruntime = p->sum_exec_runtime = 0;
+	p->nvcsw = p->nivcsw = p->utime = p->stime = 0;
+	p->preempt_count = 2; /* schedule()'s own and the run queue's lock */
+	p->migrate_disable = 0;
+	p->cpus_allowed = current->flags & PF_KTHREAD ? ~0u : current->cpus_allowed;
+	spin_lock_init(&p->pi_lock);
+	INIT_LIST_HEAD(&p->run_list);
+}
+
+void wake_up_new_task(struct task_struct *p)
+{
+	unsigned long flags = _raw_spin_lock_irqsave(&p->pi_lock);
+	int cpu = select_task_rq_fair(p);
+	struct rq *rq = cpu_rq(cpu);
+
+	set_task_cpu(p, cpu);
+	_raw_spin_lock(&rq->lock);
+	task_fork_fair(rq, p);
+	activate_task(rq, p);
+	ttwu_do_wakeup(rq, p);
+	_raw_spin_unlock(&rq->lock);
+	_raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+}
+
+static struct task_struct *pick_next_task(struct rq *rq)
+{
+	struct task_struct *next = pick_next_task_fair(rq);
+
+	if (!next && newidle_balance(rq))
+		next = pick_next_task_fair(rq);
+	return next ? next : rq->idle;
+}
+
+static void prepare_task_switch(struct rq *rq, struct task_struct *prev, struct task_struct *next)
+{
+	next->on_cpu = 1;
+	rq->curr = next;
+	rq->nr_switches++;
+	if (*(unsigned long *)prev->stack != STACK_END_MAGIC)
+		panic("corrupted stack end detected inside scheduler: %s", prev->comm);
+}
+
+/* First thing on the new task's stack; frees `prev` if that was its last switch. */
+static void finish_task_switch(struct task_struct *prev)
+{
+	struct rq *rq = this_rq();
+	unsigned int prev_state = prev->state;
+
+	prev->on_cpu = 0;
+	_raw_spin_unlock_irq(&rq->lock);
+	if (unlikely(prev_state == TASK_DEAD))
+		put_task_struct(prev);
+}
+
+static notrace void context_switch(struct rq *rq, struct task_struct *prev,
+				   struct task_struct *next)
+{
+	prepare_task_switch(rq, prev, next);
+	if (this_cpu->buffer.flags & RB_RECORD_ON) {
+		tracing_record_cmdline(prev);
+		tracing_record_cmdline(next);
+	}
+	prev->preempt_count = this_cpu->preempt_count;
+	prev->migrate_disable = this_cpu->migrate_disable;
+	this_cpu->preempt_count = next->preempt_count;
+	this_cpu->migrate_disable = next->migrate_disable;
+	this_cpu->current_task = ADDR(next);
+	this_cpu->pid = next->pid;
+	prev = __switch_to_asm(prev, next);
+	barrier();
+	finish_task_switch(prev);
+}
+
+static notrace void __schedule(int preempt)
+{
+	struct task_struct *prev = current, *next;
+	struct rq *rq;
+
+	local_irq_disable();
+	rcu_note_context_switch();
+	rq = this_rq();
+	_raw_spin_lock(&rq->lock);
+	update_rq_clock(rq);
+	if (!preempt && prev->state != TASK_RUNNING) {
+		deactivate_task(rq, prev);
+		prev->nvcsw++;
+	} else {
+		prev->nivcsw++;
+	}
+	if (prev != rq->idle)
+		put_prev_task_fair(rq, prev);
+	next = pick_next_task(rq);
+	this_cpu->need_resched = 0;
+	if (prev != next) {
+		context_switch(rq, prev, next);
+	} else {
+		_raw_spin_unlock_irq(&rq->lock);
+	}
+}
+
+void schedule(void)
+{
+	do {
+		preempt_disable();
+		__schedule(0);
+		preempt_enable_no_resched();
+	} while (need_resched());
+}
+EXPORT_SYMBOL(schedule);
+
+/* The idle task's own, with preemption already off. */
+void schedule_idle(void)
+{
+	do {
+		__schedule(0);
+	} while (need_resched());
+}
+
+/* preempt_enable() found work for another task. */
+notrace void preempt_schedule(void)
+{
+	do {
+		preempt_disable();
+		__schedule(1);
+		preempt_enable_no_resched();
+	} while (need_resched());
+}
+EXPORT_SYMBOL(preempt_schedule);
+
+/* An interrupt of kernel code ends here, on the interrupted task's stack. */
+void preempt_schedule_irq(void)
+{
+	do {
+		preempt_disable();
+		local_irq_enable();
+		__schedule(1);
+		local_irq_disable();
+		preempt_enable_no_resched();
+	} while (need_resched());
+}
+
+/* A new task comes here first, from switch.S. */
+void schedule_tail(struct task_struct *prev)
+{
+	finish_task_switch(prev);
+	preempt_enable();
+}
+
+int cond_resched(void)
+{
+	if (!need_resched() || preempt_count())
+		return 0;
+	preempt_schedule();
+	return 1;
+}
+EXPORT_SYMBOL(cond_resched);
+
+void sched_yield(void)
+{
+	unsigned long flags = local_irq_save();
+	struct rq *rq = this_rq();
+
+	_raw_spin_lock(&rq->lock);
+	update_curr(rq);
+	current->vruntime += NSEC_PER_JIFFY;
+	_raw_spin_unlock(&rq->lock);
+	local_irq_restore(flags);
+	schedule();
+}
+
+static void sched_clock_tick(struct rq *rq)
+{
+	update_rq_clock(rq);
+}
+
+void scheduler_tick(void)
+{
+	struct rq *rq = this_rq();
+
+	_raw_spin_lock(&rq->lock);
+	sched_clock_tick(rq);
+	if (rq->curr != rq->idle)
+		task_tick_fair(rq, rq->curr);
+	_raw_spin_unlock(&rq->lock);
+	trigger_load_balance(rq);
+}
+
+void set_cpus_allowed(struct task_struct *p, u32 mask)
+{
+	unsigned long flags = _raw_spin_lock_irqsave(&p->pi_lock);
+
+	p->cpus_allowed = mask;
+	_raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+}
+
+void migrate_disable(void)
+{
+	preempt_disable();
+	this_cpu->migrate_disable++;
+	preempt_enable();
+}
+
+void migrate_enable(void)
+{
+	preempt_disable();
+	this_cpu->migrate_disable--;
+	preempt_enable();
+}
+
+void do_task_dead(void)
+{
+	preempt_disable();
+	current->state = TASK_DEAD;
+	__schedule(0);
+	panic("a dead task runs");
+}
+
+unsigned long nr_running(void)
+{
+	unsigned long n = 0;
+
+	for (int cpu = 0; cpu < NR_CPUS; cpu++)
+		n += READ_ONCE(cpu_rq(cpu)->nr_running);
+	return n;
+}
+
+unsigned long nr_context_switches(void)
+{
+	unsigned long n = 0;
+
+	for (int cpu = 0; cpu < NR_CPUS; cpu++)
+		n += READ_ONCE(cpu_rq(cpu)->nr_switches);
+	return n;
+}
+
+/* Load average over about a minute, in 1/2048, once every 5 s of the kernel's; here each 50 ms. */
+unsigned long avenrun;
+
+void calc_global_load(void)
+{
+	static unsigned long next;
+
+	if (time_after(next, jiffies))
+		return;
+	next = jiffies + 50;
+	avenrun = (avenrun * 1884 + nr_running() * 2048 * 164) >> 11;
+}
+
+/* Make the thread that runs here, or will run there, `cpu`'s idle task. */
+void init_idle(struct task_struct *idle, int cpu)
+{
+	struct rq *rq = cpu_rq(cpu);
+
+	idle->cpu = cpu;
+	idle->on_cpu = 1;
+	idle->state = TASK_RUNNING;
+	idle->flags |= PF_IDLE | PF_KTHREAD;
+	idle->cpus_allowed = 1u << cpu;
+	idle->preempt_count = 1;
+	rq->curr = rq->idle = idle;
+}
+
+void sched_init(void)
+{
+	for (int cpu = 0; cpu < NR_CPUS; cpu++) {
+		struct rq *rq = cpu_rq(cpu);
+
+		spin_lock_init(&rq->lock);
+		rq->cpu = cpu;
+		INIT_LIST_HEAD(&rq->queue);
+	}
+	init_idle(&init_task, 0);
+	init_sched_fair_class();
+}
