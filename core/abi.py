@@ -29,6 +29,8 @@ SOFTIRQ_MASK = 0x0000_FF00
 HARDIRQ_MASK = 0x000F_0000
 
 
+FTRACE_OPS_MAX = 8
+
 MODULE_NAME_LEN = 56
 
 
@@ -179,7 +181,13 @@ def saved_cmdline(byteorder: str) -> np.dtype[np.void]:
     return _layout(_SAVED_CMDLINE, byteorder)
 
 
-def this_module(byteorder: str, pointer_size: int) -> np.dtype:
+def ftrace_ops_entry(byteorder: str) -> np.dtype[np.void]:
+    """`struct ftrace_ops_entry` of `arches/guest/include/tracer.h`: an entry of ftrace_ops_list."""
+    names = ("func", "op", "filter", "filter_count", "notrace", "notrace_count")
+    return _layout([(name, "u8") for name in names], byteorder)
+
+
+def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """`struct module` of `arches/guest/include/module.h`: the module's `__this_module`."""
     fields = [
         ("name", f"S{MODULE_NAME_LEN}"),

@@ -97,6 +97,8 @@ class AddressMap:
     modules: int
     modules_end: int
     ring_buffer: int
+    hashes: int
+    """Call sites of filters, for the list function: two areas of 1 GB each."""
     direct_map: int
     """Free RAM, handed to the kernel's page allocator."""
     host_stack: int

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import bug
+from .abi import FTRACE_OPS_MAX
 from .arch import Addresses, Edit
 from .bug import Step
 from .entry import Entry, load_entry
@@ -74,7 +75,7 @@ class Ftrace:
             self._entry = error
         else:
             self.slot = self._entry["ftrace_stub"]
-            self._list = OpsList.find(self._entry, self._memory)
+            self._list = OpsList(self.port.facts, self._entry, self._memory)
         ips = call_sites(self.port, self.kernel, self._memory.read)
         if not len(ips):
             raise NoCallSitesError(
@@ -117,12 +118,12 @@ class Ftrace:
     def register(self, ops: FtraceOps) -> None:
         """Have `ops` called from the sites it wants (`register_ftrace_function`).
 
-        Raises `TracefsError` (EBUSY when it is registered, ENODEV when ftrace
-        is off), `MissingSymbolError`, and `FtraceBug`, after which `ops` is not
-        registered.
+        Raises `TracefsError` (EBUSY when it is registered or the guest's table
+        is full, ENODEV when ftrace is off), `MissingSymbolError`, and
+        `FtraceBug`, after which `ops` is not registered.
         """
         self.check()
-        if ops in self.ops:
+        if ops in self.ops or len(self.ops) == FTRACE_OPS_MAX:
             raise TracefsError(errno.EBUSY)
         self.ops.append(ops)
         try:
@@ -205,18 +206,20 @@ class Ftrace:
         call_edit = self.port.make_call(self.records.sites(calls), caller)
         nop_edit = self.port.make_nop(self.records.sites(nops), caller)
         func = self._wanted_func()
-        between = self._list.func if self._list is not None else func
+        assert self._list is not None
+        between = self._list.func
         self._verified(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
         self._verified(call_edit, Step.CALL, caller)
         self._verified(nop_edit, Step.NOP, caller)
-        if self._list is not None:
-            self._list.write(self.ops)
+        self._list.write(self.ops)
         if func != self.slot:
             self._set_slot(between)
         self.patcher.apply(_joined(nop_edit, call_edit))
         table["flags"][calls] |= np.uint32(Flag.ENABLED | Flag.TOUCHED)
         table["flags"][nops] &= ~np.uint32(Flag.ENABLED)
         if func != self.slot:
+            if "function_trace_op" in self.entry.symbols:
+                self._memory.write_int(self.entry["function_trace_op"], self._list.table)
             self._set_slot(func)
 
     def _wanted_func(self) -> int:
@@ -225,9 +228,7 @@ class Ftrace:
             return self.entry["ftrace_stub"]
         if len(self.ops) == 1:
             return self.ops[0].func
-        if self._list is None:
-            raise MissingSymbolError("tracer.o", "ftrace_ops_list_func")
-        return self._list.func
+        return self.entry["ftrace_ops_list_func"]
 
     def _set_slot(self, func: int) -> None:
         if func != self.slot:

@@ -87,6 +87,7 @@ FACTS = Facts(
         modules=0xFFFF_FFFF_A000_0000,
         modules_end=0xFFFF_FFFF_C000_0000,
         ring_buffer=0xFFFF_C900_0000_0000,
+        hashes=0xFFFF_C980_0000_0000,
         direct_map=0xFFFF_8880_0000_0000,
         host_stack=0xFFFF_C9FF_0000_0000,
     ),
