@@ -12,7 +12,15 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Protocol
 
-from capstone import CS_GRP_BRANCH_RELATIVE, CS_GRP_CALL, CS_GRP_JUMP, CS_OP_IMM, Cs, CsInsn
+from capstone import (
+    CS_GRP_BRANCH_RELATIVE,
+    CS_GRP_CALL,
+    CS_GRP_JUMP,
+    CS_GRP_RET,
+    CS_OP_IMM,
+    Cs,
+    CsInsn,
+)
 
 from .arch import Facts
 from .symbols import Symbol
@@ -40,6 +48,8 @@ class Insn:
     target: int | None = None
     """Where it branches to, when the instruction itself says so."""
     decoded: bool = True
+    returns: bool = False
+    """Whether it ends a function."""
 
     @property
     def end(self) -> int:
@@ -119,7 +129,14 @@ class Disassembler:
             last = insn.operands[-1]
             if last.type == CS_OP_IMM:
                 target = last.imm % (1 << 8 * self._facts.pointer_size)
-        return Insn(insn.address, bytes(insn.bytes), insn.mnemonic, insn.op_str, target)
+        return Insn(
+            insn.address,
+            bytes(insn.bytes),
+            insn.mnemonic,
+            insn.op_str,
+            target,
+            returns=bool(insn.group(CS_GRP_RET)),
+        )
 
     def _open(self) -> Cs:
         if self._engine is None:

@@ -134,7 +134,9 @@ class PathReader:
         for size in range(_TRACER_INSNS * self._facts.max_insn_size, 0, -1):
             if found := self._read(address, size):
                 break
-        insns = self._disasm.decode(address, found)[:_TRACER_INSNS]
+        insns = list(self._disasm.decode(address, found)[:_TRACER_INSNS])
+        while any(insn.returns for insn in insns[:-1]):
+            insns.pop()
         symbol = self._ftrace.kallsyms.lookup(address)
         right = symbol is not None and symbol.address == address
         if address == entry["ftrace_stub"]:
