@@ -7,9 +7,13 @@ function `port()`, and one line here.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from ..core.arch import Port
 from ..core.errors import UsageError
+
+if TYPE_CHECKING:
+    # A port's types need numpy, and a list of names must not load it.
+    from ..core.arch import Port
 
 _PORTS = {
     "x86_64": ".x86.port",
