@@ -118,7 +118,7 @@ def dynftrace(
     context.exit(run_console(opener(arch, kernel, modules, cpus, patch)))
 
 
-@dynftrace.command(name="sh")
+@dynftrace.command(name="sh", short_help="The tracefs shell.")
 @machine_options
 @click.option("-c", "commands", metavar="CMDS", help="Execute these commands and end.")
 @click.argument("script", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
@@ -159,7 +159,7 @@ def shell(
     context.exit(status)
 
 
-@dynftrace.command()
+@dynftrace.command(short_help="The table of call sites.")
 @machine_options
 @click.option("--json", "form", flag_value="json", help="A list of objects.")
 @click.option("--csv", "form", flag_value="csv", help="Comma-separated values with a header.")
@@ -180,7 +180,7 @@ def sites(
     sys.stdout.write(text)
 
 
-@dynftrace.command()
+@dynftrace.command(short_help="A picture of the console, as SVG.")
 @machine_options
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
 @click.option("--screen", metavar="NAME", default="main", show_default=True, help="What to show.")
