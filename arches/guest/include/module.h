@@ -40,7 +40,8 @@ struct kernel_symbol {
 	const char *name;
 };
 
-#define EXPORT_SYMBOL(sym)                                                      \
+#define EXPORT_SYMBOL(sym) EXPORT_SYMBOL_(sym)
+#define EXPORT_SYMBOL_(sym)                                                     \
 	static const char __kstrtab_##sym[]                                     \
 		__attribute__((section("__ksymtab_strings"), aligned(1))) = #sym; \
 	static const struct kernel_symbol __ksymtab_##sym                       \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Memory and strings. Built without call sites: the compiler calls some of these. */
-#include "kernel.h"
+#include "module.h"
 
 void *memcpy(void *to, const void *from, size_t n)
 {
@@ -17,6 +17,7 @@ void *memcpy(void *to, const void *from, size_t n)
 		*d++ = *s++;
 	return to;
 }
+EXPORT_SYMBOL(memcpy);
 
 void *memset(void *to, int c, size_t n)
 {
@@ -31,6 +32,7 @@ void *memset(void *to, int c, size_t n)
 		*d++ = c;
 	return to;
 }
+EXPORT_SYMBOL(memset);
 
 int memcmp(const void *a, const void *b, size_t n)
 {
@@ -41,6 +43,7 @@ int memcmp(const void *a, const void *b, size_t n)
 			return *p - *q;
 	return 0;
 }
+EXPORT_SYMBOL(memcmp);
 
 size_t strlen(const char *s)
 {
@@ -50,6 +53,7 @@ size_t strlen(const char *s)
 		n++;
 	return n;
 }
+EXPORT_SYMBOL(strlen);
 
 int strcmp(const char *a, const char *b)
 {
@@ -57,6 +61,7 @@ int strcmp(const char *a, const char *b)
 		a++, b++;
 	return (unsigned char)*a - (unsigned char)*b;
 }
+EXPORT_SYMBOL(strcmp);
 
 int strncmp(const char *a, const char *b, size_t n)
 {
@@ -65,6 +70,7 @@ int strncmp(const char *a, const char *b, size_t n)
 			return (unsigned char)*a - (unsigned char)*b;
 	return 0;
 }
+EXPORT_SYMBOL(strncmp);
 
 /* Copy what fits with its NUL; the length, or -7 (E2BIG) if it was cut. */
 ssize_t strscpy(char *to, const char *from, size_t size)
@@ -80,3 +86,4 @@ ssize_t strscpy(char *to, const char *from, size_t size)
 	to[n] = 0;
 	return from[n] ? -7 : (ssize_t)n;
 }
+EXPORT_SYMBOL(strscpy);

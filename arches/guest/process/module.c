@@ -10,6 +10,10 @@
 
 const char vermagic[] = VERMAGIC;
 
+/* What the port's call sites call; a module's sites do so too, until they are nops. */
+void MCOUNT(void);
+EXPORT_SYMBOL(MCOUNT);
+
 static DEFINE_SPINLOCK(module_lock);
 
 int try_module_get(struct module *mod)
