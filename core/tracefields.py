@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import abi
 from .abi import TraceFlag
@@ -71,6 +72,13 @@ def preempt_characters(preempt: int) -> str:
     """The last two: depth of preempt_count and of migrate_disable, hex, `.` for 0."""
     depth, migrate = preempt & 0xF, preempt >> 4
     return (f"{depth:x}" if depth else ".") + (f"{migrate:x}" if migrate else ".")
+
+
+def split_time(ts: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Times in ns as seconds and microseconds, rounded."""
+    microseconds = (ts + np.uint64(500)) // np.uint64(1000)
+    seconds, rest = np.divmod(microseconds, np.uint64(1_000_000))
+    return seconds, rest
 
 
 def time_text(ts: int, in_ns: bool) -> str:

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from .abi import TraceType
 from .events import EventTable
-from .tracefields import comm_of, flag_characters, preempt_characters, printable, time_text
+from .tracefields import (
+    comm_of,
+    flag_characters,
+    preempt_characters,
+    printable,
+    split_time,
+    time_text,
+)
 
 _BLOCK = 4096
 _SEARCH_BLOCK = 1 << 18
@@ -149,8 +156,7 @@ class TraceText:
         ]
         self._texts = [printable(text) for text in table.texts]
         self._tasks: dict[int, str] = {}
-        self._flags = [flag_characters(flags) for flags in range(256)]
-        self._preempt = [preempt_characters(preempt) for preempt in range(256)]
+        self._heads: dict[tuple[int, int, int, int], str] = {}
 
     def __len__(self) -> int:
         return len(self.table)
@@ -185,26 +191,39 @@ class TraceText:
         whats = self._whats(events)
         if options.hex or not options.context_info:
             return whats
-        columns = (events[name].tolist() for name in ("pid", "cpu", "ts"))
+        pids, cpus = events["pid"].tolist(), events["cpu"].tolist()
         if options.raw:
             return [
                 f"{pid} {cpu} {ts} {what}"
-                for pid, cpu, ts, what in zip(*columns, whats, strict=True)
+                for pid, cpu, ts, what in zip(pids, cpus, events["ts"].tolist(), whats, strict=True)
             ]
-        if options.irq_info:
-            flags = [
-                f" {self._flags[flag]}{self._preempt[depth]}"
-                for flag, depth in zip(
-                    events["flags"].tolist(), events["preempt"].tolist(), strict=True
-                )
-            ]
-        else:
-            flags = [""] * len(events)
-        in_ns = self.context.clock_in_ns
-        return [
-            f"{self._task(pid)}[{cpu:03d}]{flag}{time_text(ts, in_ns)}: {what}"
-            for pid, cpu, ts, flag, what in zip(*columns, flags, whats, strict=True)
+        # Few tasks and few states of the flags make many lines: each is put together once.
+        heads = [
+            self._heads.get(key) or self._head(*key)
+            for key in zip(
+                pids, cpus, events["flags"].tolist(), events["preempt"].tolist(), strict=True
+            )
         ]
+        if not self.context.clock_in_ns:
+            return [
+                f"{head}{time_text(ts, False)}: {what}"
+                for head, ts, what in zip(heads, events["ts"].tolist(), whats, strict=True)
+            ]
+        seconds, microseconds = split_time(events["ts"])
+        return [
+            f"{head} {second:5d}.{microsecond:06d}: {what}"
+            for head, second, microsecond, what in zip(
+                heads, seconds.tolist(), microseconds.tolist(), whats, strict=True
+            )
+        ]
+
+    def _head(self, pid: int, cpu: int, flags: int, preempt: int) -> str:
+        """The line up to the time."""
+        head = f"{self._task(pid)}[{cpu:03d}]"
+        if self.context.options.irq_info:
+            head += f" {flag_characters(flags)}{preempt_characters(preempt)}"
+        self._heads[pid, cpu, flags, preempt] = head
+        return head
 
     def _task(self, pid: int) -> str:
         known = self._tasks.get(pid)
@@ -233,6 +252,8 @@ class TraceText:
                 for kind, ip, parent in zip(*columns, strict=True)
             ]
         names, parents = self._names, self._parents
+        if (events["type"] == TraceType.FN).all():
+            return [names[ip] + parents[parent] for _, ip, parent in zip(*columns, strict=True)]
         return [
             names[ip] + parents[parent]
             if kind == TraceType.FN
