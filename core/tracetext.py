@@ -347,6 +347,8 @@ class TraceText:
             ]
             pids += [0] if needle in "<idle>" else []
         in_others = needle in "Unknown type"
+        if not (in_name.any() or in_parent.any() or in_text.any() or pids or in_others):
+            return None
         while 0 <= start < len(self):
             low, high = (
                 (start, start + _SEARCH_BLOCK)
