@@ -47,7 +47,7 @@ def call(machine: Machine, function: int, arguments: Sequence[int], limit_ns: in
                 fault = machine.oopses[-1]
                 raise GuestOops(str(fault), cpu=0, pc=fault.pc, report=fault.report)
             if vcpu.registers.pc == home:
-                return vcpu.registers.read_one(facts.abi.result)
+                return vcpu.registers.result
             if stopped:
                 raise GuestInterrupted("the call")
             if vcpu.ticks >= limit:

@@ -63,8 +63,10 @@ class Clock:
         local = self.bytes[2 * PAGE_SIZE :]
         self.clock: np.void = _record(clock, abi.cpu_clock(byteorder))
         self.local: np.void = _record(local, abi.cpu_local(byteorder))
+        self.local_bytes = words[2 * PAGE_SIZE :]
+        """The local page again, as bytes."""
         # Tested for zero only, so the guest's byte order does not matter.
-        self._stop_request = words[2 * PAGE_SIZE : 2 * PAGE_SIZE + 4].cast("I")
+        self._stop_request = self.local_bytes[:4].cast("I")
         code = None if native is False else native_hook(byteorder != sys.byteorder)
         if native and code is None:
             raise OSError("this host runs no machine code made at run time")

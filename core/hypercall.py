@@ -10,7 +10,7 @@ there, is the guest's end on that vCPU: `GuestFault` becomes its oops.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from . import interrupt
@@ -21,7 +21,7 @@ from .vcpu import State, Vcpu
 if TYPE_CHECKING:
     from .machine import Machine
 
-Arguments = tuple[int, int, int, int]
+Arguments = Sequence[int]
 
 
 class GuestFault(Exception):
@@ -31,16 +31,14 @@ class GuestFault(Exception):
 def dispatch(machine: Machine, vcpu: Vcpu) -> None:
     """Do what `vcpu` asks for and let it go on; raises `GuestFault` or `MemoryFault`."""
     local = vcpu.local
-    number = int(local["call"])
     local["stop_request"] = 0
+    number, *arguments = vcpu.call()
     if not number:
         return
     function = _CALLS.get(number)
     if function is None:
         raise GuestFault(f"unknown call {number} of the machine")
-    a, b, c, d = (int(value) for value in local["call_arg"])
-    result = function(machine, vcpu, (a, b, c, d))
-    local["call_result"] = result % (1 << 64)
+    local["call_result"] = function(machine, vcpu, arguments) % (1 << 64)
     local["call"] = 0
 
 

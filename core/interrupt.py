@@ -65,22 +65,16 @@ class Interrupts:
 
 def deliver(vcpu: Vcpu, memory: Memory, port: Port, handler: int, vector: int) -> None:
     """Have `vcpu` enter `handler(regs, vector)`; raises `MemoryFault` if its stack is not there."""
-    abi, size = port.facts.abi, port.facts.pointer_size
-    values = vcpu.registers.pt_regs.read()
-    regs = vcpu.registers.sp - abi.red_zone - size * len(values)
+    abi, layout = port.facts.abi, vcpu.pt_regs
+    regs = vcpu.registers.sp - abi.red_zone - layout.size
     regs -= regs % abi.stack_align
-    order = memory.byteorder
-    memory.write(regs, b"".join(value.to_bytes(size, order) for value in values))
+    memory.write(regs, layout.pack(*vcpu.registers.pt_regs.read()))
     vcpu.apply(port.enter_call(handler, (regs, vector), regs, 0), memory)
     vcpu.local["irqs_disabled"] = 1
 
 
 def leave(vcpu: Vcpu, memory: Memory, regs: int) -> None:
     """Load the `struct pt_regs` at `regs`, interrupts on again; raises `MemoryFault`."""
-    size = vcpu.facts.pointer_size
-    data = memory.read(regs, size * len(vcpu.facts.abi.pt_regs))
-    order = memory.byteorder
-    vcpu.registers.pt_regs.write(
-        [int.from_bytes(data[at : at + size], order) for at in range(0, len(data), size)]
-    )
+    layout = vcpu.pt_regs
+    vcpu.registers.pt_regs.write(layout.unpack(memory.read(regs, layout.size)))
     vcpu.local["irqs_disabled"] = 0

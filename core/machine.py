@@ -227,6 +227,7 @@ class Machine:
         return True
 
     def _interrupt_entry(self) -> int | None:
+        """Where interrupts go; None for a kernel that takes none."""
         return self.symbols.address("common_interrupt")
 
     def _deliver(self, vcpu: Vcpu) -> bool:

@@ -108,9 +108,9 @@ def report(
     lines.extend(" ".join(shown[row : row + REGISTERS_A_ROW]) for row in rows)
     lines.append("Call Trace:")
     found = call_trace(memory, port, symbols, sp)
-    if abi.link is not None:
-        link = vcpu.registers.read_one(abi.link)
-        found = [link, *found] if symbols.lookup(link) is not None else found
+    link = vcpu.registers.link
+    if link is not None and symbols.lookup(link) is not None:
+        found = [link, *found]
     lines.extend(f" {symbols.format(address)}" for address in found)
     lines.append(f"---[ end trace of CPU {vcpu.number} ]---")
     return tuple(lines)

@@ -13,6 +13,7 @@ the machine's business.
 from __future__ import annotations
 
 import ctypes
+import struct
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -137,6 +138,14 @@ class Vcpu:
         self.local = self._clock.local
         """`struct cpu_local`; assigning a field writes through."""
         self.registers = Registers(self._uc, facts.abi, facts.pointer_size)
+        order = "<" if facts.byteorder == "little" else ">"
+        long = "Q" if facts.pointer_size == 8 else "I"
+        self.pt_regs = struct.Struct(f"{order}{len(facts.abi.pt_regs)}{long}")
+        """`struct pt_regs` in memory."""
+        self._call = struct.Struct(f"{order}I4x4Q")  # call, call_unused, call_arg
+        fields = self.local.dtype.fields
+        assert fields is not None
+        self._call_offset = fields["call"][1]
         self._trap: int | None = None
         self._fault: Fault | None = None
         self._uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
@@ -189,6 +198,10 @@ class Vcpu:
         if clock.stop_requested:
             return _CALL
         return _DEADLINE if clock.ticks >= deadline else _HALT
+
+    def call(self) -> tuple[int, ...]:
+        """`cpu_local.call` and the four words of `call_arg`."""
+        return self._call.unpack_from(self._clock.local_bytes, self._call_offset)
 
     def step(self) -> Stop | None:
         """Run one instruction, counted by its length; None if nothing came of it.
