@@ -9,7 +9,7 @@ near by.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from .disasm import Disassembler
@@ -146,13 +146,14 @@ def call_site(
     compiled = _overlay(compiled, ip - start, left)
     address, text = expected_text(ftrace, row)
     expected = _overlay(compiled, address - start, text)
-    rows = _rows(disasm, start, compiled, expected, now or compiled)
-    if not readable:
-        rows = [(at, old, want, b"") for at, old, want, _ in rows]
     stop = ip + len(left)
-    first = sum(1 for at, old, _, _ in rows if at + len(old) <= ip)
-    behind = sum(1 for at, _, _, _ in rows if at >= stop)
-    shown = rows[max(first - before, 0) : len(rows) - behind + after]
+    rows = []
+    for each in _rows(disasm, start, compiled, expected, now or compiled):
+        if each[0] >= stop and sum(at >= stop for at, *_ in rows) == after:
+            break
+        rows.append(each if readable else (*each[:3], b""))
+    first = sum(at + len(old) <= ip for at, old, *_ in rows)
+    shown = rows[max(first - before, 0) :]
     ops = ftrace.users_of(row)
     return CallSite(
         name=records.names[row],
@@ -200,9 +201,8 @@ def _overlay(text: bytes, offset: int, part: bytes) -> bytes:
 
 def _rows(
     disasm: Disassembler, start: int, compiled: bytes, expected: bytes, now: bytes
-) -> list[tuple[int, bytes, bytes, bytes]]:
+) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     """The three texts cut into rows: address and the three parts."""
-    rows = []
     low = 0
     while low < len(compiled):
         ends = [
@@ -214,6 +214,5 @@ def _rows(
             common.discard(low + _MOST_ROW)  # only the decoded part ends there
         # Where they do not meet, what is there now may end inside an instruction.
         high = min(common or {end for end in ends[0] if end >= ends[2][0]} or {ends[0][-1]})
-        rows.append((start + low, compiled[low:high], expected[low:high], now[low:high]))
+        yield start + low, compiled[low:high], expected[low:high], now[low:high]
         low = high
-    return rows
