@@ -36,6 +36,8 @@ def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> Entr
     be told.
     """
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), source)
+    if not text.isascii() or "\0" in text:
+        raise AssemblyError("the source is not plain ASCII", source)
     exported = [match["name"] for match in _GLOBL.finditer(text)]
     text = _DECIMAL.sub(lambda match: hex(int(match[0])), _GLOBL.sub("", text))
     text = _with_numbers(facts, text, address, resolve)
