@@ -17,30 +17,24 @@ host memory in a row, so one pointer reaches all:
     +4096   clock     struct cpu_clock, mapped read-only into the guest
     +8192   local     struct cpu_local, mapped into the guest behind it
 
-The hook is machine code from `hosts/`, named as the host calls its machine,
-assembled when it is first needed. On other hosts, or where the system refuses
-executable pages, the same few lines in Python count the same ticks, slower.
+The hook is machine code where the host allows it (native.py). Elsewhere the
+same few lines in Python count the same ticks, slower.
 """
 
 from __future__ import annotations
 
 import ctypes
-import mmap
-import platform
 import sys
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
-import keystone
 import numpy as np
 from numpy.typing import NDArray
 from unicorn import Uc
 from unicorn.unicorn_const import UC_HOOK_BLOCK
-from unicorn.unicorn_py3.unicorn import uc_hook_h, uclib
+from unicorn.unicorn_py3.unicorn import uclib
 
 from . import abi
 from .memory import PAGE_SIZE, host_pages
+from .native import native_hook
 
 _TICKS, _DEADLINE, _STOP = 0, 1, 2  # words of the control page
 _NEVER = (1 << 64) - 1
@@ -67,12 +61,12 @@ class Clock:
         """The local page again, as bytes."""
         # Tested for zero only, so the guest's byte order does not matter.
         self._stop_request = self.local_bytes[:4].cast("I")
-        code = None if native is False else native_hook(byteorder != sys.byteorder)
-        if native and code is None:
+        hook = None if native is False else native_hook("block", byteorder != sys.byteorder)
+        if native and hook is None:
             raise OSError("this host runs no machine code made at run time")
-        self.native = code is not None
-        if code is not None:
-            self._hook_native(uc, code.address)
+        self.native = hook is not None
+        if hook is not None:
+            hook.add(uc, UC_HOOK_BLOCK, int(self.bytes.ctypes.data))
         else:
             self._hook_python(uc)
 
@@ -114,20 +108,6 @@ class Clock:
         """Put back what `save` of this clock gave."""
         self.bytes[:] = np.frombuffer(saved, np.uint8)
 
-    def _hook_native(self, uc: Uc, code: int) -> None:
-        handle = uc_hook_h()
-        everywhere = (ctypes.c_uint64(1), ctypes.c_uint64(0))
-        status = uclib.uc_hook_add(
-            uc._uch,
-            ctypes.byref(handle),
-            UC_HOOK_BLOCK,
-            code,
-            int(self.bytes.ctypes.data),
-            *everywhere,
-        )
-        if status:
-            raise RuntimeError(f"uc_hook_add failed with {status}")
-
     def _hook_python(self, uc: Uc) -> None:
         control, request = self._control, self._stop_request
         copy = memoryview(self._pages)[PAGE_SIZE : PAGE_SIZE + 8]
@@ -157,48 +137,3 @@ def _record(page: NDArray[np.uint8], layout: np.dtype[np.void]) -> np.void:
 
 def _address_of(function: object) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
-
-
-def assemble_hook(host: str, swap: bool) -> bytes | None:
-    """The hook's machine code for `host`, a name of `platform.machine()`; None if unknown.
-
-    `swap` is whether guest and host differ in byte order.
-    """
-    source = files(__package__) / "hosts" / f"{host}.S"
-    if not source.is_file():
-        return None
-    lines = source.read_text(encoding="utf-8").splitlines()
-    said = dict(line[2:].strip().split(": ", 1) for line in lines[:2])
-    arch, mode = (getattr(keystone, name) for name in said["keystone"].split())
-    body = "\n".join(line for line in lines if not line.startswith("//"))
-    code, _ = keystone.Ks(arch, mode).asm(body.replace("{swap}", said["swap"] if swap else ""))
-    return bytes(code)
-
-
-@dataclass(frozen=True, slots=True)
-class NativeHook:
-    """The hook as a C function at `address`, in a page of its own."""
-
-    address: int
-    pages: mmap.mmap
-
-
-@cache
-def native_hook(swap: bool) -> NativeHook | None:
-    """The hook as machine code of this host, kept for the life of the process.
-
-    None where the host's machine is not known or executable pages are refused.
-    """
-    code = assemble_hook(platform.machine(), swap)
-    if code is None or sys.platform == "win32":
-        return None
-    pages, view = host_pages(PAGE_SIZE)
-    view[: len(code)] = np.frombuffer(code, np.uint8)
-    address = int(view.ctypes.data)
-    # Written first, executable afterwards: hosts that forbid both at once allow
-    # it, and the change of protection also brings their instruction cache in order.
-    mprotect = ctypes.CDLL(None, use_errno=True).mprotect
-    mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    if mprotect(address, PAGE_SIZE, mmap.PROT_READ | mmap.PROT_EXEC):
-        return None
-    return NativeHook(address, pages)

@@ -45,6 +45,7 @@ from .clock import Clock
 from .interrupt import Interrupts
 from .memory import Memory, Region
 from .registers import Registers
+from .tlb import fill_whole_pages
 
 _STEP_BYTES = 4096  # more than any one instruction, so that a step cannot run away
 _FEW_BYTES = 64  # a site or two: beyond it one flush of everything costs less
@@ -132,6 +133,8 @@ class Vcpu:
         self._uc.ctl(UC_CTL_TLB_TYPE, UC_CTL_IO_WRITE, ctypes.c_int(UC_TLB_VIRTUAL))
         self._uc.ctl_exits_enabled(True)
         self._uc.ctl_set_exits([])
+        if native_clock is not False:
+            fill_whole_pages(self._uc)
         self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
         self.clock = self._clock.clock
         """`struct cpu_clock` as the guest sees it; set `ticks` here instead of in it."""

@@ -32,8 +32,8 @@ from unicorn.x86_const import (
     UC_X86_REG_RSP,
 )
 
-from dynftrace.core.clock import assemble_hook, native_hook
 from dynftrace.core.machine import SLICE_NS
+from dynftrace.core.native import assemble_hook, native_hook
 
 from .guest import CLOCK, TEXT, Guest
 
@@ -58,7 +58,7 @@ def test_machine_code_and_python_count_the_same_and_stop_at_the_same_blocks() ->
     platform.machine() != "x86_64" or platform.system() != "Linux", reason="hook of this host"
 )
 def test_the_hook_is_machine_code_here() -> None:
-    assert native_hook(False) is not None
+    assert native_hook("block") is not None
     assert Guest().machine.vcpus[0].native_clock
     assert not Guest(native_clock=False).machine.vcpus[0].native_clock
 
@@ -106,7 +106,7 @@ STOP = 0x30000
 
 def call_hook(host: str, swap: bool, ticks: int, deadline: int, request: int, size: int) -> Uc:
     """Run the hook of `host` in an emulated one; the Uc when it has returned or stopped."""
-    code = assemble_hook(host, swap)
+    code = assemble_hook(host, "block", swap)
     assert code is not None
     arm = host == "aarch64"
     uc = Uc(*((UC_ARCH_ARM64, UC_MODE_ARM) if arm else (UC_ARCH_X86, UC_MODE_64)))
@@ -154,5 +154,5 @@ def test_the_hooks_of_all_hosts_count_and_stop(host: str, swap: bool) -> None:
 
 
 def test_an_unknown_host_has_no_machine_code() -> None:
-    assert assemble_hook("vax", False) is None
-    assert ctypes.sizeof(ctypes.c_void_p) == 8 or native_hook(False) is None
+    assert assemble_hook("vax", "block") is None
+    assert ctypes.sizeof(ctypes.c_void_p) == 8 or native_hook("block") is None

@@ -10,15 +10,15 @@
 
 block:
 	mov	rax, [rcx]
-	cmp	rax, [rcx + 8]
+	cmp	rax, [rcx + 0x8]
 	jae	stop
-	cmp	dword ptr [rcx + 8192], 0
+	cmp	dword ptr [rcx + 0x2000], 0
 	jne	stop
 	mov	edx, edx
 	add	rax, rdx
 	mov	[rcx], rax
 	{swap}
-	mov	[rcx + 4096], rax
+	mov	[rcx + 0x1000], rax
 	ret
 stop:
-	jmp	[rcx + 16]
+	jmp	[rcx + 0x10]

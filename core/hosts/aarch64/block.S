@@ -10,11 +10,11 @@
 
 block:
 	ldr	x4, [x3]
-	ldr	x5, [x3, #8]
+	ldr	x5, [x3, #0x8]
 	cmp	x4, x5
 	b.hs	stop
-	add	x6, x3, #4096
-	ldr	w5, [x6, #4096]
+	add	x6, x3, #0x1000
+	ldr	w5, [x6, #0x1000]
 	cbnz	w5, stop
 	add	x4, x4, w2, uxtw
 	str	x4, [x3]
@@ -22,5 +22,5 @@ block:
 	str	x4, [x6]
 	ret
 stop:
-	ldr	x5, [x3, #16]
+	ldr	x5, [x3, #0x10]
 	br	x5

@@ -1,0 +1,86 @@
+"""Hooks of the engine as machine code of the host: a C function costs it next to nothing.
+
+The sources are in `hosts/`, a folder for each machine as `platform.machine()`
+names it and a file for each hook, assembled when first needed. The first line
+names Keystone's constants; a hook that takes a variant has a line `swap:` with
+the instruction that `{swap}` stands for when guest and host differ in byte
+order. Where the machine is not known, or the system refuses executable pages,
+there is none, and who asked does without.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import keystone
+import numpy as np
+from unicorn import Uc
+from unicorn.unicorn_py3.unicorn import uc_hook_h, uclib
+
+from .memory import PAGE_SIZE, host_pages
+
+_DECIMAL = re.compile(r"(?<![\w.$%])[1-9][0-9]+(?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class NativeHook:
+    """A C function at `address`, in a page of its own."""
+
+    address: int
+    pages: mmap.mmap
+
+    def add(self, uc: Uc, kind: int, data: int = 0) -> None:
+        """Hook `uc` for events of `kind` (UC_HOOK_*) anywhere; `data` is passed along."""
+        handle = uc_hook_h()
+        everywhere = (ctypes.c_uint64(1), ctypes.c_uint64(0))
+        status = uclib.uc_hook_add(
+            uc._uch, ctypes.byref(handle), kind, self.address, data, *everywhere
+        )
+        if status:
+            raise RuntimeError(f"uc_hook_add failed with {status}")
+
+
+def assemble_hook(host: str, name: str, swap: bool = False) -> bytes | None:
+    """The machine code of hook `name` for `host`, a name of `platform.machine()`.
+
+    `swap` is whether guest and host differ in byte order. None for an unknown host.
+    """
+    source = files(__package__) / "hosts" / host / f"{name}.S"
+    if not source.is_file():
+        return None
+    lines = source.read_text(encoding="utf-8").splitlines()
+    said = dict(line[2:].strip().split(": ", 1) for line in lines[:2] if ": " in line)
+    arch, mode = (getattr(keystone, constant) for constant in said["keystone"].split())
+    body = "\n".join(line for line in lines if not line.startswith("//"))
+    body = body.replace("{swap}", said.get("swap", "") if swap else "")
+    # Keystone 0.9.2 reads a number without prefix in the base some earlier source left behind.
+    body = _DECIMAL.sub(lambda number: hex(int(number[0])), body)
+    code, _ = keystone.Ks(arch, mode).asm(body)
+    return bytes(code)
+
+
+@cache
+def native_hook(name: str, swap: bool = False) -> NativeHook | None:
+    """Hook `name` for this host, kept for the life of the process; None where there is none."""
+    if sys.platform == "win32":
+        return None
+    code = assemble_hook(platform.machine(), name, swap)
+    if code is None:
+        return None
+    pages, view = host_pages(PAGE_SIZE)
+    view[: len(code)] = np.frombuffer(code, np.uint8)
+    address = int(view.ctypes.data)
+    # Written first, executable afterwards: hosts that forbid both at once allow
+    # it, and the change of protection also brings their instruction cache in order.
+    mprotect = ctypes.CDLL(None, use_errno=True).mprotect
+    mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    if mprotect(address, PAGE_SIZE, mmap.PROT_READ | mmap.PROT_EXEC):
+        return None
+    return NativeHook(address, pages)
