@@ -4,7 +4,8 @@ The sources are in `hosts/`, a folder for each machine as `platform.machine()`
 names it and a file for each hook, assembled when first needed. The first line
 names Keystone's constants; a hook that takes a variant has a line `swap:` with
 the instruction that `{swap}` stands for when guest and host differ in byte
-order. Where the machine is not known, or the system refuses executable pages,
+order. Their numbers are hexadecimal: the assembler leaves the radix of others
+to chance (assemble.py). Where the machine is not known, or the system refuses executable pages,
 there is none, and who asked does without.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from keystone import KS_ARCH_X86, KS_MODE_64, Ks
@@ -22,8 +23,13 @@ FIELD = {name: offset for name, (_, offset) in abi.cpu_local("little").fields.it
 ASSEMBLER = Ks(KS_ARCH_X86, KS_MODE_64)
 
 
+DECIMAL = re.compile(r"(?<![\w.])[1-9][0-9]+(?!\w)")
+
+
 def assemble(source: str, address: int = TEXT) -> bytes:
-    return bytes(ASSEMBLER.asm(source, address)[0])
+    # Keystone leaves the radix of numbers without a prefix to chance.
+    text = DECIMAL.sub(lambda match: hex(int(match[0])), source)
+    return bytes(ASSEMBLER.asm(text, address)[0])
 
 
 @dataclass(frozen=True, slots=True)

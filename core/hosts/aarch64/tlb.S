@@ -8,7 +8,7 @@
 tlb:
 	str	x1, [x3]
 	mov	w5, #3
-	cmp	w2, #18
+	cmp	w2, #0x12
 	b.ne	data
 	mov	w5, #5
 data:

@@ -8,7 +8,7 @@
 tlb:
 	mov	[rcx], rsi
 	mov	eax, 3
-	cmp	edx, 18
+	cmp	edx, 0x12
 	jne	data
 	mov	eax, 5
 data:
