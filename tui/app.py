@@ -141,10 +141,12 @@ class ConsoleApp(App[None]):
         done = message.done
         failed = done.status != 0
         text = done.error if failed and done.error else done.output
+        if not message.box:
+            text = text.strip().rpartition("\n")[2]
         self.main.told(done.command, text, failed)
         if done.ip is not None:
             self.main.go_to(done.ip)
-        elif len(done.output.splitlines()) > 1 and self.screen is self.main:
+        elif message.box and len(done.output.splitlines()) > 1 and self.screen is self.main:
             self.push_screen(Box(done.command, [line(each) for each in done.output.splitlines()]))
 
     def on_candidates_found(self, message: CandidatesFound) -> None:
@@ -163,9 +165,12 @@ class ConsoleApp(App[None]):
 
     # To the machine's thread
 
-    def command(self, text: str) -> None:
-        """Execute a command of the tracefs shell."""
-        self._when_done(self.runner.submit(lambda driver: driver.execute(text)), CommandDone)
+    def command(self, text: str, *, box: bool = True) -> None:
+        """Execute a command of the tracefs shell; with `box`, long output opens one."""
+        self._when_done(
+            self.runner.submit(lambda driver: driver.execute(text)),
+            lambda done: CommandDone(done, box),
+        )
 
     def look_at(self, ip: int) -> None:
         """Show the call site at `ip`; of several wishes at once the last counts."""
@@ -219,7 +224,7 @@ class ConsoleApp(App[None]):
     def show_help(self) -> None:
         """Show the keys."""
         if self.screen is self.main:
-            self.push_screen(HelpBox(self.main.active))
+            self.push_screen(HelpBox(self.main.active, self.size.width))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: the actions of the keymap, and themes."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import TracefsError
 from ..core.filter import FunctionNames, parse_words
-from .view import FunctionRow, State
+from .view import FunctionRow, Indices, State
 from .widgets.function_list import as_glob
 
 
@@ -106,7 +106,7 @@ class FunctionTable:
             return shown[np.argsort(-self.states[shown].astype(np.int16), kind="stable")]
         return shown
 
-    def position(self, shown: Sequence[int], index: int) -> int | None:
+    def position(self, shown: Indices, index: int) -> int | None:
         """Where `index` stands in `shown`."""
         at = np.flatnonzero(np.asarray(shown) == index)
         return int(at[0]) if len(at) else None

@@ -91,6 +91,7 @@ MAIN = [
     ),
     _key("main.command", "colon", "command", "command", "a command of the shell", show=True),
     _key("main.help", "question_mark,f1", "help", "help", "the keys of this screen", show=True),
+    _key("main.registers", "r", "registers", "Registers", "show the registers of all CPUs"),
     _key("main.tracer", "t", "tracer", "Tracer", "switch between tracer function and nop"),
     _key("main.workload", "w", "workload", "Workload", "run a workload in the guest"),
     _key("main.reboot", "R", "reboot", "Reboot", "boot the machine again"),

@@ -14,11 +14,12 @@ class ViewReady(Message):
 
 
 class CommandDone(Message):
-    """A command was executed."""
+    """A command was executed; `box` says whether long output gets one."""
 
-    def __init__(self, done: Done) -> None:
+    def __init__(self, done: Done, box: bool) -> None:
         super().__init__()
         self.done = done
+        self.box = box
 
 
 class CandidatesFound(Message):

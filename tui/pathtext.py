@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.path import Hop
-from .spans import Line, Span, line
+from ..core.path import SITE, Hop
+from .spans import Line, Span, fit, line
 
-_NAME = 24
-_LEAST_BYTES = 5
+_NAME = 32
+_MOST_BYTES = 8
 
 
 def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
     """The way in one line, a line for each hop with what was checked, then its code."""
-    labels = max((len(hop.label) for hop in hops), default=0)
-    names = min(max((len(hop.name) for hop in hops), default=0), _NAME)
+    names = [f"{hop.label} {hop.name}" if hop.label == SITE else hop.name for hop in hops]
+    width = min(max((len(name) for name in names), default=0), _NAME)
     lines = [_way(hops), line("")]
-    for hop in hops:
+    for hop, name in zip(hops, names, strict=True):
         sign: Span = ("✓ ", "good") if hop.verified else ("! ", "bad")
         lines.append(
             line(
                 sign,
-                f"{hop.label:<{labels}}  ",
+                (fit(name, width) + "  ", "link"),
                 (f"{hop.address:x}  ", "dim"),
-                (f"{hop.name:<{names}}  ", "link"),
                 (hop.note, "dim" if hop.verified else "bad"),
             )
         )
     insns = [insn for hop in hops for insn, _ in hop.insns]
-    width = 3 * max((len(insn.data) for insn in insns), default=_LEAST_BYTES)
+    width = 3 * min(max((len(insn.data) for insn in insns), default=0), _MOST_BYTES)
     for hop in hops:
         lines += [line(""), line((hop.name, "link"))]
         lines += [

@@ -57,9 +57,12 @@ def take_picture(
     """
     from .driver import SessionDriver
 
+    pose = POSES.get(screen)
+    if pose is None:
+        raise UsageError(f"no screen {screen!r}; there is: {', '.join(POSES)}")
     session = open_session()
     lines = [text for text in commands.splitlines() if text.strip()]
-    return asyncio.run(picture(lambda: SessionDriver(session), lines, screen, size))
+    return asyncio.run(picture(lambda: SessionDriver(session), lines, pose, size))
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -71,12 +74,9 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 async def picture(
-    start: Callable[[], Driver], commands: Sequence[str], screen: str, size: tuple[int, int]
+    start: Callable[[], Driver], commands: Sequence[str], pose: Pose, size: tuple[int, int]
 ) -> str:
-    """As `take_picture`, for any driver, within a running event loop."""
-    pose = POSES.get(screen)
-    if pose is None:
-        raise UsageError(f"no screen {screen!r}; there is: {', '.join(POSES)}")
+    """As `take_picture`, for any driver and pose, within an event loop."""
     width, height = size
     if not (20 <= width <= 500 and 5 <= height <= 300):
         raise UsageError(f"a size must be within 20x5 and 500x300, not {width}x{height}")
@@ -84,13 +84,13 @@ async def picture(
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         for command in commands:
+            await _close_boxes(pilot)
             app.command(command)
             await settle(pilot)
-            if not pose.boxes:
-                await _close_boxes(pilot)
-        for key in pose.keys:
-            await pilot.press(key)
-            await settle(pilot)
+        if not pose.boxes:
+            await _close_boxes(pilot)
+        await pilot.press(*pose.keys)
+        await settle(pilot)
         return svg(app)
 
 

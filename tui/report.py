@@ -38,10 +38,11 @@ def bug_report(bug: FtraceBug, disassembly: Callable[[bytes, int], str]) -> Repo
 
 def oops_report(oops: GuestOops) -> Report:
     """The machine's own report, as dmesg has it."""
-    lines = [line((f"! {oops}", "bad")), line(""), *(line(each) for each in oops.report)]
+    rest = oops.report[1:] if oops.report[:1] == (str(oops),) else oops.report
+    lines = [line((f"! {oops}", "bad")), *(line(each) for each in rest)]
     lines += [
         line(""),
         line(f"CPU {oops.cpu} has stopped; the others go on. R boots the machine again."),
     ]
-    text = "\n".join([str(oops), *oops.report])
+    text = "\n".join([str(oops), *rest])
     return Report(f"CPU {oops.cpu} oopsed", tuple(lines), text, oops.pc)

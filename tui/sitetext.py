@@ -12,7 +12,7 @@ from .spans import Line, Span, line
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
 _WORD = 12
-_LEAST_BYTES = 5
+_LEAST_BYTES = 6
 
 
 def site_lines(view: CallSite) -> tuple[Line, ...]:
@@ -25,14 +25,18 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     place = f"{view.source[0]}:{view.source[1]}" if view.source else "no source line known"
     lines = [
         line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
-        line(("ip ", "dim"), f"{view.ip:x}", (f"   {view.symbol}   {place}", "dim")),
+        line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {view.symbol}", "dim")),
         line(""),
     ]
     if not view.readable:
         lines.append(line(("! the memory of this site is not there", "bad")))
-    codes = [code for row in view.rows for code in (row.compiled, row.expected, row.now)]
-    width = 3 * max((len(code.data) for code in codes), default=0)
-    width = max(width, 3 * _LEAST_BYTES)
+    own = [
+        len(code.data)
+        for row in view.rows
+        if row.is_site
+        for code in (row.compiled, row.expected, row.now)
+    ]
+    width = 3 * max([_LEAST_BYTES, *own])
     digits = max((len(f"{row.address:x}") for row in view.rows), default=0)
     for row in view.rows:
         lines += _row_lines(row, digits, width)
@@ -78,10 +82,12 @@ def _row_lines(row: SiteRow, digits: int, width: int) -> list[Line]:
 def _bytes(code: Code, other: Code, width: int, sign: str) -> list[Span]:
     """Two digits a byte, each followed by `sign` where it differs from `other`."""
     spans: list[Span] = []
+    if 3 * len(code.data) > width and not sign.strip():
+        return [(code.data[: width // 3 - 1].hex(" ") + " … ", ""), (" ", "")]
     for at, byte in enumerate(code.data):
         if at < len(other.data) and other.data[at] == byte:
             spans.append((f"{byte:02x} ", ""))
         else:
             spans += [(f"{byte:02x}", "mark"), (sign, "bad" if sign == "!" else "accent")]
-    spans.append((" " * (width - 3 * len(code.data) + 1), ""))
+    spans.append((" " * max(width - 3 * len(code.data) + 1, 1), ""))
     return spans

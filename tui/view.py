@@ -72,6 +72,14 @@ class FunctionRow:
     state: State
 
 
+class Indices(Protocol):
+    """Numbers in an order: a numpy array, or a list."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, at: int, /) -> int: ...
+
+
 class Functions(Protocol):
     """The functions that can be traced, in the order of available_filter_functions."""
 
@@ -93,11 +101,11 @@ class Functions(Protocol):
         """Whether set_ftrace_filter names it."""
         ...
 
-    def match(self, pattern: str, order: str) -> Sequence[int]:
+    def match(self, pattern: str, order: str) -> Indices:
         """Indices of the functions `pattern` matches, in `order` (see `ORDERS`)."""
         ...
 
-    def position(self, shown: Sequence[int], index: int) -> int | None:
+    def position(self, shown: Indices, index: int) -> int | None:
         """Where `index` stands in `shown`, a result of `match`."""
         ...
 

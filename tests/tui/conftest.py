@@ -6,14 +6,10 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
+# Textual reads its variables when it is imported, which is after this.
+for _name in list(os.environ):
+    _own = _name.startswith("TEXTUAL_") and _name != "TEXTUAL_SNAPSHOT_TEMPDIR"
+    if _own or _name == "NO_COLOR":
+        del os.environ[_name]
 
 sys.path.insert(0, str(Path(__file__).parent))
-
-
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Colours and themes of the caller's terminal stay outside."""
-    for name in list(os.environ):
-        if name == "NO_COLOR" or name.startswith("TEXTUAL_"):
-            monkeypatch.delenv(name)

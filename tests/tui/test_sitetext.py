@@ -42,10 +42,10 @@ def text(site: CallSite) -> list[str]:
 def test_an_enabled_site() -> None:
     lines = text(view("enabled", CALL, CALL))
     assert lines[0] == "schedule   ENABLED   1 user: global_ops"
-    assert lines[1] == "ip ffffffff81000040   schedule+0x0/0x80   sched/core.c:41"
-    assert lines[3] == "▶ ffffffff81000040  as compiled e8 cb 5d 00 00  call __fentry__"
-    assert lines[4] == "                    expected    e8 5b*00*20*00  call ftrace_caller"
-    assert lines[5] == "                    now *       e8 5b*00*20*00  call ftrace_caller"
+    assert lines[1] == "ip ffffffff81000040   sched/core.c:41   schedule+0x0/0x80"
+    assert lines[3] == "▶ ffffffff81000040  as compiled e8 cb 5d 00 00     call __fentry__"
+    assert lines[4] == "                    expected    e8 5b*00*20*00     call ftrace_caller"
+    assert lines[5] == "                    now *       e8 5b*00*20*00     call ftrace_caller"
     assert lines[6] == "  ffffffff81000045              55              push rbp"
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from textual.app import ComposeResult
+from itertools import zip_longest
+
 from textual.binding import Binding
 
 from .. import keymap
-from ..spans import Line, line
+from ..spans import Line, line, plain
 from ..view import SIGNS, TONES, WORDS, State
 from .box import Box
 
-_PANE_GROUPS = {1: ("Functions", "Rows"), 2: ("Rows",), 3: ("Rows",), 4: ("Trace", "Rows")}
+TWO_COLUMNS = 120
+"""From this width on the help stands in two columns."""
+
+_COLUMN = 56
+_KEYS = 14
+
+_OWN = {1: "Functions", 4: "Trace"}
+"""The group of keys a pane has for itself."""
 
 _NAMES = {
     "question_mark": "?",
@@ -30,36 +38,52 @@ _NAMES = {
 class HelpBox(Box):
     """The keys, from the keymap itself."""
 
-    def __init__(self, pane: int) -> None:
-        super().__init__("Keys", help_lines(pane), classes="help")
-
-    def compose(self) -> ComposeResult:
-        """As any box."""
-        yield from super().compose()
+    def __init__(self, pane: int, width: int) -> None:
+        super().__init__("Keys", help_lines(pane, width), classes="help")
 
 
-def help_lines(pane: int) -> tuple[Line, ...]:
-    """The text of the help while pane `pane` has the focus."""
-    first = _PANE_GROUPS[pane]
-    order = [*first, "Everywhere", *(name for name in keymap.GROUPS if name not in first)]
-    lines: list[Line] = []
-    for name in dict.fromkeys(order):
-        lines.append(line((name, "strong")))
-        lines += [_key_line(binding) for binding in keymap.GROUPS[name]]
-        lines.append(line(""))
-    lines.append(line(("Signs in the function list", "strong")))
+def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
+    """The text of the help while pane `pane` has the focus, in a window `width` wide."""
+    own = [_OWN[pane]] if pane in _OWN else []
+    others = [name for name in _OWN.values() if name not in own]
+    keys = {name: _section(name) for name in keymap.GROUPS}
+    left = [*(row for name in own for row in keys[name]), *keys["Everywhere"]]
+    right = [*keys["Rows"], *(row for name in others for row in keys[name]), *_signs()]
+    if width < TWO_COLUMNS:
+        return (*left, *right)
+    return tuple(
+        (*(a or ()), (" " * (_COLUMN - len(plain(a or ()))), ""), *(b or ()))
+        for a, b in zip_longest(left, right)
+    )
+
+
+def _section(name: str) -> list[Line]:
+    rows = [line((name, "strong"))]
+    for binding in keymap.GROUPS[name]:
+        if binding.id == "main.pane1":
+            rows.append(_row("1 2 3 4", "accent", "go to a pane"))
+        elif not (binding.id or "").startswith("main.pane"):
+            rows.append(_row(_keys(binding), "accent", binding.tooltip))
+    return [*rows, line("")]
+
+
+def _signs() -> list[Line]:
+    rows = [line(("Signs", "strong"))]
     for state in (State.TRACED, State.NOP, State.CHOSEN, State.REFUSED):
-        lines.append(line("  ", (f"{SIGNS[state]:<14}", TONES[state]), WORDS[state]))
-    lines.append(line(""))
-    lines.append(line(("The filter", "strong")))
-    for text in (
-        "plain text matches anywhere in a name; * ? [a-z] are the kernel's globs",
-        "*:mod:usbcore shows a module, !*lock* leaves out what it matches",
-    ):
-        lines.append(line("  " + text))
-    return tuple(lines)
+        rows.append(_row(SIGNS[state], TONES[state], f"{WORDS[state]} function"))
+    rows.append(_row("*", "accent", "byte changed since it was compiled"))
+    rows.append(_row("!", "bad", "byte ftrace does not expect"))
+    rows += [line(""), line(("The filter of the functions", "strong"))]
+    rows.append(_row("sched", "accent", "names that contain it"))
+    rows.append(_row("vfs_* [a-m]*?", "accent", "globs of the kernel"))
+    rows.append(_row(":mod:usbcore", "accent", "functions of a module"))
+    rows.append(_row("!*lock*", "accent", "leave these out"))
+    return rows
 
 
-def _key_line(binding: Binding) -> Line:
-    keys = " ".join(_NAMES.get(key, key) for key in binding.key.split(","))
-    return line("  ", (f"{keys:<14}", "accent"), binding.tooltip)
+def _row(keys: str, tone: str, text: str) -> Line:
+    return line("  ", (f"{keys:<{_KEYS}}", tone), text)
+
+
+def _keys(binding: Binding) -> str:
+    return " ".join(_NAMES.get(key, key) for key in binding.key.split(","))

@@ -223,7 +223,11 @@ class MainScreen(Screen[None]):
 
     def action_step(self) -> None:
         """One instruction."""
-        self.console.command("step")
+        self.console.command("step", box=False)
+
+    def action_registers(self) -> None:
+        """Show the registers of all CPUs."""
+        self.console.command("regs")
 
     def action_tracer(self) -> None:
         """Function tracer on, or off."""

@@ -28,6 +28,9 @@ class Candidates(Static):
         if not words:
             return
         first = 0 if chosen is None else max(0, min(chosen - SHOWN // 2, len(words) - SHOWN))
+        # Whole lines are offered; what they share before the last word needs no repeating.
+        before = words[0].rfind(" ") + 1
+        words = [word[before:] for word in words]
         width = max(24, *(len(word) for word in words)) + 1
         parts: list[Content] = []
         for number, word in enumerate(words[first : first + SHOWN], first):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -11,7 +10,7 @@ from textual.reactive import reactive
 from .. import keymap
 from ..messages import CommandWanted, FunctionHighlighted
 from ..spans import Line, fit
-from ..view import ORDERS, SIGNS, TONES, WORDS, Functions
+from ..view import ORDERS, SIGNS, TONES, WORDS, Functions, Indices
 from .rows import Rows
 
 
@@ -31,7 +30,7 @@ class FunctionList(Rows):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.functions: Functions | None = None
-        self._shown: Sequence[int] = ()
+        self._shown: Indices = ()
         self._key: int | None = None
 
     def count(self) -> int:

@@ -81,7 +81,13 @@ class Rows(ScrollView, can_focus=True):
         self.set_reactive(Rows.cursor, row)
         self.virtual_size = Size(self.row_width(), self.count())
         self.show_row(row)
+        # A scrollbar that appears with this layout has missed where we scrolled to.
+        self.call_after_refresh(self._place_scrollbar)
         self.refresh()
+
+    def _place_scrollbar(self) -> None:
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = self.scroll_y
 
     def validate_cursor(self, cursor: int) -> int:
         """Keep the cursor on a row."""
@@ -94,12 +100,14 @@ class Rows(ScrollView, can_focus=True):
         self.show_row(new)
 
     def show_row(self, row: int) -> None:
-        """Scroll as little as needed for `row` to be in sight, without animation."""
+        """Scroll as little as needed for `row` to be in sight; after a leap, to the middle."""
         height = self.scrollable_content_region.height
         if height <= 0:
             return
         top = self.scroll_offset.y
-        if row < top:
+        if not top - height < row < top + 2 * height:
+            self.scroll_to(y=row - height // 2, animate=False, immediate=True, force=True)
+        elif row < top:
             self.scroll_to(y=row, animate=False, immediate=True, force=True)
         elif row >= top + height:
             self.scroll_to(y=row - height + 1, animate=False, immediate=True, force=True)

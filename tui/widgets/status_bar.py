@@ -60,10 +60,11 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     else:
         on = ("tracing off", "accent")
     if status.halted:
-        cpus = ",".join(str(cpu) for cpu in status.halted)
-        mode, mode_tone = f"{mode}, CPU {cpus} oopsed", "bad"
+        numbers = ",".join(str(cpu) for cpu in status.halted)
+        last: Span = (f"CPU {numbers} oopsed", "bad")
     else:
-        mode_tone = MODES.get(mode, "")
+        last = (status.patch, "dim")
+    mode_tone = MODES.get(mode, "")
     counts = f"{status.events:>9,} events {status.lost:>5,} lost"
     if not status.arch:
         return ((" dynftrace".ljust(width - len(mode) - 1), "strong"), (f"{mode} ", mode_tone))
@@ -76,7 +77,7 @@ def status_line(status: Status, mode: str, width: int) -> Line:
             ((f"{on[0]:<11}", on[1]),),
             ((counts, ""),),
             ((seconds(status.now) + unit, ""),),
-            ((status.patch, "dim"),),
+            (last,),
         ]
     else:
         short = f"{status.events:>7,} ev {status.lost:>4,} lost"
@@ -85,7 +86,9 @@ def status_line(status: Status, mode: str, width: int) -> Line:
             (on if on[1] else tracer,),
             ((short, ""),),
         ]
-        if width >= 80 and not status.halted:
+        if status.halted:
+            fields.append((last,))
+        elif width >= 80:
             fields.append(((seconds(status.now), ""),))
     line: list[Span] = []
     for number, field in enumerate(fields):

@@ -1,0 +1,103 @@
+"""Every screen in every size, as SVG: `python -m dynftrace.tui.screenshots FOLDER`.
+
+Each picture is a session of its own, opened from the teaching kernel and led by
+commands and keys, so it is the same on every machine. The tests compare what
+this makes with what the folder holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import arches
+from ..core.session import Session
+from .cli import write_whole
+from .driver import SessionDriver
+from .picture import POSES, Pose, picture
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+
+_TRACED = (
+    "echo schedule > set_ftrace_filter",
+    "echo function > current_tracer",
+    "run syscalls",
+    "site schedule",
+)
+_MANY = (
+    "echo '*sched*' 'vfs_*' 'do_*' wake_up_process > set_ftrace_filter",
+    "echo function > current_tracer",
+    "run syscalls",
+    "site schedule",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A picture: the commands before it, and how its screen is reached."""
+
+    commands: tuple[str, ...]
+    pose: Pose
+
+
+SCENES = {
+    "main": Scene((*_MANY, "site schedule"), Pose(("1",))),
+    "functions": Scene(_MANY, Pose(("1", "slash", *"sched", "enter"))),
+    "site-compiled": Scene(("site schedule",), POSES["site"]),
+    "site-enabled": Scene(_TRACED, POSES["site"]),
+    "trampoline": Scene(_TRACED, POSES["trampoline"]),
+    "trace": Scene(_MANY, POSES["trace"]),
+    "help": Scene(_TRACED, POSES["help"]),
+    "command": Scene(_TRACED, Pose(("colon", *"echo vfs_"))),
+    "workloads": Scene(_TRACED, POSES["workloads"]),
+    "module": Scene(
+        ("insmod usbcore", "echo ':mod:usbcore' > set_ftrace_filter", *_TRACED[1:2], "run usb"),
+        Pose(("1", "slash", *":mod:usbcore", "enter")),
+    ),
+    "refused": Scene(
+        (
+            "poke schedule eb fe 90 90 90",
+            "site schedule",
+            "echo schedule > set_ftrace_filter",
+            "echo function > current_tracer",
+        ),
+        POSES["report"],
+    ),
+    "oops": Scene(("insmod crashy", "call crashy_jump"), POSES["report"]),
+}
+"""The screens by the names of their files."""
+
+TOO_SMALL = (50, 12)
+
+
+def pictures() -> list[tuple[str, Scene, tuple[int, int]]]:
+    """Name, scene and size of each picture."""
+    listed = [
+        (f"{name}-{w}x{h}", scene, (w, h)) for name, scene in SCENES.items() for w, h in SIZES
+    ]
+    return [*listed, ("too-small", Scene((), Pose()), TOO_SMALL)]
+
+
+def draw(scene: Scene, size: tuple[int, int]) -> str:
+    """The SVG of `scene` at `size`."""
+    session = Session.open(arches.load(arches.DEFAULT))
+    return asyncio.run(picture(lambda: SessionDriver(session), scene.commands, scene.pose, size))
+
+
+def main(folder: Path) -> None:
+    """Draw all pictures into `folder`, and drop those that no scene makes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = set()
+    for name, scene, size in pictures():
+        path = folder / f"{name}.svg"
+        write_whole(path, draw(scene, size))
+        made.add(path)
+        print(path)
+    for path in set(folder.glob("*.svg")) - made:
+        path.unlink()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots"))
