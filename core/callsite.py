@@ -147,7 +147,7 @@ def call_site(
     address, text = expected_text(ftrace, row)
     expected = _overlay(compiled, address - start, text)
     stop = ip + len(left)
-    rows = []
+    rows: list[tuple[int, bytes, bytes, bytes]] = []
     for each in _rows(disasm, start, compiled, expected, now or compiled):
         if each[0] >= stop and sum(at >= stop for at, *_ in rows) == after:
             break

@@ -28,7 +28,7 @@ def site_lines(site: CallSite) -> list[str]:
     width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)
     for row in site.rows:
         lines += _row_lines(row, 3 * width - 1)
-    if any(row.changed for row in site.rows):
+    if any(row.changed and not row.wrong for row in site.rows):
         lines.append("* changed since it was compiled")
     if any(row.wrong for row in site.rows):
         lines.append("! not what ftrace expects")
