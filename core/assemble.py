@@ -12,16 +12,26 @@ label at its end, whose assembled values are read and cut off.
 
 from __future__ import annotations
 
+import json
 import re
+import selectors
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
-from keystone.keystone import Ks, KsError
-
+from . import keystone_child
 from .arch import EntryCode, Facts
 from .errors import AssemblyError
+from .keystone_child import Answer, assemble_once
 
 Resolver = Callable[[str], int | None]
 """Finds the address of a symbol; None where there is none."""
+
+PATIENCE = 2.0
+"""Seconds of the host a typed line may take before it is given up."""
+
+_Assembler = Callable[[str, bool], Answer]
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _GLOBL = re.compile(r"^[ \t]*\.glob[a]?l[ \t]+(?P<name>[.\w$]+)[ \t]*$", re.MULTILINE)
@@ -35,93 +45,116 @@ def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> Entr
     Comments are those of C. Raises `AssemblyError` with the line where one can
     be told.
     """
+
+    def here(text: str, lenient: bool) -> Answer:
+        return assemble_once(facts.engine.ks_arch, facts.engine.ks_mode, text, address, lenient)
+
+    return _assemble(facts, source, resolve, here)
+
+
+def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> bytes:
+    """Assemble the instructions of one typed line for `address`. Raises `AssemblyError`."""
+    if "\n" in line or any(part.strip().startswith(".") for part in line.split(";")):
+        raise AssemblyError("one line of instructions is taken, and no directives", line)
+    with _Child(facts, address, line) as child:
+        code = _assemble(facts, line, resolve, child.assemble).code
+    if not code:
+        raise AssemblyError("there is no instruction", line)
+    return code
+
+
+class _Child:
+    """Keystone in a process of its own, for text that may never end."""
+
+    def __init__(self, facts: Facts, address: int, source: str) -> None:
+        self._request = [facts.engine.ks_arch, facts.engine.ks_mode]
+        self._address = address
+        self._source = source
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(keystone_child.__file__))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def __enter__(self) -> _Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def assemble(self, text: str, lenient: bool) -> Answer:
+        """As `assemble_once`; raises `AssemblyError` when no answer comes."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        try:
+            stdin.write(json.dumps([*self._request, text, self._address, lenient]) + "\n")
+            stdin.flush()
+        except BrokenPipeError:
+            raise AssemblyError("the assembler has crashed", self._source) from None
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            line = stdout.readline() if selector.select(PATIENCE) else None
+        if not line:
+            reason = "does not come to an end with" if line is None else "has crashed on"
+            raise AssemblyError(f"the assembler {reason} {self._source.strip()!r}", self._source)
+        code, error, externals = json.loads(line)
+        return Answer(bytes.fromhex(code), error, externals)
+
+
+def _assemble(facts: Facts, source: str, resolve: Resolver, assembler: _Assembler) -> EntryCode:
+    """Assemble `source` with its labels and symbols."""
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), source)
     if not text.isascii() or "\0" in text:
         raise AssemblyError("the source is not plain ASCII", source)
     exported = [match["name"] for match in _GLOBL.finditer(text)]
     text = _DECIMAL.sub(lambda match: hex(int(match[0])), _GLOBL.sub("", text))
-    text = _with_numbers(facts, text, address, resolve)
+    externals = assembler(f"{_START}: {text}", True).externals
+    text = _with_numbers(text, externals, resolve)
     offsets = "".join(f"\n.long {name} - {_START}" for name in exported)
-    code = _assemble(facts, f"{_START}: {text}{offsets}", address)
-    if code is None:
-        raise _error(facts, text, address)
-    size = len(code) - 4 * len(exported)
-    symbols = {
-        name: _integer(code[size + 4 * row : size + 4 * row + 4], facts)
-        for row, name in enumerate(exported)
-    }
-    return EntryCode(code[:size], symbols)
-
-
-def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> bytes:
-    """Assemble the instructions of one line for `address`. Raises `AssemblyError`."""
-    if any(statement.strip().startswith(".") for statement in line.split(";")):
-        raise AssemblyError("directives are not taken here", line)
-    code = assemble(facts, line, address, resolve).code
-    if not code:
-        raise AssemblyError("there is no instruction", line)
-    return code
+    answer = assembler(f"{_START}: {text}{offsets}", False)
+    if answer.error:
+        raise _error(text, answer.error, assembler)
+    size = len(answer.code) - 4 * len(exported)
+    return EntryCode(
+        answer.code[:size],
+        {
+            name: _integer(answer.code[size + 4 * row : size + 4 * row + 4], facts)
+            for row, name in enumerate(exported)
+        },
+    )
 
 
 def _integer(raw: bytes, facts: Facts) -> int:
     return int.from_bytes(raw, "little" if facts.byteorder == "little" else "big")
 
 
-def _with_numbers(facts: Facts, text: str, address: int, resolve: Resolver) -> str:
+def _with_numbers(text: str, externals: list[str], resolve: Resolver) -> str:
     """The source with the addresses of external symbols in their place."""
-    names: list[str] = []
-    _assemble(facts, f"{_START}: {text}", address, names)
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(externals):
+        word = rf"(?<![\w.$]){re.escape(name)}(?![\w.$])"
         value = resolve(name)
         if value is None:
-            place = re.search(_word(name), text)
+            place = re.search(word, text)
             line = text.count("\n", 0, place.start()) + 1 if place and "\n" in text else 0
             raise AssemblyError(f"symbol {name} is not defined", text, line)
-        text = re.sub(_word(name), hex(value), text)
+        text = re.sub(word, hex(value), text)
     return text
 
 
-def _word(name: str) -> str:
-    """A pattern for `name` as a whole word of assembly."""
-    return rf"(?<![\w.$]){re.escape(name)}(?![\w.$])"
-
-
-def _assemble(
-    facts: Facts, text: str, address: int, externals: list[str] | None = None
-) -> bytes | None:
-    """The bytes of `text`, None where Keystone refuses it.
-
-    With `externals`, symbols that are not defined are added to it and taken to
-    lie at `address`.
-    """
-    engine: Ks = Ks(facts.engine.ks_arch, facts.engine.ks_mode)
-    if externals is not None:
-        found = externals
-
-        def nearby(name: bytes, value: list[int]) -> bool:
-            found.append(name.decode("ascii", "replace"))
-            value[0] = address
-            return True
-
-        engine.sym_resolver = nearby
-    try:
-        code, _ = engine.asm(text, address, True)
-    except KsError:
-        return None
-    return bytes(code or b"")
-
-
-def _error(facts: Facts, text: str, address: int) -> AssemblyError:
+def _error(text: str, reason: str, assembler: _Assembler) -> AssemblyError:
     """What is wrong with `text`, and in which line: the end of its shortest bad beginning."""
     lines = text.split("\n")
-    for count in range(1, len(lines) + 1):
-        if _assemble(facts, "\n".join(lines[:count]), address, []) is None:
-            break
-    engine: Ks = Ks(facts.engine.ks_arch, facts.engine.ks_mode)
-    reason = "the assembler refuses it"
-    try:
-        engine.asm(text, address)
-    except KsError as error:
-        reason = str(error).split(" (KS_")[0]
-    line = lines[count - 1].strip()
-    return AssemblyError(f"{reason}: {line}", text, count if len(lines) > 1 else 0)
+    if len(lines) == 1:
+        return AssemblyError(f"{reason}: {text.strip()}", text)
+    number = next(
+        (
+            count
+            for count in range(1, len(lines) + 1)
+            if assembler("\n".join(lines[:count]), True).error
+        ),
+        len(lines),
+    )
+    return AssemblyError(f"{reason}: {lines[number - 1].strip()}", text, number)

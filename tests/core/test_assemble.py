@@ -93,8 +93,9 @@ def test_one_line_for_poke() -> None:
         ("bogus", "cannot assemble: Invalid mnemonic: bogus"),
         ("", "there is no instruction"),
         ("here:", "there is no instruction"),
-        (".fill 1000000000", "directives are not taken here"),
-        ("nop; .space 5", "directives are not taken here"),
+        (".fill 1000000000", "no directives"),
+        ("nop; .space 5", "no directives"),
+        ("nop\nnop", "one line"),
         ("jmp nowhere", "symbol nowhere is not defined"),
         ("mov rax, 99999999999999999999999", "cannot assemble: .*out of range"),
         ("nöp", "cannot assemble"),
@@ -102,4 +103,13 @@ def test_one_line_for_poke() -> None:
 )
 def test_a_line_that_is_none_is_refused(line: str, reason: str) -> None:
     with pytest.raises(AssemblyError, match=reason):
+        assemble_line(FACTS, line, BASE, SYMBOLS.get)
+
+
+@pytest.mark.parametrize("line", ["! ]", "lock 0x", "%"])
+def test_a_line_the_assembler_never_ends_with_is_given_up(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynftrace.core.assemble.PATIENCE", 0.5)
+    with pytest.raises(AssemblyError, match="does not come to an end"):
         assemble_line(FACTS, line, BASE, SYMBOLS.get)
