@@ -1,0 +1,83 @@
+"""The pieces of a session without its front end: kernel, machine, ftrace, modules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dynftrace import arches
+from dynftrace.core.arch import Port
+from dynftrace.core.ftrace import Ftrace
+from dynftrace.core.image import Image
+from dynftrace.core.kallsyms import Kallsyms
+from dynftrace.core.kernel import load_kernel
+from dynftrace.core.machine import Machine
+from dynftrace.core.module import Modules
+from dynftrace.core.ops import FtraceHash, FtraceOps
+
+
+@dataclass
+class Booted:
+    """One machine whose records are made; it has run if it was booted."""
+
+    port: Port
+    kernel: Image
+    machine: Machine
+    kallsyms: Kallsyms
+    ftrace: Ftrace
+    modules: Modules
+
+    def text(self) -> bytes:
+        """The kernel's text as it is now."""
+        section = self.kernel.section(".text")
+        assert section is not None
+        return self.machine.memory.read(section.address, section.size)
+
+    def address(self, name: str) -> int:
+        """Where a function of the kernel, the tracer or a module is."""
+        address = self.kallsyms.address(name)
+        assert address is not None
+        return address
+
+    def site(self, name: str) -> bytes:
+        """The bytes at the call site of a function whose site comes first in it."""
+        return self.machine.memory.read(self.address(name), self.port.facts.sites.MCOUNT_INSN_SIZE)
+
+    def filter(self, *names: str) -> FtraceHash:
+        """A hash of the sites of these functions."""
+        return FtraceHash.of(np.array([self.address(name) for name in names], np.uint64))
+
+    def counter(self, name: str = "counter") -> FtraceOps:
+        """An ops whose function counts its calls."""
+        return FtraceOps(name, self.address("function_count_call"))
+
+    def counted(self) -> int:
+        """Calls counted so far, on all CPUs."""
+        raw = self.machine.memory.read(self.address("function_count"), 64)
+        order = "<" if self.port.facts.byteorder == "little" else ">"
+        return int(np.frombuffer(raw, f"{order}u8").sum())
+
+
+def load(kernel: Path | None = None, arch: str = "x86_64", cpus: int = 2) -> Booted:
+    """Load a kernel, by default the teaching kernel, and make its records."""
+    port = arches.load(arch)
+    image = Image.load(kernel or port.images() / "vmlinux.elf", port.facts)
+    machine = Machine(port, cpus)
+    load_kernel(port, image, machine.memory)
+    kallsyms = Kallsyms()
+    kallsyms.add(image.symbols)
+    machine.symbols = kallsyms
+    ftrace = Ftrace(machine, image, kallsyms)
+    ftrace.init()
+    return Booted(port, image, machine, kallsyms, ftrace, Modules(machine, image, kallsyms, ftrace))
+
+
+def boot(arch: str = "x86_64", cpus: int = 2) -> Booted:
+    """Load and start the teaching kernel, and let it run until CPU 0 is idle."""
+    booted = load(None, arch, cpus)
+    machine = booted.machine
+    machine.start(booted.kernel.entry)
+    machine.run_until(lambda: machine.vcpus[0].idle_calls > 0, 2_000_000_000, "the boot")
+    return booted
