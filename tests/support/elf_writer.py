@@ -240,13 +240,17 @@ def module(
     info: dict[str, str] | None = None,
     exports: list[str] | None = None,
     data: bytes = b"",
+    returns: dict[str, int] | None = None,
+    ends: tuple[str, str] | None = None,
 ) -> bytes:
     """A module of functions with `__fentry__` sites that call another function and add 1.
 
-    `calls` says which function each calls (its own or another's); the others
-    only add 1 to their argument. `.modinfo` is `info`. `exports` go to `__ksymtab`.
+    `calls` says which function each calls (its own or another's), `returns`
+    what it returns; the others only add 1 to their argument. `.modinfo` is
+    `info`. `exports` go to `__ksymtab`. `ends` names its init and exit, for a
+    `struct module`.
     """
-    calls = calls or {}
+    calls, returns = calls or {}, returns or {}
     table = Symbols()
     fentry = table.add("__fentry__")
     size = 32
@@ -265,6 +269,10 @@ def module(
         if name in calls:
             body += bytes.fromhex("50 e8 00000000 59 48ff c0 c3")  # push; call; pop; inc; ret
             text.append((at + 7, R_PLT32, index[calls[name]], -4))
+        elif name in returns:
+            body += (
+                b"\xb8" + (returns[name] % 2**32).to_bytes(4, "little") + b"\xc3"
+            )  # mov eax; ret
         else:
             body += bytes.fromhex("48 8d 47 01 c3")  # lea rax, [rdi + 1]; ret
         code[row, : len(body)] = np.frombuffer(body, np.uint8)
@@ -275,7 +283,8 @@ def module(
     for row, name in enumerate(exports or []):
         ksymtab += [(16 * row, R_64, own[name], 0), (16 * row + 8, R_64, string_symbol, offset)]
         offset += len(name) + 1
-    symtab = 10
+    symtab = 12
+    this = [(64 + 8 * row, R_64, own[name], 0) for row, name in enumerate(ends or [])]
     sections = [
         Section(".text", PROGBITS, ALLOC | EXEC, code.tobytes()),
         Section("__mcount_loc", PROGBITS, ALLOC, bytes(8 * len(functions)), align=8),
@@ -283,9 +292,14 @@ def module(
         Section("__ksymtab", PROGBITS, ALLOC, bytes(8 * len(ksymtab)), align=8),
         Section("__ksymtab_strings", PROGBITS, ALLOC, strings or b"\0", align=1),
         Section(".data", PROGBITS, ALLOC | WRITE, data),
+        Section(
+            ".gnu.linkonce.this_module" if ends else ".unused",
+            *(PROGBITS, ALLOC | WRITE if ends else 0, bytes(80)),
+        ),
         rela(".text", 1, relocations(text), symtab),
         rela("__mcount_loc", 2, relocations(sites), symtab),
         rela("__ksymtab", 4, relocations(ksymtab), symtab),
+        rela(".gnu.linkonce.this_module", 7, relocations(this), symtab),
     ]
     return elf(REL_FILE, sections, table)
 
