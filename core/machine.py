@@ -74,14 +74,14 @@ class Machine:
         self.breakpoint_handler: BreakpointHandler | None = None
         """Called with (cpu, address of the breakpoint); true when it dealt with it."""
         self.oopses: list[GuestOops] = []
+        self._reached = 0
         self._running = False
         self._stop = False
 
     @property
     def now(self) -> int:
-        """Virtual ns: the time of the vCPU that is farthest on."""
-        alive = [vcpu.ticks for vcpu in self.vcpus if vcpu.state in (State.RUNNING, State.IDLE)]
-        return max(alive or [vcpu.ticks for vcpu in self.vcpus])
+        """Virtual ns: the time of the vCPU that is farthest on, or the end of an idle run."""
+        return max(self._reached, *(vcpu.ticks for vcpu in self.vcpus))
 
     @property
     def alive(self) -> bool:
@@ -198,7 +198,11 @@ class Machine:
         try:
             while not done():
                 vcpu = self._next()
-                if vcpu is None or vcpu.wake >= target:
+                if vcpu is None:
+                    return False
+                if vcpu.wake >= target:
+                    # Sleepers have not moved, but the time has passed.
+                    self._reached = max(self._reached, target)
                     return False
                 self.turn(vcpu)
                 if self._stop:
@@ -349,7 +353,7 @@ class Machine:
         vcpu = self.vcpus[0]
         if vcpu.state is State.DEAD:
             raise GuestError(f"{what} cannot start: CPU 0 has stopped; reboot")
-        vcpu.interrupts.send(Vector.REQUEST, vcpu.ticks)
+        vcpu.interrupts.send(Vector.REQUEST, self.now)
         self.run_until(lambda: self.requests.finished(sequence), limit_ns, what)
         return self.requests.result(sequence)
 
@@ -401,6 +405,7 @@ class Machine:
             dmesg=self.dmesg.save(),
             requests=self.requests.save(),
             oopses=tuple(self.oopses),
+            reached=self._reached,
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -411,3 +416,4 @@ class Machine:
         self.dmesg.restore(snapshot.dmesg)
         self.requests.restore(snapshot.requests)
         self.oopses = list(snapshot.oopses)
+        self._reached = snapshot.reached

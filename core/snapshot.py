@@ -38,6 +38,7 @@ class Snapshot:
     dmesg: tuple[int, tuple[str, ...]]
     requests: tuple[int, dict[int, int]]
     oopses: tuple[GuestOops, ...]
+    reached: int
 
 
 def copy_memory(memory: Memory) -> tuple[RegionImage, ...]:

@@ -97,6 +97,18 @@ def test_an_idle_cpu_costs_nothing_and_wakes_at_its_tick() -> None:
     assert abs(guest.register("rbx") - 2000) <= 1
 
 
+def test_time_passes_for_sleepers_too_however_short_the_runs() -> None:
+    guest = Guest()
+    guest.put("common_interrupt", 0x1000, COUNT_INTERRUPTS)
+    guest.boot(f"{irqs(True)}; again: {hypercall(Hypercall.IDLE)}; jmp again")
+    guest.machine.run(1000)
+    start = guest.machine.now
+    for _ in range(100):
+        guest.machine.run(20_000)
+    assert start + 2_000_000 <= guest.machine.now <= start + 2_100_000
+    assert guest.word(DATA) == 2
+
+
 def test_the_instruction_that_waits_for_an_interrupt_is_idle_too() -> None:
     guest = Guest()
     guest.put("common_interrupt", 0x1000, COUNT_INTERRUPTS)

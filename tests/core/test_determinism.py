@@ -1,0 +1,65 @@
+"""The same commands give the same bytes: on two machines, after a snapshot, by either clock."""
+
+from __future__ import annotations
+
+import hashlib
+
+from dynftrace.arches import load
+from dynftrace.core.session import MachineSpec, Session
+
+
+def digest(session: Session) -> str:
+    """Of everything there is: RAM, CPU-local data, registers, time, log and trace."""
+    machine = session.machine
+    seen = hashlib.sha256(session.tracefs.read("trace").encode())
+    for region in machine.memory.regions:
+        seen.update(f"{region.name} {region.address:x}".encode())
+        seen.update(region.bytes.tobytes())
+    for vcpu in machine.vcpus:
+        seen.update(vcpu.local.tobytes())
+        seen.update(repr((vcpu.state, vcpu.ticks, machine.registers(vcpu.number))).encode())
+    seen.update(machine.dmesg.text().encode())
+    return seen.hexdigest()
+
+
+def opened(native: bool | None = None, cpus: int = 2) -> Session:
+    spec = MachineSpec(native_clock=native, cpus=cpus)
+    session = Session.open(load("x86_64"), spec)
+    session.tracefs.write("set_ftrace_filter", "*sched* vfs_*")
+    session.tracefs.write("current_tracer", "function")
+    return session
+
+
+def work(session: Session) -> str:
+    for name in ("syscalls", "locks", "irqstorm", "forkbomb"):
+        session.run_workload(name, 1)
+    session.run(3_000_000)
+    return digest(session)
+
+
+def test_two_machines_and_both_clocks_do_the_same() -> None:
+    first = opened()
+    result = work(first)
+    assert len(first.tracefs.read("trace").splitlines()) > 100
+    assert work(opened()) == result
+    assert work(opened(native=False)) == result
+
+
+def test_the_kernel_repeats_itself_from_a_snapshot() -> None:
+    session = opened(cpus=3)
+    session.run_workload("syscalls", 1)
+    snapshot = session.machine.snapshot()
+    before = digest(session)
+    result = work(session)
+    session.machine.restore(snapshot)
+    assert digest(session) == before != result
+    assert work(session) == result
+
+
+def test_runs_do_not_depend_on_how_they_are_divided() -> None:
+    whole, pieces = opened(), opened()
+    start = whole.now
+    for ns in (1, 50_000, 999, 3_000_000, 1, 1, 70_000, 2_000_000, 0):
+        pieces.run(ns)
+    whole.run(pieces.now - start)
+    assert digest(pieces) == digest(whole)
