@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,8 +35,18 @@ from .machine import Machine
 from .ops import FtraceHash, FtraceOps
 from .opslist import OpsList
 from .patch import STOP_MACHINE, Patcher
-from .records import COUNT_MASK, Flag, Records
+from .records import COUNT_MASK, Flag, Records, SavedRecords
 from .sites import call_sites
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedFtrace:
+    """Ftrace at one moment, for `Ftrace.restore`."""
+
+    records: SavedRecords
+    ops: tuple[tuple[FtraceOps, FtraceHash, FtraceHash], ...]
+    disabled: bool
+    slot: int
 
 
 class Ftrace:
@@ -100,6 +111,19 @@ class Ftrace:
         for ops in self.ops:
             ops.filter_hash = ops.filter_hash.forget(gone)
             ops.notrace_hash = ops.notrace_hash.forget(gone)
+
+    def save(self) -> SavedFtrace:
+        """The host's side of ftrace; the text is the machine's to keep."""
+        ops = tuple((each, each.filter_hash, each.notrace_hash) for each in self.ops)
+        return SavedFtrace(self.records.save(), ops, self.disabled, self.slot)
+
+    def restore(self, saved: SavedFtrace) -> None:
+        """Go back, after the machine's memory has gone back to the same moment."""
+        self.records.restore(saved.records)
+        self.ops = [each for each, _, _ in saved.ops]
+        for each, filter_hash, notrace_hash in saved.ops:
+            each.filter_hash, each.notrace_hash = filter_hash, notrace_hash
+        self.disabled, self.slot = saved.disabled, saved.slot
 
     # Users
 

@@ -42,6 +42,15 @@ class Kallsyms:
         self._tables = [(name, table) for name, table in self._tables if name != module]
         self._merged = None
 
+    def save(self) -> tuple[tuple[str | None, SymbolTable], ...]:
+        """The tables there are now, for `restore`."""
+        return tuple(self._tables)
+
+    def restore(self, saved: tuple[tuple[str | None, SymbolTable], ...]) -> None:
+        """Go back to the tables `save` gave."""
+        self._tables = list(saved)
+        self._merged = None
+
     def address(self, name: str, module: str | None = None) -> int | None:
         """Where `name` is defined, in the first table that has it; in `module` only, if given."""
         for owner, table in self._tables:

@@ -98,6 +98,14 @@ class Modules:
         self._kallsyms = kallsyms
         self._ftrace = ftrace
 
+    def save(self) -> tuple[Module, ...]:
+        """The modules that are loaded now, for `restore`."""
+        return tuple(self.loaded)
+
+    def restore(self, saved: tuple[Module, ...]) -> None:
+        """Go back, after the machine, kallsyms and ftrace have gone back to the same moment."""
+        self.loaded = list(saved)
+
     def find(self, name: str) -> Module | None:
         """The loaded module `name`."""
         return next((module for module in self.loaded if module.name == name), None)

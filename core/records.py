@@ -9,6 +9,7 @@ ftrace_ops that want the record in its low bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntFlag
 
 import numpy as np
@@ -49,6 +50,17 @@ RECORD = np.dtype(
     ]
 )
 """One call site; `trampoline` is what it must call where it cannot reach, else 0."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedRecords:
+    """The records at one moment, for `Records.restore`."""
+
+    table: NDArray[np.void]
+    names: list[str]
+    compiled: Bytes
+    modules: dict[int, str]
+    groups: dict[int, list[int]]
 
 
 class Records:
@@ -111,6 +123,19 @@ class Records:
             del self._modules[number], self._groups[number]
         self._changed()
         return ips
+
+    def save(self) -> SavedRecords:
+        """All records as they are now."""
+        return SavedRecords(
+            self.table.copy(), self.names, self.compiled, dict(self._modules), dict(self._groups)
+        )
+
+    def restore(self, saved: SavedRecords) -> None:
+        """Go back to what `save` gave."""
+        self.table = saved.table.copy()
+        self.names, self.compiled = saved.names, saved.compiled
+        self._modules, self._groups = dict(saved.modules), dict(saved.groups)
+        self._changed()
 
     def sites(self, rows: NDArray[np.intp] | slice) -> Sites:
         """The batch of sites `rows`, for a verb of the port."""

@@ -224,6 +224,34 @@ def test_the_guests_table_is_full_at_eight(guest: Booted) -> None:
     assert len(guest.ftrace.ops) == 8
 
 
+def test_going_back_to_a_snapshot_takes_ftrace_along(guest: Booted) -> None:
+    ops = guest.counter()
+    guest.ftrace.register(ops)
+    machine, parts = guest.machine, (guest.kallsyms, guest.ftrace, guest.modules)
+    moment, saved = machine.snapshot(), [part.save() for part in parts]
+    text, names = guest.text(), list(guest.ftrace.records.names)
+
+    def one_way() -> int:
+        guest.modules.insmod(guest.port.images() / "usbcore.ko")
+        guest.ftrace.set_hashes(ops, guest.filter("schedule"))
+        guest.ftrace.register(guest.counter("two"))
+        machine.run(3 * MS)
+        return guest.counted()
+
+    first = one_way()
+    machine.memory.write(guest.address("kfree"), b"\xcc")
+    with pytest.raises(FtraceBug):
+        guest.ftrace.unregister(guest.ftrace.ops[1])
+    machine.restore(moment)
+    for part, state in zip(parts, saved, strict=True):
+        part.restore(state)
+    assert guest.text() == text
+    assert guest.ftrace.records.names == names
+    assert guest.ftrace.ops == [ops] and ops.filter_hash.empty and not guest.ftrace.disabled
+    assert guest.modules.loaded == [] and guest.kallsyms.address("usb_ifnum_to_if") is None
+    assert one_way() == first, "the same again, to the call"
+
+
 # Kernels of others
 
 
