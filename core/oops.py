@@ -100,7 +100,7 @@ def report(
     lines.append(f"{abi.pc.name.upper()}: {pc:0{width}x} {symbols.format(pc)}")
     lines.append(_code(memory, pc))
     shown = [
-        f"{name.upper():>6}: {value:0{width}x}"
+        f"{name.upper():>3}: {value:0{width}x}"
         for name, value in values.items()
         if name != abi.pc.name
     ]
