@@ -28,11 +28,12 @@ from .errors import (
     MemoryFault,
     UsageError,
 )
+from .faultwatch import Access, Fault
 from .memory import Memory
 from .oops import NoSymbols, Symbols
 from .request import Requests
 from .snapshot import Snapshot, copy_memory, put_memory
-from .vcpu import Access, Fault, State, Stop, Vcpu, Why
+from .vcpu import State, Stop, Vcpu, Why
 
 SLICE_NS = 50_000
 MAX_CPUS = 8

@@ -19,8 +19,9 @@ import numpy as np
 
 from .arch import Port
 from .errors import MemoryFault
+from .faultwatch import Access, Fault
 from .memory import PAGE_SIZE, Memory
-from .vcpu import Access, Fault, Vcpu
+from .vcpu import Vcpu
 
 CODE_BEFORE = 42
 CODE_AFTER = 21
@@ -69,6 +70,10 @@ def describe(fault: Fault, sp: int, width: int) -> tuple[str, ...]:
         return ("invalid opcode",)
     if fault.access is Access.OTHER:
         return (fault.detail or "unhandled exception",)
+    why = "permissions violation" if fault.mapped else "not-present page"
+    what = (f"#PF: supervisor {fault.access.value} in kernel mode", f"#PF: {why}")
+    if fault.address is None:
+        return ("BUG: unable to handle page fault", *what)
     address = f"{fault.address:0{width}x}"
     if fault.access is Access.WRITE and not fault.mapped and 0 <= sp - fault.address < PAGE_SIZE:
         first = f"BUG: stack guard page was hit at {address} (stack is {sp:0{width}x}..)"
@@ -76,8 +81,7 @@ def describe(fault: Fault, sp: int, width: int) -> tuple[str, ...]:
         first = f"BUG: kernel NULL pointer dereference, address: {address}"
     else:
         first = f"BUG: unable to handle page fault for address: {address}"
-    why = "permissions violation" if fault.mapped else "not-present page"
-    return (first, f"#PF: supervisor {fault.access.value} in kernel mode", f"#PF: {why}")
+    return (first, *what)
 
 
 def report(

@@ -22,16 +22,8 @@ from unicorn.unicorn_const import (
     UC_CTL_IO_WRITE,
     UC_CTL_TB_FLUSH,
     UC_CTL_TLB_TYPE,
-    UC_ERR_INSN_INVALID,
     UC_HOOK_CODE,
     UC_HOOK_INTR,
-    UC_HOOK_MEM_INVALID,
-    UC_MEM_FETCH_PROT,
-    UC_MEM_FETCH_UNMAPPED,
-    UC_MEM_READ_PROT,
-    UC_MEM_READ_UNMAPPED,
-    UC_MEM_WRITE_PROT,
-    UC_MEM_WRITE_UNMAPPED,
     UC_PROT_ALL,
     UC_PROT_READ,
     UC_PROT_WRITE,
@@ -42,6 +34,7 @@ from unicorn.unicorn_py3.unicorn import UcContext
 from .abi import LOCAL_PAGE_SIZE
 from .arch import Effect, Facts
 from .clock import Clock
+from .faultwatch import Fault, FaultWatch
 from .interrupt import Interrupts
 from .memory import Memory, Region
 from .registers import Registers
@@ -75,26 +68,6 @@ class Why(Enum):
     FAULT = auto()
 
 
-class Access(Enum):
-    """What a faulting instruction was doing."""
-
-    READ = "read access"
-    WRITE = "write access"
-    FETCH = "instruction fetch"
-    ILLEGAL = "illegal instruction"
-    OTHER = "exception"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What went wrong; `mapped` says that memory is there but may not be used so."""
-
-    access: Access
-    address: int = 0
-    mapped: bool = False
-    detail: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Why the engine came back, with the number of a trap or the fault."""
@@ -105,15 +78,6 @@ class Stop:
 
 
 _DEADLINE, _CALL, _HALT = Stop(Why.DEADLINE), Stop(Why.CALL), Stop(Why.HALT)
-
-_ACCESSES = {
-    UC_MEM_READ_UNMAPPED: (Access.READ, False),
-    UC_MEM_READ_PROT: (Access.READ, True),
-    UC_MEM_WRITE_UNMAPPED: (Access.WRITE, False),
-    UC_MEM_WRITE_PROT: (Access.WRITE, True),
-    UC_MEM_FETCH_UNMAPPED: (Access.FETCH, False),
-    UC_MEM_FETCH_PROT: (Access.FETCH, True),
-}
 
 
 class Vcpu:
@@ -150,9 +114,8 @@ class Vcpu:
         assert fields is not None
         self._call_offset = fields["call"][1]
         self._trap: int | None = None
-        self._fault: Fault | None = None
+        self._faults = FaultWatch(self._uc, 1 << (8 * facts.pointer_size))
         self._uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
-        self._uc.hook_add(UC_HOOK_MEM_INVALID, self._on_invalid)
         page, host = facts.map.local, self._clock.host_address
         self._uc.mem_map_ptr(page, LOCAL_PAGE_SIZE, UC_PROT_READ, host)
         self._uc.mem_map_ptr(
@@ -161,6 +124,7 @@ class Vcpu:
             UC_PROT_READ | UC_PROT_WRITE,
             host + LOCAL_PAGE_SIZE,
         )
+        self._faults.mapped(page, page + 2 * LOCAL_PAGE_SIZE)
         memory.observe(self._map, self._unmap)
         self.local["cpu"] = number
         self.local["nr_cpus"] = count
@@ -191,11 +155,12 @@ class Vcpu:
         """Run until `deadline` (virtual ns), or until something else stops it."""
         clock = self._clock
         clock.deadline = deadline
-        self._trap = self._fault = None
+        self._trap = None
+        self._faults.clear()
         try:
             self._uc.emu_start(self.registers.pc, 0)
         except UcError as error:
-            return Stop(Why.FAULT, fault=self._fault or _fault_of(error))
+            return Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         if self._trap is not None:
             return Stop(Why.INTERRUPT, number=self._trap)
         if clock.stop_requested:
@@ -220,12 +185,13 @@ class Vcpu:
         self._flush_all()
         hook = self._uc.hook_add(UC_HOOK_CODE, each)
         self._clock.deadline = before + _STEP_BYTES
-        self._trap = self._fault = None
+        self._trap = None
+        self._faults.clear()
         stop: Stop | None = None
         try:
             self._uc.emu_start(self.registers.pc, 0, count=1)
         except UcError as error:
-            stop = Stop(Why.FAULT, fault=self._fault or _fault_of(error))
+            stop = Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         finally:
             self._uc.hook_del(hook)
             self._flush_all()
@@ -286,21 +252,16 @@ class Vcpu:
 
     def _map(self, region: Region) -> None:
         self._uc.mem_map_ptr(region.address, region.size, UC_PROT_ALL, region.host_address)
+        self._faults.mapped(region.address, region.end)
 
     def _unmap(self, region: Region) -> None:
         self._uc.mem_unmap(region.address, region.size)
+        self._faults.unmapped(region.address, region.end)
         self._flush_all()
 
     def _on_interrupt(self, uc: Uc, number: int, data: object) -> None:
         self._trap = number
         uc.emu_stop()
-
-    def _on_invalid(
-        self, uc: Uc, access: int, address: int, size: int, value: int, data: object
-    ) -> bool:
-        kind, mapped = _ACCESSES[access]
-        self._fault = Fault(kind, address, mapped)
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +273,3 @@ class VcpuState:
     pages: bytes
     interrupts: Interrupts
     idle_calls: int
-
-
-def _fault_of(error: UcError) -> Fault:
-    """A fault the engine names only by its error."""
-    kind = Access.ILLEGAL if error.errno == UC_ERR_INSN_INVALID else Access.OTHER
-    return Fault(kind, detail=str(error))

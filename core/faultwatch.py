@@ -1,0 +1,139 @@
+"""The address of a fault, learned without slowing what does not fault.
+
+The engine tells the address of a bad access to hooks only, and a hook that
+covers a page makes every store to that page take a slow path, nine times as
+slow. So the hooks lie over the gaps between mapped memory and nowhere else; they
+move when memory is mapped or unmapped. A fault inside mapped memory (a write to
+a read-only page, an access that begins on the last bytes before a gap) is had
+again: the instruction is run once more under a hook that covers everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from unicorn import Uc, UcError
+from unicorn.unicorn_const import (
+    UC_ERR_FETCH_PROT,
+    UC_ERR_FETCH_UNMAPPED,
+    UC_ERR_INSN_INVALID,
+    UC_ERR_READ_PROT,
+    UC_ERR_READ_UNMAPPED,
+    UC_ERR_WRITE_PROT,
+    UC_ERR_WRITE_UNMAPPED,
+    UC_HOOK_MEM_INVALID,
+    UC_MEM_FETCH_PROT,
+    UC_MEM_FETCH_UNMAPPED,
+    UC_MEM_READ_PROT,
+    UC_MEM_READ_UNMAPPED,
+    UC_MEM_WRITE_PROT,
+    UC_MEM_WRITE_UNMAPPED,
+)
+
+
+class Access(Enum):
+    """What a faulting instruction was doing."""
+
+    READ = "read access"
+    WRITE = "write access"
+    FETCH = "instruction fetch"
+    ILLEGAL = "illegal instruction"
+    OTHER = "exception"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong; `mapped` says that memory is there but may not be used so."""
+
+    access: Access
+    address: int | None = None
+    """None where the engine does not tell."""
+    mapped: bool = False
+    detail: str = ""
+
+
+_ACCESSES = {
+    UC_MEM_READ_UNMAPPED: Access.READ,
+    UC_MEM_WRITE_UNMAPPED: Access.WRITE,
+    UC_MEM_FETCH_UNMAPPED: Access.FETCH,
+    UC_MEM_READ_PROT: Access.READ,
+    UC_MEM_WRITE_PROT: Access.WRITE,
+    UC_MEM_FETCH_PROT: Access.FETCH,
+}
+
+_MAPPED = (UC_MEM_READ_PROT, UC_MEM_WRITE_PROT, UC_MEM_FETCH_PROT)
+
+_ERRORS = {
+    UC_ERR_READ_UNMAPPED: (Access.READ, False),
+    UC_ERR_WRITE_UNMAPPED: (Access.WRITE, False),
+    UC_ERR_FETCH_UNMAPPED: (Access.FETCH, False),
+    UC_ERR_READ_PROT: (Access.READ, True),
+    UC_ERR_WRITE_PROT: (Access.WRITE, True),
+    UC_ERR_FETCH_PROT: (Access.FETCH, True),
+    UC_ERR_INSN_INVALID: (Access.ILLEGAL, True),
+}
+
+
+class FaultWatch:
+    """The hooks of one engine over the gaps of its address space."""
+
+    def __init__(self, uc: Uc, end: int) -> None:
+        """`end` is the first address behind the address space."""
+        self._uc = uc
+        self._end = end
+        self._mapped: set[tuple[int, int]] = set()
+        self._hooks: list[int] = []
+        self._seen: Fault | None = None
+        self._place()
+
+    def mapped(self, start: int, end: int) -> None:
+        """[start, end) holds memory from now on."""
+        self._mapped.add((start, end))
+        self._place()
+
+    def unmapped(self, start: int, end: int) -> None:
+        """[start, end), as given to `mapped`, holds none any more."""
+        self._mapped.remove((start, end))
+        self._place()
+
+    def clear(self) -> None:
+        """Forget what was seen, before a run."""
+        self._seen = None
+
+    def fault(self, error: UcError, pc: int) -> Fault:
+        """What the run that ended with `error` at `pc` did wrong."""
+        if self._seen is not None:
+            return self._seen
+        access, mapped = _ERRORS.get(error.errno, (Access.OTHER, False))
+        address = self._again(pc) if access in _ACCESSES.values() else None
+        return Fault(access, address, mapped, str(error))
+
+    def _again(self, pc: int) -> int | None:
+        """The address the instruction at `pc`, which has just faulted, cannot access."""
+        hook = self._uc.hook_add(UC_HOOK_MEM_INVALID, self._on_invalid)
+        try:
+            self._uc.emu_start(pc, 0, count=1)
+        except UcError:
+            return None if self._seen is None else self._seen.address
+        finally:
+            self._uc.hook_del(hook)
+        return None
+
+    def _place(self) -> None:
+        for hook in self._hooks:
+            self._uc.hook_del(hook)
+        self._hooks = []
+        free = 0
+        for start, end in [*sorted(self._mapped), (self._end, self._end)]:
+            if free < start:
+                self._hooks.append(
+                    self._uc.hook_add(UC_HOOK_MEM_INVALID, self._on_invalid, None, free, start - 1)
+                )
+            free = end
+
+    def _on_invalid(
+        self, uc: Uc, access: int, address: int, size: int, value: int, data: object
+    ) -> bool:
+        self._seen = Fault(_ACCESSES[access], address, access in _MAPPED)
+        return False
