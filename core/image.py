@@ -1,9 +1,9 @@
 """ELF images: kernels (executables) and modules (relocatable files).
 
 An image is untrusted input: `Image.load` checks the headers (`headers`), and
-each table is checked against the file when it is first asked for. The file is
-mapped, not read, so that of a 600 MB kernel with debug information only what is
-looked at is loaded.
+each table is checked against the file when it is first asked for. A file is
+read once and may change afterwards; only a kernel of hundreds of megabytes,
+nearly all debug information, is mapped instead.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from .errors import ImageError
 from .headers import Section, Segment
 from .lines import SourceLines
 from .symbols import SymbolTable, cut_names, special
+
+MAPPED = 1 << 27
+"""Files larger than this, in bytes, are mapped and not read."""
 
 MAX_NAMES = 1 << 26
 """Most bytes of names that are taken from a symbol table; the rest has none."""
@@ -77,7 +80,10 @@ class Image:
                     raise ImageError(name, "not a regular file")
                 if status.st_size == 0:
                     raise ImageError(name, "not an ELF file: it is empty")
-                content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                if status.st_size > MAPPED:
+                    content: bytes | mmap.mmap = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+                else:
+                    content = file.read(MAPPED)
         except OSError as error:
             raise ImageError(name, error.strerror or "cannot be read") from error
         except ValueError as error:
