@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
-from dynftrace import arches
-from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Outcome, Shell
+if TYPE_CHECKING:
+    from dynftrace.core.session import Session
 
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Colours and themes of the caller's terminal stay outside."""
     for name in list(os.environ):
-        own = name.startswith("TEXTUAL_") and name != "TEXTUAL_SNAPSHOT_TEMPDIR"
-        if own or name == "NO_COLOR":
+        if name == "NO_COLOR" or name.startswith("TEXTUAL_"):
             monkeypatch.delenv(name)
 
 
 @pytest.fixture
 def session() -> Session:
     """The teaching kernel, booted, two CPUs."""
-    return Session.open(arches.load(arches.DEFAULT), MachineSpec())
+    # Here, so that tests of small parts load only what they test.
+    from dynftrace import arches
+    from dynftrace.core.session import Session
+
+    return Session.open(arches.load(arches.DEFAULT))
 
 
 @pytest.fixture
 def sh(session: Session) -> Callable[[str], str]:
     """Executes a command list in `session`, which must succeed; returns its output."""
+    from dynftrace.core.shell import Shell
+
     shell = Shell(session)
 
     def execute(text: str) -> str:
-        outcome: Outcome = shell.execute(text)
+        outcome = shell.execute(text)
         assert (outcome.error, outcome.status) == ("", 0), text
         return outcome.output
 

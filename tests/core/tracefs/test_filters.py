@@ -1,0 +1,172 @@
+"""set_ftrace_filter and set_ftrace_notrace: what is chosen, and what happens to the text."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynftrace import arches
+from dynftrace.core.errors import TracefsError
+from dynftrace.core.session import Session
+from dynftrace.core.shell import Shell
+
+Sh = Callable[[str], str]
+
+ALL = "#### all functions enabled ####\n"
+NONE = "#### no functions disabled ####\n"
+NOP = bytes.fromhex("0f1f440000")
+
+
+def sites(session: Session) -> dict[str, bytes]:
+    """The five bytes at each function's site."""
+    records = session.ftrace.records
+    text, readable = session.machine.memory.gather(records.table["ip"], 5)
+    assert readable.all()
+    return {name: text[row].tobytes() for row, name in enumerate(records.names)}
+
+
+def called(session: Session) -> set[str]:
+    """The functions whose site is not the nop."""
+    return {name for name, text in sites(session).items() if text != NOP}
+
+
+def refused(session: Session, text: str, path: str = "set_ftrace_filter") -> int:
+    with pytest.raises(TracefsError) as caught:
+        session.tracefs.write(path, text, append=True)
+    return caught.value.errno
+
+
+def test_empty_files(sh: Sh) -> None:
+    assert sh("cat set_ftrace_filter set_ftrace_notrace") == ALL + NONE
+
+
+def test_write_replaces_and_append_adds(sh: Sh) -> None:
+    assert sh("echo schedule > set_ftrace_filter; cat set_ftrace_filter") == "schedule\n"
+    sh("echo do_exit > set_ftrace_filter; echo schedule  kfree >> set_ftrace_filter")
+    assert set(sh("cat set_ftrace_filter").split()) == {"do_exit", "schedule", "kfree"}
+    sh("echo '!schedule' >> set_ftrace_filter")
+    assert set(sh("cat set_ftrace_filter").split()) == {"do_exit", "kfree"}
+    assert sh("echo > set_ftrace_filter; cat set_ftrace_filter") == ALL
+
+
+def test_the_list_is_in_the_order_of_the_sites(sh: Sh) -> None:
+    order = sh("cat available_filter_functions").splitlines()
+    sh("echo 'vfs_write' 'schedule' > set_ftrace_filter")
+    chosen = sh("cat set_ftrace_filter").splitlines()
+    assert chosen == sorted(chosen, key=order.index)
+
+
+def test_numbers_are_lines_of_available_filter_functions(session: Session, sh: Sh) -> None:
+    lines = sh("cat available_filter_functions").splitlines()
+    assert sh("echo 5 > set_ftrace_filter; cat set_ftrace_filter") == lines[4] + "\n"
+    assert refused(session, "0\n") == errno.EINVAL
+    assert refused(session, f"{len(lines) + 1}\n") == errno.EINVAL
+
+
+def test_no_match_is_refused_and_what_came_before_it_counts(session: Session, sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter")
+    assert refused(session, "kfree nosuchfunction do_exit\n") == errno.EINVAL
+    assert set(sh("cat set_ftrace_filter").split()) == {"schedule", "kfree"}
+    with pytest.raises(TracefsError):
+        session.tracefs.write("set_ftrace_filter", "nosuchfunction")
+    assert sh("cat set_ftrace_filter") == ALL
+
+
+def test_unknown_commands_are_refused(session: Session) -> None:
+    assert refused(session, "schedule:nocommand") == errno.EINVAL
+
+
+def test_sites_follow_while_the_tracer_is_on(session: Session, sh: Sh) -> None:
+    assert called(session) == set()
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer")
+    assert called(session) == {"schedule"}
+    site = sites(session)["schedule"]
+    ip = session.kallsyms.address("schedule")
+    caller = session.ftrace.entry["ftrace_caller"]
+    assert ip is not None
+    assert site == b"\xe8" + ((caller - ip - 5) % 2**32).to_bytes(4, "little")
+    sh("echo kfree > set_ftrace_filter")
+    assert called(session) == {"kfree"}
+    sh("echo > set_ftrace_filter; echo 'vfs_*' > set_ftrace_notrace")
+    left = called(session)
+    assert left == {name for name in sites(session) if not name.startswith("vfs_")}
+    sh("echo nop > current_tracer")
+    assert called(session) == set()
+
+
+def test_only_what_was_chosen_is_traced(sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    events = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
+    assert len(events) > 5
+    assert all(": schedule <-" in line for line in events)
+
+
+def test_modules(session: Session, sh: Sh) -> None:
+    sh("insmod usbcore; echo '*:mod:usbcore' > set_ftrace_filter")
+    chosen = sh("cat set_ftrace_filter").splitlines()
+    assert chosen and all(line.endswith(" [usbcore]") for line in chosen)
+    assert len(chosen) == sum(
+        line.endswith("[usbcore]") for line in sh("cat available_filter_functions").splitlines()
+    )
+    # A filter that named only what has gone matches nothing, not everything.
+    sh("echo function > current_tracer; rmmod usbcore")
+    assert called(session) == set()
+    assert sh("cat set_ftrace_filter") == ""
+
+
+def test_a_word_for_a_module_waits_for_it(session: Session, sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter; echo 'usb_*:mod:usbcore' >> set_ftrace_filter")
+    assert sh("cat set_ftrace_filter") == "schedule\nusb_*:mod:usbcore\n"
+    sh("echo function > current_tracer; insmod usbcore")
+    chosen = sh("cat set_ftrace_filter").splitlines()
+    assert "schedule" in chosen and "usb_*:mod:usbcore" not in chosen
+    assert len(chosen) > 2
+    assert called(session) == {line.split()[0] for line in chosen}
+    sh("echo ':mod:nomodule' >> set_ftrace_filter; echo '!:mod:nomodule' >> set_ftrace_filter")
+    assert sh("cat set_ftrace_filter").splitlines() == chosen
+    assert refused(session, "!*:mod:nomodule") == errno.EINVAL
+
+
+_SESSION: list[Session] = []
+
+
+def _shared() -> Session:
+    """One session for all examples: each begins by emptying both files."""
+    if not _SESSION:
+        _SESSION.append(Session.open(arches.load(arches.DEFAULT)))
+        _SESSION[0].tracefs.write("current_tracer", "function")
+    return _SESSION[0]
+
+
+_GLOBS = st.sampled_from(["*", "*sched*", "vfs_*", "*lock", "schedule", "kfree", "do_*it", "v?s_*"])
+_EDITS = st.lists(
+    st.tuples(st.booleans(), st.booleans(), _GLOBS, st.booleans()), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_EDITS)
+def test_text_is_what_the_two_files_say(edits: list[tuple[bool, bool, str, bool]]) -> None:
+    """Against a model of two sets: after any edits, exactly the wanted sites are calls."""
+    session = _shared()
+    names = session.ftrace.records.names
+    chosen: dict[str, set[str]] = {"set_ftrace_filter": set(), "set_ftrace_notrace": set()}
+    for path in chosen:
+        session.tracefs.write(path, "")
+    for notrace, append, glob, remove in edits:
+        path = "set_ftrace_notrace" if notrace else "set_ftrace_filter"
+        matched = {name for name in names if fnmatch.fnmatchcase(name, glob)}
+        before = chosen[path] if append else set()
+        chosen[path] = before - matched if remove else before | matched
+        session.tracefs.write(path, ("!" if remove else "") + glob, append=append)
+    wanted = (chosen["set_ftrace_filter"] or set(names)) - chosen["set_ftrace_notrace"]
+    assert called(session) == wanted
+    shown = Shell(session).execute("cat set_ftrace_filter").output
+    assert shown == ALL if not chosen["set_ftrace_filter"] else (
+        set(shown.split()) == chosen["set_ftrace_filter"]
+    )
