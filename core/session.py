@@ -19,7 +19,7 @@ from typing import Self
 from .arch import Port
 from .assemble import assemble_line
 from .callsite import CallSite, call_site
-from .disasm import Disassembler
+from .disasm import Disassembler, Insn
 from .errors import MemoryFault, UsageError
 from .ftrace import Ftrace
 from .image import Image
@@ -318,16 +318,30 @@ class Session:
         """`data` at `address` as instructions on one line."""
         return self.disassembler.line(address, data)
 
+    def instructions(self, address: int, size: int) -> list[Insn]:
+        """The instructions in memory that begin in the `size` bytes at `address`.
+
+        The last may end behind them. Raises `MemoryFault` if they are not mapped.
+        """
+        with self.lock:
+            memory = self.machine.memory
+            data = memory.read(address, size)
+            for more in range(self.port.facts.max_insn_size - 1, 0, -1):
+                try:
+                    data = memory.read(address, size + more)
+                    break
+                except MemoryFault:
+                    continue
+            insns = self.disassembler.decode(address, data)
+            return [insn for insn in insns if insn.address < address + size]
+
     def instruction(self, cpu: int) -> str:
         """Where `cpu` is and what it executes next, on one line."""
         with self.lock:
             pc = self.machine.registers(cpu)[self.port.facts.abi.pc.name]
             place = f"cpu{cpu}  {pc:x}  {self.kallsyms.format(pc)}"
-            for size in range(self.port.facts.max_insn_size, 0, -1):
-                try:
-                    data = self.machine.memory.read(pc, size)
-                except MemoryFault:
-                    continue
-                insn = self.disassembler.decode(pc, data)[0]
-                return f"{place}  {insn.data.hex(' ')}  {self.disassembler.text(insn)}"
-            return f"{place}  (not mapped)"
+            try:
+                insn = self.instructions(pc, 1)[0]
+            except MemoryFault:
+                return f"{place}  (not mapped)"
+            return f"{place}  {insn.data.hex(' ')}  {self.disassembler.text(insn)}"

@@ -46,6 +46,6 @@ def _cpu(context: Context, text: str) -> int:
 
 
 COMMANDS = (
-    Command("step", "[N [CPU]]", "execute N instructions on a vCPU, showing each", step),
+    Command("step", "[N [CPU]]", "execute N instructions, showing each", step),
     Command("regs", "[CPU]", "show registers", regs),
 )

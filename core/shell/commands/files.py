@@ -95,8 +95,8 @@ COMMANDS = (
     Command("cat", "FILE…", "show files of the tree", cat, Argument.FILE),
     Command(
         "echo",
-        "[-n] TEXT… [> FILE | >> FILE]",
-        "write text to a file: > empties it first, >> does not",
+        "[-n] TEXT… [> FILE]",
+        "write text: > empties the file first, >> adds",
         echo,
         Argument.FILE,
         "-n leaves out the newline at the end.",

@@ -21,11 +21,13 @@ def poke(context: Context, arguments: Arguments) -> None:
         data = _assembled(context, " ".join(words), address)
     if not data:
         raise UsageMistake("nothing to write")
-    before = session.poke(address, data)
+    old = session.instructions(address, len(data))
+    session.poke(address, data)
     context.line(f"{address:x} {session.kallsyms.format(address)}")
-    for label, content in (("before", before), ("after", data)):
-        text = session.disassembly(content, address)
-        context.line(f"  {label:<6}  {content.hex(' ')}  {text}")
+    for label, insns in (("before", old), ("after", session.instructions(address, len(data)))):
+        for insn in insns:
+            text = session.disassembler.text(insn)
+            context.line(f"  {label:<6}  {insn.address:x}  {insn.data.hex(' ')}  {text}")
 
 
 def hex_bytes(words: list[str]) -> bytes | None:
@@ -57,7 +59,7 @@ COMMANDS = (
     Command(
         "poke",
         "ADDR|SYMBOL[+OFF] ASM|HEX",
-        "write an instruction or bytes into guest memory",
+        "write an instruction or bytes into memory",
         poke,
         Argument.FUNCTION,
         "ASM is assembled for that address and may name symbols; HEX is pairs of digits.\n"

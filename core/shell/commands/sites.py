@@ -45,7 +45,7 @@ COMMANDS = (
     Command(
         "site",
         "FUNC…",
-        "show a call site: compiled, expected and present bytes",
+        "show a call site as compiled, expected and now",
         site,
         Argument.FUNCTION,
         "Marks: * changed since it was compiled, ! not what ftrace expects.",
@@ -53,7 +53,7 @@ COMMANDS = (
     Command(
         "tramp",
         "[MODULE]",
-        "show the way of a call through ftrace_caller, or a module's trampolines",
+        "show how calls reach the tracer",
         tramp,
         Argument.LOADED_MODULE,
     ),

@@ -56,14 +56,14 @@ COMMANDS = (
     Command(
         "run",
         "[WORKLOAD [COUNT]]",
-        "run a workload of the guest; without a name, list them",
+        "run a workload, or list them",
         run,
         Argument.WORKLOAD,
     ),
     Command(
         "call",
         "FUNC [ARG…]",
-        "call a function of the guest and show its result",
+        "call a guest function and show its result",
         call,
         Argument.FUNCTION,
         "An ARG is a number (decimal, 0x…, negative) or a symbol, which means its address.",
