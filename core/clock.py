@@ -51,9 +51,15 @@ class Clock:
         self.byteorder = byteorder
         self._pages, self.bytes = host_pages((1 + abi.LOCAL_PAGES) * PAGE_SIZE)
         words = memoryview(self._pages)
-        self._control = words[: 3 * 8].cast("Q")
+        self.control = words[: 3 * 8].cast("Q")
+        """The control page; `ticks` is its first word."""
+        self._control = self.control
         self._control[_STOP] = _address_of(uclib.uc_emu_stop)
         clock = self.bytes[PAGE_SIZE : 2 * PAGE_SIZE]
+        # The guest's copy as words, where it has the host's byte order.
+        self._shared = (
+            words[PAGE_SIZE : PAGE_SIZE + 16].cast("Q") if byteorder == sys.byteorder else None
+        )
         local = self.bytes[2 * PAGE_SIZE :]
         self.clock: np.void = _record(clock, abi.cpu_clock(byteorder))
         self.local: np.void = _record(local, abi.cpu_local(byteorder))
@@ -93,7 +99,10 @@ class Clock:
     @deadline.setter
     def deadline(self, value: int) -> None:
         self._control[_DEADLINE] = value
-        self.clock["deadline"] = value
+        if self._shared is None:
+            self.clock["deadline"] = value
+        else:
+            self._shared[_DEADLINE] = value
 
     @property
     def stop_requested(self) -> bool:
@@ -110,9 +119,7 @@ class Clock:
 
     def _hook_python(self, uc: Uc) -> None:
         control, request = self._control, self._stop_request
-        copy = memoryview(self._pages)[PAGE_SIZE : PAGE_SIZE + 8]
-        shared = copy.cast("Q") if self.byteorder == sys.byteorder else None
-        order = self.byteorder
+        shared, record = self._shared, self.clock
 
         def block(uc: Uc, address: int, size: int, data: object) -> None:
             ticks = control[_TICKS]
@@ -122,9 +129,9 @@ class Clock:
             ticks += size
             control[_TICKS] = ticks
             if shared is not None:
-                shared[0] = ticks
+                shared[_TICKS] = ticks
             else:
-                copy[:] = ticks.to_bytes(8, order)  # type: ignore[arg-type]
+                record["ticks"] = ticks
 
         uc.hook_add(UC_HOOK_BLOCK, block)
 

@@ -38,10 +38,14 @@ class Interrupts:
 
     def next(self) -> int:
         """When the first is due."""
+        if not self.pending:
+            return self.next_tick
         return min((self.next_tick, *self.pending.values()))
 
     def next_after(self, now: int, limit: int) -> int:
         """When the first that is not yet due comes, or `limit` if that is sooner."""
+        if not self.pending:
+            return self.next_tick if now < self.next_tick < limit else limit
         later = (at for at in (self.next_tick, *self.pending.values()) if now < at < limit)
         return min(later, default=limit)
 

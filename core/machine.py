@@ -198,10 +198,10 @@ class Machine:
         self._running, self._stop = True, False
         try:
             while not done():
-                vcpu = self._next()
+                vcpu, wake = self._next()
                 if vcpu is None:
                     return False
-                if vcpu.wake >= target:
+                if wake >= target:
                     # Sleepers have not moved, but the time has passed.
                     self._reached = max(self._reached, target)
                     return False
@@ -212,15 +212,15 @@ class Machine:
         finally:
             self._running = self._stop = False
 
-    def _next(self) -> Vcpu | None:
-        """Whose turn it is."""
+    def _next(self) -> tuple[Vcpu | None, int]:
+        """Whose turn it is, and at what time."""
         best, when = None, 0
         for vcpu in self.vcpus:
             if vcpu.state is State.RUNNING or vcpu.state is State.IDLE:
                 wake = vcpu.wake
                 if best is None or wake < when:
                     best, when = vcpu, wake
-        return best
+        return best, when
 
     def _wake(self, vcpu: Vcpu) -> bool:
         """Move an idle vCPU on to its next interrupt; false if it sleeps on regardless."""

@@ -100,6 +100,7 @@ class Vcpu:
         if native_clock is not False:
             fill_whole_pages(self._uc)
         self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
+        self._control = self._clock.control
         self.clock = self._clock.clock
         """`struct cpu_clock` as the guest sees it; set `ticks` here instead of in it."""
         self.local = self._clock.local
@@ -133,7 +134,7 @@ class Vcpu:
     @property
     def ticks(self) -> int:
         """This vCPU's virtual time, in ns."""
-        return self._clock.ticks
+        return self._control[0]
 
     @ticks.setter
     def ticks(self, value: int) -> None:
