@@ -8,7 +8,7 @@ static LIST_HEAD(proc_subdir);
 static DEFINE_SPINLOCK(proc_subdir_lock);
 static DEFINE_MUTEX(proc_inode_mutex); /* one name for each entry, whoever comes first */
 
-static struct proc_dir_entry *PDE(struct inode *inode)
+static inline struct proc_dir_entry *PDE(struct inode *inode)
 {
 	return inode->i_private;
 }

@@ -24,6 +24,21 @@ struct page {
 	int refcount;
 };
 
+/* The descriptors lie at the start of the RAM they describe. */
+#define mem_map ((struct page *)DIRECT_MAP)
+#define pfn_to_page(pfn) (mem_map + (pfn))
+#define page_to_pfn(page) ((unsigned long)((page) - mem_map))
+
+static inline struct page *virt_to_page(const void *addr)
+{
+	return pfn_to_page(((unsigned long)addr - DIRECT_MAP) >> PAGE_SHIFT);
+}
+
+static inline void *page_address(const struct page *page)
+{
+	return (void *)(DIRECT_MAP + (page_to_pfn(page) << PAGE_SHIFT));
+}
+
 extern unsigned long mem_size; /* bytes of RAM at DIRECT_MAP, set by the machine */
 
 void mem_init(void);
@@ -34,8 +49,6 @@ unsigned long get_zeroed_page(gfp_t gfp);
 void free_pages(unsigned long addr, unsigned int order);
 unsigned long nr_free_pages(void);
 unsigned long totalram_pages(void);
-struct page *virt_to_page(const void *addr);
-void *page_address(const struct page *page);
 
 struct kmem_cache {
 	const char *name;

@@ -14,22 +14,7 @@ static struct {
 	struct list_head free_area[MAX_ORDER];
 } zone;
 
-static struct page *mem_map;
 static unsigned long max_pfn;
-
-#define pfn_to_page(pfn) (mem_map + (pfn))
-#define page_to_pfn(page) ((unsigned long)((page) - mem_map))
-
-struct page *virt_to_page(const void *addr)
-{
-	return pfn_to_page(((unsigned long)addr - DIRECT_MAP) >> PAGE_SHIFT);
-}
-
-void *page_address(const struct page *page)
-{
-	return (void *)(DIRECT_MAP + (page_to_pfn(page) << PAGE_SHIFT));
-}
-EXPORT_SYMBOL(page_address);
 
 unsigned long nr_free_pages(void)
 {
@@ -41,14 +26,14 @@ unsigned long totalram_pages(void)
 	return zone.managed;
 }
 
-static void set_buddy(struct page *page, unsigned int order)
+static inline void set_buddy(struct page *page, unsigned int order)
 {
 	page->buddy = 1;
 	page->order = order;
 	list_add(&page->lru, &zone.free_area[order]);
 }
 
-static void del_page_from_free_list(struct page *page)
+static inline void del_page_from_free_list(struct page *page)
 {
 	list_del_init(&page->lru);
 	page->buddy = 0;
@@ -210,7 +195,6 @@ void mem_init(void)
 {
 	unsigned long reserved;
 
-	mem_map = (struct page *)DIRECT_MAP;
 	max_pfn = mem_size >> PAGE_SHIFT;
 	reserved = ALIGN(max_pfn * sizeof(struct page), PAGE_SIZE) >> PAGE_SHIFT;
 	memset(mem_map, 0, reserved << PAGE_SHIFT);

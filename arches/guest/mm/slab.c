@@ -17,7 +17,7 @@ static DEFINE_SPINLOCK(slab_lock);
 static struct kmem_cache kmem_cache_boot; /* the cache of caches */
 static struct kmem_cache *kmalloc_caches[KMALLOC_CACHES];
 
-static void setup_object(struct page *slab, char *object)
+static inline void setup_object(struct page *slab, char *object)
 {
 	*(void **)object = slab->freelist;
 	slab->freelist = object;
@@ -55,7 +55,7 @@ static void discard_slab(struct kmem_cache *s, struct page *slab)
 	__free_pages(slab, s->order);
 }
 
-static void *get_freelist(struct kmem_cache *s, struct page *slab)
+static inline void *get_freelist(struct kmem_cache *s, struct page *slab)
 {
 	void **object = slab->freelist;
 
@@ -107,7 +107,7 @@ void *kmem_cache_alloc(struct kmem_cache *s, gfp_t gfp)
 }
 EXPORT_SYMBOL(kmem_cache_alloc);
 
-static struct page *virt_to_slab(const void *object)
+static inline struct page *virt_to_slab(const void *object)
 {
 	struct page *page = virt_to_page(object);
 

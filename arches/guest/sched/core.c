@@ -78,7 +78,7 @@ static struct rq *task_rq_lock(struct task_struct *p)
 	}
 }
 
-static void set_task_cpu(struct task_struct *p, int cpu)
+static inline void set_task_cpu(struct task_struct *p, int cpu)
 {
 	WRITE_ONCE(p->cpu, cpu);
 }

@@ -113,7 +113,7 @@ void put_prev_task_fair(struct rq *rq, struct task_struct *p)
 		__enqueue_entity(rq, p);
 }
 
-static int wakeup_preempt_entity(struct task_struct *curr, struct task_struct *p)
+static inline int wakeup_preempt_entity(struct task_struct *curr, struct task_struct *p)
 {
 	return (s64)(curr->vruntime - p->vruntime) > (s64)WAKEUP_GRANULARITY;
 }
@@ -190,7 +190,7 @@ int select_task_rq_fair(struct task_struct *p)
 	return select_idle_sibling(p, cpu);
 }
 
-static int can_migrate_task(struct task_struct *p, int cpu)
+static inline int can_migrate_task(struct task_struct *p, int cpu)
 {
 	return (p->cpus_allowed & (1u << cpu)) && !p->migrate_disable;
 }

@@ -10,34 +10,49 @@
 #include "tracer.h"
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
+/* Keeps several conditions one number: the compiler would make a branch of each. */
+#define OPTIMIZER_HIDE_VAR(var) __asm__("" : "+r"(var))
 
-/* The event's common part, as the kernel makes it from preempt_count and flags. */
-static inline __attribute__((always_inline)) void
-tracing_generic_entry_update(struct trace_entry *ent, u16 type, u32 irqs_off)
+/*
+ * The event's first word, trace_entry's type, flags and preempt_count, as the
+ * kernel makes them of the CPU's state. One word, because in the emulator each
+ * store costs as much as ten instructions.
+ */
+static inline __attribute__((always_inline)) u32 tracing_gen_ctx(u16 type, u32 irqs_off)
 {
 	u32 count = this_cpu->preempt_count, depth = count & PREEMPT_MASK;
 	u32 migrate = this_cpu->migrate_disable;
+	u32 flags;
 
-	ent->type = type;
-	ent->flags = (irqs_off ? TRACE_FLAG_IRQS_OFF : 0) |
-		     (this_cpu->need_resched ? TRACE_FLAG_NEED_RESCHED : 0) |
-		     (count & HARDIRQ_MASK ? TRACE_FLAG_HARDIRQ : 0) |
-		     (count & SOFTIRQ_OFFSET ? TRACE_FLAG_SOFTIRQ : 0) |
-		     (count & SOFTIRQ_MASK & ~SOFTIRQ_OFFSET ? TRACE_FLAG_BH_OFF : 0);
-	ent->preempt_count = (depth < 15 ? depth : 15) | (migrate < 15 ? migrate : 15) << 4;
-	ent->pid = this_cpu->pid;
+	flags = (irqs_off ? TRACE_FLAG_IRQS_OFF : 0) |
+		(this_cpu->need_resched ? TRACE_FLAG_NEED_RESCHED : 0) |
+		(count & HARDIRQ_MASK ? TRACE_FLAG_HARDIRQ : 0) |
+		(count & SOFTIRQ_OFFSET ? TRACE_FLAG_SOFTIRQ : 0) |
+		(count & SOFTIRQ_MASK & ~SOFTIRQ_OFFSET ? TRACE_FLAG_BH_OFF : 0);
+	depth = (depth < 15 ? depth : 15) | (migrate < 15 ? migrate : 15) << 4;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return type | flags << 16 | depth << 24;
+#else
+	return (u32)type << 16 | flags << 8 | depth;
+#endif
+}
+
+/* Two words of an event, stored at once where the architecture can. */
+struct event_pair {
+	u64 words;
+} __attribute__((packed, aligned(4)));
+
+static inline __attribute__((always_inline)) u64 word_pair(u32 first, u32 second)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return first | (u64)second << 32;
+#else
+	return (u64)first << 32 | second;
+#endif
 }
 
 #define FN_WORDS (sizeof(struct ftrace_entry) / 4)
 #define FN_SIZE (4 + sizeof(struct ftrace_entry))
-
-static inline __attribute__((always_inline)) void
-fill_fn(struct ftrace_entry *entry, unsigned long ip, unsigned long parent_ip, u32 irqs_off)
-{
-	tracing_generic_entry_update(&entry->ent, TRACE_FN, irqs_off);
-	entry->ip = ip;
-	entry->parent_ip = parent_ip;
-}
 
 /* A new page, a long pause, another clock. */
 static __attribute__((noinline)) void
@@ -47,7 +62,10 @@ function_trace_slow(unsigned long ip, unsigned long parent_ip, u32 irqs_off)
 
 	if (!entry)
 		return;
-	fill_fn(entry, ip, parent_ip, irqs_off);
+	*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_FN, irqs_off);
+	entry->ent.pid = this_cpu->pid;
+	entry->ip = ip;
+	entry->parent_ip = parent_ip;
 	ring_buffer_unlock_commit(entry, sizeof(*entry));
 }
 
@@ -59,38 +77,44 @@ void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 			 struct pt_regs *regs)
 {
 	volatile struct cpu_local *cpu = this_cpu;
-	u32 irqs_off = cpu->irqs_disabled;
+	u32 irqs_off = cpu->irqs_disabled, flags, tail, rare, *event;
 	unsigned char *page;
 	u64 now, delta, commit;
 
 	cpu->irqs_disabled = 1;
-	if (unlikely((cpu->trace_recursion != 0) |
-		     (cpu->buffer.tail_page >= cpu->buffer.nr_pages) |
-		     (cpu->buffer.pages == 0) | ((cpu->buffer.flags & RB_RECORD_ON) == 0))) {
-		cpu->irqs_disabled = irqs_off;
-		return;
-	}
+	flags = cpu->buffer.flags;
+	tail = cpu->buffer.tail_page;
+	rare = cpu->trace_recursion | (tail >= cpu->buffer.nr_pages) | !cpu->buffer.pages |
+	       (~flags & RB_RECORD_ON);
+	OPTIMIZER_HIDE_VAR(rare);
+	if (unlikely(rare))
+		goto out;
 	cpu->trace_recursion = TRACE_RECURSION_EVENT;
-	page = (unsigned char *)(unsigned long)(cpu->buffer.pages +
-						(u64)cpu->buffer.tail_page * RB_PAGE_SIZE);
+	page = (unsigned char *)(unsigned long)cpu->buffer.pages + (u64)tail * RB_PAGE_SIZE;
 	now = this_clock->ticks;
 	commit = *(u64 *)(page + 8);
 	delta = now - cpu->buffer.write_stamp;
-	if (unlikely((commit - 1 >= RING_BUFFER_DATA - FN_SIZE) |
-		     (delta >> RINGBUF_DELTA_BITS != 0) |
-		     ((cpu->buffer.flags & RB_CLOCK_COUNTER) != 0))) {
+	rare = (commit - 1 >= RING_BUFFER_DATA - FN_SIZE) | (delta >> RINGBUF_DELTA_BITS != 0) |
+	       (flags & RB_CLOCK_COUNTER);
+	OPTIMIZER_HIDE_VAR(rare);
+	if (unlikely(rare)) {
 		function_trace_slow(ip, parent_ip, irqs_off);
-	} else {
-		u32 *event = (u32 *)(page + RB_PAGE_HEADER + commit);
-
-		*event = RB_EVENT_HEADER(FN_WORDS, delta);
-		fill_fn((struct ftrace_entry *)(event + 1), ip, parent_ip, irqs_off);
-		cpu->buffer.write_stamp = now;
-		cpu->buffer.entries++;
-		cpu->buffer.entries_bytes += FN_SIZE;
-		*(volatile u64 *)(page + 8) = commit + FN_SIZE;
+		cpu->trace_recursion = 0;
+		goto out;
 	}
+	cpu->buffer.write_stamp = now;
+	event = (u32 *)(page + RB_PAGE_HEADER + commit);
+	commit += FN_SIZE;
+	*(unsigned long *)(event + 3 + sizeof(long) / 4) = parent_ip;
+	*(unsigned long *)(event + 3) = ip;
+	event[2] = cpu->pid;
+	((struct event_pair *)event)->words =
+		word_pair(RB_EVENT_HEADER(FN_WORDS, delta), tracing_gen_ctx(TRACE_FN, irqs_off));
+	cpu->buffer.entries++;
+	cpu->buffer.entries_bytes += FN_SIZE;
+	*(volatile u64 *)(page + 8) = commit;
 	cpu->trace_recursion = 0;
+out:
 	cpu->irqs_disabled = irqs_off;
 }
 
@@ -129,7 +153,8 @@ long tracing_mark_write(const char *text, unsigned long len)
 	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
 	entry = ring_buffer_lock_reserve(size);
 	if (entry) {
-		tracing_generic_entry_update(&entry->ent, TRACE_PRINT, irqs_off);
+		*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_PRINT, irqs_off);
+		entry->ent.pid = this_cpu->pid;
 		entry->ip = (unsigned long)tracing_mark_write;
 		for (n = 0; n < len; n++)
 			entry->buf[n] = text[n];
