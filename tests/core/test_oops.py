@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from dynftrace.core.abi import Hypercall
@@ -208,3 +210,25 @@ def test_a_step_into_a_fault_is_an_oops_too() -> None:
     guest.machine.step(0)
     (oops,) = guest.machine.oopses
     assert (str(oops), oops.pc) == ("invalid opcode", TEXT + 7)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_whatever_a_guest_executes_the_machine_comes_back(seed: int) -> None:
+    chance = random.Random(seed)
+    guest = Guest()
+    guest.put("common_interrupt", 0x1000, hypercall(Hypercall.IRET, "rdi"))
+    memory = guest.machine.memory
+    memory.write(TEXT + 0x4000, chance.randbytes(0x4000))
+    values = [
+        chance.choice([chance.getrandbits(64), TEXT + chance.randrange(0x40000), DATA])
+        for _ in range(18)
+    ]
+    memory.write(DATA, b"".join(value.to_bytes(8, "little") for value in values))
+    wild = hypercall(Hypercall.IRET, DATA) if seed % 2 else f"jmp {TEXT + 0x4000}"
+    guest.boot(f"mov dword ptr [r15 + 12], 0; {wild}")
+    guest.machine.run(1_000_000)
+    vcpu = guest.machine.vcpus[0]
+    if vcpu.state is State.DEAD:
+        assert guest.machine.oopses[0].report
+    else:
+        assert guest.machine.now >= 1_000_000
