@@ -116,6 +116,8 @@ class RingBuffer:
         self._now = now
         self._settle = settle
         self.expanded = False
+        self.resets = 0
+        """How often events were thrown away: equal counters of two times may count others."""
         self._size_kb = [MINIMAL_KB] * len(descriptors)
         self._overrun_seen = [0] * len(descriptors)
         limit = Region.limit(layout.pointer_size)
@@ -261,6 +263,7 @@ class RingBuffer:
     def reset(self, cpu: int | None = None) -> None:
         """Throw the events of one CPU or all away; the counters start again."""
         self._settle()
+        self.resets += 1
         for each in self._chosen(cpu):
             self._regions[each].view()[:, :16] = 0
             descriptor = self._descriptors[each]

@@ -141,6 +141,7 @@ class ConsoleApp(App[None]):
         done = message.done
         failed = done.status != 0
         text = done.error if failed and done.error else done.output
+        text = text.removeprefix("dynftrace: ")
         if not message.box:
             text = text.strip().rpartition("\n")[2]
         self.main.told(done.command, text, failed)

@@ -10,6 +10,7 @@ its object, so that a widget can tell by identity.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,6 +29,9 @@ from .sitetext import site_lines
 from .spans import Line, line
 from .view import Done, Report, State, Status, View
 
+TRACE_SHARE = 6
+"""Of the time the machine runs, one part in this many goes into decoding its trace."""
+
 _SITE = re.compile(r"(?:.*[;\n])?\s*site\s+'?(?P<name>[\w.$]+)'?\s*")
 """A command list that ends in showing a site: the console goes there instead."""
 
@@ -39,12 +43,12 @@ class SessionDriver:
         self.session = session
         self.shell = Shell(session)
         self._ip: int | None = None
-        self._commands = 0
         self._index: FunctionIndex | None = None
         self._index_of = (0, 0)
         self._table: FunctionTable | None = None
         self._trace: TraceText | None = None
         self._trace_of: tuple[object, ...] = ()
+        self._next_trace = 0.0
         self._reports: dict[int, Report] = {}
         """By the identity of the error each tells of, in the order they came."""
 
@@ -66,7 +70,6 @@ class SessionDriver:
 
     def execute(self, command: str) -> Done:
         """Execute a command of the shell."""
-        self._commands += 1
         outcome = self.shell.execute(command)
         ip = None
         if outcome.status == 0 and (match := _SITE.fullmatch(command)):
@@ -91,12 +94,12 @@ class SessionDriver:
 
     # Views
 
-    def view(self) -> View:
-        """The state now."""
+    def view(self, *, hurry: bool = False) -> View:
+        """The state now; in a `hurry` the trace may be one of a moment ago."""
         session = self.session
         with session.lock:
             table = self._functions()
-            trace = self._events()
+            trace = self._events(hurry)
             row = None if self._ip is None else session.ftrace.records.find(self._ip)
             return View(
                 status=self._status(),
@@ -162,14 +165,18 @@ class SessionDriver:
         except MissingSymbolError as error:
             return (line(("! no way to a tracer", "bad")), line(str(error)))
 
-    def _events(self) -> TraceText:
+    def _events(self, hurry: bool) -> TraceText:
         session = self.session
         ring = session.ring
         counts = [(ring.in_buffer(cpu), ring.overrun(cpu)) for cpu in ring.cpus]
-        version = (session.boots, self._commands, *counts)
+        version = (session.boots, ring.resets, *counts, session.array.context())
         if self._trace is None or version != self._trace_of:
-            self._trace = session.array.text()
-            self._trace_of = version
+            begin = time.monotonic()
+            if self._trace is None or not hurry or begin >= self._next_trace:
+                self._trace = session.array.text()
+                self._trace_of = version
+                # A big buffer takes long to decode; leave most of the time to the machine.
+                self._next_trace = begin + TRACE_SHARE * (time.monotonic() - begin)
         return self._trace
 
     def _all_reports(self) -> tuple[Report, ...]:

@@ -83,7 +83,8 @@ def _bytes(code: Code, other: Code, width: int, sign: str) -> list[Span]:
     """Two digits a byte, each followed by `sign` where it differs from `other`."""
     spans: list[Span] = []
     if 3 * len(code.data) > width and not sign.strip():
-        return [(code.data[: width // 3 - 1].hex(" ") + " … ", ""), (" ", "")]
+        cut = code.data[: width // 3 - 1].hex(" ") + " …"
+        return [(cut.ljust(width + 1), "")]
     for at, byte in enumerate(code.data):
         if at < len(other.data) and other.data[at] == byte:
             spans.append((f"{byte:02x} ", ""))

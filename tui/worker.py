@@ -44,8 +44,8 @@ class Driver(Protocol):
         """From any thread: end a run soon."""
         ...
 
-    def view(self) -> View:
-        """The state now."""
+    def view(self, *, hurry: bool = False) -> View:
+        """The state now; in a `hurry` big tables may be those of a moment ago."""
         ...
 
     def look_at(self, ip: int) -> None:
@@ -178,7 +178,7 @@ class Runner:
         while not self._closed:
             jobs = self._work(driver, self._patience(driver, begin, started))
             if jobs is not None:
-                self._publish(driver)
+                self._publish(driver, hurry=self._running)
                 with self._lock:
                     self._open_jobs -= jobs
                 self._wake()
@@ -186,7 +186,7 @@ class Runner:
             if self._running and not self._closed:
                 self._chunk(driver)
                 if time.monotonic() - drawn >= FRAME_S or not self._running:
-                    self._publish(driver)
+                    self._publish(driver, hurry=self._running)
                     drawn = time.monotonic()
 
     def _patience(self, driver: Driver, begin: int, started: float) -> float | None:
@@ -219,7 +219,7 @@ class Runner:
             self.failure = str(e)
             self._wake()
 
-    def _publish(self, driver: Driver) -> None:
-        view = driver.view()
+    def _publish(self, driver: Driver, *, hurry: bool = False) -> None:
+        view = driver.view(hurry=hurry)
         with self._lock:
             self._view = view

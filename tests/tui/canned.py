@@ -158,7 +158,7 @@ class CannedDriver:
         """Remember."""
         self.ip = ip
 
-    def view(self) -> View:
+    def view(self, *, hurry: bool = False) -> View:
         """The state now."""
         traced = self.filtered if self.tracer == "function" else []
         states = table(self.functions, traced)

@@ -46,7 +46,7 @@ def test_an_enabled_site() -> None:
     assert lines[3] == "▶ ffffffff81000040  as compiled e8 cb 5d 00 00     call __fentry__"
     assert lines[4] == "                    expected    e8 5b*00*20*00     call ftrace_caller"
     assert lines[5] == "                    now *       e8 5b*00*20*00     call ftrace_caller"
-    assert lines[6] == "  ffffffff81000045              55              push rbp"
+    assert lines[6] == "  ffffffff81000045              55                 push rbp"
 
 
 def test_what_ftrace_does_not_expect_is_marked_in_words() -> None:

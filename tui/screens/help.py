@@ -14,7 +14,7 @@ from .box import Box
 TWO_COLUMNS = 120
 """From this width on the help stands in two columns."""
 
-_COLUMN = 56
+_COLUMN = 54
 _KEYS = 14
 
 _OWN = {1: "Functions", 4: "Trace"}
@@ -44,11 +44,13 @@ class HelpBox(Box):
 
 def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
     """The text of the help while pane `pane` has the focus, in a window `width` wide."""
-    own = [_OWN[pane]] if pane in _OWN else []
-    others = [name for name in _OWN.values() if name not in own]
-    keys = {name: _section(name) for name in keymap.GROUPS}
-    left = [*(row for name in own for row in keys[name]), *keys["Everywhere"]]
-    right = [*keys["Rows"], *(row for name in others for row in keys[name]), *_signs()]
+    if pane in _OWN:
+        first, rest = [_OWN[pane], "Everywhere"], ["Rows"]
+    else:
+        first, rest = ["Everywhere", "Functions"], ["Rows"]
+    rest += [name for name in keymap.GROUPS if name not in first + rest]
+    left = [row for name in first for row in _section(name)]
+    right = [*(row for name in rest for row in _section(name)), *_signs()]
     if width < TWO_COLUMNS:
         return (*left, *right)
     return tuple(

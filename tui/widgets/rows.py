@@ -59,6 +59,7 @@ class Rows(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._strips: LRUCache[tuple[int, int, int, int, bool], Strip] = LRUCache(1024)
+        self._styles: dict[tuple[str, bool], Style] = {}
         self._generation = 0
 
     def count(self) -> int:
@@ -79,11 +80,19 @@ class Rows(ScrollView, can_focus=True):
         self._strips.clear()
         row = self.validate_cursor(self.cursor if cursor is None else cursor)
         self.set_reactive(Rows.cursor, row)
-        self.virtual_size = Size(self.row_width(), self.count())
+        self._measure(Size(self.row_width(), self.count()))
         self.show_row(row)
         # A scrollbar that appears with this layout has missed where we scrolled to.
         self.call_after_refresh(self._place_scrollbar)
         self.refresh()
+
+    def _measure(self, size: Size) -> None:
+        """Take the size of all rows, without a new layout of the screen, which needs 10 ms."""
+        if not self.container_size:
+            self.virtual_size = size
+        elif size != self.virtual_size:
+            self.set_reactive(Rows.virtual_size, size)
+            self._scroll_update(size)
 
     def _place_scrollbar(self) -> None:
         if self.show_vertical_scrollbar:
@@ -123,51 +132,51 @@ class Rows(ScrollView, can_focus=True):
         row = top + y
         width = self.size.width
         if row >= self.count():
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._style("", False))
         seen = self.HAS_CURSOR and (self.has_focus or self.CURSOR_WHEN_BLURRED)
         marked = seen and row == self.cursor
         key = (self._generation, row, x, width, marked)
         strip = self._strips.get(key)
         if strip is None:
             strip = self._strip(self.line(row, width), marked)
-            strip = strip.crop_extend(x, x + width, self._base(marked))
+            strip = strip.crop_extend(x, x + width, self._style("", marked))
             self._strips[key] = strip
         return strip
 
-    def _base(self, marked: bool) -> Style:
-        if not marked:
-            return self.rich_style
-        return self.get_component_rich_style(
-            "rows--cursor" if self.has_focus else "rows--cursor-blurred"
-        )
+    def _style(self, tone: str, marked: bool) -> Style:
+        """The style of `tone` on its ground; looking one up takes longer than drawing a row."""
+        style = self._styles.get((tone, marked))
+        if style is None:
+            if marked:
+                ground = "rows--cursor" if self.has_focus else "rows--cursor-blurred"
+                style = self.get_component_rich_style(ground)
+            else:
+                style = self.rich_style
+            if tone:
+                style += self.get_component_rich_style(f"rows--{tone}", partial=True)
+            self._styles[tone, marked] = style
+        return style
 
     def _strip(self, line: Line, marked: bool) -> Strip:
-        base = self._base(marked)
-        return Strip(
-            [
-                Segment(
-                    text,
-                    base + self.get_component_rich_style(f"rows--{tone}", partial=True)
-                    if tone
-                    else base,
-                )
-                for text, tone in line
-            ]
-        )
+        return Strip([Segment(text, self._style(tone, marked)) for text, tone in line])
+
+    def _forget_drawn(self) -> None:
+        self._strips.clear()
+        self._styles.clear()
 
     def notify_style_update(self) -> None:
         """Forget strips drawn in the old theme."""
         super().notify_style_update()
-        self._strips.clear()
+        self._forget_drawn()
 
     def on_focus(self) -> None:
         """The cursor row looks different now."""
-        self._strips.clear()
+        self._forget_drawn()
         self._refresh_row(self.cursor)
 
     def on_blur(self) -> None:
         """The cursor row looks different now."""
-        self._strips.clear()
+        self._forget_drawn()
         self._refresh_row(self.cursor)
 
     def on_resize(self) -> None:

@@ -1,0 +1,155 @@
+"""The console on a real session: what is pressed arrives in the guest."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from test_main_screen import same_as
+from textual.pilot import Pilot
+
+from dynftrace.core.session import Session
+from dynftrace.tui.app import ConsoleApp
+from dynftrace.tui.driver import SessionDriver
+from dynftrace.tui.picture import settle
+from dynftrace.tui.screens.report import ReportBox
+from dynftrace.tui.spans import plain
+
+
+@asynccontextmanager
+async def console(session: Session) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
+    """The console on `session`."""
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await settle(pilot)
+        yield app, pilot
+
+
+async def do(app: ConsoleApp, pilot: Pilot[None], *commands: str) -> None:
+    """Execute commands as the command line does."""
+    for command in commands:
+        app.command(command)
+        await settle(pilot)
+
+
+def site(app: ConsoleApp) -> list[str]:
+    """The call-site pane's text."""
+    return [plain(each) for each in app.view.site]
+
+
+async def test_toggle_patches_the_site(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await do(app, pilot, "site schedule")
+        ip = session.kallsyms.address("schedule")
+        assert ip is not None and app.view.ip == ip
+        nop = session.machine.memory.read(ip, 5)
+        assert "nop" in site(app)[0]
+        await pilot.press("1", "space", "t")
+        await settle(pilot)
+        assert same_as(app) == "same as: echo function > current_tracer"
+        assert session.tracefs.read("set_ftrace_filter") == "schedule\n"
+        assert session.machine.memory.read(ip, 1) == b"\xe8"
+        assert "ENABLED" in site(app)[0]
+        assert "call ftrace_caller" in "\n".join(site(app))
+        assert "function_trace_call" in plain(app.view.path[0])
+        await pilot.press("t", "space")
+        await settle(pilot)
+        assert session.machine.memory.read(ip, 5) == nop
+        assert "nop" in site(app)[0]
+
+
+async def test_a_workload_fills_the_trace(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await do(app, pilot, "echo schedule > set_ftrace_filter", "echo function > current_tracer")
+        await do(app, pilot, "run syscalls")
+        events = app.main.trace.events
+        assert events.count() > 5
+        assert all("schedule <-" in events.text(row) for row in range(events.count()))
+        last = events.text(events.count() - 1)
+        assert last == session.tracefs.read("trace").rstrip("\n").rpartition("\n")[2]
+        assert app.view.status.events == events.count()
+        await pilot.press("C")
+        await settle(pilot)
+        assert events.count() == 0
+
+
+async def test_running_goes_on_and_stops(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        before = session.now
+        app.runner.run()
+        while session.now < before + 5_000_000:
+            await pilot.app.animator.wait_for_idle()
+        app.runner.pause()
+        await settle(pilot)
+        assert app.view.status.now == session.now
+        now = session.now
+        await settle(pilot)
+        assert session.now == now
+
+
+async def test_a_refused_patch_opens_the_report(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        ip = session.kallsyms.address("schedule")
+        assert ip is not None
+        session.poke(ip, b"\xeb\xfe\x90\x90\x90")
+        await do(app, pilot, "echo schedule > set_ftrace_filter", "echo function > current_tracer")
+        assert isinstance(app.screen, ReportBox)
+        text = "\n".join(plain(each) for each in app.screen.report.lines)
+        assert "0f 1f 44 00 00" in text and "eb fe 90 90 90" in text
+        assert session.machine.memory.read(ip, 5) == b"\xeb\xfe\x90\x90\x90"
+        assert app.view.status.ftrace_off
+        await pilot.press("enter")
+        await settle(pilot)
+        assert "REFUSED" in site(app)[0]
+        await pilot.press("R")
+        await settle(pilot)
+        assert not app.view.status.ftrace_off
+        assert "nop" in site(app)[0]
+
+
+async def test_an_oops_is_reported_and_the_session_goes_on(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await do(app, pilot, "insmod crashy", "call crashy_jump")
+        assert isinstance(app.screen, ReportBox)
+        assert app.screen.report.title.endswith("oopsed")
+        await pilot.press("R")
+        await settle(pilot)
+        assert app.view.status.halted == ()
+        await do(app, pilot, "run syscalls")
+        assert same_as(app) == "same as: run syscalls"
+
+
+async def test_module_functions_come_and_go(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        kernel = app.main.functions.rows.count()
+        await do(app, pilot, "insmod usbcore")
+        assert app.main.functions.rows.count() > kernel
+        await pilot.press("slash", *":mod:usbcore", "enter")
+        names = session.tracefs.read("available_filter_functions")
+        assert app.main.functions.rows.count() == names.count("[usbcore]")
+        await do(app, pilot, "rmmod usbcore")
+        assert app.main.functions.rows.count() == 0
+
+
+async def test_completion_knows_files_and_functions(session: Session) -> None:
+    driver = SessionDriver(session)
+    assert driver.complete("cat available_t") == ["cat available_tracers"]
+    assert "echo schedule" in driver.complete("echo sched")
+    assert "syscalls" in driver.workloads()
+
+
+async def test_what_did_not_change_is_the_same_object(session: Session) -> None:
+    driver = SessionDriver(session)
+    first = driver.view()
+    again = driver.view()
+    assert again.functions is first.functions and again.trace is first.trace
+    driver.execute("echo schedule > set_ftrace_filter")
+    changed = driver.view()
+    assert changed.functions is not first.functions
+    driver.execute("echo function > current_tracer")
+    driver.execute("run syscalls")
+    full = driver.view()
+    assert full.trace is not None and len(full.trace) > 0
+    driver.execute("echo > trace")
+    empty = driver.view()
+    assert empty.trace is not None and len(empty.trace) == 0
