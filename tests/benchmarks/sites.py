@@ -19,7 +19,7 @@ SITES = 40_000
 
 
 def rows() -> Iterator[Row]:
-    """Verify, write and flush, against one write of each site through the engine's own call."""
+    """Verify, write and flush all at once, against a write and a flush for each site."""
     port = arches.load(arches.DEFAULT)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vmlinux"
@@ -28,9 +28,9 @@ def rows() -> Iterator[Row]:
     ftrace = session.ftrace
     ops = FtraceOps("bench", ftrace.entry["function_trace_call"])
     ips = ftrace.records.table["ip"].tolist()
-    engine = session.machine.vcpus[0].uc
+    machine = session.machine
     width = port.facts.sites.MCOUNT_INSN_SIZE
-    disabled = [session.machine.memory.read(ip, width) for ip in ips]
+    disabled = [machine.memory.read(ip, width) for ip in ips]
 
     def toggle() -> None:
         ftrace.register(ops)
@@ -38,7 +38,8 @@ def rows() -> Iterator[Row]:
 
     def one_by_one() -> None:
         for ip, text in zip(ips, disabled, strict=True):
-            engine.mem_write(ip, text)
+            machine.memory.write(ip, text)
+            machine.flush(ip, ip + width)
 
     ftrace.register(ops)
     assert int(np.count_nonzero(ftrace.records.users)) == SITES
@@ -48,7 +49,7 @@ def rows() -> Iterator[Row]:
         "enable and verify 40,000 sites",
         f"{pair.a / 2 * 1e3:.1f} ms",
         pair.ratio / 2,
-        "writing them one by one, unverified",
+        "write and flush one by one, unverified",
         "<= 50 ms",
         pair.a / 2 <= 0.050,
     )

@@ -1,0 +1,147 @@
+"""What call sites cost the guest: as nops, and traced."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from unicorn import Uc
+from unicorn.unicorn_const import UC_HOOK_CODE
+
+from dynftrace import arches
+from dynftrace.core.arch import Port
+from dynftrace.core.assemble import assemble
+from dynftrace.core.image import Image
+from dynftrace.core.kallsyms import Kallsyms
+from dynftrace.core.kernel import load_kernel
+from dynftrace.core.machine import Machine
+from dynftrace.core.session import MachineSpec, Session
+
+from ..support import elf_writer
+from .measure import Row, median, paired
+
+ALLOCATIONS = 200_000
+CALLS = 300_000
+LOOP = 0xFFFF_FFFF_8200_0000
+LIMIT = 60_000_000_000
+
+
+def rows() -> Iterator[Row]:
+    """The kernel with nops against the one without sites; a traced call against a hooked one."""
+    port = arches.load(arches.DEFAULT)
+    yield _nops(port)
+    yield from _calls(port)
+
+
+def _nops(port: Port) -> Row:
+    image = Image.load(port.images() / "vmlinux.elf", port.facts)
+    session = Session.open(port, MachineSpec(cpus=1))
+    assert not session.ftrace.records.users.any()
+    plain = Image.load(port.images() / "vmlinux-plain.elf", port.facts)
+    pair = paired(
+        _allocations(session.machine, image), _allocations(_boot(port, plain), plain), rounds=15
+    )
+    return Row(
+        f"{ALLOCATIONS:,} x kmalloc and kfree, sites nops",
+        f"{pair.a * 1e3:.0f} ms",
+        pair.ratio,
+        "the same kernel built without sites",
+        "<= 1.05",
+        pair.ratio <= 1.05,
+    )
+
+
+def _allocations(machine: Machine, image: Image) -> Callable[[], None]:
+    """A guest task that allocates and frees: short functions that call many others."""
+    source = (
+        f"push rbx; mov ebx, {ALLOCATIONS}; again: mov edi, 64; xor esi, esi; call __kmalloc; "
+        "mov rdi, rax; call kfree; dec ebx; jnz again; xor eax, eax; pop rbx; ret"
+    )
+    machine.memory.map(LOOP, 4096, "loop")
+    code = assemble(machine.port.facts, source, LOOP, image.symbols.address_of).code
+    machine.memory.write(LOOP, code)
+    return lambda: _finished(machine.request_call(LOOP, limit_ns=LIMIT))
+
+
+def _finished(result: int) -> None:
+    assert result == 0
+
+
+def _boot(port: Port, image: Image) -> Machine:
+    """A kernel without call sites, booted; a session would refuse it."""
+    machine = Machine(port, 1)
+    load_kernel(port, image, machine.memory)
+    symbols = Kallsyms()
+    symbols.add(image.symbols)
+    machine.symbols = symbols
+    machine.start(image.entry)
+    machine.run_until(lambda: machine.vcpus[0].idle_calls > 0, LIMIT, "the boot")
+    return machine
+
+
+def _calls(port: Port) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "vmlinux"
+        path.write_bytes(elf_writer.kernel(["traced"]))
+        session = Session.open(port, MachineSpec(kernel=path))
+    machine = session.machine
+    machine.memory.map(LOOP, 4096, "loop")
+    source = (
+        f"push rbx; mov ebx, {CALLS}; again: mov edi, ebx; call traced; dec ebx; jnz again; "
+        "pop rbx; ret"
+    )
+    code = assemble(port.facts, source, LOOP, session.kallsyms.address).code
+    machine.memory.write(LOOP, code)
+
+    def loop() -> None:
+        machine.request_call(LOOP, limit_ns=LIMIT)
+
+    nops = median(loop)
+    session.tracefs.write("current_tracer", "function")
+    before = session.ring.written()
+    loop()
+    assert session.ring.written() - before == CALLS
+    traced = median(loop)
+    session.tracefs.write("current_tracer", "nop")
+    hooked = median(_hooked(session, loop), rounds=3)
+    each = traced - nops
+    yield Row(
+        "a traced call",
+        f"{CALLS / traced / 1e6:.2f} M/s",
+        hooked / traced,
+        "the same events by a Python hook",
+        ">= 7 x",
+        hooked / traced >= 7,
+    )
+    yield Row(
+        "a traced call's own cost",
+        f"{each / CALLS * 1e9:.0f} ns",
+        traced / nops,
+        "the same call through a nop",
+        "(no target)",
+        True,
+    )
+
+
+def _hooked(session: Session, loop: Callable[[], None]) -> Callable[[], None]:
+    """The loop with its sites on and a Python function as the tracer: who, from where, when."""
+    events: list[tuple[int, int, int]] = []
+    vcpu = session.machine.vcpus[0]
+    ip, parent = (argument.number for argument in session.port.facts.abi.arguments[:2])
+
+    def tracer(engine: Uc, address: int, size: int, data: object) -> None:
+        events.append((vcpu.ticks, engine.reg_read(ip), engine.reg_read(parent)))
+
+    def run() -> None:
+        events.clear()
+        loop()
+        assert len(events) == CALLS
+
+    ftrace = session.ftrace
+    session.tracefs.write("current_tracer", "function")
+    session.tracefs.write("tracing_on", "0")
+    place = ftrace.entry["function_trace_call"]
+    vcpu._uc.hook_add(UC_HOOK_CODE, tracer, None, place, place)
+    session.machine.flush()
+    return run
