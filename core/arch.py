@@ -231,6 +231,14 @@ class EntryCode:
     symbols: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Register values by ABI name, and bytes to store at guest addresses."""
+
+    registers: Mapping[str, int]
+    stores: tuple[tuple[int, bytes], ...] = ()
+
+
 class Port(Protocol):
     """The verbs of an architecture."""
 
@@ -321,11 +329,3 @@ class Port(Protocol):
     def images(self) -> Path:
         """The folder of built images: vmlinux.elf, tracer.o and the modules NAME.ko."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """Register values by ABI name, and bytes to store at guest addresses."""
-
-    registers: Mapping[str, int]
-    stores: tuple[tuple[int, bytes], ...] = ()

@@ -12,7 +12,7 @@
     │   ├── UnknownRelocation     a type this port does not know (ENOEXEC)
     │   └── UnknownSymbol         nobody exports it (ENOENT)
     ├── FtraceBug                 text was not what ftrace expected; nothing was written
-    ├── AssemblyError             the assembler refused a source (line, column)
+    ├── AssemblyError             the assembler refused a source (line)
     ├── MemoryFault               guest memory that is not there, or cannot be mapped
     └── GuestError                the guest cannot go on
         ├── GuestOops             a vCPU took a fault it has no handler for

@@ -30,16 +30,6 @@ def outside(
         )
 
 
-def load(
-    text: NDArray[np.uint8], offset: NDArray[np.uint64], width: int, byteorder: str
-) -> NDArray[np.uint64]:
-    """Read the `width`-byte fields of `text` at each of `offset`, zero-extended."""
-    order = "<" if byteorder == "little" else ">"
-    columns = offset.astype(np.intp)[:, None] + np.arange(width, dtype=np.intp)
-    fields = np.ascontiguousarray(text[columns])
-    return fields.view(f"{order}u{width}").reshape(-1).astype(np.uint64)
-
-
 def store(
     text: NDArray[np.uint8],
     offset: NDArray[np.uint64],

@@ -146,7 +146,10 @@ def _located(image: Image, name: str, bases: Mapping[int, int], resolve: Resolve
         limits[index] = base + image.sections[index].size
     inside = np.where(table.shndx < elf.SHN_LORESERVE, table.shndx, 0).astype(np.intp)
     address = table.address + starts[inside]
-    for row in np.flatnonzero(table.shndx == elf.SHN_UNDEF).tolist():
+    used = [each.symbol for each in image.relocations() if each.target.index in bases]
+    # Assemblers leave symbols behind that nothing refers to, such as that of a table of offsets.
+    needed = np.unique(np.concatenate([np.empty(0, np.uint32), *used]))
+    for row in needed[table.shndx[needed] == elf.SHN_UNDEF].tolist():
         symbol = table.names[row]
         value = resolve(symbol) if symbol else 0
         if value is None and table.binding[row] != elf.STB_WEAK:

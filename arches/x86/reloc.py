@@ -75,6 +75,7 @@ TYPES = {
 }
 
 _NAMES = {number: name for name, number in ENUM_RELOC_TYPE_x64.items() if name != "_default_"}
+_NAMES[41] = "R_X86_64_GOTPCRELX"  # pyelftools has its sibling 42 only
 
 
 def name(kind: int) -> str:
