@@ -6,7 +6,7 @@ import stat
 
 from ...errors import TracefsError
 from ...filter import Glob, NameTable
-from ...tracefs.tree import Directory, Tracefs
+from ...tracefs.tree import MOUNT_POINTS, Directory, Tracefs
 from ..command import Argument, Arguments, Command, Context, expect
 from ..parser import Word
 
@@ -74,8 +74,12 @@ def paths(tree: Tracefs, words: Arguments) -> list[str]:
 
 
 def _expand(tree: Tracefs, word: Word) -> list[str]:
-    reached = ["/"] if word.pattern.startswith("/") else [""]
-    for part in word.pattern.split("/"):
+    pattern, reached = word.pattern, ["/"] if word.pattern.startswith("/") else [""]
+    for mount in MOUNT_POINTS:
+        if pattern.startswith(mount + "/"):
+            pattern, reached = pattern[len(mount) :], [mount]
+            break
+    for part in pattern.split("/"):
         if not part:
             continue
         glob = Glob.parse(part)

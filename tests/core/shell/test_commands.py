@@ -1,0 +1,196 @@
+"""The commands, each against the session it changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dynftrace.core.session import Session
+from dynftrace.core.shell import Outcome, Shell
+
+Sh = Callable[[str], str]
+
+
+@pytest.fixture
+def shell(session: Session) -> Shell:
+    return Shell(session)
+
+
+def test_cat_goes_on_after_a_file_that_is_not_there(shell: Shell) -> None:
+    outcome = shell.execute("cat current_tracer gone tracing_on")
+    assert outcome == Outcome("nop\n1\n", "cat: gone: No such file or directory\n", 1)
+
+
+def test_echo(shell: Shell, sh: Sh) -> None:
+    assert sh("echo a  'b  c'; echo -n d; echo") == "a b  c\nd\n"
+    assert sh("echo -n 0 > tracing_on; cat tracing_on") == "0\n"
+    sh("echo 1 > tracing_on; cat tracing_on > trace_marker")
+    assert sh("cat trace").endswith("tracing_mark_write: 1\n")
+    assert shell.execute("echo x > README") == Outcome(
+        error="dynftrace: write error: Invalid argument\n", status=1
+    )
+    assert shell.execute("echo x > per_cpu") == Outcome(
+        error="dynftrace: per_cpu: Is a directory\n", status=1
+    )
+
+
+def test_ls_and_globs_of_paths(session: Session, sh: Sh) -> None:
+    assert sh("ls").split() == session.tracefs.listdir()
+    assert sh("ls per_cpu") == "cpu0\ncpu1\n"
+    assert sh("ls -l tracing_on") == "-rw-r--r-- root root tracing_on\n"
+    assert sh("ls per_cpu/cpu*/s?ats") == "per_cpu/cpu0/stats\nper_cpu/cpu1/stats\n"
+    assert sh("cat /sys/kernel/tracing/current*") == "nop\n"
+    assert sh("ls per_cpu/cpu0 per_cpu/cpu1").startswith("per_cpu/cpu0:\nbuffer_size_kb\n")
+
+
+def test_ls_of_nothing(shell: Shell) -> None:
+    outcome = shell.execute("ls no*")
+    assert outcome.status == 2
+    assert outcome.error == "ls: cannot access 'no*': No such file or directory\n"
+
+
+def test_modules(shell: Shell, sh: Sh) -> None:
+    assert sh("lsmod") == "Module                  Size  Used by\n"
+    assert "Unknown symbol in module" in shell.execute("insmod usbhub").error
+    sh("insmod usbcore; insmod usbhub")
+    lines = sh("lsmod").splitlines()[1:]
+    assert re.fullmatch(r"usbhub {13} +\d+  0", lines[0])
+    assert re.fullmatch(r"usbcore {12} +\d+  1 usbhub", lines[1])
+    assert shell.execute("insmod usbcore").error.startswith(
+        "insmod: ERROR: could not insert module usbcore: File exists\n"
+    )
+    assert shell.execute("rmmod usbcore").error == (
+        "rmmod: ERROR: Module usbcore is in use by: usbhub\n"
+    )
+    sh("rmmod usbhub usbcore")
+    assert shell.execute("rmmod usbcore").error == (
+        "rmmod: ERROR: Module usbcore is not currently loaded\n"
+    )
+    assert shell.execute("insmod /no/such/module.ko").error.startswith(
+        "insmod: ERROR: could not insert module /no/such/module.ko: No such file"
+    )
+
+
+def test_run(shell: Shell, sh: Sh) -> None:
+    assert "syscalls" in sh("run").split()
+    sh("run syscalls 2")
+    assert shell.execute("run usb").error == "run: usb: No such device\n"
+    outcome = shell.execute("run party")
+    assert outcome.status == 1
+    assert outcome.error.startswith("run: no workload 'party'; there is: boot, ")
+    assert shell.execute("run boot 0").status == 2
+    assert shell.execute("run boot many").status == 2
+
+
+def test_call(shell: Shell, sh: Sh) -> None:
+    assert re.fullmatch(r"nr_running = 0x\d+ \(\d+\)\n", sh("call nr_running"))
+    assert shell.execute("call nosuch").error == "call: no symbol 'nosuch'\n"
+    assert shell.execute("call nr_running x").status == 2
+    assert shell.execute("call nr_running 1 2 3 4 5 6 7").status != 0
+    assert shell.execute(f"call nr_running {2**64}").status == 2
+
+
+def test_poke_changes_what_the_guest_executes(session: Session, shell: Shell, sh: Sh) -> None:
+    ip = session.kallsyms.address("nr_running")
+    assert ip is not None
+    shown = sh("poke nr_running+5 'mov eax, 0x2a; ret'")
+    assert "before" in shown and "after" in shown and "mov eax, 0x2a" in shown
+    assert session.machine.memory.read(ip + 5, 6) == bytes.fromhex("b82a000000c3")
+    assert sh("call nr_running") == "nr_running = 0x2a (42)\n"
+    sh("poke nr_running+5 b8 07 00 00 00 0xc3")
+    assert sh("call nr_running") == "nr_running = 0x7 (7)\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "poke",
+        "poke schedule",
+        "poke nosuch nop",
+        "poke 0x10 90",
+        "poke schedule+x 90",
+        "poke schedule 'frobnicate rax'",
+        "poke schedule 0x",
+        "poke schedule ''",
+        "poke ffffffffffffffff 9090",
+    ],
+)
+def test_pokes_that_are_refused(session: Session, shell: Shell, command: str) -> None:
+    before = session.machine.memory.read(session.address_of("schedule"), 32)
+    outcome = shell.execute(command)
+    assert outcome.status != 0 and outcome.error.startswith("poke: ")
+    assert "Traceback" not in outcome.error
+    assert session.machine.memory.read(session.address_of("schedule"), 32) == before
+
+
+def test_a_poked_site_is_refused_and_stays(session: Session, shell: Shell, sh: Sh) -> None:
+    sh("poke schedule 90; echo schedule > set_ftrace_filter")
+    ip = session.address_of("schedule")
+    spoiled = session.machine.memory.read(ip, 5)
+    outcome = shell.execute("echo function > current_tracer")
+    assert outcome.status == 1
+    assert "ftrace failed to modify" in outcome.error and "schedule" in outcome.error
+    assert session.machine.memory.read(ip, 5) == spoiled
+    report = sh("dmesg")
+    assert "ftrace bug" in report and "expected: 0f:1f:44:00:00" in report
+    assert "failed" in sh("site schedule") and "!" in sh("site schedule")
+    assert shell.execute("echo function > current_tracer").error == (
+        "dynftrace: write error: No such device\n"
+    )
+    sh("reboot; echo function > current_tracer")
+
+
+def test_site_and_tramp(shell: Shell, sh: Sh) -> None:
+    assert shell.execute("site nosuch").status == 1
+    assert re.findall(r"^(\w+)  ip ", sh("site schedule kfree"), re.M) == ["schedule", "kfree"]
+    assert "ftrace_stub" in sh("tramp")
+    assert "function_trace_call" in sh("echo function > current_tracer; tramp")
+    assert shell.execute("tramp nosuch").status == 2
+    assert "usbcore" in sh("insmod usbcore; tramp usbcore")
+
+
+def test_step_and_regs(session: Session, shell: Shell, sh: Sh) -> None:
+    before = session.machine.registers(1)
+    lines = sh("step 4 1").splitlines()
+    assert len(lines) == 5 and all(line.startswith("cpu1  ") for line in lines)
+    assert session.machine.registers(1) != before
+    pc = session.machine.registers(1)[session.port.facts.abi.pc.name]
+    assert f"{pc:016x}" in sh("regs 1")
+    assert sh("regs").count("cpu0") == 1 and sh("regs").count("cpu1") == 1
+    for command in ("step 0", "step x", "step 1 2", "step 1 -1", "regs 2", "step 1000001"):
+        assert shell.execute(command).status == 2
+
+
+def test_help_lists_every_command(shell: Shell, sh: Sh) -> None:
+    lines = sh("help").splitlines()
+    assert [line.split()[0] for line in lines] == list(shell.commands)
+    assert max(map(len, lines)) <= 80
+    assert "usage: poke" in sh("help poke")
+    assert shell.execute("help nonsense").status == 2
+
+
+def test_completion(shell: Shell, session: Session) -> None:
+    def words(text: str) -> tuple[str, ...]:
+        return shell.complete(text).words
+
+    assert words("in") == ("insmod",)
+    assert words("cat tracing_o") == ("tracing_on",)
+    assert words("cat per_cpu/cpu") == ("per_cpu/cpu0/", "per_cpu/cpu1/")
+    assert words("echo schedule > set_ftrace_f") == ("set_ftrace_filter",)
+    assert words("echo x; run sys") == ("syscalls",)
+    assert "schedule" in words("site sched") and "schedule" in words("echo sched")
+    assert words("insmod usbc") == ("usbcore",)
+    assert words("rmmod ") == ()
+    assert "nop" in words("echo no")
+    completion = shell.complete("cat trac")
+    assert completion.start == 4
+
+
+def test_insmod_by_path(tmp_path: Path, session: Session, sh: Sh) -> None:
+    source = session.port.images() / "usbcore.ko"
+    path = tmp_path / "with space.ko"
+    path.write_bytes(source.read_bytes())
+    assert "usbcore" in sh(f"insmod '{path}'; lsmod")
