@@ -53,7 +53,9 @@ def test_help_and_version_load_nothing_heavy() -> None:
         "print(sorted(heavy & set(sys.modules)))"
     )
     root = Path(cli.__file__).parents[1]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root.parent), str(root.parent / ".pkg")])}
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(root.parent), str(root.parent / ".pkg")])
+    }
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
     assert done.stdout.splitlines()[-1] == "[]"
     assert "dynftrace 0" in done.stdout
@@ -66,7 +68,9 @@ def test_sh_does_not_load_the_console() -> None:
         "print('textual' in sys.modules)"
     )
     root = Path(cli.__file__).parents[1]
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root.parent), str(root.parent / ".pkg")])}
+    env = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(root.parent), str(root.parent / ".pkg")])
+    }
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
     assert done.stdout.splitlines() == ["nop", "False"]
 

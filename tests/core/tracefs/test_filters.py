@@ -167,6 +167,8 @@ def test_text_is_what_the_two_files_say(edits: list[tuple[bool, bool, str, bool]
     wanted = (chosen["set_ftrace_filter"] or set(names)) - chosen["set_ftrace_notrace"]
     assert called(session) == wanted
     shown = Shell(session).execute("cat set_ftrace_filter").output
-    assert shown == ALL if not chosen["set_ftrace_filter"] else (
-        set(shown.split()) == chosen["set_ftrace_filter"]
+    assert (
+        shown == ALL
+        if not chosen["set_ftrace_filter"]
+        else (set(shown.split()) == chosen["set_ftrace_filter"])
     )

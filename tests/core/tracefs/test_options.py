@@ -1,0 +1,71 @@
+"""trace_options and options/: each does what it says."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+
+from dynftrace.core.errors import TracefsError
+from dynftrace.core.session import Session
+
+Sh = Callable[[str], str]
+
+
+def last(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def test_both_ways_show_and_set_the_same(session: Session, sh: Sh) -> None:
+    names = [line.removeprefix("no") for line in sh("cat trace_options").splitlines()]
+    assert sorted(names) == session.tracefs.listdir("options")
+    for name in names:
+        was = sh(f"cat options/{name}")
+        assert was in ("0\n", "1\n")
+        on = was == "1\n"
+        sh(f"echo {'no' if on else ''}{name} > trace_options")
+        assert sh(f"cat options/{name}") != was
+        sh(f"echo {was.strip()} > options/{name}")
+        assert (name if on else f"no{name}") in sh("cat trace_options").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("trace_options", "nonsense"),
+        ("trace_options", "no"),
+        ("trace_options", ""),
+        ("options/raw", "2"),
+        ("options/raw", "on"),
+    ],
+)
+def test_refused(session: Session, path: str, text: str) -> None:
+    with pytest.raises(TracefsError) as caught:
+        session.tracefs.write(path, text)
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_text_options_change_the_lines(session: Session, sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run boot")
+    sh("echo 0 > tracing_on")
+    plain = last(sh("cat trace"))
+    assert ": schedule <-" in plain
+    address = session.kallsyms.address("schedule")
+    assert last(sh("echo 0 > options/print-parent; cat trace")).endswith(": schedule")
+    sh("echo 1 > options/print-parent")
+    assert ": schedule+0x0/0x" in last(sh("echo sym-offset > trace_options; cat trace"))
+    sh("echo nosym-offset > trace_options")
+    assert f"schedule <{address:x}>" in last(sh("echo sym-addr > trace_options; cat trace"))
+    sh("echo nosym-addr > trace_options")
+    assert " ..... " in plain
+    assert " ..... " not in last(sh("echo noirq-info > trace_options; cat trace"))
+    assert last(sh("echo nocontext-info > trace_options; cat trace")).startswith("schedule <-")
+
+
+def test_function_trace_turns_the_calls_off_and_on(session: Session, sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer")
+    assert sh("cat enabled_functions")
+    assert sh("echo 0 > options/function-trace; cat enabled_functions") == ""
+    assert sh("cat current_tracer") == "function\n"
+    assert sh("echo 1 > options/function-trace; cat enabled_functions")

@@ -1,0 +1,118 @@
+"""trace, trace_pipe, trace_marker, trace_clock, saved_cmdlines."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Callable
+
+import pytest
+
+from dynftrace.core.errors import TracefsError
+from dynftrace.core.session import Session
+
+Sh = Callable[[str], str]
+
+LINE = re.compile(
+    r"(?P<comm>.{16})-(?P<pid>\d{1,7}) +\[(?P<cpu>\d{3})\] "
+    r"(?P<flags>[Ddb.][BNLbnpl.][ZzHhs.][0-9a-f.][0-9a-f.]) "
+    r"(?P<ts> *\d+\.\d{6}): (?P<what>.*)"
+)
+
+
+def events(text: str) -> list[re.Match[str]]:
+    found = [LINE.fullmatch(line) for line in text.splitlines() if not line.startswith("#")]
+    assert all(found)
+    return [match for match in found if match]
+
+
+def test_lines_have_the_kernels_format_and_rise_in_time(sh: Sh) -> None:
+    sh("echo '*sched*' > set_ftrace_filter; echo function > current_tracer; run boot")
+    found = events(sh("cat trace"))
+    assert len(found) > 20
+    times = [float(match["ts"]) for match in found]
+    assert times == sorted(times)
+    assert {match["cpu"] for match in found} == {"000", "001"}
+    assert all(re.fullmatch(r"\w*sched\w* <-\w+", match["what"]) for match in found)
+
+
+def test_reading_leaves_the_events_and_clearing_takes_them(sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run boot")
+    text = sh("cat trace")
+    assert events(text) and sh("cat trace") == text
+    assert sh("echo >> trace; cat trace") == text
+    assert events(sh("echo > trace; cat trace")) == []
+    assert events(sh("run boot; > trace; cat trace")) == []
+
+
+def test_the_pipe_takes_events_out_once(sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run boot")
+    sh("echo 0 > tracing_on")
+    shown = [match[0] for match in events(sh("cat trace"))]
+    assert sh("cat trace_pipe").splitlines() == shown
+    assert sh("cat trace_pipe") == ""
+    assert events(sh("cat trace")) == []
+
+
+def test_each_cpu_has_its_own_files(sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    sh("echo 0 > tracing_on")
+    both = [match[0] for match in events(sh("cat trace"))]
+    one = events(sh("cat per_cpu/cpu1/trace"))
+    assert one and all(match["cpu"] == "001" for match in one)
+    assert [match[0] for match in one] == [line for line in both if "[001]" in line]
+    assert sh("cat per_cpu/cpu1/trace_pipe").splitlines() == [match[0] for match in one]
+    assert events(sh("cat per_cpu/cpu0/trace"))
+    assert events(sh("> per_cpu/cpu0/trace; cat per_cpu/cpu0/trace")) == []
+
+
+def test_a_marker_is_an_event_of_the_guest(session: Session, sh: Sh) -> None:
+    sh("echo 'hello  world' > trace_marker; echo -n again > trace_marker")
+    found = events(sh("cat trace"))
+    assert [match["what"] for match in found] == [
+        "tracing_mark_write: hello  world",
+        "tracing_mark_write: again",
+    ]
+    assert found[0]["comm"].strip() == "sh"
+
+
+def test_long_markers_are_several_events(sh: Sh) -> None:
+    sh(f"echo {'x' * 1500} > trace_marker")
+    texts = [
+        match["what"].removeprefix("tracing_mark_write: ") for match in events(sh("cat trace"))
+    ]
+    assert texts == ["x" * 1024, "x" * 476]
+
+
+def test_markers_that_are_refused(session: Session, sh: Sh) -> None:
+    sh("echo 0 > tracing_on")
+    for expected in (errno.EBADF, errno.EINVAL):
+        with pytest.raises(TracefsError) as caught:
+            session.tracefs.write("trace_marker", "x\n")
+        assert caught.value.errno == expected
+        sh("echo 1 > tracing_on; echo nomarkers > trace_options")
+    with pytest.raises(TracefsError) as caught:
+        session.tracefs.read("trace_marker")
+    assert caught.value.errno == errno.EINVAL
+
+
+def test_the_counter_numbers_events(session: Session, sh: Sh) -> None:
+    assert sh("cat trace_clock") == "[local] counter\n"
+    sh("echo x > trace_marker; echo counter > trace_clock")
+    assert sh("cat trace_clock") == "local [counter]\n"
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run boot")
+    lines = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
+    numbers = [int(line.split(":")[0].split()[-1]) for line in lines]
+    assert numbers == list(range(1, len(lines) + 1)) and len(lines) >= 5
+    assert f"now ts: {len(lines)}\n" in sh("cat per_cpu/cpu0/stats")
+    with pytest.raises(TracefsError):
+        session.tracefs.write("trace_clock", "sundial")
+    sh("echo local > trace_clock; run boot")
+    assert events(sh("cat trace"))
+
+
+def test_saved_cmdlines_name_the_tasks_of_the_trace(sh: Sh) -> None:
+    sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    names = dict(line.split(" ", 1) for line in sh("cat saved_cmdlines").splitlines())
+    for match in events(sh("cat trace")):
+        assert match["comm"].strip() == names[match["pid"]]
