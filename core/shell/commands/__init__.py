@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..command import Command
-from . import cpu, files, help, memory, modules, sites, system, workloads
+from .cpu import COMMANDS as CPU
+from .files import COMMANDS as FILES
+from .help import COMMANDS as HELP
+from .memory import COMMANDS as MEMORY
+from .modules import COMMANDS as MODULES
+from .sites import COMMANDS as SITES
+from .system import COMMANDS as SYSTEM
+from .workloads import COMMANDS as WORKLOADS
 
 
 def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
-    found = (
-        *files.COMMANDS,
-        *modules.COMMANDS,
-        *workloads.COMMANDS,
-        *sites.COMMANDS,
-        *memory.COMMANDS,
-        *cpu.COMMANDS,
-        *system.COMMANDS,
-        *help.COMMANDS,
-    )
+    found = (*FILES, *MODULES, *WORKLOADS, *SITES, *MEMORY, *CPU, *SYSTEM, *HELP)
     return MappingProxyType({command.name: command for command in found})
