@@ -214,8 +214,7 @@ class Ftrace:
             return
         mcount = self.mcount()
         edit = self.port.init_nop(self.records.sites(rows), self.records.compiled[rows], mcount)
-        self._verified(edit, Step.INIT, mcount)
-        self.patcher.apply(edit, STOP_MACHINE)  # nothing runs there yet
+        self._apply(edit, Step.INIT, mcount, STOP_MACHINE)  # nothing runs there yet
 
     def _follow(self) -> None:
         """Make text agree with the registered ops. Raises `FtraceBug` with nothing written."""
@@ -232,13 +231,15 @@ class Ftrace:
         func = self._wanted_func()
         assert self._list is not None
         between = self._list.func
-        self._verified(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
-        self._verified(call_edit, Step.CALL, caller)
-        self._verified(nop_edit, Step.NOP, caller)
+        # All of it before any of it; each is looked at again when its turn comes, because
+        # the guest may run in between.
+        self._verify(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
+        self._verify(call_edit, Step.CALL, caller)
+        self._verify(nop_edit, Step.NOP, caller)
         self._list.write(self.ops)
         if func != self.slot:
             self._set_slot(between)
-        self.patcher.apply(_joined(nop_edit, call_edit))
+        self._apply(_joined(nop_edit, call_edit), None, caller)
         table["flags"][calls] |= np.uint32(Flag.ENABLED | Flag.TOUCHED)
         table["flags"][nops] &= ~np.uint32(Flag.ENABLED)
         if func != self.slot:
@@ -256,26 +257,38 @@ class Ftrace:
 
     def _set_slot(self, func: int) -> None:
         if func != self.slot:
-            self.patcher.apply(self._slot_edit(self.slot, func))
+            self._apply(self._slot_edit(self.slot, func), Step.UPDATE, self.slot)
             self.slot = func
 
     def _slot_edit(self, old: int, new: int) -> Edit:
         return self.port.update_ftrace_func(self.entry["ftrace_call"], old, new)
 
-    def _verified(self, edit: Edit, step: Step, target: int) -> None:
-        """Verify `edit`; on a bug report it, mark the record and shut ftrace off."""
+    def _verify(self, edit: Edit, step: Step, target: int) -> None:
+        """Verify `edit`; a bug is reported and shuts ftrace off."""
         try:
             self.patcher.verify(edit)
         except FtraceBug as found:
             raise self._shut_off(found, step, target) from found
 
-    def _shut_off(self, found: FtraceBug, step: Step, target: int) -> FtraceBug:
-        """Shut ftrace off for the bug `found` and return the report of it."""
+    def _apply(self, edit: Edit, step: Step | None, target: int, method: str | None = None) -> None:
+        """Write `edit`; a bug is reported and shuts ftrace off. Without `step` see `_shut_off`."""
+        try:
+            self.patcher.apply(edit, method)
+        except FtraceBug as found:
+            raise self._shut_off(found, step, target) from found
+
+    def _shut_off(self, found: FtraceBug, step: Step | None, target: int) -> FtraceBug:
+        """Shut ftrace off for the bug `found` and return the report of it.
+
+        Without `step` it is what the record's users say.
+        """
         row = self.records.find(found.ip)
         flags, users = 0, 0
         if row is not None:
             self.records.table["failed"][row] = True
             flags, users = int(self.records.table["flags"][row]), int(self.records.users[row])
+        if step is None:
+            step = Step.CALL if users else Step.NOP
         report = bug.reported(found, step, self.kallsyms, flags, users, target)
         self.disabled = True
         self.bug = report

@@ -205,6 +205,21 @@ def test_a_bug_in_one_site_of_many_leaves_the_filter_changed_and_the_text_not(
     assert ops in guest.ftrace.ops
 
 
+def test_text_that_changes_while_it_is_being_changed_is_a_bug(
+    guest: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest runs between the steps of a breakpoint, and may do harm then."""
+    guest.ftrace.patcher.method = "breakpoint"
+    ip, memory = guest.address("schedule"), guest.machine.memory
+    monkeypatch.setattr(guest.machine, "sync", lambda: memory.write(ip, b"\xcc"))
+    with pytest.raises(FtraceBug, match="schedule") as caught:
+        guest.ftrace.register(guest.counter())
+    assert caught.value.found == b"\xcc" + NOP[1:]
+    assert guest.ftrace.disabled
+    assert not guest.ftrace.records.flagged(Flag.ENABLED).any()
+    assert guest.site("vfs_read") == NOP
+
+
 def test_registering_twice_is_busy(guest: Booted) -> None:
     ops = guest.counter()
     guest.ftrace.register(ops)
