@@ -1,7 +1,7 @@
 """Assembly to bytes: the port's entry.S at start, and single lines for `poke`.
 
 Keystone 0.9.2 leaves three things to its caller. It places a call of an
-external symbol four bytes off on x86, so external symbols are found in a first
+external symbol four bytes off on some architectures, so external symbols are found in a first
 pass, in which every one of them stands for a nearby address, and go into the
 source as numbers before the second. It never sets the radix of numbers without
 a prefix, so that `16` means 16 or 22 by what lay in memory before: decimal

@@ -86,7 +86,7 @@ def layouts(pointer_size: int, byteorder: str) -> Layouts:
 
 
 def machine_name(number: int) -> str:
-    """`e_machine` as pyelftools names it, such as `EM_X86_64`; the number where it has none."""
+    """`e_machine` as pyelftools names it, `EM_…`; the number where it has no name."""
     for name, value in ENUM_E_MACHINE.items():
         if value == number:
             return str(name)

@@ -1,6 +1,6 @@
 """ftrace_caller and the tracer in guest memory, within reach of the kernel's text.
 
-The port's entry.S is assembled for the start of its area, and tracer.o, a
+The port's entry.S is assembled for the first page of its area, and tracer.o, a
 relocatable file of guest C without call sites, is linked behind it. Each may
 name symbols of the other and of the kernel: the tracer's places are settled
 before entry.S is assembled, and its relocations are done after.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from .arch import Port
 from .assemble import assemble
-from .errors import MissingSymbolError, ModuleError, UnknownSymbol
+from .errors import AssemblyError, MissingSymbolError, ModuleError, UnknownSymbol
 from .image import Image
 from .kallsyms import Kallsyms
 from .linker import PAGE_SIZE, Layout, layout, link
@@ -55,7 +55,6 @@ def load_entry(
     where = layout(tracer)
     text = port.entry_source() if source is None else source
     address = port.facts.map.tracer
-    # The labels' addresses do not depend on the tracer's: one page of code is plenty.
     behind = address + PAGE_SIZE
     symbols = _places(tracer, where, behind)
 
@@ -66,6 +65,8 @@ def load_entry(
         return found
 
     code = assemble(port.facts, text, address, lambda name: symbols.get(name) or of_kernel(name))
+    if len(code.code) > PAGE_SIZE:
+        raise AssemblyError(f"entry.S has {len(code.code)} bytes, and {PAGE_SIZE} are kept", text)
     for name in NEEDED:
         if name not in code.symbols:
             raise MissingSymbolError("entry.S", name)
