@@ -36,6 +36,9 @@ from .workloads import workload_names
 
 KERNEL = "vmlinux.elf"
 
+START = "_start"
+"""The symbol at a kernel's first instruction."""
+
 BOOT_LIMIT_NS = 2_000_000_000
 """Virtual time a kernel has to come to rest after its start."""
 
@@ -139,10 +142,16 @@ class Session:
         return 0 if counter is None else self.machine.memory.read_int(counter, 8)
 
     def _boot(self) -> None:
-        """Run from the image's entry point until CPU 0 first has nothing to do."""
-        if not self.image.entry:
+        """Run from `_start` until CPU 0 first has nothing to do.
+
+        A kernel without that symbol is a collection of functions to call. The
+        entry point of the file cannot tell: where none was named, a linker takes
+        the start of the text.
+        """
+        entry = self.image.symbols.address_of(START)
+        if entry is None:
             return
-        self.machine.start(self.image.entry, None)
+        self.machine.start(entry, None)
         first = self.machine.vcpus[0]
         self.machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
 

@@ -183,6 +183,7 @@ class TraceArray:
     def set_hash(self, notrace: bool, chosen: FtraceHash) -> None:
         """Choose functions; sites change at once while the tracer is on. Raises `FtraceBug`."""
         if self.ops is None:
+            self.ftrace.check()  # says what this kernel lacks
             raise TracefsError(errno.ENODEV)
         if notrace:
             self.ftrace.set_hashes(self.ops, self.ops.filter_hash, chosen)
