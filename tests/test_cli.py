@@ -277,3 +277,51 @@ def test_an_output_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(cli.DynftraceError, match="No such file"):
         cli.write_whole(tmp_path / "gone" / "picture.svg", "new")
+
+
+def test_a_person_at_the_prompt(tmp_path: Path) -> None:
+    """Line editing, completion, a command over two lines, ctrl+c, the history."""
+    import pty
+    import select
+
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(TERM="xterm", XDG_STATE_HOME=str(tmp_path))
+        os.environ["PYTHONPATH"] = str(Path(cli.__file__).parents[1].parent / ".pkg")
+        os.execv(sys.executable, [*COMMAND, "sh"])
+    seen = ""
+
+    def expect(text: str) -> None:
+        nonlocal seen
+        end = time.monotonic() + 20
+        while text not in seen:
+            assert time.monotonic() < end, seen
+            if select.select([terminal], [], [], 0.1)[0]:
+                seen += os.read(terminal, 65536).decode()
+        seen = seen[seen.index(text) + len(text) :]
+
+    def type_(keys: bytes) -> None:
+        os.write(terminal, keys)
+
+    expect("tracing# ")
+    type_(b"cat current_tr\t\n")
+    expect("nop\r\n")
+    type_(b"echo 'a\n")
+    expect("> ")
+    type_(b"b'\n")
+    expect("a\r\nb\r\n")
+    expect("tracing# ")
+    type_(b"run syscalls 100000000\n")
+    expect("100000000\r\n")
+    time.sleep(0.2)
+    type_(b"\x03")
+    expect("interrupted")
+    expect("tracing# ")
+    type_(b"cat tracing_on\n")
+    expect("1\r\n")
+    expect("tracing# ")
+    type_(b"\x04")
+    _, status = os.waitpid(child, 0)
+    os.close(terminal)
+    assert status == 0
+    assert "cat current_tracer" in (tmp_path / "dynftrace" / "history").read_text()

@@ -120,6 +120,8 @@ def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
         if came:
             raise KeyboardInterrupt
         came = True
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")  # behind the terminal's ^C
         session.stop()
 
     before = signal.signal(signal.SIGINT, stop)
