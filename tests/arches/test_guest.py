@@ -1,0 +1,130 @@
+"""The teaching kernel does its work: on any number of CPUs, again and again, and cleans up."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+
+from dynftrace import arches
+from dynftrace.core import abi
+from dynftrace.core.errors import ModuleError
+from dynftrace.core.session import MachineSpec, Session
+
+WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers"]
+CPUS = [1, 2, 4]
+SETTLE_NS = 200_000_000
+
+
+@pytest.fixture(params=CPUS)
+def guest(request: pytest.FixtureRequest) -> Session:
+    spec = MachineSpec(cpus=request.param, modules=("usbcore", "usbhub"))
+    return Session.open(arches.load("x86_64"), spec)
+
+
+def word(session: Session, symbol: str, size: int = 4) -> int:
+    """A variable of the kernel."""
+    address = session.kallsyms.address(symbol)
+    assert address is not None
+    return session.machine.memory.read_int(address, size)
+
+
+def in_use(session: Session) -> dict[str, int]:
+    """What is handed out when nothing has been going on for a while."""
+    session.run(SETTLE_NS)
+    return {
+        "tasks": word(session, "nr_threads"),
+        "objects": session.call("slab_objects"),
+        "pages": session.call("totalram_pages") - session.call("nr_free_pages"),
+    }
+
+
+def names(session: Session) -> set[str]:
+    """The tasks that have run, by what the scheduler noted of them."""
+    layout = abi.saved_cmdline("little")
+    address = session.kallsyms.address("saved_cmdlines")
+    assert address is not None
+    size = layout.itemsize * abi.SAVED_CMDLINES
+    table = np.frombuffer(session.machine.memory.read(address, size), layout)
+    return {row["comm"].decode() for row in table if row["pid"]}
+
+
+def test_every_cpu_comes_up_and_the_kernels_threads_run(guest: Session) -> None:
+    cpus = guest.spec.cpus
+    assert word(guest, "cpu_online_mask") == (1 << cpus) - 1
+    guest.run(SETTLE_NS)
+    threads = {"init", "sh", "crond", "kthreadd", "rcu_sched", "kswapd0", "khungtaskd", "khubd"}
+    threads |= {f"kworker/{cpu}:0" for cpu in range(cpus)}
+    threads |= {f"ksoftirqd/{cpu}" for cpu in range(cpus)}
+    assert threads <= names(guest)
+    assert not guest.machine.oopses
+
+
+def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
+    assert guest.workloads() == WORKLOADS
+    for name in WORKLOADS:  # caches fill, names get their place in /proc
+        assert guest.run_workload(name) == 1
+    before = in_use(guest)
+    for name in WORKLOADS:
+        assert guest.run_workload(name, 3) == 3
+    after = in_use(guest)
+    # The task that serves the call which asks may be seen or not.
+    assert all(abs(after[what] - before[what]) <= 5 for what in before), (before, after)
+    for name in WORKLOADS * 3:
+        guest.run_workload(name, 2)
+    later = in_use(guest)
+    assert all(abs(later[what] - before[what]) <= 5 for what in before), (before, later)
+    assert not guest.machine.oopses
+
+
+def test_a_round_of_syscalls_is_short(guest: Session) -> None:
+    guest.tracefs.write("current_tracer", "function")
+    start, events = guest.now, guest.ring.written()
+    assert guest.run_workload("syscalls") == 1
+    assert 300 < guest.ring.written() - events < 10_000
+    assert guest.now - start < 50_000_000
+
+
+def test_usb_needs_its_module(session: Session) -> None:
+    assert session.run_workload("usb") == (-errno.ENODEV) % (1 << 64)
+    session.insmod("usbcore")
+    assert session.run_workload("usb") == 1
+    session.rmmod("usbcore")
+    assert session.run_workload("usb") == (-errno.ENODEV) % (1 << 64)
+    assert "khubd" in names(session)  # it ran, and its end was waited for
+    session.insmod("usbcore")
+    session.insmod("usbhub")
+    with pytest.raises(ModuleError):
+        session.rmmod("usbcore")
+
+
+def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
+    for name in ("usbcore", "usbhub"):
+        session.insmod(name)
+    session.tracefs.write("set_ftrace_filter", "usbhub_probe usbhub_disconnect hub_probe")
+    session.tracefs.write("current_tracer", "function")
+    session.run_workload("usb", 2)
+    lines = [line for line in session.tracefs.read("trace").splitlines() if line[0] != "#"]
+    called = [line.split(": ")[1].split(" <-")[0].split(" [")[0] for line in lines]
+    assert called == ["usbhub_probe", "usbhub_disconnect"] * 2
+
+
+def test_a_task_is_preempted_and_moves_between_cpus() -> None:
+    session = Session.open(arches.load("x86_64"))
+    session.tracefs.write("set_ftrace_filter", "preempt_schedule_irq mutex_lock")
+    session.tracefs.write("current_tracer", "function")
+    session.run_workload("locks", 60)
+    lines = session.tracefs.read("trace").splitlines()
+    assert any("preempt_schedule_irq <-common_interrupt" in line for line in lines)
+    session.tracefs.write("set_ftrace_filter", "sys_getpid")
+    session.run_workload("syscalls", 20)
+    lines = session.tracefs.read("trace").splitlines()
+    assert {"[000]", "[001]"} <= {part for line in lines for part in line.split() if "[0" in part}
+
+
+def test_the_clock_of_jiffies_keeps_pace(session: Session) -> None:
+    start, jiffies = session.machine.vcpus[0].ticks, word(session, "jiffies", 8)
+    session.run(50 * abi.TICK_NS)
+    passed = (session.machine.vcpus[0].ticks - start) / abi.TICK_NS
+    assert abs(word(session, "jiffies", 8) - jiffies - passed) <= 1
