@@ -240,6 +240,28 @@ def test_usage(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -
     assert err and "Traceback" not in err
 
 
+def test_the_console_needs_a_terminal() -> None:
+    done = run()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "dynftrace: the console needs a terminal; dynftrace sh works without one\n"
+    )
+
+
+def test_a_screenshot_is_the_same_each_time(tmp_path: Path) -> None:
+    commands = "echo schedule > set_ftrace_filter\necho function > current_tracer\nrun boot"
+    pictures = []
+    for name in ("a.svg", "b.svg"):
+        path = tmp_path / name
+        done = run("screenshot", "-c", commands, "--size", "100x30", "-o", str(path))
+        assert (done.returncode, done.stderr) == (0, "")
+        pictures.append(path.read_text())
+    assert pictures[0] == pictures[1] and "schedule" in pictures[0]
+    done = run("screenshot", "--kernel", str(tmp_path / "gone"), "-o", str(tmp_path / "c.svg"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert not (tmp_path / "c.svg").exists()
+
+
 def test_a_reader_that_goes_away() -> None:
     done = subprocess.run(
         f"{sys.executable} -m dynftrace sh -c 'cat README; cat README' | head -1",

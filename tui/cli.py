@@ -89,6 +89,7 @@ def opener(
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @machine_options
+@click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
 @click.version_option(__version__, prog_name="dynftrace", message="%(prog)s %(version)s")
 @click.pass_context
 def dynftrace(
@@ -98,6 +99,7 @@ def dynftrace(
     modules: tuple[str, ...],
     cpus: int,
     patch: str | None,
+    theme: str | None,
 ) -> None:
     """See Linux dynamic ftrace happen.
 
@@ -113,9 +115,12 @@ def dynftrace(
                     f"dynftrace {context.invoked_subcommand} --{shown} …"
                 )
         return
+    # A web server's driver takes the terminal's place.
+    if "TEXTUAL_DRIVER" not in os.environ and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise DynftraceError("the console needs a terminal; dynftrace sh works without one")
     from .app import run_console
 
-    context.exit(run_console(opener(arch, kernel, modules, cpus, patch)))
+    context.exit(run_console(opener(arch, kernel, modules, cpus, patch), theme_name=theme))
 
 
 @dynftrace.command(name="sh", short_help="The tracefs shell.")
