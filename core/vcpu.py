@@ -118,6 +118,11 @@ class Vcpu:
         self._faults = FaultWatch(self._uc, 1 << (8 * facts.pointer_size))
         self._uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
         page, host = facts.map.local, self._clock.host_address
+        # Until memory has been unmapped once, the engine gives a region that is
+        # larger than an earlier one the place of another in its own numbering: it
+        # then takes a store to the one for a change of code in the other.
+        self._uc.mem_map(page, LOCAL_PAGE_SIZE)
+        self._uc.mem_unmap(page, LOCAL_PAGE_SIZE)
         self._uc.mem_map_ptr(page, LOCAL_PAGE_SIZE, UC_PROT_READ, host)
         self._uc.mem_map_ptr(
             page + LOCAL_PAGE_SIZE,

@@ -255,6 +255,28 @@ def test_memory_mapped_later_is_there_for_every_cpu_and_gone_when_unmapped() -> 
     assert not guest.machine.alive
 
 
+@pytest.mark.parametrize("native", [None, False])
+def test_a_store_to_one_region_is_not_taken_for_code_of_another(native: bool | None) -> None:
+    guest = Guest(native_clock=native)
+    bases = [0x1000_0000 * row for row in range(1, 8)]
+    for row, base in enumerate(bases):
+        guest.machine.memory.map(base, 0x2000 << row, f"region {row}")
+    # The store goes to the page offset at which its own block lies in its page.
+    for code in bases:
+        for data in bases:
+            if code != data:
+                source = f"mov rbx, {data + 8}; nop; nop; mov [rbx], rax; nop; jmp l; l: jmp l"
+                text = assemble(source, code)
+                guest.machine.memory.write(code, text)
+                guest.machine.flush()
+                guest.machine.start(code)
+                vcpu = guest.machine.vcpus[0]
+                before = vcpu.ticks
+                vcpu.run(before + 1)
+                vcpu.run(vcpu.ticks + 1)
+                assert vcpu.ticks - before == len(text), (hex(code), hex(data))
+
+
 def test_local_pages_are_not_ram() -> None:
     guest = Guest()
     with pytest.raises(MemoryFault, match="overlaps cpu local"):
