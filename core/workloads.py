@@ -27,7 +27,9 @@ def workload_names(memory: Memory, kallsyms: Kallsyms) -> list[str]:
             raw = memory.read(address + row * (NAME_SIZE + memory.pointer_size), NAME_SIZE)
         except MemoryFault:
             break
-        name = raw.split(b"\0")[0].decode("ascii", "backslashreplace")
+        raw = raw.split(b"\0")[0]
+        # Names go to terminals, and these are whatever the guest has there.
+        name = "".join(chr(byte) if 0x20 < byte < 0x7F else f"\\x{byte:02x}" for byte in raw)
         if not name:
             break
         names.append(name)

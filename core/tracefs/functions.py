@@ -1,8 +1,8 @@
 """The functions that can be traced, and what ftrace has done to them.
 
 available_filter_functions and its variant with addresses, enabled_functions,
-touched_functions, dyn_ftrace_total_info. Source: t_show() and
-ftrace_read_dyn_info... in kernel/trace/ftrace.c, 6.13.
+touched_functions, dyn_ftrace_total_info. Source: t_show() in
+kernel/trace/ftrace.c and tracing_read_dyn_info() in kernel/trace/trace.c, 6.13.
 """
 
 from __future__ import annotations
@@ -128,9 +128,9 @@ class EnabledFunctions(File):
 
 
 class DynFtraceTotalInfo(File):
-    """How many records there are and what they take; times are virtual and text changes cost none.
+    """How many records there are and what they take.
 
-    The number is of sites that were turned into nops since the machine started.
+    Text is changed between two moments of virtual time, so the times are 0.
     """
 
     def __init__(self, array: TraceArray) -> None:
