@@ -59,7 +59,7 @@ static int walk_component(struct nameidata *nd)
 	return 0;
 }
 
-static const char *hash_name(const char *path, char *component)
+static inline const char *hash_name(const char *path, char *component)
 {
 	int n = 0;
 

@@ -13,12 +13,12 @@ struct pipe_inode_info {
 	char buf[PIPE_SIZE];
 };
 
-static int pipe_empty(struct pipe_inode_info *pipe)
+static inline int pipe_empty(struct pipe_inode_info *pipe)
 {
 	return READ_ONCE(pipe->head) == READ_ONCE(pipe->tail);
 }
 
-static int pipe_full(struct pipe_inode_info *pipe)
+static inline int pipe_full(struct pipe_inode_info *pipe)
 {
 	return READ_ONCE(pipe->head) - READ_ONCE(pipe->tail) == PIPE_SIZE;
 }

@@ -32,7 +32,7 @@ static void rcu_report_qs_rdp(u32 bit)
 }
 
 /* This CPU is in no read section: they do not sleep and are not preempted. */
-static void rcu_qs(void)
+static inline void rcu_qs(void)
 {
 	u32 bit = 1u << smp_processor_id();
 

@@ -150,7 +150,7 @@ void task_fork_fair(struct rq *rq, struct task_struct *p)
 	p->vruntime = rq->min_vruntime;
 }
 
-static int available_idle_cpu(int cpu)
+static inline int available_idle_cpu(int cpu)
 {
 	struct rq *rq = cpu_rq(cpu);
 

@@ -77,19 +77,21 @@ void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 			 struct pt_regs *regs)
 {
 	volatile struct cpu_local *cpu = this_cpu;
-	u32 irqs_off = cpu->irqs_disabled, flags, tail, rare, *event;
+	u32 irqs_off = cpu->irqs_disabled, recursion, flags, tail, rare, *event;
 	unsigned char *page;
 	u64 now, delta, commit;
 
 	cpu->irqs_disabled = 1;
+	/* Before the first look at the buffer: from here on the host lets it be. */
+	recursion = cpu->trace_recursion;
+	cpu->trace_recursion = TRACE_RECURSION_EVENT;
 	flags = cpu->buffer.flags;
 	tail = cpu->buffer.tail_page;
-	rare = cpu->trace_recursion | (tail >= cpu->buffer.nr_pages) | !cpu->buffer.pages |
+	rare = recursion | (tail >= cpu->buffer.nr_pages) | !cpu->buffer.pages |
 	       (~flags & RB_RECORD_ON);
 	OPTIMIZER_HIDE_VAR(rare);
 	if (unlikely(rare))
 		goto out;
-	cpu->trace_recursion = TRACE_RECURSION_EVENT;
 	page = (unsigned char *)(unsigned long)cpu->buffer.pages + (u64)tail * RB_PAGE_SIZE;
 	now = this_clock->ticks;
 	commit = *(u64 *)(page + 8);
@@ -99,7 +101,6 @@ void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 	OPTIMIZER_HIDE_VAR(rare);
 	if (unlikely(rare)) {
 		function_trace_slow(ip, parent_ip, irqs_off);
-		cpu->trace_recursion = 0;
 		goto out;
 	}
 	cpu->buffer.write_stamp = now;
@@ -113,8 +114,8 @@ void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 	cpu->buffer.entries++;
 	cpu->buffer.entries_bytes += FN_SIZE;
 	*(volatile u64 *)(page + 8) = commit;
-	cpu->trace_recursion = 0;
 out:
+	cpu->trace_recursion = recursion;
 	cpu->irqs_disabled = irqs_off;
 }
 
