@@ -8,7 +8,8 @@
 #include "module.h"
 #include "workload.h"
 
-#define DESCRIBE(type) const type *const describe_##type __attribute__((used, section(".init.data"))) = 0
+#define DESCRIBE(type)                                                          \
+	const type *const describe_##type __attribute__((used, section(".init.data"))) = 0
 
 typedef struct cpu_clock cpu_clock;
 typedef struct cpu_local cpu_local;

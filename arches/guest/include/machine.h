@@ -102,7 +102,7 @@ struct cpu_local {
 #define HC_PRINTK 1       /* (address, length): one line for dmesg */
 #define HC_IDLE 2         /* (): sleep until an interrupt is pending for this CPU */
 #define HC_CPU_UP 3       /* (cpu, entry, stack, task): start vCPU at entry(task); 0 or -errno */
-#define HC_IRET 4         /* (pt_regs): load all registers from there, interrupts on again; does not return */
+#define HC_IRET 4         /* (pt_regs): load all registers from there, interrupts on; does not return */
 #define HC_SEND_IPI 5     /* (cpu, vector) */
 #define HC_REQUEST_DONE 6 /* (sequence number, result): see struct host_request */
 #define HC_PANIC 7        /* (address, length): does not return */

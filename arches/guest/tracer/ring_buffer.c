@@ -5,8 +5,8 @@
  * sub-buffers lie in a row, and the host that reads is never a CPU that writes.
  *
  * Called with interrupts off on this CPU and trace_recursion set, so nothing
- * comes between a reserve and its commit. The descriptor is the host's to fill and is not trusted: a page
- * number or a length out of its range writes nothing.
+ * comes between a reserve and its commit. The descriptor is the host's to fill
+ * and is not trusted: a page number or a length out of its range writes nothing.
  */
 #include "tracer.h"
 
