@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+from platformdirs import user_config_path
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -18,6 +19,7 @@ from textual.color import Color
 from textual.message import Message
 from textual.screen import Screen
 
+from ..core.errors import UsageError
 from . import keymap, theme
 from .messages import CandidatesFound, CommandDone, ViewReady, WorkloadsFound
 from .screens.box import Box
@@ -251,10 +253,10 @@ def run_console(
 ) -> int:
     """Run the console until the user leaves it; returns the exit status.
 
-    `open_session` is called in the machine's thread. Raises `UsageError` for a
-    theme that does not exist or a keymap file that cannot be used.
+    `open_session` is called in the machine's thread. `keys` is a keymap file,
+    by default `keymap.toml` in the user's folder of settings. Raises
+    `UsageError` for a theme that does not exist or a keymap that cannot be used.
     """
-    from ..core.errors import UsageError
 
     def start() -> Driver:
         from .driver import SessionDriver
@@ -262,8 +264,7 @@ def run_console(
         return SessionDriver(open_session())
 
     app = ConsoleApp(start)
-    if keys is not None:
-        app.set_keymap(keymap.read(keys))
+    app.set_keymap(keymap.read(keys or user_config_path("dynftrace") / "keymap.toml"))
     if theme_name is not None:
         if theme_name not in app.available_themes:
             known = ", ".join(sorted(app.available_themes))

@@ -60,6 +60,7 @@ def take_picture(
     pose = POSES.get(screen)
     if pose is None:
         raise UsageError(f"no screen {screen!r}; there is: {', '.join(POSES)}")
+    check_size(size)
     session = open_session()
     lines = [text for text in commands.splitlines() if text.strip()]
     return asyncio.run(picture(lambda: SessionDriver(session), lines, pose, size))
@@ -73,13 +74,18 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def check_size(size: tuple[int, int]) -> None:
+    """Raise `UsageError` for a size that is no terminal's."""
+    width, height = size
+    if not (20 <= width <= 500 and 5 <= height <= 300):
+        raise UsageError(f"a size must be within 20x5 and 500x300, not {width}x{height}")
+
+
 async def picture(
     start: Callable[[], Driver], commands: Sequence[str], pose: Pose, size: tuple[int, int]
 ) -> str:
     """As `take_picture`, for any driver and pose, within an event loop."""
-    width, height = size
-    if not (20 <= width <= 500 and 5 <= height <= 300):
-        raise UsageError(f"a size must be within 20x5 and 500x300, not {width}x{height}")
+    check_size(size)
     app = ConsoleApp(start)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
@@ -106,7 +112,7 @@ async def settle(pilot: Pilot[None]) -> None:
     assert isinstance(app, ConsoleApp)
     quiet = 0
     while quiet < 3:
-        await pilot.pause()
+        await pilot.pause(0.001)
         if app.runner.failure is not None and not app.runner.opened:
             break
         if app.runner.idle:
@@ -115,7 +121,7 @@ async def settle(pilot: Pilot[None]) -> None:
             quiet = 0
             await asyncio.sleep(0.002)
     app.drain()
-    await pilot.pause()
+    await pilot.pause(0.001)
 
 
 async def _close_boxes(pilot: Pilot[None]) -> None:

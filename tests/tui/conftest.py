@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 # Textual reads its variables when it is imported, which is after this.
 for _name in list(os.environ):
     _own = _name.startswith("TEXTUAL_") and _name != "TEXTUAL_SNAPSHOT_TEMPDIR"
@@ -13,3 +15,9 @@ for _name in list(os.environ):
         del os.environ[_name]
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for all tests; but the snapshot plugin needs its own variable."""
+    monkeypatch.delenv("NO_COLOR", raising=False)

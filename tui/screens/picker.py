@@ -7,23 +7,31 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from ..spans import line
+from ..spans import Line, line
 from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
 from .box import Box
 
 
+class Choices(TextView):
+    """Rows with a sign at the current one."""
+
+    def line(self, row: int, width: int) -> Line:
+        """The choice of row `row`."""
+        return (("▶ " if row == self.cursor else "  ", "accent"), *super().line(row, width))
+
+
 class WorkloadBox(Box):
     """Lists workloads; its result is the picked one's name."""
 
-    TEXT = TextView
+    TEXT = Choices
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "close"),
-        Binding("enter", "pick", "run it", priority=True, key_display="enter"),
+        Binding("enter", "pick", "run it", key_display="enter"),
     ]
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__("Run a workload", [line(f" {name}") for name in names], classes="picker")
+        super().__init__("Run a workload", [line(name) for name in names], classes="picker")
         self._names = names
 
     def action_pick(self) -> None:

@@ -1,0 +1,52 @@
+"""The trampoline pane's text, from hops made by hand."""
+
+from __future__ import annotations
+
+from dynftrace.core.disasm import Insn
+from dynftrace.core.path import CALLER, SITE, SLOT, TRACER, Hop
+from dynftrace.tui.pathtext import path_lines
+from dynftrace.tui.spans import plain
+
+
+def hop(label: str, address: int, name: str, target: int | None, verified: bool = True) -> Hop:
+    """A hop with one instruction."""
+    insn = Insn(address, b"\xe8\x01\x02\x03\x04", "call", "x", target)
+    note = "calls it" if verified else "is not what ftrace put there"
+    return Hop(label, address, name, ((insn, "call x"),), target, "x", verified, note)
+
+
+def hops(*, nop: bool = False, wrong: bool = False) -> tuple[Hop, ...]:
+    """A path of four."""
+    return (
+        hop(SITE, 0x1000, "schedule", None if nop else 0x2000),
+        hop(CALLER, 0x2000, "ftrace_caller", 0x2040, not wrong),
+        hop(SLOT, 0x2040, "ftrace_call", 0x3000),
+        hop(TRACER, 0x3000, "function_trace_call", None),
+    )
+
+
+def text(*path: Hop) -> list[str]:
+    return [plain(each).rstrip() for each in path_lines(path)]
+
+
+def test_a_path_that_is_taken() -> None:
+    lines = text(*hops())
+    assert lines[0] == "site schedule ─▶ ftrace_caller ─▶ ftrace_call ─▶ function_trace_call"
+    assert lines[2] == "✓ site schedule        1000  calls it"
+    assert lines[5] == "✓ function_trace_call  3000  calls it"
+    assert "  1000  e8 01 02 03 04  call x" in lines
+
+
+def test_a_nop_leads_nowhere() -> None:
+    assert text(*hops(nop=True))[0] == (
+        "site schedule (nop)    ftrace_caller    ftrace_call    function_trace_call"
+    )
+
+
+def test_a_wrong_hop_has_a_sign_and_a_reason() -> None:
+    lines = text(*hops(wrong=True))
+    assert lines[3] == "! ftrace_caller        2000  is not what ftrace put there"
+
+
+def test_no_hops() -> None:
+    assert text() == ["", ""]
