@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .symbols import Symbol, SymbolTable
+from .elf.symbols import Symbol, SymbolTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from its variable `mem_size`, where it has one.
 from __future__ import annotations
 
 from .arch import Port
+from .elf.image import Image
 from .errors import MemoryFault
-from .image import Image
-from .memory import PAGE_SIZE, Memory
+from .machine.memory import PAGE_SIZE, Memory
 
 RAM_SIZE = 16 << 20
 """Bytes of free RAM."""

@@ -21,15 +21,15 @@ import numpy as np
 
 from . import abi
 from .arch import Port, Trampoline
-from .elf import STB_GLOBAL
+from .elf.image import Image
+from .elf.lines import SourceLines
+from .elf.linker import Layout, Linked, layout, link, relocate
+from .elf.modinfo import exports, guest_string, image_string, modinfo
+from .elf.structs import STB_GLOBAL
 from .errors import GuestError, ImageError, ModuleError
-from .ftrace import Ftrace
-from .image import Image
+from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
-from .lines import SourceLines
-from .linker import Layout, Linked, layout, link, relocate
-from .machine import Machine
-from .modinfo import exports, guest_string, image_string, modinfo
+from .machine.machine import Machine
 
 THIS_MODULE = ".gnu.linkonce.this_module"
 KSYMTAB = "__ksymtab"

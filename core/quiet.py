@@ -9,10 +9,10 @@ in there, since the tracer runs with interrupts off.
 
 from __future__ import annotations
 
-from .entry import REGION
 from .errors import MemoryFault
-from .machine import Machine
-from .vcpu import State
+from .ftrace.entry import REGION
+from .machine.machine import Machine
+from .machine.vcpu import State
 
 _STEP_NS = 64
 _MOST_STEPS = 1000

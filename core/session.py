@@ -18,20 +18,20 @@ from typing import Self
 
 from .arch import Port
 from .assemble import assemble_line
-from .callsite import CallSite, call_site
-from .disasm import Disassembler, Insn
+from .elf.image import Image
 from .errors import MemoryFault, UsageError
-from .ftrace import Ftrace
-from .image import Image
+from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .kernel import load_kernel
-from .machine import Machine
+from .machine.machine import Machine
 from .module import Module, Modules
-from .path import Hop, PathReader
 from .quiet import settle
-from .ringbuffer import RingBuffer
-from .subbuffer import PageFormat
+from .trace.ringbuffer import RingBuffer
+from .trace.subbuffer import PageFormat
 from .tracefs import TraceArray, TracefsTree
+from .views.callsite import CallSite, call_site
+from .views.disasm import Disassembler, Insn
+from .views.path import Hop, PathReader
 from .workloads import workload_names
 
 KERNEL = "vmlinux.elf"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .errors import MemoryFault
 from .kallsyms import Kallsyms
-from .memory import Memory
+from .machine.memory import Memory
 
 TABLE = "workloads"
 NAME_SIZE = 16

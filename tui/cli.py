@@ -177,7 +177,7 @@ def sites(
     patch: str | None,
 ) -> None:
     """The table of call sites: address, name, module, bytes as compiled, bytes now, state."""
-    from ..core.sitetable import as_csv, as_json, as_text, site_rows
+    from ..core.ftrace.sitetable import as_csv, as_json, as_text, site_rows
 
     session = opener(arch, kernel, modules, cpus, patch)()
     rows = site_rows(session)

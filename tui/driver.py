@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import MissingSymbolError
-from ..core.path import PathReader
-from ..core.records import Flag
+from ..core.ftrace.records import Flag
 from ..core.session import Session
 from ..core.shell.shell import Shell
-from ..core.tracetext import TraceText
+from ..core.trace.tracetext import TraceText
+from ..core.views.path import PathReader
 from .functions import FunctionIndex, FunctionTable
 from .pathtext import path_lines
 from .report import bug_report, oops_report

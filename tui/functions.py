@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import TracefsError
-from ..core.filter import FunctionNames, parse_words
+from ..core.ftrace.filter import FunctionNames, parse_words
 from .view import FunctionRow, Indices, State
 from .widgets.function_list import as_glob
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.path import SITE, Hop
+from ..core.views.path import SITE, Hop
 from .spans import Line, Span, fit, line
 
 _NAME = 32

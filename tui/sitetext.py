@@ -7,7 +7,7 @@ and a byte that ftrace does not expect carries a `!`.
 
 from __future__ import annotations
 
-from ..core.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
+from ..core.views.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
 from .spans import Line, Span, line
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}

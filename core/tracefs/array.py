@@ -14,13 +14,13 @@ from types import MappingProxyType
 from ..abi import SAVED_CMDLINES, saved_cmdline
 from ..arch import Addresses
 from ..errors import MemoryFault, TracefsError
-from ..ftrace import Ftrace
+from ..ftrace.ftrace import Ftrace
+from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kallsyms import Kallsyms
-from ..machine import Machine
-from ..ops import FtraceHash, FtraceOps
-from ..ringbuffer import RingBuffer
-from ..tracefields import cmdlines
-from ..tracetext import TextContext, TextOptions, TraceText
+from ..machine.machine import Machine
+from ..trace.ringbuffer import RingBuffer
+from ..trace.tracefields import cmdlines
+from ..trace.tracetext import TextContext, TextOptions, TraceText
 
 NOP = "nop"
 FUNCTION = "function"

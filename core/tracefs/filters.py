@@ -15,8 +15,8 @@ import errno
 from collections.abc import Mapping
 
 from ..errors import TracefsError
-from ..filter import FilterWord, FunctionNames, parse_words, select
-from ..ops import FtraceHash
+from ..ftrace.filter import FilterWord, FunctionNames, parse_words, select
+from ..ftrace.ops import FtraceHash
 from .array import TraceArray
 from .functions import FunctionTable
 from .tree import File, Handle

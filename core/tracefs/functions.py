@@ -14,8 +14,8 @@ import numpy as np
 
 from ..arch import Addresses
 from ..errors import TracefsError
-from ..filter import FunctionNames, Rows
-from ..records import Flag
+from ..ftrace.filter import FunctionNames, Rows
+from ..ftrace.records import Flag
 from .array import TraceArray
 from .tree import File, Handle, Node
 

@@ -14,9 +14,9 @@ from unicorn.unicorn_const import UC_TLB_VIRTUAL
 from dynftrace import arches
 from dynftrace.core.arch import Edit, Port, Register, Sites
 from dynftrace.core.assemble import assemble
-from dynftrace.core.entry import NEEDED
-from dynftrace.core.image import Image
-from dynftrace.core.sites import call_sites
+from dynftrace.core.elf.image import Image
+from dynftrace.core.ftrace.entry import NEEDED
+from dynftrace.core.ftrace.sites import call_sites
 
 PAGE = 4096
 SIZE = 16 * PAGE

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynftrace.core.abi import RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
-from dynftrace.core.events import EventTable
-from dynftrace.core.subbuffer import PageFormat
-from dynftrace.core.tracetext import TextContext, TraceText
+from dynftrace.core.trace.events import EventTable
+from dynftrace.core.trace.subbuffer import PageFormat
+from dynftrace.core.trace.tracetext import TextContext, TraceText
 
 from .measure import Row, median, seconds
 

@@ -12,10 +12,10 @@ from unicorn.unicorn_const import UC_HOOK_CODE
 from dynftrace import arches
 from dynftrace.core.arch import Port
 from dynftrace.core.assemble import assemble
-from dynftrace.core.image import Image
+from dynftrace.core.elf.image import Image
 from dynftrace.core.kallsyms import Kallsyms
 from dynftrace.core.kernel import load_kernel
-from dynftrace.core.machine import Machine
+from dynftrace.core.machine.machine import Machine
 from dynftrace.core.session import MachineSpec, Session
 
 from ..support import elf_writer

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from dynftrace import arches
-from dynftrace.core.ops import FtraceOps
+from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.session import MachineSpec, Session
 
 from ..support import elf_writer

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.image import Image
+from dynftrace.core.elf.image import Image
+from dynftrace.core.elf.symbols import SymbolTable, cut_names
 from dynftrace.core.kallsyms import Kallsyms
-from dynftrace.core.symbols import SymbolTable, cut_names
 
 from ..support import elf_writer
 from ..support.elf_writer import ALLOC, EXEC, EXEC_FILE, FUNC, GLOBAL, LOCAL, OBJECT, PROGBITS, TEXT

@@ -20,7 +20,7 @@ from dynftrace.core.errors import (
     UnknownSymbol,
     WrongMachineError,
 )
-from dynftrace.core.records import Flag
+from dynftrace.core.ftrace.records import Flag
 
 from ..support import elf_writer
 from ..support.booted import Booted, boot, load

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynftrace.core.memory import Memory
+from dynftrace.core.machine.memory import Memory
 from dynftrace.core.workloads import MOST, NAME_SIZE, workload_names
 
 BASE = 0x10000

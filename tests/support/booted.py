@@ -9,13 +9,13 @@ import numpy as np
 
 from dynftrace import arches
 from dynftrace.core.arch import Port
-from dynftrace.core.ftrace import Ftrace
-from dynftrace.core.image import Image
+from dynftrace.core.elf.image import Image
+from dynftrace.core.ftrace.ftrace import Ftrace
+from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.kallsyms import Kallsyms
 from dynftrace.core.kernel import load_kernel
-from dynftrace.core.machine import Machine
+from dynftrace.core.machine.machine import Machine
 from dynftrace.core.module import Modules
-from dynftrace.core.ops import FtraceHash, FtraceOps
 
 
 @dataclass

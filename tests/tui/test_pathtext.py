@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dynftrace.core.disasm import Insn
-from dynftrace.core.path import CALLER, SITE, SLOT, TRACER, Hop
+from dynftrace.core.views.disasm import Insn
+from dynftrace.core.views.path import CALLER, SITE, SLOT, TRACER, Hop
 from dynftrace.tui.pathtext import path_lines
 from dynftrace.tui.spans import plain
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynftrace.core.callsite import CallSite, Code, SiteRow
+from dynftrace.core.views.callsite import CallSite, Code, SiteRow
 from dynftrace.tui.sitetext import site_lines
 from dynftrace.tui.spans import plain
 

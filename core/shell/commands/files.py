@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 
 from ...errors import TracefsError
-from ...filter import Glob, NameTable
+from ...ftrace.filter import Glob, NameTable
 from ...tracefs.tree import MOUNT_POINTS, Directory, Tracefs
 from ..command import Argument, Arguments, Command, Context, expect
 from ..parser import Word

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...callsite import find_sites
-from ...sitetext import path_lines, site_lines
+from ...views.callsite import find_sites
+from ...views.sitetext import path_lines, site_lines
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynftrace.core.filter import Glob, NameTable
+from dynftrace.core.ftrace.filter import Glob, NameTable
 from dynftrace.core.shell.parser import Join, ShellSyntaxError, parse
 
 

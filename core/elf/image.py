@@ -1,0 +1,267 @@
+"""ELF images: kernels (executables) and modules (relocatable files).
+
+An image is untrusted input: `Image.load` checks the headers (`headers`), and
+each table is checked against the file when it is first asked for. A file is
+read once and may change afterwards; only a kernel of hundreds of megabytes,
+nearly all debug information, is mapped instead.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import stat
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arch import Facts
+from ..errors import ImageError
+from . import headers
+from . import structs as elf
+from .headers import Section, Segment
+from .lines import SourceLines
+from .symbols import SymbolTable, cut_names, special
+
+MAPPED = 1 << 27
+"""Files larger than this, in bytes, are mapped and not read."""
+
+MAX_NAMES = 1 << 26
+"""Most bytes of names that are taken from a symbol table; the rest has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelocationTable:
+    """The relocations of section `target`, n of them in the file's order.
+
+    `symbol` indexes `Image.symbols`. `addend` is None for REL tables, whose
+    addends stand in the fields.
+    """
+
+    section: Section
+    target: Section
+    offset: NDArray[np.uint64]
+    kind: NDArray[np.uint32]
+    symbol: NDArray[np.uint32]
+    addend: NDArray[np.int64] | None
+
+
+class Image:
+    """One ELF file, its headers known to be sound; made by `load`."""
+
+    def __init__(self, path: Path, facts: Facts, raw: NDArray[np.uint8]) -> None:
+        self.path = path
+        self.facts = facts
+        self._raw = raw
+        self._layouts = elf.layouts(facts.pointer_size, facts.byteorder)
+        read = headers.read(str(path), raw, facts)
+        self.relocatable = read.relocatable
+        self.entry = read.entry
+        self.sections = read.sections
+        self.segments = read.segments
+        self._by_name = {section.name: section for section in reversed(self.sections)}
+
+    @classmethod
+    def load(cls, path: Path | str, facts: Facts) -> Image:
+        """Open the file at `path` for the architecture `facts` describes.
+
+        Raises `ImageError` for anything that is not a sound ELF file, and
+        `WrongMachineError` for one of another machine, word size or byte order.
+        """
+        name = str(path)
+        try:
+            # A FIFO would otherwise keep open() waiting for a writer.
+            descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with open(descriptor, "rb") as file:
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
+                    raise ImageError(name, "not a regular file")
+                if status.st_size == 0:
+                    raise ImageError(name, "not an ELF file: it is empty")
+                if status.st_size > MAPPED:
+                    content: bytes | mmap.mmap = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+                else:
+                    content = file.read(MAPPED)
+        except OSError as error:
+            raise ImageError(name, error.strerror or "cannot be read") from error
+        except ValueError as error:
+            raise ImageError(name, "no file has such a name") from error
+        return cls(Path(path), facts, np.frombuffer(content, np.uint8))
+
+    def error(
+        self, reason: str, *, section: Section | None = None, offset: int | None = None
+    ) -> ImageError:
+        """An `ImageError` about this file."""
+        name = None if section is None else section.name or f"[{section.index}]"
+        return ImageError(str(self.path), reason, section=name, offset=offset)
+
+    def section(self, name: str) -> Section | None:
+        """The first section called `name`."""
+        return self._by_name.get(name)
+
+    def data(self, section: Section) -> NDArray[np.uint8]:
+        """The bytes of `section` in the file (read-only); none for a NOBITS section."""
+        if section.type == elf.SHT_NOBITS:
+            return self._raw[:0]
+        return self._raw[section.offset : section.offset + section.size]
+
+    def segment_data(self, segment: Segment) -> NDArray[np.uint8]:
+        """The bytes of `segment` in the file (read-only)."""
+        return self._raw[segment.offset : segment.offset + segment.filesz]
+
+    def read(self, address: int, size: int) -> NDArray[np.uint8] | None:
+        """`size` bytes an executable's file has for `address`; None where it has none."""
+        for segment in self.segments:
+            start = address - segment.address
+            if start >= 0 and start + size <= segment.filesz:
+                return self.segment_data(segment)[start : start + size]
+        return None
+
+    def section_of(self, start: int, end: int) -> Section | None:
+        """The loaded section of an executable that holds all of `start` to `end`."""
+        for section in self.sections:
+            if section.loaded and section.address <= start <= end <= section.end:
+                return section
+        return None
+
+    def words(self, raw: bytes) -> NDArray[np.uint64]:
+        """Bytes as pointer-sized words; a partial word at the end is left out."""
+        size = self.facts.pointer_size
+        words = np.frombuffer(raw, self._layouts.word, len(raw) // size)
+        return words.astype(np.uint64)
+
+    @cached_property
+    def symbols(self) -> SymbolTable:
+        """The symbol table; empty in a stripped file. Raises `ImageError`."""
+        table = next((s for s in self.sections if s.type == elf.SHT_SYMTAB), None)
+        if table is None:
+            return self._columns(np.empty(0, self._layouts.symbol), [])
+        rows = self._table(table, self._layouts.symbol)
+        place = ~special(rows["shndx"])
+        beyond = place & (rows["shndx"] >= len(self.sections)) | (rows["shndx"] == elf.SHN_XINDEX)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise self.error(
+                f"symbol {row} lies in section {int(rows['shndx'][row])}, which does not exist",
+                section=table,
+                offset=table.offset + row * rows.dtype.itemsize,
+            )
+        return self._columns(rows, self._symbol_names(table, rows["name"].astype(np.uint32)))
+
+    def relocations(self) -> list[RelocationTable]:
+        """The relocations of loaded sections, in the file's order. Raises `ImageError`."""
+        return [
+            self.relocation_table(section)
+            for section in self.sections
+            if section.type in (elf.SHT_REL, elf.SHT_RELA)
+            and section.size
+            and not section.flags & elf.SHF_ALLOC  # those of the dynamic linker
+            and self._target(section).loaded
+        ]
+
+    def debug_relocations(self) -> list[RelocationTable]:
+        """The relocations of `debug_sections`. Raises `ImageError`."""
+        wanted = {section.index for section in self.debug_sections()}
+        return [
+            self.relocation_table(section)
+            for section in self.sections
+            if section.type in (elf.SHT_REL, elf.SHT_RELA)
+            and section.size
+            and section.info in wanted
+        ]
+
+    def relocation_table(self, section: Section) -> RelocationTable:
+        """Read one relocation section, checked against the symbols. Raises `ImageError`."""
+        explicit = section.type == elf.SHT_RELA
+        rows = self._table(section, self._layouts.rela if explicit else self._layouts.rel)
+        info = rows["info"].astype(np.uint64)
+        bits = 32 if self.facts.pointer_size == 8 else 8
+        symbol = (info >> np.uint64(bits)).astype(np.uint32)
+        kind = (info & np.uint64((1 << bits) - 1)).astype(np.uint32)
+        beyond = symbol >= max(len(self.symbols), 1)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise self.error(
+                f"relocation {row} is against symbol {int(symbol[row])} of {len(self.symbols)}",
+                section=section,
+                offset=section.offset + row * rows.dtype.itemsize,
+            )
+        addend = rows["addend"].astype(np.int64) if explicit else None
+        offset = rows["offset"].astype(np.uint64)
+        return RelocationTable(section, self._target(section), offset, kind, symbol, addend)
+
+    @cached_property
+    def lines(self) -> SourceLines:
+        """Source lines of an executable, from its debug information as far as it has any."""
+        return SourceLines(
+            {section.name: self.data(section) for section in self.debug_sections()}, self.facts
+        )
+
+    def debug_sections(self) -> list[Section]:
+        """The sections with debug information that are not compressed."""
+        return [
+            section
+            for section in self.sections
+            if section.name.startswith(".debug_") and not section.flags & elf.SHF_COMPRESSED
+        ]
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """File and line that the code at `address` of an executable was compiled from."""
+        return self.lines.at(address)
+
+    def _target(self, section: Section) -> Section:
+        """The section that the relocation section `section` is about."""
+        if not 0 < section.info < len(self.sections):
+            raise self.error(
+                f"it relocates section {section.info}, which does not exist", section=section
+            )
+        return self.sections[section.info]
+
+    def _table(self, section: Section, layout: np.dtype[np.void]) -> NDArray[np.void]:
+        """A section's rows; raises `ImageError` unless it holds whole ones of that layout."""
+        if section.entsize != layout.itemsize or section.size % layout.itemsize:
+            raise self.error(
+                f"{section.size} bytes in entries of {section.entsize}; each has "
+                f"{layout.itemsize} here",
+                section=section,
+                offset=section.offset,
+            )
+        return self.data(section).view(layout)
+
+    def _symbol_names(self, table: Section, offsets: NDArray[np.uint32]) -> list[str]:
+        """The names at `offsets` of the string table that `table` links to."""
+        if not 0 < table.link < len(self.sections):
+            raise self.error(
+                f"its names stand in section {table.link}, which does not exist", section=table
+            )
+        strings = headers.string_table(str(self.path), self._raw, self.sections[table.link])
+        beyond = offsets >= len(strings)
+        if beyond.any():
+            row = int(np.argmax(beyond))
+            raise self.error(
+                f"the name of symbol {row} lies outside {len(strings)} bytes of names",
+                section=table,
+                offset=table.offset + row * self._layouts.symbol.itemsize,
+            )
+        return cut_names(strings, offsets, MAX_NAMES)
+
+    def _columns(self, rows: NDArray[np.void], names: list[str]) -> SymbolTable:
+        """The symbol table as columns, with what each symbol's section says."""
+        shndx = rows["shndx"].astype(np.uint16)
+        inside = np.where(special(shndx), 0, shndx).astype(np.intp)
+        limits = [s.end if s.loaded else 0 for s in self.sections] or [0]
+        code = [s.loaded and s.executable for s in self.sections] or [False]
+        info = rows["info"].astype(np.uint8)
+        return SymbolTable(
+            names=names,
+            address=rows["value"].astype(np.uint64),
+            size=rows["size"].astype(np.uint64),
+            kind=info & np.uint8(0xF),
+            binding=info >> np.uint8(4),
+            shndx=shndx,
+            limit=np.array(limits, np.uint64)[inside],
+            text=np.array(code, np.bool_)[inside],
+        )

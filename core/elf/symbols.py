@@ -1,0 +1,162 @@
+"""Symbols of one image as numpy columns, and what lies at an address.
+
+A kernel has 130,000 symbols, so nothing here makes an object of each: the
+table keeps columns, names are cut from the string table in one pass, and an
+address is found by binary search. The size of a symbol is the kernel's idea of
+it in kallsyms, the distance to the next one, because labels of assembly have
+no size of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .structs import (
+    SHN_ABS,
+    SHN_LORESERVE,
+    SHN_UNDEF,
+    STB_GLOBAL,
+    STB_WEAK,
+    STT_FILE,
+    STT_FUNC,
+    STT_OBJECT,
+    STT_SECTION,
+)
+
+KSYM_NAME_LEN = 512
+"""Longest name, in bytes; the kernel's limit."""
+
+
+class Symbol(NamedTuple):
+    """A named address; `module` is None for the kernel."""
+
+    name: str
+    address: int
+    size: int
+    """Bytes to the next symbol, or to the end of its section."""
+    module: str | None = None
+    function: bool = True
+
+
+@dataclass(frozen=True)
+class SymbolTable:
+    """Columns of a symbol table, n symbols in the file's order.
+
+    `limit` is the end of the section each symbol lies in, as an address; the
+    addresses are those the symbols have once loaded.
+    """
+
+    names: list[str]
+    address: NDArray[np.uint64]
+    size: NDArray[np.uint64]
+    kind: NDArray[np.uint8]
+    binding: NDArray[np.uint8]
+    shndx: NDArray[np.uint16]
+    limit: NDArray[np.uint64]
+    text: NDArray[np.bool_]
+    """Whether the section holds code."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of_labels(cls, labels: Mapping[str, int], end: int) -> SymbolTable:
+        """A table of the labels of assembled code that ends at `end`, by address."""
+        names = list(labels)
+        count = len(names)
+        return cls(
+            names=names,
+            address=np.array([labels[name] for name in names], np.uint64),
+            size=np.zeros(count, np.uint64),
+            kind=np.full(count, STT_FUNC, np.uint8),
+            binding=np.full(count, STB_GLOBAL, np.uint8),
+            shndx=np.full(count, SHN_ABS, np.uint16),
+            limit=np.full(count, end, np.uint64),
+            text=np.ones(count, np.bool_),
+        )
+
+    @cached_property
+    def defined(self) -> NDArray[np.bool_]:
+        """Symbols with a place in a loaded section, not names of sections or files."""
+        marker = (self.kind == STT_SECTION) | (self.kind == STT_FILE)
+        mask: NDArray[np.bool_] = ~marker & (self.limit > 0)
+        return mask
+
+    @cached_property
+    def functions(self) -> NDArray[np.bool_]:
+        """Which symbols are functions: of that type, or untyped labels of code."""
+        typed = self.kind == STT_FUNC
+        label = self.text & (self.kind != STT_OBJECT)
+        mask: NDArray[np.bool_] = self.defined & (typed | label)
+        return mask
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        """Name to row; of several of one name a global wins, then a weak one, then the first."""
+        rows = np.flatnonzero(self.shndx != SHN_UNDEF)
+        binding = self.binding[rows]
+        rank = 2 * (binding == STB_GLOBAL) + (binding == STB_WEAK)
+        names = self.names
+        return {names[row]: row for row in rows[np.lexsort((-rows, rank))].tolist()}
+
+    def address_of(self, name: str) -> int | None:
+        """The address of the symbol `name`, None where it is not defined."""
+        row = self._index.get(name)
+        return None if row is None else int(self.address[row])
+
+    @cached_property
+    def by_address(self) -> NDArray[np.intp]:
+        """Rows of the symbols that name an address, one an address, in order of it.
+
+        Of several at one address a function goes first, then a global name,
+        then the one with fewer leading underscores, then the file's order.
+        """
+        rows = np.flatnonzero(self.defined)
+        names = self.names
+        underscores = np.fromiter(
+            (len(name) - len(name.lstrip("_")) for name in map(names.__getitem__, rows.tolist())),
+            np.int64,
+            len(rows),
+        )
+        order = np.lexsort(
+            (
+                underscores,
+                self.binding[rows] != STB_GLOBAL,
+                ~self.functions[rows],
+                self.address[rows],
+            )
+        )
+        rows = rows[order]
+        first = np.ones(len(rows), np.bool_)
+        first[1:] = self.address[rows[1:]] != self.address[rows[:-1]]
+        return rows[first]
+
+
+def special(shndx: NDArray[np.uint16]) -> NDArray[np.bool_]:
+    """Which section numbers name no section of the file."""
+    mask: NDArray[np.bool_] = (shndx == SHN_UNDEF) | (shndx >= SHN_LORESERVE)
+    return mask
+
+
+def cut_names(
+    table: NDArray[np.uint8], offsets: NDArray[np.uint32], most: int = 1 << 24
+) -> list[str]:
+    """The NUL-ended names at `offsets` of a string table that ends in NUL.
+
+    Each is cut at `KSYM_NAME_LEN`, and those past `most` bytes in all are
+    empty: names may share bytes in the file, so a small file could ask for a
+    lot. Bytes that are not printable ASCII come out as `?`: names go to terminals.
+    """
+    clean = np.where((table > 0x20) & (table < 0x7F) | (table == 0), table, np.uint8(ord("?")))
+    stops = np.flatnonzero(clean == 0)
+    starts = offsets.astype(np.int64)
+    ends = np.minimum(stops[np.searchsorted(stops, starts)], starts + KSYM_NAME_LEN)
+    ends[np.cumsum(ends - starts) > most] = 0
+    text = clean.tobytes().decode("ascii")
+    return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]

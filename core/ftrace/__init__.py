@@ -1,0 +1,1 @@
+"""Dynamic ftrace: records of call sites, who wants them, and text that follows."""

@@ -1,0 +1,99 @@
+"""ftrace_caller and the tracer in guest memory, within reach of the kernel's text.
+
+The port's entry.S is assembled for the first page of its area, and tracer.o, a
+relocatable file of guest C without call sites, is linked behind it. Each may
+name symbols of the other and of the kernel: the tracer's places are settled
+before entry.S is assembled, and its relocations are done after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..arch import Port
+from ..assemble import assemble
+from ..elf.image import Image
+from ..elf.linker import PAGE_SIZE, Layout, layout, link
+from ..elf.symbols import SymbolTable
+from ..errors import AssemblyError, MissingSymbolError, ModuleError, UnknownSymbol
+from ..kallsyms import Kallsyms
+from ..machine.memory import Memory
+
+REGION = "tracer"
+"""Name of the memory region."""
+
+NEEDED = ("ftrace_caller", "ftrace_call", "ftrace_stub")
+"""Labels that every port's entry.S exports."""
+
+_NAME = "tracer"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The entry code and the tracer, loaded."""
+
+    address: int
+    code: bytes
+    """entry.S assembled for `address`, as loaded."""
+    symbols: Mapping[str, int]
+    """Addresses of the labels entry.S exports, and of everything tracer.o defines."""
+
+    def __getitem__(self, name: str) -> int:
+        return self.symbols[name]
+
+
+def load_entry(
+    port: Port, kernel: Image, memory: Memory, kallsyms: Kallsyms, source: str | None = None
+) -> Entry:
+    """Assemble, link and write the entry code and the tracer, and add their symbols.
+
+    `source` stands in for the port's entry.S. Raises `MissingSymbolError` for a
+    symbol `kernel` does not have, `AssemblyError`, and `ImageError` for tracer.o.
+    """
+    tracer = Image.load(port.images() / "tracer.o", port.facts)
+    where = layout(tracer)
+    text = port.entry_source() if source is None else source
+    address = port.facts.map.tracer
+    behind = address + PAGE_SIZE
+    symbols = _places(tracer, where, behind)
+
+    def of_kernel(name: str) -> int:
+        found = kernel.symbols.address_of(name)
+        if found is None:
+            raise MissingSymbolError(str(kernel.path), name)
+        return found
+
+    code = assemble(port.facts, text, address, lambda name: symbols.get(name) or of_kernel(name))
+    if len(code.code) > PAGE_SIZE:
+        raise AssemblyError(f"entry.S has {len(code.code)} bytes, and {PAGE_SIZE} are kept", text)
+    for name in NEEDED:
+        if name not in code.symbols:
+            raise MissingSymbolError("entry.S", name)
+    labels = {name: address + offset for name, offset in code.symbols.items()}
+    try:
+        linked = link(
+            port, tracer, _NAME, where, behind, lambda name: labels.get(name) or of_kernel(name)
+        )
+    except UnknownSymbol as error:
+        raise MissingSymbolError(str(kernel.path), error.symbol) from error
+    except ModuleError as error:
+        raise tracer.error(str(error)) from error
+    memory.map(address, PAGE_SIZE + linked.size, REGION)
+    memory.write(address, code.code)
+    linked.write(memory.write)
+    kallsyms.add(SymbolTable.of_labels(labels, address + len(code.code)))
+    kallsyms.add(linked.symbols)
+    return Entry(address, code.code, {**symbols, **labels})
+
+
+def _places(tracer: Image, where: Layout, base: int) -> dict[str, int]:
+    """Addresses of what tracer.o defines, when it is placed at `base`."""
+    table = tracer.symbols
+    return {
+        name: base + where.offsets[shndx] + address
+        for name, shndx, address in zip(
+            table.names, table.shndx.tolist(), table.address.tolist(), strict=True
+        )
+        if name and shndx in where.offsets
+    }

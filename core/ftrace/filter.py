@@ -1,0 +1,318 @@
+"""Which functions a word written to set_ftrace_filter means.
+
+A write is a list of words split by white space. A word is a pattern of
+function names, a 1-based line number of available_filter_functions, or one of
+these with `:mod:MODULE` or `:command[:parameter]` behind it; `!` in front takes
+functions away. Patterns are those of glob_match(): `*` any run, `?` any one
+byte, `[a-z]` and `[!a-z]` classes, `\\` takes the next byte literally; an
+unclosed class is a plain bracket. Source: filter_parse_regex(), match_records()
+and ftrace_process_regex() in kernel/trace, lib/glob.c.
+
+Matching is done for all names at once on one buffer that holds them all. A
+pattern is cut at its stars into pieces of fixed length; the first and the last
+are anchored, and each one between is taken at its leftmost place, which is
+enough for a glob and needs no backtracking: the time is the length of the names
+times that of the pattern, whatever is written.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TracefsError
+
+FTRACE_BUFF_MAX = 1024
+"""A longer word is refused, in bytes."""
+
+Rows: TypeAlias = NDArray[np.intp]
+"""Indices of records, ascending, shape (n,)."""
+
+_Item: TypeAlias = int | bytes
+"""One byte of a pattern: that byte, or any byte of the set."""
+
+_ANY = bytes(range(1, 256))
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A pattern, cut at its stars: `a*b?` is (a), (b, any)."""
+
+    text: str
+    pieces: tuple[tuple[_Item, ...], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Glob:
+        """Read a pattern; any text is one."""
+        pattern = _encode(text)
+        pieces: list[list[_Item]] = [[]]
+        at = 0
+        while at < len(pattern):
+            byte = pattern[at : at + 1]
+            at += 1
+            if byte == b"*":
+                pieces.append([])
+            elif byte == b"?":
+                pieces[-1].append(_ANY)
+            elif byte == b"[" and (parsed := _parse_class(pattern, at)):
+                members, at = parsed
+                pieces[-1].append(members)
+            elif byte == b"\\":
+                pieces[-1].extend(pattern[at : at + 1])
+                at += 1
+            else:
+                pieces[-1].append(byte[0])
+        return cls(text, tuple(tuple(piece) for piece in pieces))
+
+    @property
+    def matches_all(self) -> bool:
+        """Whether it is only stars."""
+        return len(self.pieces) > 1 and not any(self.pieces)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _parse_class(pattern: bytes, at: int) -> tuple[bytes, int] | None:
+    """The members of the class that begins at `at`, and where it ends; None if it does not."""
+    inverted = pattern[at : at + 1] == b"!"
+    at += inverted
+    members: set[int] = set()
+    first = True
+    while first or pattern[at : at + 1] != b"]":
+        first = False
+        if at >= len(pattern):
+            return None
+        low = high = pattern[at]
+        at += 1
+        if pattern[at : at + 1] == b"-" and pattern[at + 1 : at + 2] != b"]":
+            if at + 1 >= len(pattern):
+                return None
+            high = pattern[at + 1]
+            at += 2
+        members.update(range(low, high + 1))
+    if inverted:
+        members = set(_ANY) - members
+    return bytes(sorted(members)), at + 1
+
+
+class NameTable:
+    """Names laid out for matching: each followed by a zero byte, in one buffer."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        blob = _encode("\0".join(names) + "\0") if names else b""
+        self._bytes = np.frombuffer(blob, np.uint8)
+        self._ends = np.flatnonzero(self._bytes == 0)
+        self._starts = np.empty_like(self._ends)
+        if len(names):
+            self._starts[0] = 0
+            self._starts[1:] = self._ends[:-1] + 1
+        if len(self._ends) != len(names):
+            raise ValueError("a name holds a zero byte")
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def match(self, glob: Glob) -> Rows:
+        """Rows whose name `glob` matches."""
+        if glob.matches_all:
+            return np.arange(len(self))
+        first, last = glob.pieces[0], glob.pieces[-1]
+        alone = len(glob.pieces) == 1
+        length = self._ends - self._starts
+        rows = np.flatnonzero(length == len(first) if alone else length >= len(first) + len(last))
+        rows = rows[self._piece_at(self._starts[rows], first)]
+        if alone:
+            return rows
+        rows = rows[self._piece_at(self._ends[rows] - len(last), last)]
+        position = self._starts[rows] + len(first)
+        limit = self._ends[rows] - len(last)
+        for piece in glob.pieces[1:-1]:
+            lead = next((at for at, item in enumerate(piece) if item != _ANY), len(piece))
+            position = position + lead
+            if rest := piece[lead:]:
+                places = self._find(rest)
+                after = np.searchsorted(places, position)
+                found = after < len(places)
+                rows, limit, after = rows[found], limit[found], after[found]
+                position = places[after] + len(rest)
+            inside = position <= limit
+            rows, limit, position = rows[inside], limit[inside], position[inside]
+        return rows
+
+    def _is(self, places: NDArray[np.intp], item: _Item) -> NDArray[np.bool_]:
+        here = self._bytes[places]
+        return here == item if isinstance(item, int) else _members(item)[here]
+
+    def _piece_at(self, places: NDArray[np.intp], piece: tuple[_Item, ...]) -> Rows:
+        """Which of `places` (with room for it) `piece` lies at, as indices of `places`."""
+        chosen = np.arange(len(places))
+        for offset, item in enumerate(piece):
+            chosen = chosen[self._is(places[chosen] + offset, item)]
+        return chosen
+
+    def _find(self, piece: tuple[_Item, ...]) -> NDArray[np.intp]:
+        """Places of `piece` in the buffer; its first item is not "any".
+
+        One that runs over the end of its name is among them: it lies behind
+        every place that does not, so its name has none.
+        """
+        head = piece[0]
+        if isinstance(head, int):
+            places = np.flatnonzero(self._bytes == head)
+        else:
+            places = np.flatnonzero(_members(head)[self._bytes])
+        places = places[places <= len(self._bytes) - len(piece)]
+        for offset, item in enumerate(piece[1:], 1):
+            if item != _ANY:
+                places = places[self._is(places + offset, item)]
+        return places
+
+
+def _members(item: bytes) -> NDArray[np.bool_]:
+    table = np.zeros(256, np.bool_)
+    table[np.frombuffer(item, np.uint8)] = True
+    return table
+
+
+@dataclass(frozen=True, slots=True)
+class FilterWord:
+    """One word of a write to set_ftrace_filter or set_ftrace_notrace.
+
+    `function` is what stands before the first colon, without `!`. `module` is
+    the pattern behind `:mod:` (None without it, empty for every module), and
+    `exclude_module` its own `!`. `command` is any other word behind the colon,
+    with `parameter` (None when there is no second colon).
+    """
+
+    text: str
+    remove: bool
+    function: str
+    module: str | None = None
+    exclude_module: bool = False
+    command: str | None = None
+    parameter: str | None = None
+
+    @property
+    def is_index(self) -> bool:
+        """Whether `function` is a line number."""
+        return self.function[:1].isascii() and self.function[:1].isdigit()
+
+    @property
+    def index(self) -> int | None:
+        """The line number, counted from 1, decimal, octal or hex as in C; None if it is none."""
+        digits = self.function
+        base = 10
+        if digits[:2] in ("0x", "0X"):
+            digits, base = digits[2:], 16
+        elif digits[:1] == "0" and len(digits) > 1:
+            digits, base = digits[1:], 8
+        # int() would also take underscores, signs and digits of other scripts.
+        if len(digits) > 20 or not (digits.isascii() and digits.isalnum()):
+            return None
+        try:
+            return int(digits, base)
+        except ValueError:
+            return None
+
+
+def parse_words(text: str) -> tuple[FilterWord, ...]:
+    """The words of one write, in order; the last needs no white space behind it.
+
+    Raises `TracefsError` (EINVAL) for a word longer than `FTRACE_BUFF_MAX`.
+    """
+    words = text.split()
+    if any(len(_encode(word)) >= FTRACE_BUFF_MAX for word in words):
+        raise TracefsError(errno.EINVAL)
+    return tuple(_parse_word(word) for word in words)
+
+
+def _parse_word(text: str) -> FilterWord:
+    remove = text.startswith("!")
+    function, colon, rest = text[remove:].partition(":")
+    if not colon:
+        return FilterWord(text, remove, function)
+    command, colon, rest = rest.partition(":")
+    parameter = rest if colon else None
+    if command != "mod":
+        return FilterWord(text, remove, function, command=command, parameter=parameter)
+    if parameter is None:
+        return FilterWord(text, remove, function)
+    exclude = parameter.startswith("!")
+    return FilterWord(text, remove, function, parameter[exclude:], exclude)
+
+
+class FunctionNames:
+    """The records as the filter sees them: a name and a module each.
+
+    `module` holds an index of `modules` for each record, -1 for the kernel's.
+    """
+
+    def __init__(
+        self, names: Sequence[str], module: NDArray[np.int32], modules: Sequence[str]
+    ) -> None:
+        if len(names) != len(module):
+            raise ValueError("each record needs a name and a module")
+        self._names = NameTable(names)
+        self._module = module
+        self._modules = NameTable(modules)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def match(self, pattern: str) -> Rows:
+        """Rows whose name the pattern matches, with no other grammar than the glob's."""
+        return self._names.match(Glob.parse(pattern))
+
+    def select(self, word: FilterWord, commands: frozenset[str] = frozenset()) -> Rows:
+        """The records `word` speaks of, to add or (`word.remove`) to take away.
+
+        Empty when there is none: the writer of a word without module gets
+        EINVAL then. Raises `TracefsError` (EINVAL) for a command not in
+        `commands`, and for a line that does not exist.
+        """
+        if word.command is not None and word.command not in commands:
+            raise TracefsError(errno.EINVAL)
+        if word.is_index:
+            index = word.index
+            if index is None or not 1 <= index <= len(self):
+                raise TracefsError(errno.EINVAL)
+            return np.array([index - 1])
+        if word.module is None:
+            return self.match(word.function)
+        inside = self._in_module(word.module, word.exclude_module)
+        if not word.function:
+            return np.flatnonzero(inside)
+        rows = self.match(word.function)
+        return rows[inside[rows]]
+
+    def _in_module(self, pattern: str, exclude: bool) -> NDArray[np.bool_]:
+        glob = Glob.parse(pattern)
+        if not pattern or glob.matches_all:
+            inside: NDArray[np.bool_] = self._module >= 0
+        else:
+            # One more place at the end, for the kernel's -1.
+            matched = np.zeros(len(self._modules) + 1, np.bool_)
+            matched[self._modules.match(glob)] = True
+            inside = matched[self._module]
+        return ~inside if exclude else inside
+
+
+def select(
+    functions: FunctionNames, word: FilterWord, commands: frozenset[str] = frozenset()
+) -> Rows:
+    """As `FunctionNames.select`, but a word that finds nothing is an error, as it is in a write.
+
+    A word with `:mod:` may find nothing: the module can be loaded later.
+    Raises `TracefsError` (EINVAL).
+    """
+    rows = functions.select(word, commands)
+    if not len(rows) and word.module is None:
+        raise TracefsError(errno.EINVAL)
+    return rows

@@ -1,0 +1,308 @@
+"""The core of dynamic ftrace: records, who wants them, and the text that follows.
+
+At start every site is turned from what the compiler left into a nop. From then
+on the text follows one rule: a site holds a call of ftrace_caller exactly when
+some registered ops wants it, and the slot `ftrace_call` inside ftrace_caller
+calls ftrace_stub with no ops, the ops' own function with one, and
+ftrace_ops_list_func with several.
+
+The guest may run while text changes, so the slot calls the list function during
+every change of it: that function looks at the table of ops and is right before,
+during and after.
+
+A site that does not hold what ftrace left there is a bug: nothing is written,
+the report goes to dmesg, and ftrace stays off until the machine is started
+anew, as in the kernel.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..abi import FTRACE_OPS_MAX
+from ..arch import Addresses, Edit
+from ..elf.image import Image
+from ..errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsError
+from ..kallsyms import Kallsyms
+from ..machine.machine import Machine
+from . import bug
+from .bug import Step
+from .entry import Entry, load_entry
+from .ops import FtraceHash, FtraceOps
+from .opslist import OpsList
+from .patch import STOP_MACHINE, Patcher
+from .records import COUNT_MASK, Flag, Records, SavedRecords
+from .sites import call_sites
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedFtrace:
+    """Ftrace at one moment, for `Ftrace.restore`."""
+
+    records: SavedRecords
+    ops: tuple[tuple[FtraceOps, FtraceHash, FtraceHash], ...]
+    disabled: bool
+    slot: int
+
+
+class Ftrace:
+    """Dynamic ftrace of one machine whose kernel has been loaded but has not run yet."""
+
+    def __init__(self, machine: Machine, kernel: Image, kallsyms: Kallsyms) -> None:
+        self.port = machine.port
+        self.kernel = kernel
+        self.kallsyms = kallsyms
+        self.patcher = Patcher(machine, machine.port)
+        self.records = Records(machine.port.facts.sites.MCOUNT_INSN_SIZE)
+        self.ops: list[FtraceOps] = []
+        """The registered ones, in the order they came."""
+        self.disabled = False
+        """Set for good by a bug (`ftrace_disabled`)."""
+        self.bug: FtraceBug | None = None
+        """The bug that shut ftrace off, with its report."""
+        self.slot = 0
+        """Guest address of the function the slot `ftrace_call` calls now."""
+        self._machine = machine
+        self._memory = machine.memory
+        self._entry: Entry | MissingSymbolError | None = None
+        self._list: OpsList | None = None
+
+    # Records
+
+    def init(self, source: str | None = None) -> None:
+        """Load the entry code and the tracer, and turn every site of the kernel into a nop.
+
+        `source` stands in for the port's entry.S. A kernel without something
+        the tracer needs is still loaded: `entry` raises what is missing. Raises
+        `NoCallSitesError`, `MissingSymbolError` for mcount, and `FtraceBug`.
+        """
+        try:
+            self._entry = load_entry(self.port, self.kernel, self._memory, self.kallsyms, source)
+        except MissingSymbolError as error:
+            self._entry = error
+        else:
+            self.slot = self._entry["ftrace_stub"]
+            self._list = OpsList(self.port.facts, self._entry, self._memory)
+        ips = call_sites(self.port, self.kernel, self._memory.read)
+        if not len(ips):
+            raise NoCallSitesError(
+                str(self.kernel.path), "no call sites: neither a list of them nor calls of mcount"
+            )
+        self._add(ips, None)
+
+    def module_init(self, name: str, image: Image, bases: Mapping[int, int]) -> None:
+        """Make records of a module that is in memory but has not run; trace what is wanted.
+
+        Raises `ImageError` for a list of sites that makes no sense, and `FtraceBug`.
+        """
+        ips = call_sites(self.port, image, self._memory.read, bases)
+        if len(ips):
+            self._add(ips, name)
+            if self.ops and not self.disabled:
+                self._follow()
+
+    def module_release(self, name: str) -> None:
+        """Drop the records of a module that will not run again, from the hashes too."""
+        gone = self.records.remove(name)
+        for ops in self.ops:
+            ops.filter_hash = ops.filter_hash.forget(gone)
+            ops.notrace_hash = ops.notrace_hash.forget(gone)
+
+    def save(self) -> SavedFtrace:
+        """The host's side of ftrace; the text is the machine's to keep."""
+        ops = tuple((each, each.filter_hash, each.notrace_hash) for each in self.ops)
+        return SavedFtrace(self.records.save(), ops, self.disabled, self.slot)
+
+    def restore(self, saved: SavedFtrace) -> None:
+        """Go back, after the machine's memory has gone back to the same moment."""
+        self.records.restore(saved.records)
+        self.ops = [each for each, _, _ in saved.ops]
+        for each, filter_hash, notrace_hash in saved.ops:
+            each.filter_hash, each.notrace_hash = filter_hash, notrace_hash
+        self.disabled, self.slot = saved.disabled, saved.slot
+
+    # Users
+
+    @property
+    def entry(self) -> Entry:
+        """The entry code; raises `MissingSymbolError` where the kernel lacks what it needs."""
+        if isinstance(self._entry, Entry):
+            return self._entry
+        raise self._entry or MissingSymbolError(str(self.kernel.path), "ftrace_caller")
+
+    @property
+    def call_target(self) -> int | None:
+        """The function that calls arrive at; None while nobody is registered."""
+        return self.slot if self.ops else None
+
+    def register(self, ops: FtraceOps) -> None:
+        """Have `ops` called from the sites it wants (`register_ftrace_function`).
+
+        Raises `TracefsError` (EBUSY when it is registered or the guest's table
+        is full, ENODEV when ftrace is off), `MissingSymbolError`, and
+        `FtraceBug`, after which `ops` is not registered.
+        """
+        self.check()
+        if ops in self.ops or len(self.ops) == FTRACE_OPS_MAX:
+            raise TracefsError(errno.EBUSY)
+        self.ops.append(ops)
+        try:
+            self._follow()
+        except FtraceBug:
+            self.ops.remove(ops)
+            raise
+
+    def unregister(self, ops: FtraceOps) -> None:
+        """Stop calling `ops`. Raises `TracefsError` (EBUSY, ENODEV) and `FtraceBug`."""
+        self.check()
+        if ops not in self.ops:
+            raise TracefsError(errno.EBUSY)
+        self.ops.remove(ops)
+        self._follow()
+
+    def set_hashes(
+        self,
+        ops: FtraceOps,
+        filter_hash: FtraceHash | None = None,
+        notrace_hash: FtraceHash | None = None,
+    ) -> None:
+        """Give `ops` new hashes; the text follows if it is registered.
+
+        Raises `TracefsError` (ENODEV) and `FtraceBug`; the hashes stay changed
+        after a bug, as the kernel's do.
+        """
+        self.check()
+        if filter_hash is not None:
+            ops.filter_hash = filter_hash
+        if notrace_hash is not None:
+            ops.notrace_hash = notrace_hash
+        if ops in self.ops:
+            self._follow()
+
+    def check(self) -> None:
+        """Raise `TracefsError` (ENODEV) when ftrace is off, or what the tracer misses."""
+        if self.disabled:
+            raise TracefsError(errno.ENODEV)
+        _ = self.entry
+
+    def users_of(self, row: int) -> list[FtraceOps]:
+        """The registered ops that want record `row`."""
+        ip = self.records.table["ip"][row : row + 1]
+        return [ops for ops in self.ops if ops.matches(ip)[0]]
+
+    # Text
+
+    def mcount(self) -> int:
+        """What sites call as compiled. Raises `MissingSymbolError`."""
+        names = self.port.facts.sites.mcount_symbols
+        for name in names:
+            address = self.kernel.symbols.address_of(name)
+            if address is not None:
+                return address
+        raise MissingSymbolError(str(self.kernel.path), names[0])
+
+    def _add(self, ips: Addresses, module: str | None) -> None:
+        """Add records for `ips` and make their sites nops."""
+        size = self.port.facts.sites.MCOUNT_INSN_SIZE
+        compiled, _ = self._memory.gather(ips, size)
+        rows = self.records.add(ips, self.kallsyms.names_of(ips), compiled, module)
+        if self.disabled:
+            return
+        mcount = self.mcount()
+        edit = self.port.init_nop(self.records.sites(rows), self.records.compiled[rows], mcount)
+        self._apply(edit, Step.INIT, mcount, STOP_MACHINE)  # nothing runs there yet
+
+    def _follow(self) -> None:
+        """Make text agree with the registered ops. Raises `FtraceBug` with nothing written."""
+        table, caller = self.records.table, self.entry["ftrace_caller"]
+        count = np.zeros(len(table), np.uint32)
+        for ops in self.ops:
+            count += ops.matches(table["ip"])
+        table["flags"] = (table["flags"] & ~np.uint32(COUNT_MASK)) | count
+        enabled = self.records.flagged(Flag.ENABLED)
+        calls = np.flatnonzero((count > 0) & ~enabled)
+        nops = np.flatnonzero((count == 0) & enabled)
+        call_edit = self.port.make_call(self.records.sites(calls), caller)
+        nop_edit = self.port.make_nop(self.records.sites(nops), caller)
+        func = self._wanted_func()
+        assert self._list is not None
+        between = self._list.func
+        # All of it before any of it; each is looked at again when its turn comes, because
+        # the guest may run in between.
+        self._verify(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
+        self._verify(call_edit, Step.CALL, caller)
+        self._verify(nop_edit, Step.NOP, caller)
+        self._list.write(self.ops)
+        if func != self.slot:
+            self._set_slot(between)
+        self._apply(_joined(nop_edit, call_edit), None, caller)
+        table["flags"][calls] |= np.uint32(Flag.ENABLED | Flag.TOUCHED)
+        table["flags"][nops] &= ~np.uint32(Flag.ENABLED)
+        if func != self.slot:
+            if "function_trace_op" in self.entry.symbols:
+                self._memory.write_int(self.entry["function_trace_op"], self._list.table)
+            self._set_slot(func)
+
+    def _wanted_func(self) -> int:
+        """What the slot shall call for the registered ops."""
+        if not self.ops:
+            return self.entry["ftrace_stub"]
+        if len(self.ops) == 1:
+            return self.ops[0].func
+        return self.entry["ftrace_ops_list_func"]
+
+    def _set_slot(self, func: int) -> None:
+        if func != self.slot:
+            self._apply(self._slot_edit(self.slot, func), Step.UPDATE, self.slot)
+            self.slot = func
+
+    def _slot_edit(self, old: int, new: int) -> Edit:
+        return self.port.update_ftrace_func(self.entry["ftrace_call"], old, new)
+
+    def _verify(self, edit: Edit, step: Step, target: int) -> None:
+        """Verify `edit`; a bug is reported and shuts ftrace off."""
+        try:
+            self.patcher.verify(edit)
+        except FtraceBug as found:
+            raise self._shut_off(found, step, target) from found
+
+    def _apply(self, edit: Edit, step: Step | None, target: int, method: str | None = None) -> None:
+        """Write `edit`; a bug is reported and shuts ftrace off. Without `step` see `_shut_off`."""
+        try:
+            self.patcher.apply(edit, method)
+        except FtraceBug as found:
+            raise self._shut_off(found, step, target) from found
+
+    def _shut_off(self, found: FtraceBug, step: Step | None, target: int) -> FtraceBug:
+        """Shut ftrace off for the bug `found` and return the report of it.
+
+        Without `step` it is what the record's users say.
+        """
+        row = self.records.find(found.ip)
+        flags, users = 0, 0
+        if row is not None:
+            self.records.table["failed"][row] = True
+            flags, users = int(self.records.table["flags"][row]), int(self.records.users[row])
+        if step is None:
+            step = Step.CALL if users else Step.NOP
+        report = bug.reported(found, step, self.kallsyms, flags, users, target)
+        self.disabled = True
+        self.bug = report
+        for line in report.report:
+            self._machine.dmesg.write(self._machine.now, line)
+        return report
+
+
+def _joined(*edits: Edit) -> Edit:
+    """One edit of the places of several, whose texts have one width."""
+    return Edit(
+        np.concatenate([edit.address for edit in edits]),
+        np.concatenate([edit.expected for edit in edits]),
+        np.concatenate([edit.replacement for edit in edits]),
+        np.concatenate([edit.reachable for edit in edits]),
+        tuple(guard for edit in edits for guard in edit.guards),
+    )

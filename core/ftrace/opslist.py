@@ -1,0 +1,80 @@
+"""The guest's table of ftrace_ops, which ftrace_ops_list_func walks at each call.
+
+tracer.o holds `ftrace_ops_list` and `ftrace_ops_count`; the call sites of the
+hashes lie in memory of their own. A vCPU may have been interrupted while it
+walked the table, so the sites are written where nobody looks, in the area not
+in use, before the entries point there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import abi
+from ..arch import Addresses, Facts
+from ..machine.memory import PAGE_SIZE, Memory
+from .entry import Entry
+from .ops import FtraceHash, FtraceOps
+
+AREA_SIZE = 1 << 30
+"""Distance between the two areas for call sites, in bytes."""
+
+_NOTHING = np.zeros(1, np.uint64)
+"""A filter that matches nothing has one site that does not exist: none would mean all."""
+
+
+class OpsList:
+    """Writes the table; `func` is the address of ftrace_ops_list_func."""
+
+    def __init__(self, facts: Facts, entry: Entry, memory: Memory) -> None:
+        self.func = entry["ftrace_ops_list_func"]
+        self.table = entry["ftrace_ops_list"]
+        self._count = entry["ftrace_ops_count"]
+        self._facts = facts
+        self._memory = memory
+        self._layout = abi.ftrace_ops_entry(facts.byteorder)
+        self._area = 0
+
+    def entry_of(self, number: int) -> int:
+        """Guest address of the entry of the registered ops `number`."""
+        return self.table + number * self._layout.itemsize
+
+    def write(self, ops: Sequence[FtraceOps]) -> None:
+        """Have the list function call `ops`, at most `FTRACE_OPS_MAX`."""
+        hashes = [_sites(each.filter_hash) for each in ops]
+        hashes += [_sites(each.notrace_hash) for each in ops]
+        places = self._write_sites(hashes)
+        rows = np.zeros(len(ops), self._layout)
+        for number, each in enumerate(ops):
+            filter_at, notrace_at = places[number], places[number + len(ops)]
+            rows[number] = (
+                *(each.func, self.entry_of(number)),
+                *(filter_at, len(hashes[number])),
+                *(notrace_at, len(hashes[number + len(ops)])),
+            )
+        self._memory.write(self.table, rows.tobytes())
+        self._memory.write_int(self._count, len(ops), 4)
+
+    def _write_sites(self, hashes: Sequence[Addresses]) -> list[int]:
+        """Write the sites of all hashes one behind the other; the address of each."""
+        sites = np.concatenate([*hashes, _NOTHING[:0]])
+        self._area = 1 - self._area
+        base = self._facts.map.hashes + self._area * AREA_SIZE
+        name = f"ftrace_hash{self._area}"
+        present = self._memory.region_at(base)
+        if len(sites) and (present is None or present.size < sites.nbytes):
+            if present is not None:
+                self._memory.unmap(name)
+            self._memory.map(base, -(-sites.nbytes // PAGE_SIZE) * PAGE_SIZE, name)
+        order = "<" if self._facts.byteorder == "little" else ">"
+        if len(sites):
+            self._memory.write(base, sites.astype(f"{order}u8").tobytes())
+        starts = np.cumsum([0] + [each.nbytes for each in hashes])[:-1]
+        return [base + start for start in starts.tolist()]
+
+
+def _sites(chosen: FtraceHash) -> Addresses:
+    """The sites as the list function is told of them."""
+    return _NOTHING if not chosen.empty and not len(chosen) else chosen.ips

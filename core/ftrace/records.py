@@ -1,0 +1,206 @@
+"""Call-site records: `struct dyn_ftrace` as a numpy table.
+
+Records are kept as the kernel keeps them: the kernel's first, in order of ip,
+then each module's in the order they were loaded; that is also the order of
+available_filter_functions. `flags` has the kernel's layout, with the number of
+ftrace_ops that want the record in its low bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arch import Addresses, Bytes, Sites
+
+KERNEL = -1
+"""`module` of the kernel's own records."""
+
+PAGE_SIZE = 4096
+
+RECORD_SIZE = 16
+"""Bytes of the kernel's `struct dyn_ftrace` on a 64-bit machine: ip, flags, no arch data."""
+
+COUNT_MASK = 0x0007_FFFF
+"""Bits of `flags` that count the ftrace_ops that want the record."""
+
+
+class Flag(IntFlag):
+    """Bits of `flags`, numbered as in the kernel's include/linux/ftrace.h."""
+
+    TOUCHED = 1 << 20
+    """It has been enabled since it was made."""
+    DISABLED = 1 << 25
+    """It must not be changed; its module is on its way in or out."""
+    ENABLED = 1 << 31
+    """The site holds a call."""
+
+
+RECORD = np.dtype(
+    [
+        ("ip", "u8"),
+        ("flags", "u4"),
+        ("module", "i4"),
+        ("trampoline", "u8"),
+        ("failed", "?"),
+    ]
+)
+"""One call site; `trampoline` is what it must call where it cannot reach, else 0."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedRecords:
+    """The records at one moment, for `Records.restore`."""
+
+    table: NDArray[np.void]
+    names: list[str]
+    compiled: Bytes
+    modules: dict[int, str]
+    groups: dict[int, list[int]]
+
+
+class Records:
+    """All call sites, with the name of the function each lies in."""
+
+    def __init__(self, site_size: int) -> None:
+        self.table = np.empty(0, RECORD)
+        self.names: list[str] = []
+        self.compiled: Bytes = np.empty((0, site_size), np.uint8)
+        """The text of each site before ftrace first changed it, shape (n, MCOUNT_INSN_SIZE)."""
+        self.generation = 0
+        """Changes whenever records come or go."""
+        self._order: NDArray[np.intp]
+        self._sorted: Addresses
+        self._modules: dict[int, str] = {}
+        self._groups: dict[int, list[int]] = {}
+        self._next = 0
+        self._changed()
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def add(
+        self,
+        ips: Addresses,
+        names: Sequence[str],
+        compiled: Bytes,
+        module: str | None = None,
+        trampolines: Addresses | None = None,
+    ) -> slice:
+        """Append the records of the kernel or of `module`; returns their rows."""
+        number = KERNEL
+        if module is not None:
+            number = self._next
+            self._next += 1
+            self._modules[number] = module
+        rows = np.zeros(len(ips), RECORD)
+        rows["ip"] = ips
+        rows["module"] = number
+        if trampolines is not None:
+            rows["trampoline"] = trampolines
+        order = np.argsort(ips, kind="stable")
+        start = len(self.table)
+        self.table = np.concatenate((self.table, rows[order]))
+        self.names = self.names + [names[row] for row in order.tolist()]
+        self.compiled = np.concatenate((self.compiled, compiled[order]))
+        self._groups[number] = page_groups(len(ips))
+        self._changed()
+        return slice(start, len(self.table))
+
+    def remove(self, module: str) -> Addresses:
+        """Drop the records of `module`; returns what their ips were."""
+        numbers = [number for number, name in self._modules.items() if name == module]
+        gone = np.isin(self.table["module"], numbers)
+        ips: Addresses = self.table["ip"][gone].copy()
+        self.table = self.table[~gone]
+        self.names = [self.names[row] for row in np.flatnonzero(~gone).tolist()]
+        self.compiled = self.compiled[~gone]
+        for number in numbers:
+            del self._modules[number], self._groups[number]
+        self._changed()
+        return ips
+
+    def save(self) -> SavedRecords:
+        """All records as they are now."""
+        return SavedRecords(
+            self.table.copy(), self.names, self.compiled, dict(self._modules), dict(self._groups)
+        )
+
+    def restore(self, saved: SavedRecords) -> None:
+        """Go back to what `save` gave."""
+        self.table = saved.table.copy()
+        self.names, self.compiled = saved.names, saved.compiled
+        self._modules, self._groups = dict(saved.modules), dict(saved.groups)
+        self._changed()
+
+    def sites(self, rows: NDArray[np.intp] | slice) -> Sites:
+        """The batch of sites `rows`, for a verb of the port."""
+        part = self.table[rows]
+        return Sites(part["ip"].copy(), part["trampoline"].copy())
+
+    def rows_of(self, ips: Addresses) -> NDArray[np.intp]:
+        """The row of each of n addresses, -1 where no site begins there."""
+        if not len(self):
+            return np.full(len(ips), -1, np.intp)
+        at = np.searchsorted(self._sorted, ips)
+        rows = self._order[np.minimum(at, len(self) - 1)]
+        return np.where(self.table["ip"][rows] == ips, rows, -1)
+
+    def find(self, ip: int) -> int | None:
+        """The row of the site at `ip`."""
+        row = int(self.rows_of(np.array([ip], np.uint64))[0])
+        return None if row < 0 else row
+
+    def module_of(self, row: int) -> str | None:
+        """The module the record belongs to, None for the kernel."""
+        return self._modules.get(int(self.table["module"][row]))
+
+    def module_names(self) -> list[str | None]:
+        """The module of every record, in order, None for the kernel."""
+        return [self._modules.get(number) for number in self.table["module"].tolist()]
+
+    def _changed(self) -> None:
+        """Note that records came or went."""
+        self.generation += 1
+        self._order = np.argsort(self.table["ip"], kind="stable")
+        self._sorted = self.table["ip"][self._order]
+
+    @property
+    def users(self) -> NDArray[np.uint32]:
+        """How many ftrace_ops want each record."""
+        count: NDArray[np.uint32] = self.table["flags"] & np.uint32(COUNT_MASK)
+        return count
+
+    def flagged(self, flag: Flag) -> NDArray[np.bool_]:
+        """Which records have `flag`."""
+        mask: NDArray[np.bool_] = (self.table["flags"] & np.uint32(flag)) != 0
+        return mask
+
+    @property
+    def pages(self) -> int:
+        """Pages the kernel would hold these records in."""
+        return sum(sum(groups) for groups in self._groups.values())
+
+    @property
+    def groups(self) -> int:
+        """Runs of consecutive pages those are."""
+        return sum(len(groups) for groups in self._groups.values())
+
+
+def page_groups(count: int) -> list[int]:
+    """Sizes in pages of the groups that Linux 6.1 allocates for `count` records.
+
+    Each group is the largest power of two of pages that no record leaves empty,
+    until all have a place; a page holds `PAGE_SIZE // RECORD_SIZE` records.
+    """
+    groups = []
+    each = PAGE_SIZE // RECORD_SIZE
+    while count > 0:
+        pages = -(-count // each)
+        groups.append(1 << (pages.bit_length() - 1))
+        count -= groups[-1] * each
+    return groups

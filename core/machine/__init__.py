@@ -1,0 +1,1 @@
+"""The machine: one memory, its vCPUs, virtual time, interrupts and faults."""

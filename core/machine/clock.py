@@ -1,0 +1,146 @@
+"""Virtual time: a vCPU's clock, advanced by the length of the code it executes.
+
+One byte of executed code is one virtual nanosecond. The engine calls a hook
+before each block of guest code, and the hook either stops the engine, so that
+the block has not run and pc is its start, or counts the block:
+
+    if (control->ticks >= control->deadline || local->stop_request)
+            return control->stop(uc);
+    control->ticks += size;
+    clock->ticks = control->ticks;      in the guest's byte order
+
+The deadline is compared before the block is counted: the total does not depend
+on where slices end. `control` and the two CPU-local pages are three pages of
+host memory in a row, so one pointer reaches all:
+
+    +0      control   u64 ticks, u64 deadline, address of uc_emu_stop; host byte order
+    +4096   clock     struct cpu_clock, mapped read-only into the guest
+    +8192   local     struct cpu_local, mapped into the guest behind it
+
+The hook is machine code where the host allows it (native.py). Elsewhere the
+same few lines in Python count the same ticks, slower.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+from unicorn import Uc
+from unicorn.unicorn_const import UC_HOOK_BLOCK
+from unicorn.unicorn_py3.unicorn import uclib
+
+from .. import abi
+from .memory import PAGE_SIZE, host_pages
+from .native import native_hook
+
+_TICKS, _DEADLINE, _STOP = 0, 1, 2  # words of the control page
+_NEVER = (1 << 64) - 1
+
+
+class Clock:
+    """The three pages of one vCPU, and the hook that keeps them."""
+
+    def __init__(self, uc: Uc, byteorder: str, *, native: bool | None) -> None:
+        """Hook `uc`. `native` asks for machine code or for Python; None takes what works.
+
+        Raises `OSError` when machine code is demanded and the host refuses it.
+        """
+        self.byteorder = byteorder
+        self._pages, self.bytes = host_pages((1 + abi.LOCAL_PAGES) * PAGE_SIZE)
+        words = memoryview(self._pages)
+        self.control = words[: 3 * 8].cast("Q")
+        """The control page; `ticks` is its first word."""
+        self._control = self.control
+        self._control[_STOP] = _address_of(uclib.uc_emu_stop)
+        clock = self.bytes[PAGE_SIZE : 2 * PAGE_SIZE]
+        # The guest's copy as words, where it has the host's byte order.
+        self._shared = (
+            words[PAGE_SIZE : PAGE_SIZE + 16].cast("Q") if byteorder == sys.byteorder else None
+        )
+        local = self.bytes[2 * PAGE_SIZE :]
+        self.clock: np.void = _record(clock, abi.cpu_clock(byteorder))
+        self.local: np.void = _record(local, abi.cpu_local(byteorder))
+        self.local_bytes = words[2 * PAGE_SIZE :]
+        """The local page again, as bytes."""
+        # Tested for zero only, so the guest's byte order does not matter.
+        self._stop_request = self.local_bytes[:4].cast("I")
+        hook = None if native is False else native_hook("block", byteorder != sys.byteorder)
+        if native and hook is None:
+            raise OSError("this host runs no machine code made at run time")
+        self.native = hook is not None
+        if hook is not None:
+            hook.add(uc, UC_HOOK_BLOCK, int(self.bytes.ctypes.data))
+        else:
+            self._hook_python(uc)
+
+    @property
+    def host_address(self) -> int:
+        """Where the guest's two pages begin in this process: the clock, then the local page."""
+        return int(self.bytes.ctypes.data) + PAGE_SIZE
+
+    @property
+    def ticks(self) -> int:
+        """Virtual nanoseconds since the machine started."""
+        return self._control[_TICKS]
+
+    @ticks.setter
+    def ticks(self, value: int) -> None:
+        self._control[_TICKS] = value
+        self.clock["ticks"] = value
+
+    @property
+    def deadline(self) -> int:
+        """The engine stops at the first block that starts at or after it."""
+        return self._control[_DEADLINE]
+
+    @deadline.setter
+    def deadline(self, value: int) -> None:
+        self._control[_DEADLINE] = value
+        if self._shared is None:
+            self.clock["deadline"] = value
+        else:
+            self._shared[_DEADLINE] = value
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether the guest asked for the machine's attention."""
+        return self._stop_request[0] != 0
+
+    def save(self) -> bytes:
+        """The three pages, for `restore`."""
+        return self.bytes.tobytes()
+
+    def restore(self, saved: bytes) -> None:
+        """Put back what `save` of this clock gave."""
+        self.bytes[:] = np.frombuffer(saved, np.uint8)
+
+    def _hook_python(self, uc: Uc) -> None:
+        control, request = self._control, self._stop_request
+        shared, record = self._shared, self.clock
+
+        def block(uc: Uc, address: int, size: int, data: object) -> None:
+            ticks = control[_TICKS]
+            if ticks >= control[_DEADLINE] or request[0]:
+                uc.emu_stop()
+                return
+            ticks += size
+            control[_TICKS] = ticks
+            if shared is not None:
+                shared[_TICKS] = ticks
+            else:
+                record["ticks"] = ticks
+
+        uc.hook_add(UC_HOOK_BLOCK, block)
+
+
+def _record(page: NDArray[np.uint8], layout: np.dtype[np.void]) -> np.void:
+    """A record over the start of `page`; assigning a field writes through."""
+    record: np.void = page[: layout.itemsize].view(layout)[0]
+    return record
+
+
+def _address_of(function: object) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]

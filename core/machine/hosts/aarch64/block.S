@@ -1,0 +1,26 @@
+// keystone: KS_ARCH_ARM64 KS_MODE_LITTLE_ENDIAN
+// swap: rev x4, x4
+//
+// void block(uc_engine *uc, uint64_t address, uint32_t size, struct control *control)
+//
+// Called by the engine before each block of guest code; core/machine/clock.py draws
+// `control`. AAPCS64: uc in x0, address in x1, size in w2, control in x3; x4
+// to x6 are free to use. The stop is a tail call, so uc is still where
+// uc_emu_stop(uc) expects it, and the return address is still in x30.
+
+block:
+	ldr	x4, [x3]
+	ldr	x5, [x3, #0x8]
+	cmp	x4, x5
+	b.hs	stop
+	add	x6, x3, #0x1000
+	ldr	w5, [x6, #0x1000]
+	cbnz	w5, stop
+	add	x4, x4, w2, uxtw
+	str	x4, [x3]
+	{swap}
+	str	x4, [x6]
+	ret
+stop:
+	ldr	x5, [x3, #0x10]
+	br	x5

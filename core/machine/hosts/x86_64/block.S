@@ -1,0 +1,24 @@
+// keystone: KS_ARCH_X86 KS_MODE_64
+// swap: bswap rax
+//
+// void block(uc_engine *uc, uint64_t address, uint32_t size, struct control *control)
+//
+// Called by the engine before each block of guest code; core/machine/clock.py draws
+// `control`. System V ABI: uc in rdi, address in rsi, size in edx, control in
+// rcx; rax and rdx are free to use. The stop is a tail call, so uc is still
+// where uc_emu_stop(uc) expects it, and the stack is as the engine left it.
+
+block:
+	mov	rax, [rcx]
+	cmp	rax, [rcx + 0x8]
+	jae	stop
+	cmp	dword ptr [rcx + 0x2000], 0
+	jne	stop
+	mov	edx, edx
+	add	rax, rdx
+	mov	[rcx], rax
+	{swap}
+	mov	[rcx + 0x1000], rax
+	ret
+stop:
+	jmp	[rcx + 0x10]

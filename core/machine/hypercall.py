@@ -1,0 +1,107 @@
+"""Calls of the machine by its guest (`HC_*` in machine.h), one function each.
+
+A guest stores the number and the arguments in its CPU-local page, sets
+`stop_request` and waits in a loop until `call` is 0 again; so there is no trap
+instruction and all ports do alike. Results are values of the kernel: 0, or a
+negative errno. A call that cannot be understood, or names memory that is not
+there, is the guest's end on that vCPU: `GuestFault` becomes its oops.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..abi import TICK_NS, Hypercall, Vector
+from . import interrupt
+from .dmesg import LINE_MAX
+from .vcpu import State, Vcpu
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+Arguments = Sequence[int]
+
+
+class GuestFault(Exception):
+    """The guest misused the machine; the sentence heads its oops. Never leaves the machine."""
+
+
+def dispatch(machine: Machine, vcpu: Vcpu) -> None:
+    """Do what `vcpu` asks for and let it go on; raises `GuestFault` or `MemoryFault`."""
+    local = vcpu.local
+    local["stop_request"] = 0
+    number, *arguments = vcpu.call()
+    if not number:
+        return
+    function = _CALLS.get(number)
+    if function is None:
+        raise GuestFault(f"unknown call {number} of the machine")
+    local["call_result"] = function(machine, vcpu, arguments) % (1 << 64)
+    local["call"] = 0
+
+
+def _printk(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    address, length, *_ = arguments
+    machine.dmesg.write_bytes(vcpu.ticks, machine.memory.read(address, min(length, LINE_MAX)))
+    return 0
+
+
+def _idle(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    vcpu.state = State.IDLE
+    vcpu.idle_calls += 1
+    return 0
+
+
+def _cpu_up(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    number, entry, stack, task = arguments
+    if number >= len(machine.vcpus):
+        return -errno.EINVAL
+    other = machine.vcpus[number]
+    if other.state is not State.OFF:
+        return -errno.EBUSY
+    effect = machine.port.enter_call(entry, (task,), stack, 0)
+    other.apply(effect, machine.memory)
+    other.ticks = vcpu.ticks
+    other.interrupts.next_tick = (vcpu.ticks // TICK_NS + 1) * TICK_NS
+    other.local["irqs_disabled"] = 1
+    other.state = State.RUNNING
+    return 0
+
+
+def _iret(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    interrupt.leave(vcpu, machine.memory, arguments[0])
+    return 0
+
+
+def _send_ipi(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    number, vector, *_ = arguments
+    if number >= len(machine.vcpus) or vector not in set(Vector):
+        return -errno.EINVAL
+    machine.vcpus[number].interrupts.send(vector, vcpu.ticks)
+    return 0
+
+
+def _request_done(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    sequence, result, *_ = arguments
+    machine.requests.finish(sequence, result)
+    return 0
+
+
+def _panic(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    address, length, *_ = arguments
+    text = machine.memory.read(address, min(length, LINE_MAX))
+    machine.panic(vcpu, text)
+    return 0
+
+
+_CALLS: dict[int, Callable[[Machine, Vcpu, Arguments], int]] = {
+    Hypercall.PRINTK: _printk,
+    Hypercall.IDLE: _idle,
+    Hypercall.CPU_UP: _cpu_up,
+    Hypercall.IRET: _iret,
+    Hypercall.SEND_IPI: _send_ipi,
+    Hypercall.REQUEST_DONE: _request_done,
+    Hypercall.PANIC: _panic,
+}

@@ -1,0 +1,237 @@
+"""Guest RAM: host buffers that every vCPU maps at the kernel's own addresses.
+
+A region is one page-aligned host buffer. The engines of all vCPUs map the same
+buffer, so a store by one is seen by all and by the host, and the host works on
+text and data with array operations. There are no page tables: an address is
+mapped or it is not.
+
+A host write changes memory only. A vCPU that has already translated the code
+there goes on running the old bytes until it is flushed (`Machine.flush`), as a
+real CPU may with its instruction cache.
+"""
+
+from __future__ import annotations
+
+import mmap
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arch import Addresses, Bytes
+from ..errors import MemoryFault
+
+PAGE_SIZE = 4096
+
+LIMIT = 1 << 30
+"""Bytes of RAM a machine may have; a damaged file must not take the host's memory."""
+
+
+def host_pages(size: int) -> tuple[mmap.mmap, NDArray[np.uint8]]:
+    """`size` bytes of zeroed, page-aligned host memory: the mapping and an array over it."""
+    pages = mmap.mmap(-1, size)
+    return pages, np.frombuffer(pages, np.uint8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """Consecutive guest memory at `address`, backed by `bytes` (1-D uint8, writable)."""
+
+    name: str
+    address: int
+    bytes: NDArray[np.uint8] = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """In bytes, a multiple of the page size."""
+        return len(self.bytes)
+
+    @property
+    def end(self) -> int:
+        """The first address behind it."""
+        return self.address + len(self.bytes)
+
+    @property
+    def host_address(self) -> int:
+        """Where the buffer lies in this process."""
+        return int(self.bytes.ctypes.data)
+
+
+Observer = Callable[[Region], None]
+
+
+class Memory:
+    """The regions of one machine, by address."""
+
+    def __init__(self, byteorder: str, pointer_size: int) -> None:
+        if byteorder not in ("little", "big"):
+            raise ValueError(f"byte order {byteorder!r}")
+        self.byteorder = cast(Literal["little", "big"], byteorder)
+        self.pointer_size = pointer_size
+        self._end = 1 << (8 * pointer_size)
+        self._starts: list[int] = []
+        self._regions: list[Region] = []
+        self._reserved: list[tuple[int, int, str]] = []
+        self._on_map: list[Observer] = []
+        self._on_unmap: list[Observer] = []
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """All regions, by address."""
+        return tuple(self._regions)
+
+    def observe(self, on_map: Observer, on_unmap: Observer) -> None:
+        """Have an engine follow: `on_map` is called for each region there is and will be."""
+        for region in self._regions:
+            on_map(region)
+        self._on_map.append(on_map)
+        self._on_unmap.append(on_unmap)
+
+    def reserve(self, address: int, size: int, name: str) -> None:
+        """Keep a range from being mapped: it is backed by something else on each vCPU."""
+        self._check_free(address, size)
+        self._reserved.append((address, address + size, name))
+
+    def map(self, address: int, size: int, name: str) -> Region:
+        """Add a zero-filled region; `address` and `size` are multiples of the page size.
+
+        Raises `MemoryFault` where it overlaps, is not aligned, leaves the
+        address space or asks for more than `LIMIT` in all.
+        """
+        self._check_free(address, size)
+        if any(region.name == name for region in self._regions):
+            raise MemoryFault(address, size, f"there is a region {name} already")
+        if size + sum(region.size for region in self._regions) > LIMIT:
+            raise MemoryFault(address, size, f"the machine may have {LIMIT >> 20} MB of memory")
+        region = Region(name, address, host_pages(size)[1])
+        row = bisect_right(self._starts, address)
+        self._starts.insert(row, address)
+        self._regions.insert(row, region)
+        for on_map in self._on_map:
+            on_map(region)
+        return region
+
+    def unmap(self, name: str) -> None:
+        """Take the region `name` away; raises `MemoryFault` when there is none."""
+        region = self.region(name)
+        row = self._regions.index(region)
+        for on_unmap in self._on_unmap:
+            on_unmap(region)
+        del self._starts[row]
+        del self._regions[row]
+
+    def region(self, name: str) -> Region:
+        """The region `name`; raises `MemoryFault` when there is none."""
+        for region in self._regions:
+            if region.name == name:
+                return region
+        raise MemoryFault(0, 0, f"there is no region {name}")
+
+    def region_at(self, address: int) -> Region | None:
+        """The region that holds `address`."""
+        row = bisect_right(self._starts, address) - 1
+        if row < 0 or address >= self._regions[row].end:
+            return None
+        return self._regions[row]
+
+    def read(self, address: int, size: int) -> bytes:
+        """`size` bytes; raises `MemoryFault` if not all of them are mapped."""
+        spans = self._spans(address, size)
+        if len(spans) == 1:
+            return spans[0].tobytes()
+        return b"".join(span.tobytes() for span in spans)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes, all or none; raises `MemoryFault`. Translated code is not flushed."""
+        source = np.frombuffer(data, np.uint8)
+        done = 0
+        for span in self._spans(address, len(data)):
+            span[:] = source[done : done + len(span)]
+            done += len(span)
+
+    def view(self, address: int, size: int) -> NDArray[np.uint8]:
+        """A writable array over `size` bytes of one region; raises `MemoryFault`."""
+        region = self.region_at(address)
+        if region is None or size < 0 or address + size > region.end:
+            raise MemoryFault(address, size)
+        return region.bytes[address - region.address : address - region.address + size]
+
+    def gather(self, addresses: Addresses, width: int) -> tuple[Bytes, NDArray[np.bool_]]:
+        """`width` bytes at each of n addresses: (uint8[n, width], bool[n] readable).
+
+        A row that is not mapped, or leaves its region, is zero and not readable.
+        """
+        addresses = np.asarray(addresses, np.uint64)
+        found = np.zeros((len(addresses), width), np.uint8)
+        readable = np.zeros(len(addresses), np.bool_)
+        for region, rows, offsets in self._rows(addresses, width):
+            found[rows] = region.bytes[offsets]
+            readable[rows] = True
+        return found, readable
+
+    def scatter(self, addresses: Addresses, data: Bytes) -> None:
+        """Store row i of `data` (uint8[n, width]) at address i; `MemoryFault` before any write."""
+        addresses = np.asarray(addresses, np.uint64)
+        places = list(self._rows(addresses, data.shape[1]))
+        if sum(len(rows) for _, rows, _ in places) != len(addresses):
+            known = np.zeros(len(addresses), np.bool_)
+            for _, rows, _ in places:
+                known[rows] = True
+            raise MemoryFault(int(addresses[~known][0]), data.shape[1])
+        for region, rows, offsets in places:
+            region.bytes[offsets] = data[rows]
+
+    def read_int(self, address: int, size: int | None = None) -> int:
+        """An unsigned integer of `size` bytes (a pointer's size) in the guest's byte order."""
+        return int.from_bytes(self.read(address, size or self.pointer_size), self.byteorder)
+
+    def write_int(self, address: int, value: int, size: int | None = None) -> None:
+        """Store `value` modulo its size in the guest's byte order."""
+        size = size or self.pointer_size
+        self.write(address, (value % (1 << (8 * size))).to_bytes(size, self.byteorder))
+
+    def _check_free(self, address: int, size: int) -> None:
+        if address % PAGE_SIZE or size % PAGE_SIZE:
+            raise MemoryFault(address, size, f"not aligned to {PAGE_SIZE} bytes")
+        if size <= 0 or address < 0 or address + size > self._end:
+            raise MemoryFault(address, size, "outside the address space")
+        taken = [(region.address, region.end, region.name) for region in self._regions]
+        for start, end, name in taken + self._reserved:
+            if address < end and start < address + size:
+                raise MemoryFault(address, size, f"overlaps {name}")
+
+    def _spans(self, address: int, size: int) -> list[NDArray[np.uint8]]:
+        """Arrays that together cover the range, over as many regions as it takes."""
+        spans = []
+        here, left = address, size
+        while left > 0:
+            region = self.region_at(here)
+            if region is None:
+                raise MemoryFault(address, size)
+            offset = here - region.address
+            span = region.bytes[offset : offset + left]
+            spans.append(span)
+            here += len(span)
+            left -= len(span)
+        if size < 0:
+            raise MemoryFault(address, size)
+        return spans
+
+    def _rows(
+        self, addresses: Addresses, width: int
+    ) -> list[tuple[Region, NDArray[np.intp], NDArray[np.intp]]]:
+        """For each region the rows that lie in it and their byte offsets, shape (m, width)."""
+        found = []
+        columns = np.arange(width, dtype=np.intp)
+        for region in self._regions:
+            if region.size < width:
+                continue
+            # Addresses below the region wrap around to offsets far beyond it.
+            offsets = addresses - np.uint64(region.address)
+            rows = np.flatnonzero(offsets <= np.uint64(region.size - width))
+            if len(rows):
+                found.append((region, rows, offsets[rows].astype(np.intp)[:, None] + columns))
+        return found

@@ -1,0 +1,76 @@
+"""The whole machine at one moment, and the way back to it.
+
+Most of a machine's RAM was never written, so of each region only the pages
+that are not zero are kept. Restoring makes exactly the regions of that moment,
+and the engines forget their translated code; a run from there repeats byte for
+byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import GuestOops
+from .memory import PAGE_SIZE, Memory, Region
+from .vcpu import VcpuState
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionImage:
+    """A region's pages that are not zero: `pages` uint8[n, PAGE_SIZE] at rows `row`."""
+
+    name: str
+    address: int
+    size: int
+    row: NDArray[np.intp]
+    pages: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """What `Machine.snapshot` found; of use to that machine only."""
+
+    regions: tuple[RegionImage, ...]
+    vcpus: tuple[VcpuState, ...]
+    dmesg: tuple[int, tuple[str, ...]]
+    requests: tuple[int, dict[int, int]]
+    oopses: tuple[GuestOops, ...]
+    reached: int
+
+
+def copy_memory(memory: Memory) -> tuple[RegionImage, ...]:
+    """The contents of every region."""
+    return tuple(_copy(region) for region in memory.regions)
+
+
+def put_memory(memory: Memory, images: tuple[RegionImage, ...]) -> None:
+    """Make the regions and their contents those of `images`."""
+    wanted = {(image.name, image.address, image.size) for image in images}
+    for region in memory.regions:
+        if (region.name, region.address, region.size) not in wanted:
+            memory.unmap(region.name)
+    present = {region.name for region in memory.regions}
+    for image in images:
+        if image.name not in present:
+            memory.map(image.address, image.size, image.name)
+        pages = _pages(memory.region(image.name))
+        # Only pages in use are touched: the rest of the host's memory stays unused.
+        pages[np.setdiff1d(_in_use(pages), image.row, assume_unique=True)] = 0
+        pages[image.row] = image.pages
+
+
+def _copy(region: Region) -> RegionImage:
+    pages = _pages(region)
+    row = _in_use(pages)
+    return RegionImage(region.name, region.address, region.size, row, pages[row])
+
+
+def _pages(region: Region) -> NDArray[np.uint8]:
+    return region.bytes.reshape(-1, PAGE_SIZE)
+
+
+def _in_use(pages: NDArray[np.uint8]) -> NDArray[np.intp]:
+    return np.flatnonzero(pages.view(np.uint64).any(axis=1))

@@ -1,0 +1,281 @@
+"""One vCPU: an engine, its clock and CPU-local page, and why it stopped.
+
+Each vCPU has its own engine over the machine's one memory, and with it its own
+translated code. At `map.local` every vCPU sees two pages that are only its own:
+the clock, read-only, and `struct cpu_local`.
+
+The engine is entered for a slice and comes back with a `Stop`: the deadline was
+reached, the guest wants the machine (`stop_request`), an instruction trapped,
+the CPU waits for an interrupt, or it took a fault. What follows from each is
+the machine's business.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from unicorn import Uc, UcError
+from unicorn.unicorn_const import (
+    UC_CTL_IO_WRITE,
+    UC_CTL_TB_FLUSH,
+    UC_CTL_TLB_TYPE,
+    UC_HOOK_CODE,
+    UC_HOOK_INTR,
+    UC_PROT_ALL,
+    UC_PROT_READ,
+    UC_PROT_WRITE,
+    UC_TLB_VIRTUAL,
+)
+from unicorn.unicorn_py3.unicorn import UcContext
+
+from ..abi import LOCAL_PAGE_SIZE
+from ..arch import Effect, Facts
+from .clock import Clock
+from .faultwatch import Fault, FaultWatch
+from .interrupt import Interrupts
+from .memory import Memory, Region
+from .registers import Registers
+from .tlb import fill_whole_pages
+
+_STEP_BYTES = 4096  # more than any one instruction, so that a step cannot run away
+_FEW_BYTES = 64  # a site or two: beyond it one flush of everything costs less
+
+
+class State(Enum):
+    """What a vCPU does when its turn comes."""
+
+    OFF = auto()
+    RUNNING = auto()
+    IDLE = auto()
+    """Sleeps until an interrupt is pending."""
+    DEAD = auto()
+    """Stopped for good by an oops or a panic."""
+
+
+class Why(Enum):
+    """Why the engine came back."""
+
+    DEADLINE = auto()
+    CALL = auto()
+    """`stop_request` is set."""
+    INTERRUPT = auto()
+    """An instruction trapped; `Stop.number` is the engine's number for it."""
+    HALT = auto()
+    """The guest executed its instruction that waits for an interrupt."""
+    FAULT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why the engine came back, with the number of a trap or the fault."""
+
+    why: Why
+    number: int = 0
+    fault: Fault | None = None
+
+
+_DEADLINE, _CALL, _HALT = Stop(Why.DEADLINE), Stop(Why.CALL), Stop(Why.HALT)
+
+
+class Vcpu:
+    """vCPU `number` of a machine."""
+
+    def __init__(
+        self, number: int, count: int, facts: Facts, memory: Memory, *, native_clock: bool | None
+    ) -> None:
+        """Open an engine over `memory`; `count` is how many vCPUs the machine has."""
+        self.number = number
+        self.facts = facts
+        self.state = State.OFF
+        self.interrupts = Interrupts()
+        self.idle_calls = 0
+        """How often the guest went to sleep here."""
+        self._uc = Uc(facts.engine.uc_arch, facts.engine.uc_mode)
+        self._uc.ctl(UC_CTL_TLB_TYPE, UC_CTL_IO_WRITE, ctypes.c_int(UC_TLB_VIRTUAL))
+        self._uc.ctl_exits_enabled(True)
+        self._uc.ctl_set_exits([])
+        if native_clock is not False:
+            fill_whole_pages(self._uc)
+        self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
+        self._control = self._clock.control
+        self.clock = self._clock.clock
+        """`struct cpu_clock` as the guest sees it; set `ticks` here instead of in it."""
+        self.local = self._clock.local
+        """`struct cpu_local`; assigning a field writes through."""
+        self.registers = Registers(self._uc, facts.abi, facts.pointer_size)
+        order = "<" if facts.byteorder == "little" else ">"
+        long = "Q" if facts.pointer_size == 8 else "I"
+        self.pt_regs = struct.Struct(f"{order}{len(facts.abi.pt_regs)}{long}")
+        """`struct pt_regs` in memory."""
+        self._call = struct.Struct(f"{order}I4x4Q")  # call, call_unused, call_arg
+        fields = self.local.dtype.fields
+        assert fields is not None
+        self._call_offset = fields["call"][1]
+        self._trap: int | None = None
+        self._faults = FaultWatch(self._uc, 1 << (8 * facts.pointer_size))
+        self._uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
+        page, host = facts.map.local, self._clock.host_address
+        # Until memory has been unmapped once, the engine gives a region that is
+        # larger than an earlier one the place of another in its own numbering: it
+        # then takes a store to the one for a change of code in the other.
+        self._uc.mem_map(page, LOCAL_PAGE_SIZE)
+        self._uc.mem_unmap(page, LOCAL_PAGE_SIZE)
+        self._uc.mem_map_ptr(page, LOCAL_PAGE_SIZE, UC_PROT_READ, host)
+        self._uc.mem_map_ptr(
+            page + LOCAL_PAGE_SIZE,
+            LOCAL_PAGE_SIZE,
+            UC_PROT_READ | UC_PROT_WRITE,
+            host + LOCAL_PAGE_SIZE,
+        )
+        self._faults.mapped(page, page + 2 * LOCAL_PAGE_SIZE)
+        memory.observe(self._map, self._unmap)
+        self.local["cpu"] = number
+        self.local["nr_cpus"] = count
+        self.local["irqs_disabled"] = 1
+
+    @property
+    def ticks(self) -> int:
+        """This vCPU's virtual time, in ns."""
+        return self._control[0]
+
+    @ticks.setter
+    def ticks(self, value: int) -> None:
+        self._clock.ticks = value
+
+    @property
+    def native_clock(self) -> bool:
+        """Whether machine code keeps the clock, or Python."""
+        return self._clock.native
+
+    @property
+    def wake(self) -> int:
+        """When it next has something to do: now, or for an idle one its next interrupt."""
+        if self.state is State.IDLE:
+            return max(self.ticks, self.interrupts.next())
+        return self.ticks
+
+    def run(self, deadline: int) -> Stop:
+        """Run until `deadline` (virtual ns), or until something else stops it."""
+        clock = self._clock
+        clock.deadline = deadline
+        self._trap = None
+        self._faults.clear()
+        try:
+            self._uc.emu_start(self.registers.pc, 0)
+        except UcError as error:
+            return Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
+        if self._trap is not None:
+            return Stop(Why.INTERRUPT, number=self._trap)
+        if clock.stop_requested:
+            return _CALL
+        return _DEADLINE if clock.ticks >= deadline else _HALT
+
+    def call(self) -> tuple[int, ...]:
+        """`cpu_local.call` and the four words of `call_arg`."""
+        return self._call.unpack_from(self._clock.local_bytes, self._call_offset)
+
+    def step(self) -> Stop | None:
+        """Run one instruction, counted by its length; None if nothing came of it.
+
+        The engine translates afresh for it: a step sees code as it is in memory.
+        """
+        before = self.ticks
+        sizes: list[int] = []
+
+        def each(uc: Uc, address: int, size: int, data: object) -> None:
+            sizes.append(size)
+
+        self._flush_all()
+        hook = self._uc.hook_add(UC_HOOK_CODE, each)
+        self._clock.deadline = before + _STEP_BYTES
+        self._trap = None
+        self._faults.clear()
+        stop: Stop | None = None
+        try:
+            self._uc.emu_start(self.registers.pc, 0, count=1)
+        except UcError as error:
+            stop = Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
+        finally:
+            self._uc.hook_del(hook)
+            self._flush_all()
+            self.ticks = before + sum(sizes)
+        if stop is None and self._trap is not None:
+            stop = Stop(Why.INTERRUPT, number=self._trap)
+        if stop is None and self._clock.stop_requested:
+            stop = _CALL
+        return stop
+
+    def run_to(self, address: int | None) -> None:
+        """Have the engine halt where pc becomes `address`; None takes that back."""
+        self._uc.ctl_set_exits([] if address is None else [address])
+
+    def apply(self, effect: Effect, memory: Memory) -> None:
+        """Set the registers and store the bytes of `effect`; raises `MemoryFault`."""
+        for address, data in effect.stores:
+            memory.write(address, data)
+        self.registers.write(effect.registers)
+
+    def flush(self, start: int | None = None, end: int | None = None) -> None:
+        """Forget translated code, all of it or what overlaps [start, end)."""
+        if start is None or end is None or end - start > _FEW_BYTES:
+            self._flush_all()
+        elif end > start:
+            self._uc.ctl_remove_cache(start, end)
+
+    def save_context(self) -> UcContext:
+        """All registers, for `restore_context`."""
+        context: UcContext = self._uc.context_save()
+        return context
+
+    def restore_context(self, context: UcContext) -> None:
+        """Put back what `save_context` of this vCPU gave."""
+        self._uc.context_restore(context)
+
+    def save(self) -> VcpuState:
+        """Everything that is this vCPU's own."""
+        return VcpuState(
+            state=self.state,
+            context=self.save_context(),
+            pages=self._clock.save(),
+            interrupts=self.interrupts.copy(),
+            idle_calls=self.idle_calls,
+        )
+
+    def restore(self, saved: VcpuState) -> None:
+        """Put back what `save` gave, and forget translated code."""
+        self.state = saved.state
+        self.restore_context(saved.context)
+        self._flush_all()
+        self._clock.restore(saved.pages)
+        self.interrupts = saved.interrupts.copy()
+        self.idle_calls = saved.idle_calls
+
+    def _flush_all(self) -> None:
+        self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
+
+    def _map(self, region: Region) -> None:
+        self._uc.mem_map_ptr(region.address, region.size, UC_PROT_ALL, region.host_address)
+        self._faults.mapped(region.address, region.end)
+
+    def _unmap(self, region: Region) -> None:
+        self._uc.mem_unmap(region.address, region.size)
+        self._faults.unmapped(region.address, region.end)
+        self._flush_all()
+
+    def _on_interrupt(self, uc: Uc, number: int, data: object) -> None:
+        self._trap = number
+        uc.emu_stop()
+
+
+@dataclass(frozen=True, slots=True)
+class VcpuState:
+    """A vCPU as `Vcpu.save` found it."""
+
+    state: State
+    context: UcContext
+    pages: bytes
+    interrupts: Interrupts
+    idle_calls: int

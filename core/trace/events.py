@@ -1,0 +1,159 @@
+"""The events of all CPUs in one table, oldest first.
+
+24 bytes an event: addresses are kept once each and events hold their index, so
+that names are looked up once a function and five million events stay within
+120 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..abi import TraceType
+from .subbuffer import Decoded
+
+EVENT = np.dtype(
+    [
+        ("ts", "u8"),
+        ("ip", "u4"),
+        ("parent", "u4"),
+        ("pid", "i4"),
+        ("cpu", "u1"),
+        ("flags", "u1"),
+        ("preempt", "u1"),
+        ("type", "u1"),
+    ]
+)
+"""`ip` and `parent` are indices of `EventTable.addresses`; a print event's `parent` is one of
+`EventTable.texts`. `type` is a `TraceType`, 0 for one that does not fit."""
+
+_SLOT_BITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventTable:
+    """Events by (time, CPU, order in the CPU's buffer): EVENT records, shape (n,)."""
+
+    events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENT))
+    addresses: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    texts: tuple[bytes, ...] = ()
+    damaged: int = 0
+    """Sub-buffer pages that could not be read to their end."""
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @classmethod
+    def merge(cls, buffers: Iterable[tuple[int, Decoded]]) -> EventTable:
+        """The events of all CPUs: `buffers` are decoded pages and their CPU, in order of both."""
+        texts: list[bytes] = []
+        parts: list[NDArray[np.void]] = []
+        interned = _Addresses()
+        damaged = 0
+        keys: list[NDArray[np.uint64]] = []
+        latest: dict[int, np.uint64] = {}
+        for cpu, decoded in buffers:
+            raw = decoded.events
+            part = np.empty(len(raw), EVENT)
+            for name in ("ts", "pid", "flags", "preempt"):
+                part[name] = raw[name]
+            part["cpu"] = cpu
+            part["type"] = np.where(raw["type"] < 256, raw["type"], 0)
+            part["ip"] = interned.indices(raw["ip"])
+            printed = raw["type"] == TraceType.PRINT
+            parent = np.where(printed, np.uint64(0), raw["parent"])
+            part["parent"] = interned.indices(parent)
+            part["parent"][printed] = raw["parent"][printed] + np.uint64(len(texts))
+            texts.extend(decoded.texts)
+            damaged += int(decoded.damaged.sum())
+            parts.append(part)
+            # A damaged page can hold a time that goes back: its order stays all the same.
+            key = np.maximum.accumulate(part["ts"])
+            if len(key):
+                np.maximum(key, latest.get(cpu, np.uint64(0)), out=key)
+                latest[cpu] = key[-1]
+            keys.append(key)
+        events = np.concatenate(parts) if parts else np.empty(0, EVENT)
+        times = np.concatenate(keys) if keys else np.empty(0, np.uint64)
+        if (times[1:] < times[:-1]).any():
+            events = events[np.argsort(times, kind="stable")]
+        return cls(events, interned.addresses(), tuple(texts), damaged)
+
+    def take(self, rows: NDArray[np.intp] | slice) -> EventTable:
+        """A table of only these rows."""
+        return EventTable(self.events[rows], self.addresses, self.texts, self.damaged)
+
+    def of_cpu(self, cpu: int) -> EventTable:
+        """The events of one CPU."""
+        return self.take(np.flatnonzero(self.events["cpu"] == cpu))
+
+    def ips(self) -> NDArray[np.uint64]:
+        """The traced address of every event."""
+        found: NDArray[np.uint64] = self.addresses[self.events["ip"]]
+        return found
+
+    def rows_of(self, ip: int) -> NDArray[np.intp]:
+        """Rows of the function events at address `ip`."""
+        known = np.flatnonzero(self.addresses == np.uint64(ip))
+        if not len(known):
+            return np.empty(0, np.intp)
+        events = self.events
+        return np.flatnonzero((events["ip"] == known[0]) & (events["type"] == TraceType.FN))
+
+
+class _Addresses:
+    """Distinct addresses, numbered in the order in which they were met.
+
+    An address is looked up in a hash table whose slots hold one address each;
+    the few that share their slot with another are searched in the sorted list.
+    """
+
+    def __init__(self) -> None:
+        self._sorted = np.empty(0, np.uint64)
+        self._number = np.empty(0, np.uint32)
+        self._slot_address = np.zeros(1 << _SLOT_BITS, np.uint64)
+        self._slot_number = np.zeros(1 << _SLOT_BITS, np.uint32)
+
+    def addresses(self) -> NDArray[np.uint64]:
+        """The addresses by number."""
+        known = np.empty_like(self._sorted)
+        known[self._number] = self._sorted
+        return known
+
+    def indices(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint32]:
+        """The number of each address."""
+        if not len(self._number):
+            # Address 0 is what an empty slot holds: it must be number 0.
+            self._add(np.zeros(1, np.uint64))
+        slot = _slot(addresses)
+        numbers: NDArray[np.uint32] = self._slot_number[slot]
+        others = np.flatnonzero(self._slot_address[slot] != addresses)
+        if len(others):
+            rest = addresses[others]
+            self._add(rest)
+            numbers[others] = self._number[np.searchsorted(self._sorted, rest)]
+        return numbers
+
+    def _add(self, addresses: NDArray[np.uint64]) -> None:
+        new = np.setdiff1d(addresses, self._sorted)
+        if not len(new):
+            return
+        count = len(self._number)
+        numbers = np.arange(count, count + len(new), dtype=np.uint32)
+        slot = _slot(new)
+        self._slot_address[slot] = new
+        self._slot_number[slot] = numbers
+        joined = np.concatenate([self._sorted, new])
+        order = np.argsort(joined)
+        self._sorted = joined[order]
+        self._number = np.concatenate([self._number, numbers])[order]
+
+
+def _slot(addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Fibonacci hashing: the high bits of the product with 2**64 / golden ratio."""
+    mixed = addresses * np.uint64(0x9E37_79B9_7F4A_7C15)
+    return mixed >> np.uint64(64 - _SLOT_BITS)

@@ -1,0 +1,379 @@
+"""The text of a trace, as the files trace and trace_pipe show it.
+
+A line is the task, its pid, the CPU, five flag characters, the time and what
+the tracer prints. Names are looked up once for each address and each pid; a
+line is made only when it is asked for. Source: print_trace_line() in
+kernel/trace/trace.c, trace_print_lat_fmt() and print_fn_trace() in
+kernel/trace/trace_output.c, 6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..abi import TraceType
+from .events import EventTable
+from .tracefields import (
+    comm_of,
+    flag_characters,
+    preempt_characters,
+    printable,
+    split_time,
+    time_text,
+)
+
+_BLOCK = 4096
+_SEARCH_BLOCK = 1 << 18
+_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$")
+_FLAG_CHARACTERS = frozenset("BDHLNXZbdhlnpsz.0123456789abcdef")
+
+
+class SymbolNames(Protocol):
+    """What the text needs of kallsyms."""
+
+    def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
+        """The symbol each address lies in, `0x…` for none."""
+        ...
+
+    def format(self, address: int) -> str:
+        """`name+0x5/0x80 [module]`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """The trace_options that change the text, with the kernel's defaults."""
+
+    print_parent: bool = True
+    sym_offset: bool = False
+    sym_addr: bool = False
+    verbose: bool = False
+    raw: bool = False
+    hex: bool = False
+    annotate: bool = True
+    record_tgid: bool = False
+    context_info: bool = True
+    irq_info: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TextContext:
+    """What the text says beside the events."""
+
+    symbols: SymbolNames
+    options: TextOptions = TextOptions()
+    tracer: str = "nop"
+    cpus: int = 1
+    """CPUs of the machine."""
+    pointer_size: int = 8
+    cmdlines: Mapping[int, str] | None = None
+    """Names by pid, from the table saved_cmdlines."""
+    tgids: Mapping[int, int] | None = None
+    clock_in_ns: bool = True
+    """Whether times are ns; else they are plain numbers."""
+    in_buffer: int = 0
+    """Events the buffers hold."""
+    written: int = 0
+    """These and the ones that were overwritten."""
+    ftrace_dead: bool = False
+    """Whether ftrace shut itself off."""
+    overran: bool = False
+    """Whether a buffer overwrote events: where each CPU's part begins is then told."""
+
+
+def header(context: TextContext) -> list[str]:
+    """The comment lines above the events."""
+    options = context.options
+    lines = [f"# tracer: {context.tracer}", "#"]
+    if context.ftrace_dead:
+        lines += [
+            "# WARNING: FUNCTION TRACING IS CORRUPTED",
+            "#          MAY BE MISSING FUNCTION EVENTS",
+        ]
+    if options.context_info and not options.verbose:
+        counts = f"{context.in_buffer}/{context.written}"
+        lines += [f"# entries-in-buffer/entries-written: {counts}   #P:{context.cpus}", "#"]
+        lines += _columns_irq(options) if options.irq_info else _columns(options)
+    return lines
+
+
+def _columns_irq(options: TextOptions) -> list[str]:
+    width = 12 if options.record_tgid else 2
+    pad = "#" + " " * (28 + width)
+    task = "     TGID   "[:width]
+    bars = "       |    "[:width]
+    return [
+        f"{pad}  _-----=> irqs-off/BH-disabled",
+        f"{pad} / _----=> need-resched",
+        f"{pad}| / _---=> hardirq/softirq",
+        f"{pad}|| / _--=> preempt-depth",
+        f"{pad}||| / _-=> migrate-disable",
+        f"{pad}|||| /     delay",
+        f"#           TASK-PID  {task} CPU#  |||||  TIMESTAMP  FUNCTION",
+        f"#              | |    {bars}   |   |||||     |         |",
+    ]
+
+
+def _columns(options: TextOptions) -> list[str]:
+    task = "   TGID   " if options.record_tgid else ""
+    bars = "     |    " if options.record_tgid else ""
+    return [
+        f"#           TASK-PID    {task} CPU#     TIMESTAMP  FUNCTION",
+        f"#              | |      {bars}   |         |         |",
+    ]
+
+
+class TraceText:
+    """The lines of a table of events. Building it looks every name up once."""
+
+    def __init__(self, table: EventTable, context: TextContext) -> None:
+        self.table = table
+        self.context = context
+        options = context.options
+        addresses = table.addresses
+        if options.sym_offset:
+            names = [context.symbols.format(address) for address in addresses.tolist()]
+        else:
+            names = context.symbols.names_of(addresses)
+        if options.sym_addr:
+            digits = 2 * context.pointer_size
+            names = [
+                f"{name} <{address:0{digits}x}>"
+                for name, address in zip(names, addresses.tolist(), strict=True)
+            ]
+        self._names = [
+            name if address else "0"
+            for name, address in zip(names, addresses.tolist(), strict=True)
+        ]
+        self._parents = [
+            f" <-{name}" if address and options.print_parent else ""
+            for name, address in zip(self._names, addresses.tolist(), strict=True)
+        ]
+        self._texts = [printable(text) for text in table.texts]
+        self._tasks: dict[int, str] = {}
+        self._heads: dict[tuple[int, int, int, int], str] = {}
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def header(self) -> list[str]:
+        """The comment lines over the events."""
+        return header(self.context)
+
+    @property
+    def written(self) -> int:
+        """Events written since the buffers were last cleared, lost ones included."""
+        return self.context.written
+
+    def site(self, row: int) -> int | None:
+        """rec.ip of the function event in `row`; None for any other event."""
+        event = self.table.events[row]
+        if event["type"] != TraceType.FN:
+            return None
+        return int(self.table.addresses[event["ip"]])
+
+    def lines(self, start: int, stop: int) -> list[str]:
+        """The lines of rows `start` to `stop` (exclusive): one line a row, fit for a screen.
+
+        A marker can hold line ends and control characters; they are shown escaped.
+        """
+        return [line if line.isprintable() else _escape(line) for line in self._lines(start, stop)]
+
+    def _lines(self, start: int, stop: int) -> list[str]:
+        events = self.table.events[start:stop]
+        options = self.context.options
+        whats = self._whats(events)
+        if options.hex or not options.context_info:
+            return whats
+        pids, cpus = events["pid"].tolist(), events["cpu"].tolist()
+        if options.raw:
+            return [
+                f"{pid} {cpu} {ts} {what}"
+                for pid, cpu, ts, what in zip(pids, cpus, events["ts"].tolist(), whats, strict=True)
+            ]
+        # Few tasks and few states of the flags make many lines: each is put together once.
+        heads = [
+            self._heads.get(key) or self._head(*key)
+            for key in zip(
+                pids, cpus, events["flags"].tolist(), events["preempt"].tolist(), strict=True
+            )
+        ]
+        if not self.context.clock_in_ns:
+            return [
+                f"{head}{time_text(ts, False)}: {what}"
+                for head, ts, what in zip(heads, events["ts"].tolist(), whats, strict=True)
+            ]
+        seconds, microseconds = split_time(events["ts"])
+        return [
+            f"{head} {second:5d}.{microsecond:06d}: {what}"
+            for head, second, microsecond, what in zip(
+                heads, seconds.tolist(), microseconds.tolist(), whats, strict=True
+            )
+        ]
+
+    def _head(self, pid: int, cpu: int, flags: int, preempt: int) -> str:
+        """The line up to the time."""
+        head = f"{self._task(pid)}[{cpu:03d}]"
+        if self.context.options.irq_info:
+            head += f" {flag_characters(flags)}{preempt_characters(preempt)}"
+        self._heads[pid, cpu, flags, preempt] = head
+        return head
+
+    def _task(self, pid: int) -> str:
+        known = self._tasks.get(pid)
+        if known is None:
+            known = f"{comm_of(pid, self.context.cmdlines):>16}-{pid:<7d} "
+            if self.context.options.record_tgid:
+                tgid = (self.context.tgids or {}).get(pid, 0)
+                known += f"({tgid:7d}) " if tgid else "(-------) "
+            self._tasks[pid] = known
+        return known
+
+    def _whats(self, events: NDArray[np.void]) -> list[str]:
+        """What each event's own printer writes."""
+        options = self.context.options
+        columns = [events[name].tolist() for name in ("type", "ip", "parent")]
+        if options.hex:
+            return self._hex(events, columns)
+        if options.raw:
+            addresses = self.table.addresses.tolist()
+            return [
+                f"{addresses[ip]:x} {addresses[parent]:x}"
+                if kind == TraceType.FN
+                else f"# {addresses[ip]:x} {self._texts[parent]}"
+                if kind == TraceType.PRINT
+                else f"{kind} ?"
+                for kind, ip, parent in zip(*columns, strict=True)
+            ]
+        names, parents = self._names, self._parents
+        if (events["type"] == TraceType.FN).all():
+            return [names[ip] + parents[parent] for _, ip, parent in zip(*columns, strict=True)]
+        return [
+            names[ip] + parents[parent]
+            if kind == TraceType.FN
+            else f"{names[ip]}: {self._texts[parent]}"
+            if kind == TraceType.PRINT
+            else f"Unknown type {kind}"
+            for kind, ip, parent in zip(*columns, strict=True)
+        ]
+
+    def _hex(self, events: NDArray[np.void], columns: Sequence[Sequence[int]]) -> list[str]:
+        digits = 2 * self.context.pointer_size
+        addresses = self.table.addresses.tolist()
+        prefixes = [""] * len(events)
+        if self.context.options.context_info:
+            prefixes = [
+                f"{pid & 0xFFFF_FFFF:08x} {cpu:08x} {ts:016x} "
+                for pid, cpu, ts in zip(
+                    *(events[name].tolist() for name in ("pid", "cpu", "ts")), strict=True
+                )
+            ]
+        return [
+            f"{prefix}{addresses[ip]:0{digits}x} {addresses[parent]:0{digits}x} "
+            if kind == TraceType.FN
+            else f"{prefix}type: {kind}"
+            for prefix, kind, ip, parent in zip(prefixes, *columns, strict=True)
+        ]
+
+    def text(self) -> Iterator[str]:
+        """The whole file in pieces: header, then the events."""
+        yield "\n".join([*self.header, ""])
+        yield from self.body()
+
+    def body(self, lost: Mapping[int, int] | None = None) -> Iterator[str]:
+        """The events in pieces; `lost` events of a CPU are told before its first one."""
+        notes = self._notes(lost or {})
+        for start in range(0, len(self), _BLOCK):
+            stop = min(start + _BLOCK, len(self))
+            lines = self._lines(start, stop)
+            for row in [row for row in notes if start <= row < stop]:
+                lines[row - start] = notes[row] + lines[row - start]
+            lines.append("")
+            yield "\n".join(lines)
+
+    def _notes(self, lost: Mapping[int, int]) -> dict[int, str]:
+        """Lines that stand before a row: where a CPU's events begin."""
+        cpus, first = np.unique(self.table.events["cpu"], return_index=True)
+        notes: dict[int, str] = {}
+        for cpu, row in zip(cpus.tolist(), first.tolist(), strict=True):
+            note = f"CPU:{cpu} [LOST {lost[cpu]} EVENTS]\n" if lost.get(cpu) else ""
+            # The first event of all needs no mark.
+            if row and self.context.overran and self._annotates:
+                note += f"##### CPU {cpu} buffer started ####\n"
+            if note:
+                notes[row] = note
+        return notes
+
+    @property
+    def _annotates(self) -> bool:
+        options = self.context.options
+        return options.annotate and not (options.raw or options.hex)
+
+    def find(self, needle: str, start: int, step: int) -> int | None:
+        """The next row from `start` on that has `needle` in its line; `step` is 1 or -1."""
+        if not needle or not 0 <= start < len(self):
+            return None
+        letters = set(needle)
+        options = self.context.options
+        if letters <= _NAME_CHARACTERS and letters - _FLAG_CHARACTERS and not options.hex:
+            # It lies within a task's name, a symbol or a marker's text, in no other field.
+            return self._find_name(needle, start, step)
+        while 0 <= start < len(self):
+            low, high = (start, start + _BLOCK) if step > 0 else (start + 1 - _BLOCK, start + 1)
+            low, high = max(low, 0), min(high, len(self))
+            found = [row for row, line in enumerate(self.lines(low, high), low) if needle in line]
+            if found:
+                return found[0] if step > 0 else found[-1]
+            start = high if step > 0 else low - 1
+        return None
+
+    def _find_name(self, needle: str, start: int, step: int) -> int | None:
+        """As `find`, by looking at each name instead of each line."""
+        context, events = self.context, self.table.events
+        shown = not context.options.raw
+        in_name = np.array([shown and needle in name for name in self._names], np.bool_)
+        in_parent = np.array([shown and needle in name for name in self._parents], np.bool_)
+        in_text = np.array([needle in text for text in self._texts] or [False], np.bool_)
+        pids: list[int] = []
+        if shown and context.options.context_info:
+            pids = [
+                pid for pid, comm in (context.cmdlines or {}).items() if pid > 0 and needle in comm
+            ]
+            pids += [0] if needle in "<idle>" else []
+        in_others = needle in "Unknown type"
+        if not (in_name.any() or in_parent.any() or in_text.any() or pids or in_others):
+            return None
+        while 0 <= start < len(self):
+            low, high = (
+                (start, start + _SEARCH_BLOCK)
+                if step > 0
+                else (start + 1 - _SEARCH_BLOCK, start + 1)
+            )
+            low, high = max(low, 0), min(high, len(self))
+            block = events[low:high]
+            function = block["type"] == TraceType.FN
+            printed = block["type"] == TraceType.PRINT
+            hit = (function | printed) & in_name[block["ip"]]
+            hit |= function & in_parent[np.where(function, block["parent"], 0)]
+            hit |= printed & in_text[np.where(printed, block["parent"], 0)]
+            if pids:
+                hit |= np.isin(block["pid"], pids)
+            if in_others:
+                hit |= ~(function | printed)
+            rows = np.flatnonzero(hit)
+            if len(rows):
+                return low + int(rows[0] if step > 0 else rows[-1])
+            start = high if step > 0 else low - 1
+        return None
+
+
+def _escape(line: str) -> str:
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in line
+    )

@@ -1,0 +1,218 @@
+"""One call site as it was compiled, as ftrace expects it, and as it is.
+
+Three texts of the same few instructions stand side by side: what the compiler
+left, what must be there by the record's state, what guest memory holds. On
+machines with instructions of several lengths the three can be cut differently;
+a row ends where an instruction ends in all of them, if there is such a place
+near by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..errors import MemoryFault, MissingSymbolError
+from ..ftrace.ftrace import Ftrace
+from ..ftrace.records import Flag, Records
+from ..machine.memory import Memory
+from .disasm import Disassembler
+
+NOP, ENABLED, FAILED = "nop", "enabled", "failed"
+
+ImageText = Callable[[int, int], "bytes | None"]
+"""`size` bytes that the loaded files have for an address, relocated; None where they have none."""
+
+_LEAD = 256
+"""A site farther into its function is shown without the instructions before it, bytes."""
+
+_MOST_ROW = 32
+"""Bytes in which the three texts are expected to meet again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Bytes and what they mean; several instructions are parted by `; `."""
+
+    data: bytes
+    asm: str
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """The same bytes of text in their three forms."""
+
+    address: int
+    compiled: Code
+    expected: Code
+    now: Code
+    is_site: bool
+    """Whether it is part of the call site, and not of the text around it."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is no longer what the compiler left."""
+        return self.now.data != self.compiled.data
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it is not what ftrace expects."""
+        return self.now.data != self.expected.data
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A record and the text around it."""
+
+    name: str
+    module: str | None
+    ip: int
+    symbol: str
+    """ip as the kernel prints it: `schedule+0x0/0x80`."""
+    state: str
+    """nop, enabled, or failed once ftrace refused to change it."""
+    users: int
+    """ftrace_ops that want it."""
+    ops: tuple[str, ...]
+    """Their names."""
+    trampoline: int
+    """What it calls instead of ftrace_caller, 0 where that is in reach."""
+    source: tuple[str, int] | None
+    """File and line, where debug information has them."""
+    readable: bool
+    """Whether its memory is there; else `now` is empty."""
+    rows: tuple[SiteRow, ...]
+
+
+def find_sites(records: Records, text: str) -> list[int]:
+    """Rows of the records `text` names: `FUNC`, `FUNC [MODULE]`, or rec.ip as a 0x number."""
+    if text[:2].lower() == "0x":
+        try:
+            row = records.find(int(text, 16))
+        except (ValueError, OverflowError):
+            return []
+        return [] if row is None else [row]
+    name, _, module = text.partition(" ")
+    rows = [row for row, known in enumerate(records.names) if known == name]
+    if module:
+        rows = [row for row in rows if f"[{records.module_of(row)}]" == module.strip()]
+    return rows
+
+
+def state_of(records: Records, row: int) -> str:
+    """One of `NOP`, `ENABLED`, `FAILED`."""
+    record = records.table[row]
+    if record["failed"]:
+        return FAILED
+    return ENABLED if int(record["flags"]) & Flag.ENABLED else NOP
+
+
+def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
+    """Where the site's text that ftrace keeps begins, and what it must be now."""
+    sites = ftrace.records.sites(slice(row, row + 1))
+    try:
+        target = ftrace.entry["ftrace_caller"]
+    except MissingSymbolError:
+        # Nothing was ever enabled, and a nop is the same whatever it replaced.
+        target = int(sites.ip[0])
+    edit = ftrace.port.make_nop(sites, target)
+    enabled = int(ftrace.records.table["flags"][row]) & Flag.ENABLED
+    text = edit.expected if enabled else edit.replacement
+    return int(edit.address[0]), text[0].tobytes()
+
+
+def call_site(
+    ftrace: Ftrace,
+    memory: Memory,
+    disasm: Disassembler,
+    row: int,
+    *,
+    image_text: ImageText = lambda address, size: None,
+    source_line: Callable[[int], tuple[str, int] | None] = lambda address: None,
+    before: int = 2,
+    after: int = 3,
+) -> CallSite:
+    """The call site of record `row`, with some instructions around it."""
+    records = ftrace.records
+    ip = int(records.table["ip"][row])
+    start, end = _window(ftrace, ip, after)
+    readable = True
+    try:
+        now = memory.read(start, end - start)
+    except MemoryFault:
+        now, readable = b"", False
+    left = records.compiled[row].tobytes()
+    compiled = image_text(start, end - start) or now or bytes(end - start)
+    compiled = _overlay(compiled, ip - start, left)
+    address, text = expected_text(ftrace, row)
+    expected = _overlay(compiled, address - start, text)
+    stop = ip + len(left)
+    rows: list[tuple[int, bytes, bytes, bytes]] = []
+    for each in _rows(disasm, start, compiled, expected, now or compiled):
+        if each[0] >= stop and sum(at >= stop for at, *_ in rows) == after:
+            break
+        rows.append(each if readable else (*each[:3], b""))
+    first = sum(at + len(old) <= ip for at, old, *_ in rows)
+    shown = rows[max(first - before, 0) :]
+    ops = ftrace.users_of(row)
+    return CallSite(
+        name=records.names[row],
+        module=records.module_of(row),
+        ip=ip,
+        symbol=ftrace.kallsyms.format(ip),
+        state=state_of(records, row),
+        users=len(ops),
+        ops=tuple(each.name for each in ops),
+        trampoline=int(records.table["trampoline"][row]),
+        source=source_line(ip),
+        readable=readable,
+        rows=tuple(
+            SiteRow(
+                at,
+                Code(old, disasm.line(at, old)),
+                Code(want, disasm.line(at, want)),
+                Code(found, disasm.line(at, found)),
+                at < stop and at + len(old) > ip,
+            )
+            for at, old, want, found in shown
+        ),
+    )
+
+
+def _window(ftrace: Ftrace, ip: int, after: int) -> tuple[int, int]:
+    """The addresses to decode: from the function's start, where it is near, to some way behind."""
+    facts = ftrace.port.facts
+    end = ip + facts.sites.MCOUNT_INSN_SIZE
+    symbol = ftrace.kallsyms.lookup(ip)
+    if symbol is None:
+        return ip, end
+    start = symbol.address if ip - symbol.address <= _LEAD else ip
+    return start, max(end, min(symbol.address + symbol.size, end + after * facts.max_insn_size))
+
+
+def _overlay(text: bytes, offset: int, part: bytes) -> bytes:
+    """`text` with `part` at `offset`, in the same length."""
+    out = bytearray(text)
+    for at, byte in enumerate(part, offset):
+        if 0 <= at < len(out):
+            out[at] = byte
+    return bytes(out)
+
+
+def _rows(
+    disasm: Disassembler, start: int, compiled: bytes, expected: bytes, now: bytes
+) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+    """The three texts cut into rows: address and the three parts."""
+    low = 0
+    while low < len(compiled):
+        ends = [
+            [insn.end - start for insn in disasm.decode(start + low, text[low : low + _MOST_ROW])]
+            for text in (compiled, expected, now)
+        ]
+        common = set(ends[0]).intersection(*ends[1:])
+        if low + _MOST_ROW < len(compiled):
+            common.discard(low + _MOST_ROW)  # only the decoded part ends there
+        # Where they do not meet, what is there now may end inside an instruction.
+        high = min(common or {end for end in ends[0] if end >= ends[2][0]} or {ends[0][-1]})
+        yield start + low, compiled[low:high], expected[low:high], now[low:high]
+        low = high

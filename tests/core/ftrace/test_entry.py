@@ -1,0 +1,71 @@
+"""The entry code and the tracer side by side, and sources that lack something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.elf.image import Image
+from dynftrace.core.errors import AssemblyError, MissingSymbolError
+from dynftrace.core.ftrace.entry import Entry, load_entry
+from dynftrace.core.kallsyms import Kallsyms
+from dynftrace.core.machine.memory import Memory
+
+from ...support import elf_writer
+
+PORT = arches.load("x86_64")
+SOURCE = PORT.entry_source()
+XOR = 1 + SOURCE[: SOURCE.index("xor ")].count("\n")
+
+
+def loaded(tmp_path: Path, source: str | None = None) -> tuple[Entry, Memory, Kallsyms]:
+    """The entry code of a kernel that has two functions of its own."""
+    path = elf_writer.write(tmp_path / "k", elf_writer.kernel(["mine", "yours"]))
+    memory, kallsyms = Memory("little", 8), Kallsyms()
+    kernel = Image.load(path, PORT.facts)
+    return load_entry(PORT, kernel, memory, kallsyms, source), memory, kallsyms
+
+
+def test_code_labels_and_tracer_are_in_memory_and_have_names(tmp_path: Path) -> None:
+    entry, memory, kallsyms = loaded(tmp_path)
+    assert entry.address == PORT.facts.map.tracer
+    assert memory.read(entry.address, len(entry.code)) == entry.code
+    for name in ("ftrace_caller", "ftrace_call", "ftrace_stub", "function_trace_call"):
+        assert kallsyms.address(name) == entry[name]
+        assert kallsyms.format(entry[name]).startswith(f"{name}+0x0/")
+    tracer = Image.load(PORT.images() / "tracer.o", PORT.facts)
+    text = tracer.section(".text")
+    size = 16  # the first bytes of the tracer's code have no relocation on this port
+    assert memory.read(entry.address + 4096, size) == tracer.data(text)[:size].tobytes()
+
+
+def test_a_changed_source_is_what_runs(tmp_path: Path) -> None:
+    entry, memory, _ = loaded(tmp_path, SOURCE.replace("ftrace_stub:\n", "ftrace_stub:\n nop\n"))
+    assert memory.read(entry["ftrace_stub"], 2) == b"\x90\xc3"
+
+
+def test_the_source_may_call_the_kernel_and_the_tracer(tmp_path: Path) -> None:
+    source = SOURCE + "\n call mine\n call function_count_call\n"
+    entry, memory, _ = loaded(tmp_path, source)
+    at = entry.address + len(entry.code) - 10
+    assert PORT.call_target(at, memory.read(at, 5)) == elf_writer.TEXT + 16
+    assert PORT.call_target(at + 5, memory.read(at + 5, 5)) == entry["function_count_call"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "sentence"),
+    [
+        (".globl ftrace_stub", "", MissingSymbolError, "entry.S: symbol ftrace_stub"),
+        ("call    ftrace_stub", "call nobody", MissingSymbolError, "symbol nobody is needed"),
+        ("xor     ecx, ecx", "xor ecx", AssemblyError, f"line {XOR}: "),
+        (".balign 8", ".balign 8192", AssemblyError, "bytes, and 4096 are kept"),
+    ],
+)
+def test_what_a_source_lacks_is_named(
+    tmp_path: Path, old: str, new: str, error: type[Exception], sentence: str
+) -> None:
+    assert old in SOURCE
+    with pytest.raises(error, match=sentence):
+        loaded(tmp_path, SOURCE.replace(old, new))

@@ -1,0 +1,310 @@
+"""Text follows the registered ops, on the running teaching kernel; bugs shut ftrace off."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import numpy as np
+import pytest
+from capstone import Cs
+
+from dynftrace.core.errors import (
+    FtraceBug,
+    MissingSymbolError,
+    NoCallSitesError,
+    TracefsError,
+)
+from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
+from dynftrace.core.ftrace.records import Flag
+
+from ...support import elf_writer
+from ...support.booted import Booted, boot, load
+
+NOP = bytes.fromhex("0f1f440000")
+MS = 1_000_000
+
+
+@pytest.fixture
+def guest() -> Booted:
+    return boot()
+
+
+def target(guest: Booted, name: str) -> int:
+    """Where Capstone says the call at a function's site goes; 0 for no call."""
+    engine = guest.port.facts.engine
+    decoder = Cs(engine.cs_arch, engine.cs_mode)
+    found = next(decoder.disasm(guest.site(name), guest.address(name)))
+    return int(found.op_str, 16) if found.mnemonic == "call" else 0
+
+
+def slot(guest: Booted) -> str:
+    return guest.kallsyms.format(guest.ftrace.slot).split("+")[0]
+
+
+def test_at_start_every_site_is_a_nop_and_was_a_call_of_fentry(guest: Booted) -> None:
+    records = guest.ftrace.records
+    now, _ = guest.machine.memory.gather(records.table["ip"], 5)
+    assert (now == np.frombuffer(NOP, np.uint8)).all()
+    assert (records.compiled[:, 0] == 0xE8).all()
+    assert slot(guest) == "ftrace_stub"
+
+
+def test_a_filter_enables_its_sites_and_no_other(guest: Booted) -> None:
+    before = guest.text()
+    ops = guest.counter()
+    ops.filter_hash = guest.filter("schedule", "vfs_read")
+    guest.ftrace.register(ops)
+    caller = guest.address("ftrace_caller")
+    assert target(guest, "schedule") == target(guest, "vfs_read") == caller
+    changed = [n for n, (a, b) in enumerate(zip(before, guest.text(), strict=True)) if a != b]
+    base = guest.kernel.section(".text").address
+    sites = {guest.address(name) - base for name in ("schedule", "vfs_read")}
+    assert {n for n in changed if not any(s <= n < s + 5 for s in sites)} == set()
+    assert slot(guest) == "function_count_call"
+    guest.machine.run(5 * MS)
+    assert guest.counted() > 0
+    guest.ftrace.unregister(ops)
+    assert guest.text() == before
+    assert slot(guest) == "ftrace_stub"
+    assert guest.ftrace.records.users.tolist() == [0] * len(guest.ftrace.records)
+    count = guest.counted()
+    guest.machine.run(5 * MS)
+    assert guest.counted() == count
+
+
+def test_an_empty_filter_is_every_function_and_notrace_takes_some_out(guest: Booted) -> None:
+    ops = guest.counter()
+    guest.ftrace.register(ops)
+    assert guest.ftrace.records.flagged(Flag.ENABLED).all()
+    guest.ftrace.set_hashes(ops, notrace_hash=guest.filter("schedule"))
+    assert guest.site("schedule") == NOP
+    assert int(guest.ftrace.records.flagged(Flag.ENABLED).sum()) == len(guest.ftrace.records) - 1
+
+
+def test_with_two_users_the_list_function_asks_each(guest: Booted) -> None:
+    ftrace = guest.ftrace
+    one, two = guest.counter("one"), guest.counter("two")
+    one.filter_hash = guest.filter("schedule")
+    two.filter_hash = guest.filter("schedule", "vfs_read")
+    ftrace.register(one)
+    ftrace.register(two)
+    assert slot(guest) == "ftrace_ops_list_func"
+    row = ftrace.records.find(guest.address("schedule"))
+    assert ftrace.records.users[row] == 2
+    assert ftrace.users_of(row) == [one, two]
+    result = guest.machine.request_call(guest.address("schedule"), ())
+    assert result is not None
+    both = guest.counted()
+    assert both >= 2
+    ftrace.unregister(one)
+    assert slot(guest) == "function_count_call"
+    assert ftrace.records.users[row] == 1
+
+
+def test_a_site_two_users_want_is_counted_twice_and_one_of_one_once(guest: Booted) -> None:
+    """The same call counted by one user, then by two: exactly twice as often."""
+    function = guest.address("simple_strtol")
+    counts = []
+    for users in (1, 2):
+        ops = [guest.counter(str(number)) for number in range(users)]
+        for each in ops:
+            each.filter_hash = guest.filter("simple_strtol")
+            guest.ftrace.register(each)
+        before = guest.counted()
+        text = guest.kernel.section(".rodata").address
+        guest.machine.request_call(function, (text, 0))
+        counts.append(guest.counted() - before)
+        for each in ops:
+            guest.ftrace.unregister(each)
+    assert counts == [1, 2]
+
+
+@pytest.mark.parametrize("method", ["stop_machine", "breakpoint"])
+def test_changes_under_a_running_guest_lose_nothing(guest: Booted, method: str) -> None:
+    before = guest.text()
+    guest.ftrace.patcher.method = method
+    one, two = guest.counter("one"), guest.counter("two")
+    for _ in range(3):
+        guest.ftrace.register(one)
+        guest.machine.run(1 * MS)
+        guest.ftrace.register(two)
+        guest.machine.run(1 * MS)
+        guest.ftrace.set_hashes(one, guest.filter("schedule"))
+        guest.ftrace.unregister(two)
+        guest.machine.run(1 * MS)
+        guest.ftrace.set_hashes(one, FtraceHash())
+        guest.ftrace.unregister(one)
+        guest.machine.run(1 * MS)
+    assert guest.text() == before
+    assert not guest.machine.oopses
+    assert guest.counted() > 100
+
+
+def test_a_poked_site_is_a_bug_that_shuts_ftrace_off(guest: Booted) -> None:
+    ftrace, ip = guest.ftrace, guest.address("schedule")
+    guest.machine.memory.write(ip + 3, b"\x90")
+    before = guest.text()
+    lines = guest.machine.dmesg.total
+    with pytest.raises(FtraceBug) as caught:
+        ftrace.register(guest.counter())
+    assert guest.text() == before, "nothing may be written anywhere"
+    assert slot(guest) == "ftrace_stub"
+    assert ftrace.disabled and not ftrace.ops
+    row = ftrace.records.find(ip)
+    assert ftrace.records.table["failed"][row]
+    bug = caught.value
+    assert (bug.ip, bug.errno) == (ip, errno.EINVAL)
+    logged = [line.split("] ", 1)[1] for line in guest.machine.dmesg.since(lines)]
+    size = guest.kallsyms.lookup(ip).size
+    assert logged == list(bug.report)
+    assert logged == [
+        "------------[ ftrace bug ]------------",
+        "ftrace failed to modify ",
+        f"[<{ip:016x}>] schedule+0x0/{size:#x}",
+        " actual:   0f:1f:44:90:00",
+        " expected: 0f:1f:44:00:00",
+        "Setting ftrace call site to call ftrace function",
+        "ftrace record flags: 1",
+        " (1)  ",
+        f" expected tramp: {guest.address('ftrace_caller'):x}",
+    ]
+    for attempt in (
+        lambda: ftrace.register(guest.counter()),
+        lambda: ftrace.set_hashes(guest.counter(), guest.filter("schedule")),
+        lambda: ftrace.unregister(guest.counter()),
+    ):
+        with pytest.raises(TracefsError) as refused:
+            attempt()
+        assert refused.value.errno == errno.ENODEV
+
+
+def test_a_poked_slot_is_a_bug_too(guest: Booted) -> None:
+    place = guest.address("ftrace_call")
+    guest.machine.memory.write(place, NOP)
+    before = guest.text()
+    with pytest.raises(FtraceBug) as caught:
+        guest.ftrace.register(guest.counter())
+    assert caught.value.ip == place
+    assert guest.text() == before
+
+
+def test_a_bug_in_one_site_of_many_leaves_the_filter_changed_and_the_text_not(
+    guest: Booted,
+) -> None:
+    ops = guest.counter()
+    ops.filter_hash = guest.filter("vfs_read")
+    guest.ftrace.register(ops)
+    guest.machine.memory.write(guest.address("schedule"), b"\xcc")
+    before = guest.text()
+    wanted = guest.filter("schedule", "kfree")
+    with pytest.raises(FtraceBug):
+        guest.ftrace.set_hashes(ops, wanted)
+    assert guest.text() == before
+    assert ops.filter_hash == wanted
+    assert ops in guest.ftrace.ops
+
+
+def test_text_that_changes_while_it_is_being_changed_is_a_bug(
+    guest: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guest runs between the steps of a breakpoint, and may do harm then."""
+    guest.ftrace.patcher.method = "breakpoint"
+    ip, memory = guest.address("schedule"), guest.machine.memory
+    monkeypatch.setattr(guest.machine, "sync", lambda: memory.write(ip, b"\xcc"))
+    with pytest.raises(FtraceBug, match="schedule") as caught:
+        guest.ftrace.register(guest.counter())
+    assert caught.value.found == b"\xcc" + NOP[1:]
+    assert guest.ftrace.disabled
+    assert not guest.ftrace.records.flagged(Flag.ENABLED).any()
+    assert guest.site("vfs_read") == NOP
+
+
+def test_registering_twice_is_busy(guest: Booted) -> None:
+    ops = guest.counter()
+    guest.ftrace.register(ops)
+    with pytest.raises(TracefsError) as caught:
+        guest.ftrace.register(ops)
+    assert caught.value.errno == errno.EBUSY
+    with pytest.raises(TracefsError):
+        guest.ftrace.unregister(guest.counter())
+
+
+def test_the_guests_table_is_full_at_eight(guest: Booted) -> None:
+    for number in range(8):
+        guest.ftrace.register(guest.counter(str(number)))
+    with pytest.raises(TracefsError) as caught:
+        guest.ftrace.register(guest.counter("ninth"))
+    assert caught.value.errno == errno.EBUSY
+    assert len(guest.ftrace.ops) == 8
+
+
+def test_going_back_to_a_snapshot_takes_ftrace_along(guest: Booted) -> None:
+    ops = guest.counter()
+    guest.ftrace.register(ops)
+    machine, parts = guest.machine, (guest.kallsyms, guest.ftrace, guest.modules)
+    moment, saved = machine.snapshot(), [part.save() for part in parts]
+    text, names = guest.text(), list(guest.ftrace.records.names)
+
+    def one_way() -> int:
+        guest.modules.insmod(guest.port.images() / "usbcore.ko")
+        guest.ftrace.set_hashes(ops, guest.filter("schedule"))
+        guest.ftrace.register(guest.counter("two"))
+        machine.run(3 * MS)
+        return guest.counted()
+
+    first = one_way()
+    machine.memory.write(guest.address("kfree"), b"\xcc")
+    with pytest.raises(FtraceBug):
+        guest.ftrace.unregister(guest.ftrace.ops[1])
+    machine.restore(moment)
+    for part, state in zip(parts, saved, strict=True):
+        part.restore(state)
+    assert guest.text() == text
+    assert guest.ftrace.records.names == names
+    assert guest.ftrace.ops == [ops] and ops.filter_hash.empty and not guest.ftrace.disabled
+    assert guest.modules.loaded == [] and guest.kallsyms.address("usb_ifnum_to_if") is None
+    assert one_way() == first, "the same again, to the call"
+
+
+# Kernels of others
+
+
+def test_a_kernel_of_ones_own_needs_only_sites_and_fentry(tmp_path: Path) -> None:
+    path = elf_writer.write(tmp_path / "k", elf_writer.kernel(["mine", "yours"]))
+    guest = load(path)
+    assert guest.ftrace.records.names == ["mine", "yours"]
+    assert guest.site("mine") == NOP
+    assert guest.machine.request_call(guest.address("mine"), (41,)) == 42
+    ops = guest.counter()
+    guest.ftrace.register(ops)
+    assert guest.machine.request_call(guest.address("yours"), (1,)) == 2
+    assert guest.counted() == 1
+
+
+def test_a_kernel_without_sites_is_refused(tmp_path: Path) -> None:
+    content = elf_writer.kernel(["mine"]).replace(b"_mcount_loc", b"_nothing_at")
+    with pytest.raises(NoCallSitesError, match="no call sites"):
+        load(elf_writer.write(tmp_path / "k", content))
+
+
+def test_a_kernel_without_fentry_says_what_it_lacks(tmp_path: Path) -> None:
+    content = elf_writer.kernel(["mine"]).replace(b"__fentry__", b"__fantry__")
+    with pytest.raises(MissingSymbolError, match="__fentry__ is needed"):
+        load(elf_writer.write(tmp_path / "k", content))
+
+
+def test_a_kernel_whose_sites_are_no_calls_is_a_bug(tmp_path: Path) -> None:
+    content = bytearray(elf_writer.kernel(["mine"]))
+    content[content.index(b"\xe8")] = 0x90
+    with pytest.raises(FtraceBug) as caught:
+        load(elf_writer.write(tmp_path / "k", bytes(content)))
+    assert "Initializing ftrace call sites" in caught.value.report
+
+
+def test_forty_thousand_sites_are_enabled_in_one_go(tmp_path: Path) -> None:
+    guest = load(elf_writer.write(tmp_path / "k", elf_writer.kernel(40_000)))
+    ops = FtraceOps("all", guest.address("function_count_call"))
+    guest.ftrace.register(ops)
+    assert guest.ftrace.records.flagged(Flag.ENABLED).all()
+    assert target(guest, "function_39999") == guest.address("ftrace_caller")

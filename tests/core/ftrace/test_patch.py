@@ -1,0 +1,178 @@
+"""Text is verified as a whole, written by each method, and seen by whoever is told."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.arch import Edit, Guard, Sites
+from dynftrace.core.errors import FtraceBug, UsageError
+from dynftrace.core.ftrace.patch import Patcher
+from dynftrace.core.machine.machine import Machine
+
+PORT = arches.load("x86_64")
+TEXT = 0xFFFF_FFFF_8100_0000
+DATA = TEXT + 0x2000
+STACK = DATA + 0x1000
+
+# loop: call f; jmp loop                  f: <site>; ret             g: inc dword [g's counter]; ret
+F, G = TEXT + 0x100, TEXT + 0x200
+COUNTER = DATA + 0x10
+
+
+def site_call(ip: int, target: int) -> bytes:
+    return b"\xe8" + (target - ip - 5).to_bytes(4, "little", signed=True)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    """A machine of two vCPUs that call F over and over; F's site is a nop."""
+    machine = Machine(PORT, 2)
+    machine.memory.map(TEXT, 0x2000, "text")
+    machine.memory.map(DATA, 0x3000, "data")
+    for base in (TEXT, TEXT + 0x40):
+        machine.memory.write(base, site_call(base, F) + b"\xeb\xf9")
+    machine.memory.write(F, bytes.fromhex("0f1f440000 c3"))
+    step = COUNTER - (G + 7)
+    machine.memory.write(G, b"\x48\xff\x05" + step.to_bytes(4, "little") + b"\xc3")
+    machine.start(TEXT, STACK)
+    return machine
+
+
+@pytest.fixture
+def patcher(machine: Machine) -> Patcher:
+    return Patcher(machine, PORT)
+
+
+def sites(*ips: int) -> Sites:
+    return Sites(np.array(ips, np.uint64), np.zeros(len(ips), np.uint64))
+
+
+def counted(machine: Machine) -> int:
+    return machine.memory.read_int(COUNTER)
+
+
+@pytest.mark.parametrize("method", ["stop_machine", "breakpoint", "none"])
+def test_each_method_ends_with_the_new_text_running(
+    machine: Machine, patcher: Patcher, method: str
+) -> None:
+    machine.run(100_000)
+    assert counted(machine) == 0
+    patcher.apply(PORT.make_call(sites(F), G), "stop_machine" if method == "none" else method)
+    assert machine.memory.read(F, 5) == site_call(F, G)
+    machine.run(100_000)
+    seen = counted(machine)
+    assert seen > 1_000
+    patcher.apply(PORT.make_nop(sites(F), G), method if method != "none" else "stop_machine")
+    assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
+    now = counted(machine)
+    machine.run(100_000)
+    assert counted(machine) <= now + 1, "one call may have been under way"
+    assert not machine.oopses
+
+
+def test_a_breakpoint_is_met_and_does_what_the_new_text_will(
+    machine: Machine, patcher: Patcher
+) -> None:
+    machine.run(100_000)
+    seen = []
+    sync = machine.sync
+
+    def watched() -> None:
+        seen.append((machine.memory.read(F, 5), counted(machine)))
+        sync()
+
+    machine.sync = watched  # type: ignore[method-assign]
+    patcher.apply(PORT.make_call(sites(F), G), "breakpoint")
+    call = site_call(F, G)
+    assert [text for text, _ in seen] == [
+        b"\xcc" + bytes.fromhex("1f440000"),
+        b"\xcc" + call[1:],
+        call,
+    ]
+    counts = [count for _, count in seen] + [counted(machine)]
+    assert counts == sorted(counts)
+    assert counts[1] > counts[0] and counts[2] > counts[1], "emulated calls arrived"
+    assert machine.breakpoint_handler is None
+    assert not machine.oopses
+
+
+def test_without_a_method_a_cpu_can_run_half_an_instruction(
+    machine: Machine, patcher: Patcher
+) -> None:
+    machine.run(100_000)
+    # The first two bytes of the call over the nop: e8 xx 44 00 00 calls far away.
+    patcher.apply(PORT.make_call(sites(F), G), "none")
+    assert [oops.cpu for oops in machine.oopses] == [0]
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_one_place_that_differs_leaves_all_unwritten(
+    machine: Machine, patcher: Patcher, bad: int
+) -> None:
+    ips = [TEXT + 0x800 + 0x10 * row for row in range(3)]
+    for ip in ips:
+        machine.memory.write(ip, bytes.fromhex("0f1f440000"))
+    machine.memory.write(ips[bad] + 4, b"\x90")
+    before = machine.memory.read(TEXT, 0x2000)
+    with pytest.raises(FtraceBug, match="ftrace failed to modify") as caught:
+        patcher.apply(PORT.make_call(sites(*ips), G))
+    assert caught.value.ip == ips[bad]
+    assert caught.value.errno == errno.EINVAL
+    assert caught.value.found == bytes.fromhex("0f1f440090")
+    assert caught.value.expected == bytes.fromhex("0f1f440000")
+    assert machine.memory.read(TEXT, 0x2000) == before
+
+
+@pytest.mark.parametrize("method", ["stop_machine", "breakpoint", "none"])
+def test_what_cannot_be_read_is_efault(machine: Machine, patcher: Patcher, method: str) -> None:
+    with pytest.raises(FtraceBug, match="faulted on") as caught:
+        patcher.apply(PORT.make_call(sites(F, TEXT - 0x10_0000), G), method)
+    assert caught.value.errno == errno.EFAULT
+    assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
+
+
+def test_what_cannot_be_reached_is_not_written(machine: Machine, patcher: Patcher) -> None:
+    with pytest.raises(FtraceBug):
+        patcher.apply(PORT.make_call(sites(F), 0x1000_0000_0000))
+    assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
+
+
+def test_a_guard_that_differs_is_reported_with_its_place(
+    machine: Machine, patcher: Patcher
+) -> None:
+    edit = PORT.make_call(sites(F), G)
+    guard = Guard(G, b"\x48\xff\x06", "stub")
+    with pytest.raises(FtraceBug) as caught:
+        patcher.apply(Edit(edit.address, edit.expected, edit.replacement, edit.reachable, (guard,)))
+    assert (caught.value.ip, caught.value.address) == (F, G)
+    assert caught.value.found == b"\x48\xff\x05"
+    assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
+
+
+def test_a_cpu_that_is_not_told_goes_on_with_the_old_text(
+    machine: Machine, patcher: Patcher
+) -> None:
+    machine.run(100_000)
+    patcher.flush_cpus = (1,)
+    patcher.apply(PORT.make_call(sites(F), G))
+    machine.run(100_000)
+    assert machine.memory.read(F, 5) == site_call(F, G)
+    assert counted(machine) == 0
+    machine.flush(F, F + 5)
+    machine.run(100_000)
+    assert counted(machine) > 1_000
+
+
+def test_an_unknown_method_is_refused(patcher: Patcher) -> None:
+    with pytest.raises(UsageError, match="there is: stop_machine, breakpoint, none"):
+        patcher.method = "hope"
+    patcher.method = "breakpoint"
+    assert patcher.method == "breakpoint"
+
+
+def test_nothing_to_do_does_nothing(patcher: Patcher) -> None:
+    patcher.apply(PORT.make_call(sites(), G), "breakpoint")

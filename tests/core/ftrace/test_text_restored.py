@@ -1,0 +1,160 @@
+"""Whatever is done to filters, ops, modules and text, the kernel's text is as it must be.
+
+Random sequences on the running teaching kernel. After each step the text is the
+text after boot, with a call at each enabled site and the pokes that were made.
+In the end, with no ops and the pokes taken back, it is the text after boot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynftrace import arches
+from dynftrace.core.arch import Sites
+from dynftrace.core.errors import FtraceBug, ModuleError
+from dynftrace.core.ftrace.ops import FtraceHash
+from dynftrace.core.ftrace.records import KERNEL, Flag
+
+from ...support.booted import Booted, boot
+
+MODULES = ("usbcore", "usbhub", "crashy")
+
+rows = st.integers(0, 2000)
+users = st.integers(0, 2)
+step = st.one_of(
+    st.tuples(st.just("register"), users),
+    st.tuples(st.just("unregister"), users),
+    st.tuples(st.just("filter"), users, st.sets(rows, max_size=6)),
+    st.tuples(st.just("notrace"), users, st.sets(rows, max_size=6)),
+    st.tuples(st.just("insmod"), st.sampled_from(MODULES)),
+    st.tuples(st.just("rmmod"), st.sampled_from(MODULES)),
+    st.tuples(st.just("method"), st.sampled_from(["stop_machine", "breakpoint"])),
+    st.tuples(st.just("run"), st.integers(1, 4)),
+)
+poke = st.tuples(st.just("poke"), rows)
+
+
+class Sequence:
+    """Does steps to a guest and knows what the text must be."""
+
+    def __init__(self, guest: Booted) -> None:
+        self.guest = guest
+        self.ftrace = guest.ftrace
+        self.ops = [guest.counter(str(number)) for number in range(3)]
+        self.pokes: dict[int, bytes] = {}
+        section = guest.kernel.section(".text")
+        assert section is not None
+        self.base = section.address
+        self.boot = guest.text()
+
+    def expected(self) -> bytes:
+        """The text after boot, with the calls and pokes there are now."""
+        text = bytearray(self.boot)
+        table = self.ftrace.records.table
+        mine = self.ftrace.records.flagged(Flag.ENABLED) & (table["module"] == KERNEL)
+        sites = Sites(table["ip"][mine], table["trampoline"][mine])
+        calls = self.guest.port.make_call(sites, self.guest.address("ftrace_caller"))
+        for address, call in zip(calls.address.tolist(), calls.replacement, strict=True):
+            text[address - self.base : address - self.base + len(call)] = call.tobytes()
+        for address, poked in self.pokes.items():
+            text[address - self.base : address - self.base + len(poked)] = poked
+        return bytes(text)
+
+    def do(self, name: str, *arguments: object) -> None:
+        getattr(self, f"_{name}")(*arguments)
+
+    def _hash(self, chosen: set[int]) -> FtraceHash:
+        ips = self.ftrace.records.table["ip"]
+        return FtraceHash.of(ips[[row % len(ips) for row in sorted(chosen)]])
+
+    def _register(self, user: int) -> None:
+        if self.ops[user] not in self.ftrace.ops:
+            self.ftrace.register(self.ops[user])
+
+    def _unregister(self, user: int) -> None:
+        if self.ops[user] in self.ftrace.ops:
+            self.ftrace.unregister(self.ops[user])
+
+    def _filter(self, user: int, chosen: set[int]) -> None:
+        self.ftrace.set_hashes(self.ops[user], filter_hash=self._hash(chosen))
+
+    def _notrace(self, user: int, chosen: set[int]) -> None:
+        self.ftrace.set_hashes(self.ops[user], notrace_hash=self._hash(chosen))
+
+    def _insmod(self, name: str) -> None:
+        loaded = self.guest.modules.find
+        refused = bool(loaded(name)) or (name == "usbhub" and not loaded("usbcore"))
+        try:
+            self.guest.modules.insmod(self.guest.port.images() / f"{name}.ko")
+        except ModuleError:
+            assert refused
+        else:
+            assert not refused
+
+    def _rmmod(self, name: str) -> None:
+        loaded = self.guest.modules.find
+        refused = not loaded(name) or (name == "usbcore" and bool(loaded("usbhub")))
+        try:
+            self.guest.modules.rmmod(name)
+        except ModuleError:
+            assert refused
+        else:
+            assert not refused
+
+    def _method(self, name: str) -> None:
+        self.ftrace.patcher.method = name
+
+    def _run(self, milliseconds: int) -> None:
+        self.guest.machine.run(milliseconds * 1_000_000)
+
+    def _poke(self, row: int) -> None:
+        """Put single-byte nops over a site of the kernel: harmless to run, wrong to ftrace."""
+        ips = self.ftrace.records.table["ip"][self.ftrace.records.table["module"] == KERNEL]
+        ip = int(ips[row % len(ips)])
+        self.pokes[ip] = b"\x90" * self.guest.port.facts.sites.MCOUNT_INSN_SIZE
+        self.guest.machine.memory.write(ip, self.pokes[ip])
+        self.guest.machine.flush(ip, ip + len(self.pokes[ip]))
+
+
+@pytest.mark.parametrize("arch", arches.names())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=st.lists(step, max_size=14))
+def test_undoing_everything_restores_the_text(arch: str, steps: list[tuple[str, object]]) -> None:
+    sequence = Sequence(boot(arch))
+    for each in steps:
+        sequence.do(*each)
+        assert sequence.guest.text() == sequence.expected()
+    for user in range(3):
+        sequence.do("unregister", user)
+        sequence.do("filter", user, set())
+    assert not sequence.ftrace.records.flagged(Flag.ENABLED).any()
+    assert sequence.guest.text() == sequence.boot
+    assert not sequence.guest.machine.oopses
+
+
+@pytest.mark.parametrize("arch", arches.names())
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=st.lists(st.one_of(step, poke), max_size=14))
+def test_a_bug_changes_no_byte(arch: str, steps: list[tuple[str, object]]) -> None:
+    sequence = Sequence(boot(arch))
+    for each in steps:
+        try:
+            sequence.do(*each)
+        except FtraceBug as bug:
+            assert bug.ip in sequence.pokes
+            assert sequence.ftrace.disabled
+            assert sequence.guest.text() == sequence.expected()
+            break
+        assert sequence.guest.text() == sequence.expected()
+    else:
+        for ip in list(sequence.pokes):
+            del sequence.pokes[ip]
+            at, size = ip - sequence.base, sequence.guest.port.facts.sites.MCOUNT_INSN_SIZE
+            sequence.guest.machine.memory.write(ip, sequence.expected()[at : at + size])
+        for user in range(3):
+            sequence.do("unregister", user)
+        assert sequence.guest.text() == sequence.boot
+    assert not np.any(sequence.guest.machine.oopses)

@@ -1,0 +1,99 @@
+"""Small guests in assembly, to see the machine do one thing at a time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from keystone import KS_ARCH_X86, KS_MODE_64, Ks
+
+from dynftrace.arches import load
+from dynftrace.core import abi
+from dynftrace.core.machine.machine import Machine
+
+PORT = load("x86_64")
+TEXT = 0xFFFF_FFFF_8100_0000
+SIZE = 0x40000
+STACK = TEXT + 0x20000
+"""Top of CPU 0's stack; CPU n has its own 0x1000 n above it."""
+DATA = TEXT + 0x30000
+CLOCK = PORT.facts.map.local
+LOCAL = CLOCK + abi.LOCAL_PAGE_SIZE
+FIELD = {name: offset for name, (_, offset) in abi.cpu_local("little").fields.items()}
+ASSEMBLER = Ks(KS_ARCH_X86, KS_MODE_64)
+
+
+DECIMAL = re.compile(r"(?<![\w.])[1-9][0-9]+(?!\w)")
+
+
+def assemble(source: str, address: int = TEXT) -> bytes:
+    # Keystone leaves the radix of numbers without a prefix to chance.
+    text = DECIMAL.sub(lambda match: hex(int(match[0])), source)
+    return bytes(ASSEMBLER.asm(text, address)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: str
+    address: int
+
+
+class Names:
+    """Symbols of a small guest: each reaches to the next."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, int] = {}
+
+    def address(self, name: str) -> int | None:
+        return self.by_name.get(name)
+
+    def lookup(self, address: int) -> Named | None:
+        below = [(at, name) for name, at in self.by_name.items() if at <= address < TEXT + SIZE]
+        return Named(max(below)[1], max(below)[0]) if below else None
+
+    def format(self, address: int) -> str:
+        found = self.lookup(address)
+        return f"{found.name}+0x{address - found.address:x}" if found else f"0x{address:x}"
+
+
+class Guest:
+    """A machine with one region of RAM; functions go to fixed places in it."""
+
+    def __init__(self, cpus: int = 1, **options: bool | None) -> None:
+        self.machine = Machine(PORT, cpus, **options)
+        self.machine.memory.map(TEXT, SIZE, "kernel")
+        self.names = Names()
+        self.machine.symbols = self.names
+
+    def put(self, name: str, offset: int, source: str) -> int:
+        """Assemble a function at an offset; its address."""
+        address = TEXT + offset
+        self.machine.memory.write(address, assemble(source, address))
+        self.names.by_name[name] = address
+        return address
+
+    def boot(self, source: str, offset: int = 0) -> None:
+        """Start CPU 0 in `source`, with r15 at its CPU-local data and its own stack."""
+        self.machine.start(self.put("start", offset, f"mov r15, {LOCAL}; {source}"), STACK)
+
+    def word(self, address: int) -> int:
+        return self.machine.memory.read_int(address)
+
+    def register(self, name: str, cpu: int = 0) -> int:
+        return self.machine.registers(cpu)[name]
+
+
+def hypercall(number: int, *arguments: str | int, label: str = "spin") -> str:
+    """Assembly of a call of the machine; arguments are registers or numbers (rax is clobbered)."""
+    lines = []
+    for at, argument in enumerate(arguments):
+        lines.append(f"mov rax, {argument}")
+        lines.append(f"mov [r15 + {FIELD['call_arg'] + 8 * at}], rax")
+    lines.append(f"mov dword ptr [r15 + {FIELD['call']}], {int(number)}")
+    lines.append(f"mov dword ptr [r15 + {FIELD['stop_request']}], 1")
+    lines.append(f"{label}: cmp dword ptr [r15 + {FIELD['call']}], 0; jne {label}")
+    return "; ".join(lines)
+
+
+def irqs(on: bool) -> str:
+    return f"mov dword ptr [r15 + {FIELD['irqs_disabled']}], {int(not on)}"

@@ -1,0 +1,195 @@
+"""The machine on a 32-bit big-endian guest: clock, calls of the machine, interrupts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pytest
+from capstone import CS_ARCH_PPC, CS_MODE_32, CS_MODE_BIG_ENDIAN
+from keystone import KS_ARCH_PPC, KS_MODE_BIG_ENDIAN, KS_MODE_PPC32, Ks
+from unicorn.ppc_const import (
+    UC_PPC_REG_0,
+    UC_PPC_REG_CR,
+    UC_PPC_REG_CTR,
+    UC_PPC_REG_LR,
+    UC_PPC_REG_PC,
+    UC_PPC_REG_XER,
+)
+from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_32, UC_MODE_BIG_ENDIAN
+
+from dynftrace.core import abi
+from dynftrace.core.abi import TICK_NS, Hypercall
+from dynftrace.core.arch import (
+    Abi,
+    AddressMap,
+    CallSites,
+    Effect,
+    Engine,
+    Facts,
+    Port,
+    Register,
+)
+from dynftrace.core.machine.machine import SLICE_NS, Machine
+from dynftrace.core.machine.vcpu import State
+
+TEXT, STACK, DATA, LOCAL = 0xC000_0000, 0xC001_0000, 0xC001_8000, 0xF000_0000
+GENERAL = tuple(Register(f"r{number}", UC_PPC_REG_0 + number) for number in range(32))
+PC, LR = Register("pc", UC_PPC_REG_PC), Register("lr", UC_PPC_REG_LR)
+REST = (
+    Register("ctr", UC_PPC_REG_CTR),
+    Register("cr", UC_PPC_REG_CR),
+    Register("xer", UC_PPC_REG_XER),
+)
+
+FACTS = Facts(
+    name="small",
+    elf_machine="EM_PPC",
+    pointer_size=4,
+    byteorder="big",
+    engine=Engine(
+        uc_arch=UC_ARCH_PPC,
+        uc_mode=UC_MODE_32 | UC_MODE_BIG_ENDIAN,
+        cs_arch=CS_ARCH_PPC,
+        cs_mode=CS_MODE_32 | CS_MODE_BIG_ENDIAN,
+        ks_arch=KS_ARCH_PPC,
+        ks_mode=KS_MODE_PPC32 | KS_MODE_BIG_ENDIAN,
+    ),
+    abi=Abi(
+        pc=PC,
+        sp=GENERAL[1],
+        arguments=GENERAL[3:11],
+        result=GENERAL[3],
+        pt_regs=(*GENERAL, PC, LR, *REST),
+        link=LR,
+        stack_align=16,
+        red_zone=0,
+        call_frame=16,
+    ),
+    map=AddressMap(
+        local=LOCAL,
+        tracer=0xC100_0000,
+        modules=0xD000_0000,
+        modules_end=0xD100_0000,
+        ring_buffer=0xE000_0000,
+        direct_map=0xC200_0000,
+        host_stack=0xE800_0000,
+        hashes=0xE900_0000,
+    ),
+    sites=CallSites(4, (), (), frozenset(), 0),
+    patch_methods=("stop_machine",),
+    breakpoint=None,
+    max_insn_size=4,
+    insn_align=4,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallPort:
+    """What the machine needs of a port."""
+
+    facts: Facts = FACTS
+
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        sp = sp - sp % 16 - 16
+        values = {f"r{3 + row}": value for row, value in enumerate(arguments)}
+        return Effect({"pc": function, "r1": sp, "lr": return_to, **values})
+
+    def is_return_address(self, before: bytes) -> bool:
+        return before[-4:-3] == b"\x4b"
+
+
+@dataclass
+class Names:
+    names: dict[str, int]
+
+    def address(self, name: str) -> int | None:
+        return self.names.get(name)
+
+    def lookup(self, address: int) -> object | None:
+        return address if TEXT <= address < STACK else None
+
+    def format(self, address: int) -> str:
+        return f"0x{address:x}"
+
+
+def machine_with(native: bool | None, **functions: str) -> Machine:
+    """Functions one after the other, 0x400 apart; the first is where CPU 0 starts."""
+    machine = Machine(cast(Port, SmallPort()), 1, native_clock=native)
+    machine.memory.map(TEXT, 0x20000, "kernel")
+    assembler = Ks(FACTS.engine.ks_arch, FACTS.engine.ks_mode)
+    names = Names({})
+    for row, (name, source) in enumerate(functions.items()):
+        address = TEXT + 0x400 * row
+        machine.memory.write(address, bytes(assembler.asm(source, address)[0]))
+        names.names[name] = address
+    machine.symbols = names
+    machine.start(TEXT, STACK)
+    return machine
+
+
+FIELDS = abi.cpu_local("big").fields or {}
+
+
+def call(number: int, argument: str = "0", label: str = "s") -> str:
+    """A call of the machine with one argument register; r30 is at the CPU-local data."""
+    at = {name: hex(place[1]) for name, place in FIELDS.items()}
+    low = hex(FIELDS["call_arg"][1] + 4)
+    return (
+        f"li 31, 0; stw 31, {at['call_arg']}(30); stw {argument}, {low}(30);"
+        f"li 31, {hex(number)}; stw 31, {at['call']}(30); li 31, 1; stw 31, 0(30);"
+        f"{label}: lwz 31, {at['call']}(30); cmpwi 31, 0; bne {label}"
+    )
+
+
+LOAD_LOCAL = "lis 30, 0xf000; addi 30, 30, 0x1000"
+
+
+@pytest.mark.parametrize("native", [None, False])
+def test_the_guest_reads_its_clock_in_its_own_byte_order(native: bool | None) -> None:
+    machine = machine_with(native, start="lis 4, 0xf000; b n; n: lwz 5, 0(4); lwz 6, 4(4); m: b m")
+    vcpu = machine.vcpus[0]
+    vcpu.ticks = 0x1_2345_0000
+    vcpu.run(0x1_2345_0100)
+    registers = machine.registers(0)
+    assert registers["r5"] == 1
+    assert registers["r6"] == 0x2345_0000 + 8 + 12  # two blocks, each counted as it starts
+    assert int(vcpu.clock["ticks"]) == vcpu.ticks
+    assert int.from_bytes(vcpu.clock.tobytes()[:8], "big") == vcpu.ticks
+
+
+@pytest.mark.parametrize("native", [None, False])
+def test_calls_of_the_machine_and_interrupts(native: bool | None) -> None:
+    on = f"li 31, 0; stw 31, {hex(FIELDS['irqs_disabled'][1])}(30)"
+    machine = machine_with(
+        native,
+        start=f"{LOAD_LOCAL}; {on}; again: addi 20, 20, 1; {call(Hypercall.IDLE)}; b again",
+        common_interrupt=(
+            f"lis 30, 0xf000; addi 30, 30, 0x1000; lis 10, {hex(DATA >> 16)};"
+            f"ori 10, 10, {hex(DATA & 0xFFFF)}; lwz 11, 0(10); addi 11, 11, 1; stw 11, 0(10);"
+            f"li 20, 0x77; {call(Hypercall.IRET, '3')}"
+        ),
+    )
+    machine.run(20 * TICK_NS + SLICE_NS)
+    assert not machine.oopses, machine.dmesg.text()
+    assert machine.vcpus[0].state is State.IDLE
+    assert machine.memory.read_int(DATA) == 20
+    assert machine.registers(0)["r20"] == 21
+    assert machine.registers(0)["r1"] == STACK
+
+
+def test_a_borrowed_call_and_an_oops() -> None:
+    machine = machine_with(
+        None, start="m: b m", double="add 3, 3, 4; blr", bad="lis 9, 0x4000; lwz 3, 0(9); blr"
+    )
+    machine.run(SLICE_NS)
+    assert machine.request_call(TEXT + 0x400, [40, 2]) == 42
+    machine.set_registers(0, {"pc": TEXT + 0x800, "lr": TEXT + 0x100})
+    machine.run(SLICE_NS)
+    (oops,) = machine.oopses
+    assert str(oops) == "BUG: unable to handle page fault for address: 40000000"
+    assert oops.pc == TEXT + 0x804
+    assert " 0xc0000100" in oops.report  # from the link register

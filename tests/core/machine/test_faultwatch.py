@@ -1,0 +1,64 @@
+"""Faults in gaps, inside mapped memory, and across the end of it, told by address."""
+
+from __future__ import annotations
+
+import pytest
+from unicorn import Uc, UcError
+from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_64, UC_PROT_READ, UC_TLB_VIRTUAL
+from unicorn.x86_const import UC_X86_REG_RAX
+
+from dynftrace.core.machine.faultwatch import Access, Fault, FaultWatch
+
+CODE, DATA, READ_ONLY = 0x10000, 0x20000, 0x30000
+PAGE = 4096
+LOAD, STORE = "48 8b 08", "48 89 08"  # mov rcx, [rax]; mov [rax], rcx
+
+
+def fault(insn: str, address: int, unmap: bool = False) -> Fault:
+    uc = Uc(UC_ARCH_X86, UC_MODE_64)
+    uc.ctl_set_tlb_mode(UC_TLB_VIRTUAL)
+    watch = FaultWatch(uc, 1 << 64)
+    for start in (CODE, DATA):
+        uc.mem_map(start, PAGE)
+        watch.mapped(start, start + PAGE)
+    uc.mem_map(READ_ONLY, PAGE, UC_PROT_READ)
+    watch.mapped(READ_ONLY, READ_ONLY + PAGE)
+    if unmap:
+        uc.mem_unmap(DATA, PAGE)
+        watch.unmapped(DATA, DATA + PAGE)
+    uc.mem_write(CODE, bytes.fromhex(insn))
+    uc.reg_write(UC_X86_REG_RAX, address)
+    watch.clear()
+    with pytest.raises(UcError) as caught:
+        uc.emu_start(CODE, 0)
+    return watch.fault(caught.value, CODE)
+
+
+@pytest.mark.parametrize(
+    ("insn", "address", "expected"),
+    [
+        (LOAD, 0, Fault(Access.READ, 0)),
+        (LOAD, CODE - 0x100, Fault(Access.READ, CODE - 0x100)),
+        (STORE, DATA + PAGE, Fault(Access.WRITE, DATA + PAGE)),
+        (STORE, 2**64 - 16, Fault(Access.WRITE, 2**64 - 16)),
+        (STORE, READ_ONLY + 8, Fault(Access.WRITE, READ_ONLY + 8, mapped=True)),
+    ],
+)
+def test_the_address_is_told(insn: str, address: int, expected: Fault) -> None:
+    found = fault(insn, address)
+    assert (found.access, found.address, found.mapped) == (
+        expected.access,
+        expected.address,
+        expected.mapped,
+    )
+
+
+def test_memory_that_went_is_a_gap_again() -> None:
+    assert fault(LOAD, DATA + 8, unmap=True).address == DATA + 8
+
+
+def test_an_access_across_the_end_of_memory() -> None:
+    found = fault(STORE, DATA + PAGE - 4)
+    assert found.access is Access.WRITE
+    assert found.address is not None
+    assert DATA + PAGE - 4 <= found.address < DATA + PAGE + 4

@@ -1,0 +1,58 @@
+"""What is pending for a vCPU, and in what order it is taken."""
+
+from __future__ import annotations
+
+from dynftrace.core.abi import TICK_NS, Vector
+from dynftrace.core.machine.interrupt import Interrupts
+
+
+def test_the_tick_falls_due_at_each_multiple_and_what_was_missed_comes_once() -> None:
+    interrupts = Interrupts()
+    assert interrupts.next() == TICK_NS
+    assert interrupts.take(TICK_NS - 1) is None
+    assert interrupts.take(3 * TICK_NS + 5) == Vector.TIMER
+    assert interrupts.take(3 * TICK_NS + 5) is None
+    assert interrupts.next() == 4 * TICK_NS
+
+
+def test_what_has_waited_longest_comes_first_and_of_equals_the_lowest() -> None:
+    interrupts = Interrupts()
+    interrupts.send(Vector.DEVICE, 500)
+    interrupts.send(Vector.REQUEST, 300)
+    interrupts.send(Vector.RESCHEDULE, 300)
+    assert interrupts.next() == 300
+    taken = [interrupts.take(TICK_NS) for _ in range(5)]
+    assert taken == [
+        Vector.RESCHEDULE,
+        Vector.REQUEST,
+        Vector.DEVICE,
+        Vector.TIMER,
+        None,
+    ]
+
+
+def test_one_of_a_kind_is_pending_from_the_earliest_time() -> None:
+    interrupts = Interrupts()
+    for at in (700, 200, 900):
+        interrupts.send(Vector.DEVICE, at)
+    assert interrupts.take(199) is None
+    assert interrupts.take(200) == Vector.DEVICE
+    assert interrupts.take(TICK_NS - 1) is None
+
+
+def test_a_slice_ends_where_the_next_falls_due() -> None:
+    interrupts = Interrupts()
+    assert interrupts.next_after(0, 50_000) == 50_000
+    assert interrupts.next_after(TICK_NS - 10, TICK_NS + 40_000) == TICK_NS
+    assert interrupts.next_after(TICK_NS, TICK_NS + 50_000) == TICK_NS + 50_000
+    interrupts.send(Vector.DEVICE, 20_000)
+    assert interrupts.next_after(0, 50_000) == 20_000
+    assert interrupts.next_after(20_000, 70_000) == 70_000
+
+
+def test_a_copy_is_one_of_its_own() -> None:
+    interrupts = Interrupts()
+    copy = interrupts.copy()
+    interrupts.send(Vector.DEVICE, 5)
+    interrupts.take(TICK_NS)
+    assert (copy.next_tick, copy.pending) == (TICK_NS, {})

@@ -1,0 +1,133 @@
+"""The three forms of a call site, around it, and when something is wrong."""
+
+from __future__ import annotations
+
+from dynftrace.core.views.callsite import CallSite, call_site, find_sites
+from dynftrace.core.views.sitetext import site_lines
+
+from .siteworld import FENTRY, LATE, NOP5, SCHEDULE, World, call
+
+
+def view(world: World, row: int) -> CallSite:
+    return call_site(
+        world.ftrace,
+        world.memory,
+        world.disasm,
+        row,
+        image_text=world.image_text,
+        source_line=lambda address: ("kernel/sched.c", 41),
+    )
+
+
+def test_a_site_that_is_a_nop() -> None:
+    world = World()
+    site = view(world, 0)
+    assert (site.name, site.ip, site.state, site.users) == ("schedule", SCHEDULE, "nop", 0)
+    assert site.symbol == "schedule+0x0/0x100"
+    assert site.source == ("kernel/sched.c", 41)
+    first = site.rows[0]
+    assert first.is_site and first.changed and not first.wrong
+    assert first.compiled.data == call(SCHEDULE, FENTRY)
+    assert first.compiled.asm == "call __fentry__"
+    assert first.expected.data == first.now.data == NOP5
+    assert [row.now.asm for row in site.rows[1:]] == ["push rbp", "mov rbp, rsp", "xor eax, eax"]
+    assert not any(row.is_site or row.changed for row in site.rows[1:])
+
+
+def test_a_site_that_is_enabled() -> None:
+    world = World()
+    world.enable(0, "function_trace_call")
+    site = view(world, 0)
+    caller = world.ftrace.entry["ftrace_caller"]
+    assert (site.state, site.users, site.ops) == ("enabled", 1, ("function_trace_call",))
+    assert site.rows[0].now.data == call(SCHEDULE, caller) == site.rows[0].expected.data
+    assert site.rows[0].now.asm == "call ftrace_caller"
+
+
+def test_instructions_before_a_site_inside_its_function() -> None:
+    world = World()
+    site = view(world, 1)
+    assert [row.address for row in site.rows] == [
+        LATE,
+        LATE + 1,
+        LATE + 4,
+        LATE + 9,
+        LATE + 11,
+        LATE + 12,
+    ]
+    assert [row.is_site for row in site.rows] == [False, False, True, False, False, False]
+
+
+def test_a_site_somebody_wrote_over() -> None:
+    world = World()
+    world.memory.write(SCHEDULE, b"\xeb\xfe")
+    site = view(world, 0)
+    wrong = [row for row in site.rows if row.wrong]
+    assert wrong and all(row.is_site for row in wrong)
+    assert wrong[0].now.data[:2] == b"\xeb\xfe"
+    assert b"".join(row.now.data for row in site.rows if row.is_site) == b"\xeb\xfe" + NOP5[2:]
+
+
+def test_an_instruction_that_runs_over_the_sites_end_makes_one_row() -> None:
+    world = World()
+    world.memory.write(SCHEDULE, bytes.fromhex("48b8") + b"\x90" * 8)
+    site = view(world, 0)
+    assert site.rows[0].is_site
+    assert site.rows[0].now.asm.startswith("movabs rax, 0x9090909090909090; ")
+    assert site.rows[0].compiled.asm == "call __fentry__; push rbp; mov rbp, rsp; xor eax, eax"
+    assert site.rows[1].now.asm == "ret"
+
+
+def test_text_around_a_site_that_was_changed_is_marked() -> None:
+    world = World()
+    world.memory.write(SCHEDULE + 5, b"\x90")
+    row = view(world, 0).rows[1]
+    assert row.changed and row.wrong and not row.is_site
+    assert (row.compiled.asm, row.now.asm) == ("push rbp", "nop")
+
+
+def test_memory_that_is_gone() -> None:
+    world = World()
+    world.memory.unmap("text")
+    site = view(world, 0)
+    assert not site.readable
+    assert all(row.now.data == b"" for row in site.rows)
+    assert "its memory is not mapped" in site_lines(site)
+
+
+def test_a_kernel_whose_text_is_not_at_hand() -> None:
+    world = World()
+    site = call_site(world.ftrace, world.memory, world.disasm, 0)
+    assert site.rows[0].compiled.data == call(SCHEDULE, FENTRY)
+    assert site.rows[1].compiled.asm == "push rbp"
+
+
+def test_finding_sites() -> None:
+    records = World().ftrace.records
+    assert find_sites(records, "late") == [1]
+    assert find_sites(records, f"0x{SCHEDULE:x}") == [0]
+    assert find_sites(records, "late [usbcore]") == []
+    for text in ("", "nothing", "0x", "0xzz", "0x1" + "0" * 40, f"0x{SCHEDULE + 1:x}"):
+        assert find_sites(records, text) == [], text
+
+
+def test_text() -> None:
+    world = World()
+    world.enable(0, "function_trace_call")
+    jump = " ".join(f"{byte:02x}" for byte in call(SCHEDULE, world.ftrace.entry["ftrace_caller"]))
+    left = " ".join(f"{byte:02x}" for byte in call(SCHEDULE, FENTRY))
+    assert site_lines(view(world, 0)) == [
+        "schedule  ip ffffffff81000100  enabled  1 user (function_trace_call)",
+        "kernel/sched.c:41",
+        f"  ffffffff81000100    compiled  {left}  call __fentry__",
+        f"                      expected  {jump}  call ftrace_caller",
+        f"                    * now       {jump}  call ftrace_caller",
+        "  ffffffff81000105              55              push rbp",
+        "  ffffffff81000106              48 89 e5        mov rbp, rsp",
+        "  ffffffff81000109              31 c0           xor eax, eax",
+        "* changed since it was compiled",
+    ]
+    world.memory.write(SCHEDULE, b"\x90")
+    lines = site_lines(view(world, 0))
+    assert lines[-1] == "! not what ftrace expects"
+    assert any(line.startswith(" " * 20 + "! now ") for line in lines)

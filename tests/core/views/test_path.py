@@ -1,0 +1,111 @@
+"""Every hop of a call, read from memory and compared with what ftrace keeps there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dynftrace.core.arch import Trampoline
+from dynftrace.core.views.path import Hop, PathReader
+from dynftrace.core.views.sitetext import path_lines
+
+from .siteworld import SCHEDULE, TEXT, World, call
+
+
+def path(world: World, row: int = 0, *trampolines: Trampoline) -> tuple[Hop, ...]:
+    return PathReader(world.ftrace, world.memory, world.disasm).path(row, trampolines)
+
+
+def test_the_way_of_an_enabled_site() -> None:
+    world = World()
+    world.enable(0, "function_trace_call")
+    entry = world.ftrace.entry
+    hops = path(world)
+    assert [hop.label for hop in hops] == ["site", "ftrace_caller", "ftrace_call", "tracer"]
+    assert [hop.address for hop in hops] == [
+        SCHEDULE,
+        entry["ftrace_caller"],
+        entry["ftrace_call"],
+        entry["function_trace_call"],
+    ]
+    assert [hop.target for hop in hops] == [
+        entry["ftrace_caller"],
+        entry["ftrace_call"],
+        entry["function_trace_call"],
+        None,
+    ]
+    assert all(hop.verified for hop in hops)
+    assert hops[0].note == "calls ftrace_caller"
+    assert hops[2].insns[0][1] == "call function_trace_call"
+    assert hops[1].data == entry.code[: entry["ftrace_call"] - entry["ftrace_caller"]]
+
+
+def test_a_nop_leads_nowhere_and_the_stub_traces_nothing() -> None:
+    hops = path(World())
+    assert hops[0].target is None
+    assert hops[0].note == "nop; calls ftrace_caller when enabled"
+    assert hops[-1].name == "ftrace_stub"
+    assert hops[-1].note == "returns at once: nothing is traced"
+    assert [text for _, text in hops[-1].insns] == ["ret"]
+    assert all(hop.verified for hop in hops)
+
+
+def test_several_tracers_go_through_the_list() -> None:
+    world = World()
+    world.enable(0, "function_trace_call", "other_call")
+    names = [hop.name for hop in path(world)]
+    assert names[3:] == ["ftrace_ops_list_func", "function_trace_call", "other_call"]
+
+
+def test_a_trampoline_on_the_way() -> None:
+    world = World()
+    world.enable(0, "function_trace_call")
+    stub = world.stub(0)
+    hops = path(world, 0, stub)
+    assert [hop.label for hop in hops][:3] == ["site", "stub", "ftrace_caller"]
+    assert hops[0].target == stub.address == hops[1].address
+    assert hops[1].target == world.ftrace.entry["ftrace_caller"]
+    assert all(hop.verified for hop in hops)
+    world.memory.write(stub.address, b"\xeb\xfe")
+    broken = path(world, 0, stub)[1]
+    assert not broken.verified
+    assert broken.note == "is not the code that was put there"
+    gone = path(world, 0, replace(stub, address=stub.address))[0]
+    assert gone.verified
+
+
+def test_what_was_written_over_is_told() -> None:
+    world = World()
+    world.enable(0, "function_trace_call")
+    entry = world.ftrace.entry
+    world.memory.write(SCHEDULE, b"\x90")
+    world.memory.write(entry["ftrace_caller"], b"\x90")
+    world.memory.write(entry["ftrace_call"], call(entry["ftrace_call"], TEXT + 0x123))
+    site, caller, slot, tracer = path(world)
+    assert not (site.verified or caller.verified or slot.verified or tracer.verified)
+    assert site.note.endswith("call ftrace_caller")
+    assert slot.target == tracer.address == TEXT + 0x123
+    assert tracer.note == "no function begins here"
+
+
+def test_a_slot_that_leads_out_of_memory() -> None:
+    world = World()
+    world.enable(0, "function_trace_call")
+    slot = world.ftrace.entry["ftrace_call"]
+    world.memory.write(slot, call(slot, slot + 0x100_0000))
+    assert path(world)[-1].note == "not mapped"
+
+
+def test_text() -> None:
+    world = World()
+    world.enable(0, "function_trace_call")
+    hops = path(world)
+    lines = path_lines(hops, code=False)
+    assert (
+        lines[0]
+        == "   site           ffffffff81000100  schedule             ok  calls ftrace_caller"
+    )
+    assert lines[2].startswith("-> ftrace_call    ")
+    assert lines[3].endswith("function_trace_call  ok  writes the event")
+    assert len(path_lines(hops)) == 4 + sum(len(hop.insns) for hop in hops)
+    assert all(line.isascii() for line in path_lines(hops))
+    assert path_lines(()) == []
