@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 from capstone import CS_ARCH_PPC, CS_MODE_32, CS_MODE_BIG_ENDIAN
-from keystone import KS_ARCH_PPC, KS_MODE_BIG_ENDIAN, KS_MODE_PPC32, Ks
+from keystone import KS_ARCH_PPC, KS_MODE_BIG_ENDIAN, KS_MODE_PPC32
 from unicorn.ppc_const import (
     UC_PPC_REG_0,
     UC_PPC_REG_CR,
@@ -31,6 +31,7 @@ from dynftrace.core.arch import (
     Port,
     Register,
 )
+from dynftrace.core.assemble import assemble
 from dynftrace.core.machine.machine import SLICE_NS, Machine
 from dynftrace.core.machine.vcpu import State
 
@@ -120,11 +121,10 @@ def machine_with(native: bool | None, **functions: str) -> Machine:
     """Functions one after the other, 0x400 apart; the first is where CPU 0 starts."""
     machine = Machine(cast(Port, SmallPort()), 1, native_clock=native)
     machine.memory.map(TEXT, 0x20000, "kernel")
-    assembler = Ks(FACTS.engine.ks_arch, FACTS.engine.ks_mode)
     names = Names({})
     for row, (name, source) in enumerate(functions.items()):
         address = TEXT + 0x400 * row
-        machine.memory.write(address, bytes(assembler.asm(source, address)[0]))
+        machine.memory.write(address, assemble(FACTS, source, address, names.address).code)
         names.names[name] = address
     machine.symbols = names
     machine.start(TEXT, STACK)
