@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +11,6 @@ for _name in list(os.environ):
     _own = _name.startswith("TEXTUAL_") and _name != "TEXTUAL_SNAPSHOT_TEMPDIR"
     if _own or _name == "NO_COLOR":
         del os.environ[_name]
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(autouse=True)

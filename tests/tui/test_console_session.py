@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from test_main_screen import same_as
 from textual.pilot import Pilot
 
 from dynftrace.core.session import Session
@@ -14,6 +13,8 @@ from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.picture import settle
 from dynftrace.tui.screens.report import ReportBox
 from dynftrace.tui.spans import plain
+
+from .test_main_screen import same_as
 
 
 @asynccontextmanager

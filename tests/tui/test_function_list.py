@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 
-from canned import MODULE_NAMES, NAMES, index, table
 from textual import on
 from textual.app import App, ComposeResult
 
 from dynftrace.tui.messages import CommandWanted, FunctionHighlighted
 from dynftrace.tui.widgets.function_list import FunctionList, as_glob
+
+from .canned import MODULE_NAMES, NAMES, index, table
 
 
 class ListApp(App[None]):

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from canned import CannedDriver
-from test_sitetext import CALL, IP, view
 from textual.pilot import Pilot
 
 from dynftrace.core.errors import FtraceBug
@@ -16,6 +14,9 @@ from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.picture import settle
 from dynftrace.tui.report import bug_report
 from dynftrace.tui.sitetext import site_lines
+
+from .canned import CannedDriver
+from .test_sitetext import CALL, IP, view
 
 SIZES = [(80, 24), (120, 40), (200, 50)]
 

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from canned import NAMES, CannedDriver
 from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -23,6 +22,8 @@ from dynftrace.tui.view import Report
 from dynftrace.tui.widgets.command_line import Candidates, CommandLine
 from dynftrace.tui.widgets.pane import Pane
 from dynftrace.tui.widgets.same_as import SameAs
+
+from .canned import NAMES, CannedDriver
 
 IP = 0xFFFF_FFFF_8100_0000
 

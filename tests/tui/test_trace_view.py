@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from canned import NAMES, Events
 from textual import on
 from textual.app import App, ComposeResult
 
 from dynftrace.tui.messages import FunctionWanted
 from dynftrace.tui.spans import plain
 from dynftrace.tui.widgets.trace_view import TraceView, event_line
+
+from .canned import NAMES, Events
 
 
 class TraceApp(App[None]):

@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from canned import CannedDriver
 
 from dynftrace.core.errors import GuestHang, ImageError
 from dynftrace.tui.view import View
 from dynftrace.tui.worker import CHUNK_NS, Runner
+
+from .canned import CannedDriver
 
 
 class Rig:
