@@ -35,7 +35,7 @@ from .worker import Driver, Runner
 if TYPE_CHECKING:
     from ..core.session import Session
 
-FRAMES = 25
+FRAMES = 15
 """Views shown in a second while the machine runs."""
 
 T = TypeVar("T")

@@ -22,8 +22,12 @@ T = TypeVar("T")
 CHUNK_NS = 1_000_000
 """Virtual ns between two looks at the queue of jobs."""
 
-FRAME_S = 0.04
+FRAME_S = 0.06
 """Host seconds between two views while the machine runs."""
+
+AHEAD_S = 0.02
+"""Host seconds the machine may run ahead: it works in bursts, and between them leaves the
+interpreter to the interface."""
 
 BUSY_S = 0.2
 """Host seconds after which a job is worth a word in the status line."""
@@ -194,7 +198,7 @@ class Runner:
         if not self._running:
             return None
         ahead = (driver.now() - begin) / 1e9 - (time.monotonic() - started)
-        return min(max(ahead, 0.0), FRAME_S)
+        return min(ahead, FRAME_S) if ahead > AHEAD_S else 0.0
 
     def _work(self, driver: Driver, patience: float | None) -> int | None:
         """Do all jobs that wait; wait `patience` seconds (None: for ever) for the first.

@@ -44,7 +44,9 @@ class Rows(ScrollView, can_focus=True):
     Rows {
         height: 1fr;
         width: 1fr;
-        overflow: auto;
+        /* Of no height: were it to come and go, each time would be a new layout. */
+        overflow-x: scroll;
+        overflow-y: auto;
         scrollbar-size-horizontal: 0;
         scrollbar-size-vertical: 1;
     }
