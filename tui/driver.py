@@ -173,7 +173,7 @@ class SessionDriver:
         if self._trace is None or version != self._trace_of:
             begin = time.monotonic()
             if self._trace is None or not hurry or begin >= self._next_trace:
-                self._trace = session.array.text()
+                self._trace = session.array.follow()
                 self._trace_of = version
                 # A big buffer takes long to decode; leave most of the time to the machine.
                 self._next_trace = begin + TRACE_SHARE * (time.monotonic() - begin)

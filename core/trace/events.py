@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import TraceType
-from .subbuffer import Decoded
+from .subbuffer import Decoded, concatenate
 
 EVENT = np.dtype(
     [
@@ -50,38 +50,37 @@ class EventTable:
     @classmethod
     def merge(cls, buffers: Iterable[tuple[int, Decoded]]) -> EventTable:
         """The events of all CPUs: `buffers` are decoded pages and their CPU, in order of both."""
+        addresses = Addresses()
+        parts = [Part.of(cpu, decoded, addresses) for cpu, decoded in buffers]
+        return cls.join(parts, addresses)
+
+    @classmethod
+    def join(cls, parts: Iterable[Part], addresses: Addresses) -> EventTable:
+        """The events of `parts`, which come in order of CPU and place, with their `addresses`."""
         texts: list[bytes] = []
-        parts: list[NDArray[np.void]] = []
-        interned = _Addresses()
+        tables: list[NDArray[np.void]] = []
         damaged = 0
         keys: list[NDArray[np.uint64]] = []
         latest: dict[int, np.uint64] = {}
-        for cpu, decoded in buffers:
-            raw = decoded.events
-            part = np.empty(len(raw), EVENT)
-            for name in ("ts", "pid", "flags", "preempt"):
-                part[name] = raw[name]
-            part["cpu"] = cpu
-            part["type"] = np.where(raw["type"] < 256, raw["type"], 0)
-            part["ip"] = interned.indices(raw["ip"])
-            printed = raw["type"] == TraceType.PRINT
-            parent = np.where(printed, np.uint64(0), raw["parent"])
-            part["parent"] = interned.indices(parent)
-            part["parent"][printed] = raw["parent"][printed] + np.uint64(len(texts))
-            texts.extend(decoded.texts)
-            damaged += int(decoded.damaged.sum())
-            parts.append(part)
+        for part in parts:
+            table = part.events
+            if texts and part.texts:
+                table = table.copy()
+                table["parent"][table["type"] == TraceType.PRINT] += np.uint32(len(texts))
+            texts.extend(part.texts)
+            damaged += part.damaged
+            tables.append(table)
             # A damaged page can hold a time that goes back: its order stays all the same.
-            key = np.maximum.accumulate(part["ts"])
+            key = np.maximum.accumulate(table["ts"])
             if len(key):
-                np.maximum(key, latest.get(cpu, np.uint64(0)), out=key)
-                latest[cpu] = key[-1]
+                np.maximum(key, latest.get(part.cpu, np.uint64(0)), out=key)
+                latest[part.cpu] = key[-1]
             keys.append(key)
-        events = np.concatenate(parts) if parts else np.empty(0, EVENT)
+        events = concatenate(tables) if tables else np.empty(0, EVENT)
         times = np.concatenate(keys) if keys else np.empty(0, np.uint64)
         if (times[1:] < times[:-1]).any():
-            events = events[np.argsort(times, kind="stable")]
-        return cls(events, interned.addresses(), tuple(texts), damaged)
+            events = events.take(np.argsort(times, kind="stable"))
+        return cls(events, addresses.known(), tuple(texts), damaged)
 
     def take(self, rows: NDArray[np.intp] | slice) -> EventTable:
         """A table of only these rows."""
@@ -105,7 +104,33 @@ class EventTable:
         return np.flatnonzero((events["ip"] == known[0]) & (events["type"] == TraceType.FN))
 
 
-class _Addresses:
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Some events of one CPU's buffer as EVENT records, shape (n,), in the buffer's order."""
+
+    cpu: int
+    events: NDArray[np.void]
+    """A print event's `parent` is an index of `texts`."""
+    texts: tuple[bytes, ...]
+    damaged: int
+
+    @classmethod
+    def of(cls, cpu: int, decoded: Decoded, addresses: Addresses) -> Part:
+        """The events of decoded pages; their addresses are added to `addresses`."""
+        raw = decoded.events
+        events = np.empty(len(raw), EVENT)
+        for name in ("ts", "pid", "flags", "preempt"):
+            events[name] = raw[name]
+        events["cpu"] = cpu
+        events["type"] = np.where(raw["type"] < 256, raw["type"], 0)
+        events["ip"] = addresses.indices(raw["ip"])
+        printed = raw["type"] == TraceType.PRINT
+        events["parent"] = addresses.indices(np.where(printed, np.uint64(0), raw["parent"]))
+        events["parent"][printed] = raw["parent"][printed]
+        return cls(cpu, events, decoded.texts, int(decoded.damaged.sum()))
+
+
+class Addresses:
     """Distinct addresses, numbered in the order in which they were met.
 
     An address is looked up in a hash table whose slots hold one address each;
@@ -118,7 +143,10 @@ class _Addresses:
         self._slot_address = np.zeros(1 << _SLOT_BITS, np.uint64)
         self._slot_number = np.zeros(1 << _SLOT_BITS, np.uint32)
 
-    def addresses(self) -> NDArray[np.uint64]:
+    def __len__(self) -> int:
+        return len(self._number)
+
+    def known(self) -> NDArray[np.uint64]:
         """The addresses by number."""
         known = np.empty_like(self._sorted)
         known[self._number] = self._sorted

@@ -242,7 +242,7 @@ class RingBuffer:
         read = self._read(cpu)
         surplus = len(kept) - pages
         if surplus > 0:
-            events = sum(len(part.events) for part in self._decode(kept[:surplus], read))
+            events = sum(len(part.events) for part in self.decode(kept[:surplus], read))
             kept, read = kept[surplus:], 0
             self._descriptors[cpu]["overrun"] += np.uint64(events)
         self._take(cpu, pages)
@@ -328,6 +328,18 @@ class RingBuffer:
         copy: NDArray[np.uint8] = view[(head + np.arange(count)) % len(view)]
         return copy
 
+    def head(self, cpu: int) -> tuple[int, int]:
+        """The index of the first of `pages`, and how many bytes of its data were consumed."""
+        return self._used(cpu)[0], self._read(cpu)
+
+    def used_pages(self, cpu: int) -> int:
+        """How many pages there are from head to tail."""
+        return self._used(cpu)[1]
+
+    def size_pages(self, cpu: int) -> int:
+        """How many pages the buffer has."""
+        return self._regions[cpu].pages
+
     def events(self, cpu: int | None = None) -> EventTable:
         """What is in the buffers of one CPU or all; it stays there."""
         return EventTable.merge(
@@ -382,16 +394,16 @@ class RingBuffer:
         found = 0
         start, step = 0, 4
         while start < len(pages) and found < limit:
-            (part,) = self._decode(pages[start : start + step], 0 if start else read)
+            (part,) = self.decode(pages[start : start + step], 0 if start else read)
             part.events["page"] += start
             found += len(part.events)
             start, step = start + step, 64
             yield part
 
     def _parts(self, cpu: int) -> Iterator[Decoded]:
-        return self._decode(self.pages(cpu), self._read(cpu))
+        return self.decode(self.pages(cpu), self._read(cpu))
 
-    def _decode(self, pages: NDArray[np.uint8], read: int) -> Iterator[Decoded]:
+    def decode(self, pages: NDArray[np.uint8], read: int) -> Iterator[Decoded]:
         """The events of `pages`, without those in the first `read` bytes of the first page."""
         for number, part in enumerate(self.layout.decode_all(pages)):
             if number == 0 and read:

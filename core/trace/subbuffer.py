@@ -20,7 +20,7 @@ the jump over 2**i events, follow the next 2**i.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +60,14 @@ RAW = np.dtype(
 )
 """An event as decoded: `page` is an index of the pages given, `offset` and `size` are bytes
 of the page's data, headers included. A print event has the index of its text in `parent`."""
+
+
+def concatenate(tables: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
+    """One table of at least one, all of one packed dtype; numpy's own goes field by field."""
+    dtype = tables[0].dtype
+    rows = np.dtype((np.void, dtype.itemsize))
+    joined: NDArray[np.void] = np.concatenate([table.view(rows) for table in tables]).view(dtype)
+    return joined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,9 +156,9 @@ class PageFormat:
             events["page"] = which[events["page"]]
             damaged[which] |= walk.damaged
             parts.append(events)
-        events = np.concatenate(parts) if parts else np.empty(0, RAW)
+        events = concatenate(parts) if parts else np.empty(0, RAW)
         if len(parts) > 1:
-            events = events[np.argsort(events["page"], kind="stable")]
+            events = events.take(np.argsort(events["page"], kind="stable"))
         return Decoded(events, tuple(texts), damaged)
 
     def _functions(

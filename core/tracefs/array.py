@@ -18,6 +18,7 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..trace.follower import Follower
 from ..trace.ringbuffer import RingBuffer
 from ..trace.tracefields import cmdlines
 from ..trace.tracetext import TextContext, TextOptions, TraceText
@@ -71,6 +72,7 @@ class TraceArray:
         self.kallsyms = kallsyms
         self.ftrace = ftrace
         self.ring = ring
+        self._follower = Follower(ring)
         self.tracer = NOP
         self.tracing_on = True
         self.clock = LOCAL
@@ -212,6 +214,11 @@ class TraceArray:
         """The events in the buffers, or in that of `cpu`, as text."""
         table = self.ring.events(cpu)
         return TraceText(table, self.context(len(table), self.ring.overrun(cpu)))
+
+    def follow(self) -> TraceText:
+        """What `text` gives, at the cost of what is new since the last call."""
+        table = self._follower.events()
+        return TraceText(table, self.context(len(table), self.ring.overrun()))
 
     def consume(self, cpu: int | None = None) -> Iterator[str]:
         """Take the events out of the buffers, or out of that of `cpu`, as pieces of text."""
