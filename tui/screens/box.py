@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Footer
 
 from .. import keymap
 from ..spans import Line, plain
+from ..widgets.keys_bar import KeysBar
 from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
 
@@ -49,7 +49,7 @@ class Box(ModalScreen[str | None]):
         """Frame, lines, keys."""
         with Vertical(id="box"):
             yield self.TEXT(self._lines, id="box-lines")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeysBar()
 
     def on_mount(self) -> None:
         """Make the frame as large as its lines, within the screen."""
@@ -57,7 +57,8 @@ class Box(ModalScreen[str | None]):
         box.border_title = self._title
         box.styles.height = len(self._lines) + 2
         widest = max((len(plain(line)) for line in self._lines), default=0)
-        box.styles.width = max(widest, len(self._title) + 4, 40) + 6
+        # Border, padding, and a scrollbar that may come.
+        box.styles.width = max(widest, len(self._title) + 4, 40) + 7
 
     def action_close(self) -> None:
         """Close."""

@@ -10,7 +10,7 @@ from textual.containers import Container
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from .. import keymap
 from ..messages import (
@@ -23,6 +23,7 @@ from ..messages import (
 from ..view import View
 from ..widgets.command_line import Candidates, CommandLine
 from ..widgets.function_pane import FunctionPane
+from ..widgets.keys_bar import KeysBar
 from ..widgets.pane import Pane
 from ..widgets.rows import Rows
 from ..widgets.same_as import SameAs
@@ -85,7 +86,7 @@ class MainScreen(Screen[None]):
         yield Candidates(id="candidates")
         yield SameAs(id="same-as")
         yield CommandLine(id="line")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeysBar()
         yield Static("", id="too-small")
 
     @property
