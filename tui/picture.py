@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,10 @@ from .worker import Driver
 
 if TYPE_CHECKING:
     from ..core.session import Session
+
+
+PATIENCE_S = 2.0
+"""Host seconds after which a widget that has not answered is taken to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,8 @@ async def picture(
             await settle(pilot)
         if not pose.boxes:
             await _close_boxes(pilot)
-        await pilot.press(*pose.keys)
+        for key in pose.keys:
+            await _patiently(pilot.press(key))
         await settle(pilot)
         return svg(app)
 
@@ -112,7 +118,7 @@ async def settle(pilot: Pilot[None]) -> None:
     assert isinstance(app, ConsoleApp)
     quiet = 0
     while quiet < 3:
-        await pilot.pause(0.001)
+        await _patiently(pilot.pause(0.001))
         if app.runner.failure is not None and not app.runner.opened:
             break
         if app.runner.idle:
@@ -121,10 +127,16 @@ async def settle(pilot: Pilot[None]) -> None:
             quiet = 0
             await asyncio.sleep(0.002)
     app.drain()
-    await pilot.pause(0.001)
+    await _patiently(pilot.pause(0.001))
+
+
+async def _patiently(waiting: Coroutine[object, object, object]) -> None:
+    """Wait for the pilot, which waits for every widget, but not long for one that has gone."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(waiting, PATIENCE_S)
 
 
 async def _close_boxes(pilot: Pilot[None]) -> None:
     while len(pilot.app.screen_stack) > 1:
-        await pilot.press("escape")
+        await _patiently(pilot.press("escape"))
         await settle(pilot)
