@@ -288,6 +288,18 @@ class RingBuffer:
             for each in self._chosen(cpu)
         )
 
+    def lost(self, present: int, cpu: int | None = None) -> int:
+        """Events overwritten before anyone consumed them, when a read finds `present`.
+
+        As `overrun`, but true also where the guest stopped in the middle of a
+        turn to the next page, with the page that gives way counted and still there.
+        """
+        entered = sum(
+            self._get(each, "entries") - self._get(each, "read_events")
+            for each in self._chosen(cpu)
+        )
+        return max(entered - present, 0)
+
     def overrun(self, cpu: int | None = None) -> int:
         """Events that were overwritten before anyone consumed them."""
         return sum(self._get(each, "overrun") for each in self._chosen(cpu))
@@ -307,10 +319,12 @@ class RingBuffer:
 
     def stats(self, cpu: int) -> Stats:
         """The numbers of per_cpu/cpuN/stats."""
-        oldest = next((part.events["ts"] for part in self._parts(cpu) if len(part.events)), [0])
+        times = [part.events["ts"] for part in self._parts(cpu) if len(part.events)]
+        present = sum(map(len, times))
+        oldest = times[0] if times else [0]
         return Stats(
-            entries=self.in_buffer(cpu),
-            overrun=self._get(cpu, "overrun"),
+            entries=present,
+            overrun=self.lost(present, cpu),
             commit_overrun=self._get(cpu, "commit_overrun"),
             bytes=self.unread_bytes(cpu),
             oldest_event_ts=int(oldest[0]),

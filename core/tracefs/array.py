@@ -211,14 +211,15 @@ class TraceArray:
             return {}
 
     def text(self, cpu: int | None = None) -> TraceText:
-        """The events in the buffers, or in that of `cpu`, as text."""
+        """The events in the buffers, or in that of `cpu`, as text; the header counts all CPUs."""
         table = self.ring.events(cpu)
-        return TraceText(table, self.context(len(table), self.ring.overrun(cpu)))
+        present = len(table) if cpu is None else len(self.ring.events())
+        return TraceText(table, self.context(present, self.ring.lost(present)))
 
     def follow(self) -> TraceText:
         """What `text` gives, at the cost of what is new since the last call."""
         table = self._follower.events()
-        return TraceText(table, self.context(len(table), self.ring.overrun()))
+        return TraceText(table, self.context(len(table), self.ring.lost(len(table))))
 
     def consume(self, cpu: int | None = None) -> Iterator[str]:
         """Take the events out of the buffers, or out of that of `cpu`, as pieces of text."""
