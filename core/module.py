@@ -184,7 +184,7 @@ class Modules:
         info = modinfo(image)
         name = info["name"]
         if self.find(name) is not None:
-            raise ModuleError(name, errno.EEXIST, f"could not insert module {name}: File exists")
+            raise ModuleError(name, errno.EEXIST)
         self._check_vermagic(name, info.get("vermagic"))
         wanted = [word for word in info.get("depends", "").split(",") if word]
         used: list[str] = []

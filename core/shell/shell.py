@@ -7,10 +7,11 @@ command list is refused as a whole, with status 2, before anything of it runs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..errors import DynftraceError, TracefsError
+from ..errors import DynftraceError, FtraceBug, TracefsError
 from .command import Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
@@ -87,6 +88,10 @@ class Shell:
             with self.session.lock, handle:
                 if outcome.output:
                     handle.write(outcome.output)
+        except FtraceBug as error:
+            # errno alone, as the kernel has it, would not say which site it is.
+            message = f"{outcome.error}{NAME}: write error: {os.strerror(error.errno)}: {error}\n"
+            return Outcome(error=message, status=1)
         except DynftraceError as error:
             message = f"{outcome.error}{NAME}: write error: {error}\n"
             return Outcome(error=message, status=1)
