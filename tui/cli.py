@@ -109,6 +109,8 @@ def dynftrace(
         for name in context.params:
             source = context.get_parameter_source(name)
             if source is click.core.ParameterSource.COMMANDLINE:
+                if name == "theme":
+                    raise click.UsageError("--theme is for the console, and goes with no command")
                 shown = {"modules": "module"}.get(name, name)
                 raise click.UsageError(
                     f"--{shown} goes behind the command: "
@@ -168,10 +170,11 @@ def shell(
 
 @dynftrace.command(short_help="The table of call sites.")
 @machine_options
-@click.option("--json", "form", flag_value="json", help="A list of objects.")
-@click.option("--csv", "form", flag_value="csv", help="Comma-separated values with a header.")
+@click.option("--json", "json", is_flag=True, help="A list of objects.")
+@click.option("--csv", "csv", is_flag=True, help="Comma-separated values with a header.")
 def sites(
-    form: str | None,
+    json: bool,
+    csv: bool,
     arch: str,
     kernel: Path | None,
     modules: tuple[str, ...],
@@ -181,10 +184,10 @@ def sites(
     """The table of call sites: address, name, module, bytes as compiled, bytes now, state."""
     from ..core.ftrace.sitetable import as_csv, as_json, as_text, site_rows
 
-    session = opener(arch, kernel, modules, cpus, patch)()
-    rows = site_rows(session)
-    text = {"json": as_json, "csv": as_csv, None: as_text}[form](rows)
-    sys.stdout.write(text)
+    if json and csv:
+        raise click.UsageError("give either --json or --csv, not both")
+    rows = site_rows(opener(arch, kernel, modules, cpus, patch)())
+    sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))
 
 
 @dynftrace.command(short_help="A picture of the console, as SVG.")
@@ -251,6 +254,10 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         # Nobody reads any more; the interpreter must not try to flush again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"dynftrace: {error.strerror or error}", file=sys.stderr)
         return 1
     except DynftraceError as error:
         print(f"dynftrace: {error}", file=sys.stderr)
