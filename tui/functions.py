@@ -96,14 +96,18 @@ class FunctionTable:
         return bool(self.filtered[index])
 
     def match(self, pattern: str, order: str) -> NDArray[np.intp]:
-        """Indices `pattern` matches, in `order`."""
+        """Indices `pattern` matches, in `order`; a function of just that name is the first."""
         hit = self.names.match(pattern)
         if order == "name":
             by_name = self.names.by_name()
-            return by_name[hit[by_name]]
-        shown = np.flatnonzero(hit)
+            shown = by_name[hit[by_name]]
+        else:
+            shown = np.flatnonzero(hit)
         if order == "state":
-            return shown[np.argsort(-self.states[shown].astype(np.int16), kind="stable")]
+            shown = shown[np.argsort(-self.states[shown].astype(np.int16), kind="stable")]
+        if (name := pattern.strip()) in self.names.names:
+            exact = shown == self.names.names.index(name)
+            shown = np.concatenate([shown[exact], shown[~exact]])
         return shown
 
     def position(self, shown: Indices, index: int) -> int | None:
