@@ -97,6 +97,17 @@ async def test_cursor_keeps_its_function() -> None:
         assert app.keys[-1] == functions.ips[NAMES.index("vfs_write")]
 
 
+async def test_a_whole_name_is_gone_to_although_others_contain_it() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)):
+        app.list.show(table(index()))
+        for end in range(1, len("schedule") + 1):
+            app.list.pattern = "schedule"[:end]
+        assert app.names()[0] == app.current() == "schedule"
+        app.list.order = "name"
+        assert app.names()[0] == "schedule"
+
+
 async def test_hidden_function_is_found_again_by_go_to() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)):
