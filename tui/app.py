@@ -35,7 +35,7 @@ from .worker import Driver, Runner
 if TYPE_CHECKING:
     from ..core.session import Session
 
-FRAMES = 15
+FRAMES = 10
 """Views shown in a second while the machine runs."""
 
 T = TypeVar("T")
@@ -104,6 +104,9 @@ class ConsoleApp(App[None]):
 
     def drain(self) -> None:
         """Show the newest view, and a report that was not shown yet."""
+        # The timer may still come while the app is taken down, when no screen is left.
+        if not self.screen_stack:
+            return
         view = self.runner.take()
         if view is not None:
             self.view = view

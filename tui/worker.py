@@ -22,7 +22,7 @@ T = TypeVar("T")
 CHUNK_NS = 1_000_000
 """Virtual ns between two looks at the queue of jobs."""
 
-FRAME_S = 0.06
+FRAME_S = 0.1
 """Host seconds between two views while the machine runs."""
 
 AHEAD_S = 0.02

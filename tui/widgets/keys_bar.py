@@ -31,6 +31,9 @@ class KeysBar(Static):
 
     def _show(self) -> None:
         """Show what the focus has to offer now."""
+        # Bindings also change while the app is taken down, when no screen is left.
+        if not self.is_attached or not self.app.screen_stack:
+            return
         parts: list[tuple[str, str]] = []
         self._places = []
         seen: set[str] = set()
