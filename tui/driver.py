@@ -21,7 +21,6 @@ from ..core.ftrace.records import Flag
 from ..core.session import Session
 from ..core.shell.shell import Shell
 from ..core.trace.tracetext import TraceText
-from ..core.views.path import PathReader
 from .functions import FunctionIndex, FunctionTable
 from .pathtext import path_lines
 from .report import bug_report, oops_report
@@ -156,12 +155,8 @@ class SessionDriver:
         return states, filtered
 
     def _path(self, row: int) -> tuple[Line, ...]:
-        session = self.session
-        owner = session.ftrace.records.module_of(row)
-        module = None if owner is None else session.modules.find(owner)
-        reader = PathReader(session.ftrace, session.machine.memory, session.disassembler)
         try:
-            return path_lines(reader.path(row, () if module is None else module.trampolines))
+            return path_lines(self.session.call_path(row))
         except MissingSymbolError as error:
             return (line(("! no way to a tracer", "bad")), line(str(error)))
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from ..abi import SAVED_CMDLINES, saved_cmdline
 from ..arch import Addresses
-from ..errors import MemoryFault, TracefsError
+from ..errors import DynftraceError, MemoryFault, TracefsError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kallsyms import Kallsyms
@@ -108,7 +108,7 @@ class TraceArray:
         self.tracer = name
         try:
             self._update_registration()
-        except Exception:
+        except DynftraceError:
             self.tracer = NOP
             raise
 
