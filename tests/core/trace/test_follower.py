@@ -66,6 +66,8 @@ class Following(RuleBasedStateMachine):
             # New events with the old times: only what they say is different. Of one CPU's
             # buffer alone this cannot be: the clock of the other would run backwards.
             self.writer.clock = 1000
+            for descriptor in self.writer.descriptors:
+                descriptor["write_stamp"] = self.writer.clock
 
     @rule(cpu=st.sampled_from([None, 0, 1]), kb=st.integers(1, 40))
     def resize(self, cpu: int | None, kb: int) -> None:
