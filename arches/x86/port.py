@@ -25,21 +25,8 @@ from numpy.typing import NDArray
 from unicorn import x86_const
 from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_64
 
-from ...core.arch import (
-    Abi,
-    Addresses,
-    AddressMap,
-    Breakpoint,
-    Bytes,
-    CallSites,
-    Edit,
-    Effect,
-    Engine,
-    Facts,
-    Register,
-    Relocations,
-    Sites,
-)
+from ...core.arch import Addresses, Bytes, Edit, Effect, Relocations, Sites
+from ...core.facts import Abi, AddressMap, Breakpoint, CallSites, Engine, Facts, Register
 from . import insn, reloc
 
 WORD = 8
@@ -88,11 +75,12 @@ FACTS = Facts(
         modules_end=0xFFFF_FFFF_C000_0000,
         ring_buffer=0xFFFF_C900_0000_0000,
         hashes=0xFFFF_C980_0000_0000,
+        hashes_end=0xFFFF_C980_8000_0000,
         direct_map=0xFFFF_8880_0000_0000,
         host_stack=0xFFFF_C9FF_0000_0000,
     ),
     sites=CallSites(
-        MCOUNT_INSN_SIZE=insn.REL32_SIZE,
+        size=insn.REL32_SIZE,
         sections=("__mcount_loc",),
         mcount_symbols=("__fentry__", "mcount"),
         call_relocations=frozenset({2, 4}),  # R_X86_64_PC32, R_X86_64_PLT32
@@ -117,7 +105,7 @@ class X86Port:
 
     def init_nop(self, sites: Sites, compiled: Bytes, mcount: int) -> Edit:
         """From `call mcount`, or the nop of `-mnop-mcount`, to the nop."""
-        expected, reachable = insn.call(sites.ip, _targets(sites, mcount))
+        expected, reachable = insn.call(sites.ip, _all(sites, mcount))
         nop = np.frombuffer(insn.NOP5, np.uint8)
         already = (compiled == nop).all(axis=1)
         expected[already] = nop
@@ -125,24 +113,27 @@ class X86Port:
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """From `call target` to the nop."""
-        expected, reachable = insn.call(sites.ip, _targets(sites, target))
+        expected, reachable = insn.call(sites.ip, _all(sites, target))
         return Edit(sites.ip, expected, _nops(len(sites)), reachable)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         """From the nop to `call target`."""
-        replacement, reachable = insn.call(sites.ip, _targets(sites, target))
+        replacement, reachable = insn.call(sites.ip, _all(sites, target))
         return Edit(sites.ip, _nops(len(sites)), replacement, reachable)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
         """From `call old` to `call new`."""
-        expected, was = insn.call(sites.ip, _targets(sites, old))
-        replacement, reachable = insn.call(sites.ip, _targets(sites, new))
+        expected, was = insn.call(sites.ip, _all(sites, old))
+        replacement, reachable = insn.call(sites.ip, _all(sites, new))
         return Edit(sites.ip, expected, replacement, reachable & was)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
         """From `call old` to `call new` at the slot."""
-        ip = np.array([slot], np.uint64)
-        return self.modify_call(Sites(ip, np.zeros_like(ip)), old, new)
+        return self.modify_call(Sites(np.array([slot], np.uint64)), old, new)
+
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Nothing but what cannot be encoded: this kernel prints the bytes alone."""
+        return "out of reach of a call rel32 (+-2 GB)" if expected == found else ""
 
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Where a call or jump with a fixed target goes."""
@@ -180,6 +171,11 @@ class X86Port:
         """Whether `before` ends in a direct or indirect call."""
         return insn.ends_in_call(before)
 
+    @property
+    def stubs(self) -> None:
+        """Modules lie within reach of the kernel."""
+        return None
+
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to one section's bytes."""
         reloc.relocate(module, text, relocations)
@@ -197,9 +193,9 @@ class X86Port:
         return Path(__file__).parent / "images"
 
 
-def _targets(sites: Sites, target: int) -> Addresses:
-    """What each site calls: its trampoline where it has one, else `target`."""
-    return np.where(sites.trampoline == 0, np.uint64(target), sites.trampoline)
+def _all(sites: Sites, target: int) -> Addresses:
+    """`target` for each site."""
+    return np.full(len(sites), target, np.uint64)
 
 
 def _nops(n: int) -> Bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,6 +25,8 @@ def batch(*rows: tuple[int, int, int, int]) -> Relocations:
         np.array(offset, np.uint64) + np.uint64(PLACE),
         np.array(symbol, np.uint64),
         np.array(addend, np.int64),
+        external=np.zeros(len(rows), np.bool_),
+        stub=np.zeros(len(rows), np.bool_),
     )
 
 
@@ -109,7 +113,6 @@ def test_a_section_smaller_than_the_field_is_refused() -> None:
 
 
 def test_addends_in_the_field_are_not_this_abi() -> None:
-    rows = batch((1, 0, 7, 0))
-    implicit = Relocations(rows.kind, rows.offset, rows.place, rows.symbol, rows.addend, False)
+    implicit = replace(batch((1, 0, 7, 0)), explicit=False)
     with pytest.raises(ModuleError, match="REL"):
         reloc.relocate("usb", np.zeros(16, np.uint8), implicit)
