@@ -1,13 +1,16 @@
 """The contract between `core` and an architecture: what a port is.
 
-A port is one object that satisfies `Port`: facts in frozen dataclasses, verbs
-that work on many sites at once. `core` never asks which architecture it has;
-whatever differs is a fact or a verb here. A port lives in a folder of
-`arches/`, with the same file names in each:
+A port is one object that satisfies `Port`: facts in frozen dataclasses
+(`facts.py`), verbs that work on many sites at once. `core` never asks which
+architecture it has; whatever differs is a fact or a verb here. A port lives in
+a folder of `arches/`, with the same file names in each; what several ports of a
+family share lies in the folder above them:
 
     port.py      the facts, and the verbs put together
     insn.py      one encoder and decoder for each instruction format used
     reloc.py     relocation types of modules: number, formula, field
+    stub.py      trampolines of modules; left out where every call reaches
+    oops.py      the report of a fault, in the words of this architecture's kernel
     entry.S      ftrace_caller and its kin, assembled when the machine starts
     switch.S     the task switch and the first instructions of the teaching kernel
     kernel.lds   where the teaching kernel is linked
@@ -15,12 +18,12 @@ whatever differs is a fact or a verb here. A port lives in a folder of
 
 A new port provides, tier by tier; each tier works without the next:
 
-1. **Runs.** `Engine`, `Abi`, `AddressMap`: the machine runs code, delivers
-   interrupts, prints an oops; `dynftrace sh -c 'call FUNC'` works.
+1. **Runs.** `Engine`, `Abi`, `AddressMap`, `enter_call`, `oops`: the machine runs
+   code, delivers interrupts, reports faults; `dynftrace sh -c 'call FUNC'` works.
 2. **Records.** `CallSites` and `call_adjust`: `dynftrace sites` lists them.
 3. **Patches.** `init_nop`, `make_nop`, `make_call`, `modify_call`, `entry.S`
    and `update_ftrace_func`: the function tracer works for the kernel.
-4. **Modules.** `relocate`, and trampolines where a call cannot reach.
+4. **Modules.** `relocate`, and `stubs` where a call cannot reach.
 
 Addresses are Python ints or numpy uint64, bytes are numpy uint8. The kernel's
 own list of a port's duties is in Documentation/trace/ftrace-design.rst.
@@ -31,10 +34,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .facts import Facts, Stub
+
+if TYPE_CHECKING:
+    from .crash import Crash
 
 Addresses = NDArray[np.uint64]
 """Guest addresses, shape (n,)."""
@@ -44,140 +52,24 @@ Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
-    """A register by its ABI name and its Unicorn number."""
-
-    name: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """How the emulator, disassembler and assembler are opened (their own constants)."""
-
-    uc_arch: int
-    uc_mode: int
-    cs_arch: int
-    cs_mode: int
-    ks_arch: int
-    ks_mode: int
-
-
-@dataclass(frozen=True, slots=True)
-class Abi:
-    """How code calls code, and what an interrupt must keep.
-
-    `pt_regs` lists the registers an interrupt saves, in the order they lie in
-    memory, one `pointer_size` slot each; it contains `pc`, `sp` and the flags.
-    """
-
-    pc: Register
-    sp: Register
-    arguments: tuple[Register, ...]
-    result: Register
-    pt_regs: tuple[Register, ...]
-    link: Register | None
-    """Holds the return address of a call; None where the call pushes it."""
-    stack_align: int
-    """Alignment of `sp` at a call, before the return address is pushed, in bytes."""
-    red_zone: int
-    """Bytes below `sp` that an interrupt must leave alone."""
-    call_frame: int
-    """Bytes a caller leaves at `sp` for the callee's use."""
-
-
-@dataclass(frozen=True, slots=True)
-class AddressMap:
-    """Where things go in the guest's address space; each a page-aligned address."""
-
-    local: int
-    """The CPU-local pages."""
-    tracer: int
-    """ftrace_caller and the tracer: within branch reach of the kernel's text."""
-    modules: int
-    modules_end: int
-    ring_buffer: int
-    hashes: int
-    """Call sites of filters, for the list function: two areas of 1 GB each."""
-    direct_map: int
-    """Free RAM, handed to the kernel's page allocator."""
-    host_stack: int
-    """Stacks for calls the machine makes on its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallSites:
-    """How call sites are recognised and how they look."""
-
-    MCOUNT_INSN_SIZE: int
-    """Bytes from rec.ip that belong to the site and may change."""
-    sections: tuple[str, ...]
-    """Sections of a relocatable file that list sites, such as `__mcount_loc`."""
-    mcount_symbols: tuple[str, ...]
-    """What a site calls as compiled, such as `__fentry__`."""
-    call_relocations: frozenset[int]
-    """Relocation types of that call, for images without a table."""
-    relocation_offset: int
-    """rec.ip minus the place of such a relocation, in bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Breakpoint:
-    """A one-step-atomic trap instruction, where the architecture patches by one."""
-
-    insn: bytes
-    interrupt: int
-    """Interrupt number the emulator reports for it."""
-    reported_at: int
-    """Where the emulator leaves pc: this many bytes behind the instruction's start."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Everything about an architecture that is data."""
-
-    name: str
-    """As given to `--arch`, such as `x86_64`."""
-    elf_machine: str
-    """`e_machine` as pyelftools names it, such as `EM_X86_64`."""
-    pointer_size: int
-    byteorder: str
-    """`little` or `big`."""
-    engine: Engine
-    abi: Abi
-    map: AddressMap
-    sites: CallSites
-    patch_methods: tuple[str, ...]
-    """Of `stop_machine`, `breakpoint`, `none`; the first is the default."""
-    breakpoint: Breakpoint | None
-    max_insn_size: int
-    insn_align: int
-
-
-@dataclass(frozen=True, slots=True)
 class Sites:
     """A batch of records a verb works on: n call sites.
 
-    `trampoline` is the address each site must call instead of its target
-    because it cannot reach it (0 where the target is called directly). Core
-    fills it from the record's module (`struct dyn_arch_ftrace` in the kernel).
+    `stubs` has, for each target that modules have stubs of, the stub of each
+    site's module, shape (n,), 0 where there is none. It comes from the record's
+    module (`struct dyn_arch_ftrace` in the kernel).
     """
 
     ip: Addresses
-    trampoline: Addresses
+    stubs: Mapping[int, Addresses] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ip)
 
-
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """Bytes elsewhere (a trampoline) that must be as expected before a site changes."""
-
-    address: int
-    expected: bytes
-    meaning: str
-    """What the bytes are, for the report: `stub of ftrace_caller`."""
+    def stub(self, target: int) -> Addresses:
+        """The stub of `target` in each site's module, 0 where it has none."""
+        found = self.stubs.get(target)
+        return np.zeros(len(self.ip), np.uint64) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +78,16 @@ class Edit:
 
     `expected` and `replacement` have shape (n, width) and start at `address`.
     Where `reachable` is false the change cannot be encoded for that site and
-    nothing may be written (the kernel's EINVAL).
+    nothing may be written (the kernel's EINVAL). `via` names the stubs that the
+    old or the new text goes through, shape (n,) each, 0 for none: core looks at
+    them too before anything is written.
     """
 
     address: Addresses
     expected: Bytes
     replacement: Bytes
     reachable: NDArray[np.bool_]
-    guards: tuple[Guard, ...] = ()
+    via: tuple[Addresses, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +96,9 @@ class Relocations:
 
     `place` is P, the guest address of the field; `symbol` is S; `addend` is A
     (int64). Where `explicit` is false the file uses REL: A stands in the field,
-    the port reads it there, and `addend` is 0.
+    the port reads it there, and `addend` is 0. `external` says which symbols the
+    file itself does not define, and `stub` which calls are to go to a stub: S is
+    then the stub's address. `toc` is the object's TOC pointer, 0 without one.
     """
 
     kind: NDArray[np.uint32]
@@ -210,7 +106,18 @@ class Relocations:
     place: Addresses
     symbol: Addresses
     addend: NDArray[np.int64]
+    external: NDArray[np.bool_]
+    stub: NDArray[np.bool_]
+    toc: int = 0
     explicit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a function pointer of C leads to: code, and the TOC pointer it expects, if any."""
+
+    code: int
+    toc: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +127,11 @@ class Trampoline:
     address: int
     code: bytes
     target: int
+    """Address of the code it leads to."""
     symbol: str
+    """The name of that."""
+    toc: int = 0
+    """The TOC pointer of the module, 0 without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +148,30 @@ class Effect:
 
     registers: Mapping[str, int]
     stores: tuple[tuple[int, bytes], ...] = ()
+
+
+class Stubs(Protocol):
+    """How an architecture makes the trampolines of its modules."""
+
+    @property
+    def facts(self) -> Stub:
+        """Sizes."""
+        ...
+
+    def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
+        """Which relocations are calls that must go through a stub, shape (n,)."""
+        ...
+
+    def make(self, address: int, target: Function, toc: int) -> bytes:
+        """The stub at `address`, `facts.size` bytes, in a module whose TOC pointer is `toc`.
+
+        Raises `ValueError` for a target or address it cannot be made for.
+        """
+        ...
+
+    def target(self, address: int, stub: bytes, toc: int) -> int | None:
+        """The code the bytes `stub` at `address` lead to; None if they are no stub."""
+        ...
 
 
 class Port(Protocol):
@@ -258,7 +193,7 @@ class Port(Protocol):
     def init_nop(self, sites: Sites, compiled: Bytes, mcount: int) -> Edit:
         """First change of a site: from what the compiler left to the disabled form.
 
-        `compiled` is the text as loaded, shape (n, MCOUNT_INSN_SIZE): where a
+        `compiled` is the text as loaded, shape (n, CallSites.size): where a
         compiler may leave several forms, each legal one is its own expectation.
         """
         ...
@@ -277,6 +212,15 @@ class Port(Protocol):
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
         """Change the `ftrace_call` slot at `slot` (`ftrace_update_ftrace_func`)."""
+        ...
+
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Why a site that should hold `expected` and holds `found` is refused, in one clause.
+
+        In the words of the architecture's own ftrace code where it has some. Equal
+        texts mean that the replacement could not be encoded: the target is out of
+        reach and no stub of it is there. Empty where there is no more to say.
+        """
         ...
 
     def call_target(self, ip: int, text: bytes) -> int | None:
@@ -305,14 +249,23 @@ class Port(Protocol):
         """Whether `before`, the `max_insn_size` bytes in front of an address, end in a call."""
         ...
 
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        """The lines of the report of a fault, the first saying what happened (`die()`)."""
+        ...
+
     # Tier 4: modules
+
+    @property
+    def stubs(self) -> Stubs | None:
+        """How modules reach what a call cannot; None where every call reaches."""
+        ...
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to `text`, one section's bytes (1-D, changed in place).
 
-        Raises `RelocationOverflow`, `UnknownRelocation`, or `ModuleError` for a
-        field outside the section, for the first that fails and before anything
-        is written.
+        A call that goes to a stub also gets what must stand behind it. Raises
+        `RelocationOverflow`, `UnknownRelocation`, or `ModuleError` for a field
+        outside the section, for the first that fails and before anything is written.
         """
         ...
 

@@ -21,8 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import keystone_child
-from .arch import EntryCode, Facts
+from .arch import EntryCode
 from .errors import AssemblyError
+from .facts import Facts
 from .keystone_child import Answer, assemble_once
 
 Resolver = Callable[[str], int | None]

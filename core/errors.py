@@ -146,7 +146,8 @@ class FtraceBug(DynftraceError):
     EPERM (could not be written), as `ftrace_bug()` in kernel/trace/ftrace.c
     tells them apart. `expected` and `found` are the bytes at `address`, which
     is `ip` itself or, for a call through a trampoline, the word of the
-    trampoline that is wrong. `report` holds the kernel's lines for dmesg.
+    trampoline that is wrong. `reason` is what the architecture has to say about
+    them, one clause. `report` holds the kernel's lines for dmesg.
     """
 
     def __init__(
@@ -158,13 +159,16 @@ class FtraceBug(DynftraceError):
         found: bytes = b"",
         address: int | None = None,
         symbol: str = "",
+        reason: str = "",
         report: tuple[str, ...] = (),
     ) -> None:
         verb = {errno_names.EFAULT: "faulted on", errno_names.EPERM: "faulted on writing"}.get(
             errno, "failed to modify"
         )
-        place = f"[<{ip:016x}>]" + (f" {symbol}" if symbol else "")
-        detail = f": expected {expected.hex(' ')}, found {found.hex(' ')}" if found else ""
+        place = f"[<{ip:08x}>]" + (f" {symbol}" if symbol else "")
+        differ = found and found != expected
+        detail = f": expected {expected.hex(' ')}, found {found.hex(' ')}" if differ else ""
+        detail += f": {reason}" if reason else ""
         super().__init__(f"ftrace {verb} {place}{detail}")
         self.ip = ip
         self.errno = errno
@@ -172,6 +176,7 @@ class FtraceBug(DynftraceError):
         self.found = found
         self.address = ip if address is None else address
         self.symbol = symbol
+        self.reason = reason
         self.report = report
 
 

@@ -11,25 +11,42 @@ what its own `__ksymtab` lists.
 
 from __future__ import annotations
 
+import contextlib
 import errno
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from . import abi
-from .arch import Port, Trampoline
+from .arch import Function, Port, Trampoline
 from .elf.image import Image
 from .elf.lines import SourceLines
-from .elf.linker import Layout, Linked, layout, link, relocate
+from .elf.linker import (
+    Layout,
+    Linked,
+    layout,
+    link,
+    relocations,
+    stub_callees,
+    toc_pointer,
+)
 from .elf.modinfo import exports, guest_string, image_string, modinfo
-from .elf.structs import STB_GLOBAL
-from .errors import GuestError, ImageError, ModuleError
+from .elf.structs import SHN_UNDEF, STB_GLOBAL
+from .elf.stubs import StubTable
+from .elf.symbols import SymbolTable
+from .errors import GuestError, ImageError, MissingSymbolError, ModuleError
 from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
+from .machine.function import function_at
 from .machine.machine import Machine
+
+STUB_SUFFIX = ".stub"
+"""Behind the callee's name: what a trampoline is called in disassembly."""
+
+_FTRACE_CALLER = "ftrace_caller"
 
 THIS_MODULE = ".gnu.linkonce.this_module"
 KSYMTAB = "__ksymtab"
@@ -48,7 +65,11 @@ class Module:
     this_module: int | None
     """Guest address of its `struct module`; None for a module without."""
     port: Port = field(repr=False)
-    trampolines: tuple[Trampoline, ...] = ()
+
+    @property
+    def trampolines(self) -> tuple[Trampoline, ...]:
+        """The stubs its far calls go through, that of ftrace_caller last."""
+        return self.linked.trampolines
 
     @property
     def base(self) -> int:
@@ -75,7 +96,9 @@ class Module:
         try:
             for table in self.image.debug_relocations():
                 raw = raws[table.target.index]
-                relocate(self.port, self.name, table, raw, 0, values)
+                external = self.image.symbols.shndx[table.symbol] == SHN_UNDEF
+                found = relocations(table, 0, values, external, self.linked.toc)
+                self.port.relocate(self.name, raw, found)
         except (ModuleError, ImageError):
             return SourceLines({}, self.image.facts)
         for section in self.image.debug_sections():
@@ -134,9 +157,11 @@ class Modules:
         self._machine.memory.map(module.base, module.size, region)
         module.linked.write(self._machine.memory.write)
         self._kallsyms.add(module.linked.symbols, module.name)
+        if module.trampolines:
+            self._kallsyms.add(_stub_names(module), module.name)
         try:
             module = self._finish(module)
-            self._ftrace.module_init(module.name, image, module.linked.bases)
+            self._ftrace.module_init(module.name, image, module.linked.bases, module.trampolines)
             self.loaded.append(module)
             self._init(module)
         except GuestError:
@@ -188,8 +213,11 @@ class Modules:
         self._check_vermagic(name, info.get("vermagic"))
         wanted = [word for word in info.get("depends", "").split(",") if word]
         used: list[str] = []
+        abi_toc = self._port.facts.abi.toc
+        prefix = "" if abi_toc is None else abi_toc.prefix
 
         def resolve(symbol: str) -> int | None:
+            symbol = symbol.removeprefix(prefix)
             exported = self._kernel_exports.get(symbol)
             if exported is not None:
                 return exported
@@ -199,9 +227,7 @@ class Modules:
                     return other.exports[symbol]
             return None
 
-        where = layout(image)
-        base = self._place(name, where)
-        linked = link(self._port, image, name, where, base, resolve)
+        linked = self._settle(image, name, resolve)
         for other in wanted:
             if self.find(other) is None:
                 raise ModuleError(
@@ -209,6 +235,28 @@ class Modules:
                 )
         depends = tuple(dict.fromkeys([*used, *wanted]))
         return Module(name, image, linked, depends, {}, None, self._port)
+
+    def _settle(self, image: Image, name: str, resolve: Callable[[str], int | None]) -> Linked:
+        """Find `image` a place, relocate it for there, and make its trampolines."""
+        stubs = self._port.stubs
+        if stubs is None:
+            where = layout(image)
+            return link(self._port, image, name, where, self._place(name, where), resolve)
+        size = stubs.facts.size * (stub_callees(self._port, image) + 1)
+        where = layout(image, size, stubs.facts.align)
+        base = self._place(name, where)
+        toc = toc_pointer(self._port, image, where, base)
+        table = StubTable(stubs, name, base + where.stubs, size, toc, self._function_at)
+        linked = link(self._port, image, name, where, base, resolve, toc=toc, stubs=table)
+        # A kernel that lacks what the tracer needs has nothing to call.
+        with contextlib.suppress(MissingSymbolError):
+            table.stub_for(self._ftrace.entry[_FTRACE_CALLER], _FTRACE_CALLER)
+        return replace(linked, trampolines=table.made)
+
+    def _function_at(self, pointer: int) -> Function:
+        """What a function pointer leads to. Raises `MemoryFault`."""
+        machine = self._machine
+        return function_at(self._port.facts, machine.memory, self._kallsyms, pointer)
 
     def _check_vermagic(self, name: str, found: str | None) -> None:
         """Raise `ModuleError` (ENOEXEC) unless `found` is the kernel's, where it has one."""
@@ -312,3 +360,14 @@ class Modules:
             return exports(words, lambda address: image_string(kernel, address))
         rows = np.flatnonzero(symbols.defined & (symbols.binding == STB_GLOBAL))
         return {symbols.names[row]: int(symbols.address[row]) for row in rows.tolist()}
+
+
+def _stub_names(module: Module) -> SymbolTable:
+    """Names for the trampolines of `module`, so that a call of one can be read."""
+    toc = module.port.facts.abi.toc
+    prefix = "" if toc is None else toc.prefix
+    names = {
+        each.symbol.removeprefix(prefix) + STUB_SUFFIX: each.address for each in module.trampolines
+    }
+    last = module.trampolines[-1]
+    return SymbolTable.of_labels(names, last.address + len(last.code))

@@ -23,6 +23,7 @@ from .errors import MemoryFault, UsageError
 from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .kernel import load_kernel
+from .machine.function import pointer_to
 from .machine.machine import Machine
 from .module import Module, Modules
 from .quiet import settle
@@ -200,11 +201,13 @@ class Session:
         arguments, and `GuestError`.
         """
         with self.lock:
-            address = self.address_of(function)
+            pointer = pointer_to(self.port.facts, self.kallsyms, self.address_of(function))
+            if pointer is None:
+                raise UsageError(f"no function descriptor leads to '{function}'")
             most = len(self.port.facts.abi.arguments)
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
-            return self.machine.request_call(address, arguments)
+            return self.machine.request_call(pointer, arguments)
 
     # Modules
 
@@ -255,8 +258,7 @@ class Session:
         Raises `MissingSymbolError` for a kernel without the entry code.
         """
         with self.lock:
-            module = self.modules.find(self.ftrace.records.module_of(row) or "")
-            return self.paths.path(row, module.trampolines if module is not None else ())
+            return self.paths.path(row)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
         """File and line that the code at `address` was compiled from, where that is known."""

@@ -19,11 +19,11 @@ def bug_report(bug: FtraceBug, disassembly: Callable[[bytes, int], str]) -> Repo
     """What ftrace expected and what it found; `disassembly(data, address)` is text of code."""
     lines: list[Line] = [
         line(("! ", "bad"), (f"{_WORDS.get(bug.errno, 'ftrace failed to modify')} ", "bad")),
-        line("  ", (f"[<{bug.ip:016x}>]", ""), f" {bug.symbol}"),
+        line("  ", (f"[<{bug.ip:08x}>]", ""), f" {bug.symbol}"),
         line(""),
     ]
     if bug.address != bug.ip:
-        lines.append(line("  at        ", f"{bug.address:016x}"))
+        lines.append(line("  at        ", f"{bug.address:08x}"))
     for word, data in (("expected", bug.expected), ("found", bug.found)):
         if data:
             text = disassembly(data, bug.address)

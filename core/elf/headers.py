@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Facts
 from ..errors import ImageError, WrongMachineError
+from ..facts import Facts
 from . import structs as elf
 from .symbols import cut_names
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Facts
 from ..errors import ImageError
+from ..facts import Facts
 from . import headers
 from . import structs as elf
 from .headers import Section, Segment

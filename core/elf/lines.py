@@ -22,7 +22,7 @@ from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFI
 from elftools.dwarf.lineprogram import LineProgram
 from numpy.typing import NDArray
 
-from ..arch import Facts
+from ..facts import Facts
 
 MAX_UNIT = 1 << 22
 """Largest line program that is decoded, in bytes."""

@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Port, Relocations
+from ..arch import Addresses, Port, Relocations, Trampoline
 from ..errors import ModuleError, UnknownSymbol
 from . import structs as elf
 from .headers import Section
 from .image import Image, RelocationTable
+from .stubs import StubTable
 from .symbols import SymbolTable
 
 PAGE_SIZE = 4096
@@ -39,6 +40,14 @@ class Layout:
     size: int
     """In bytes, a multiple of the page size."""
     align: int
+    stubs: int = 0
+    """Offset of the room for trampolines, behind the code."""
+    stubs_size: int = 0
+    """Bytes of that room."""
+
+    def bases(self, base: int) -> dict[int, int]:
+        """Address of each section, by index, for a start at `base`."""
+        return {index: base + offset for index, offset in self.offsets.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +62,24 @@ class Linked:
     """With the addresses the symbols have there."""
     content: Mapping[int, NDArray[np.uint8]]
     """Bytes of each loaded section, relocated."""
+    toc: int = 0
+    """Its TOC pointer, 0 where the ABI has none."""
+    trampolines: tuple[Trampoline, ...] = ()
+    """In order of address."""
 
     def write(self, write: Callable[[int, bytes], None]) -> None:
-        """Hand every section's address and bytes to `write`."""
+        """Hand the address and bytes of every section and trampoline to `write`."""
         for index, raw in self.content.items():
             write(self.bases[index], raw.tobytes())
+        for each in self.trampolines:
+            write(each.address, each.code)
 
 
-def layout(image: Image) -> Layout:
-    """Place the loaded sections: code, then constants, then data, each on pages of its own."""
+def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
+    """Place the loaded sections: code, then constants, then data, each on pages of its own.
+
+    Behind the code stay `stubs_size` bytes for trampolines, where a branch reaches them.
+    """
     groups: tuple[list[Section], list[Section], list[Section]] = ([], [], [])
     for section in image.sections:
         if section.loaded and section.name not in NOT_LOADED:
@@ -70,6 +88,7 @@ def layout(image: Image) -> Layout:
     offsets: dict[int, int] = {}
     end = 0
     align = PAGE_SIZE
+    stubs = 0
     for group in groups:
         end = _up(end, PAGE_SIZE)
         for section in group:
@@ -77,19 +96,50 @@ def layout(image: Image) -> Layout:
             end = _up(end, max(section.align, 1))
             offsets[section.index] = end
             end += section.size
-    return Layout(offsets, _up(end, PAGE_SIZE), align)
+        if group is groups[0]:
+            stubs = _up(end, stubs_align)
+            end = stubs + stubs_size if stubs_size else end
+    return Layout(offsets, _up(end, PAGE_SIZE), align, stubs, stubs_size)
+
+
+def stub_callees(port: Port, image: Image) -> int:
+    """How many symbols of others `image` calls: it needs no more trampolines than that."""
+    calls = np.array(sorted(port.facts.sites.call_relocations), np.uint32)
+    found = [each.symbol[np.isin(each.kind, calls)] for each in image.relocations()]
+    called = np.unique(np.concatenate([np.empty(0, np.uint32), *found]))
+    return int(np.count_nonzero(image.symbols.shndx[called] == elf.SHN_UNDEF))
+
+
+def toc_pointer(port: Port, image: Image, where: Layout, base: int) -> int:
+    """The TOC pointer of `image` when it lies at `base`; 0 where the ABI has none."""
+    toc = port.facts.abi.toc
+    if toc is None:
+        return 0
+    section = image.section(toc.section)
+    offset = 0 if section is None else where.offsets.get(section.index, 0)
+    return base + offset + toc.bias
 
 
 def link(
-    port: Port, image: Image, name: str, where: Layout, base: int, resolve: Resolver
+    port: Port,
+    image: Image,
+    name: str,
+    where: Layout,
+    base: int,
+    resolve: Resolver,
+    *,
+    toc: int = 0,
+    stubs: StubTable | None = None,
 ) -> Linked:
     """Resolve the symbols of `image` and relocate it for `base`.
 
-    Raises `ModuleError` and its kin, in the name of module `name`, and
-    `ImageError` where the file contradicts itself.
+    `toc` is its TOC pointer; far callees get a trampoline of `stubs`. Raises
+    `ModuleError` and its kin, in the name of module `name`, and `ImageError`
+    where the file contradicts itself.
     """
-    bases = {index: base + offset for index, offset in where.offsets.items()}
+    bases = where.bases(base)
     symbols = _located(image, name, bases, resolve)
+    external = image.symbols.shndx == elf.SHN_UNDEF
     content = {}
     for index in bases:
         section = image.sections[index]
@@ -100,33 +150,38 @@ def link(
     for table in image.relocations():
         if table.target.index in content:
             raw = content[table.target.index]
-            relocate(port, name, table, raw, bases[table.target.index], symbols.address)
-    return Linked(base, where.size, bases, symbols, content)
+            found = relocations(
+                table, bases[table.target.index], symbols.address, external[table.symbol], toc
+            )
+            if stubs is not None:
+                found = stubs.redirect(found, [symbols.names[row] for row in table.symbol.tolist()])
+            port.relocate(name, raw, found)
+    return Linked(base, where.size, bases, symbols, content, toc)
 
 
-def relocate(
-    port: Port,
-    name: str,
+def relocations(
     table: RelocationTable,
-    raw: NDArray[np.uint8],
     base: int,
     values: Addresses,
-) -> None:
-    """Apply one relocation table to `raw`, its section's bytes for address `base`."""
-    explicit = table.addend is not None
-    port.relocate(
-        name,
-        raw,
-        Relocations(
-            kind=table.kind,
-            offset=table.offset,
-            place=table.offset + np.uint64(base),
-            symbol=values[table.symbol],
-            addend=table.addend
-            if table.addend is not None
-            else np.zeros(len(table.kind), np.int64),
-            explicit=explicit,
-        ),
+    external: NDArray[np.bool_],
+    toc: int = 0,
+) -> Relocations:
+    """The relocations of `table` for its section at `base`.
+
+    `values` has the address of every symbol; `external`, shape (n,), says which
+    relocations are against symbols of others.
+    """
+    count = len(table.kind)
+    return Relocations(
+        kind=table.kind,
+        offset=table.offset,
+        place=table.offset + np.uint64(base),
+        symbol=values[table.symbol],
+        addend=table.addend if table.addend is not None else np.zeros(count, np.int64),
+        external=external,
+        stub=np.zeros(count, np.bool_),
+        toc=toc,
+        explicit=table.addend is not None,
     )
 
 

@@ -90,10 +90,8 @@ class SymbolTable:
 
     @cached_property
     def functions(self) -> NDArray[np.bool_]:
-        """Which symbols are functions: of that type, or untyped labels of code."""
-        typed = self.kind == STT_FUNC
-        label = self.text & (self.kind != STT_OBJECT)
-        mask: NDArray[np.bool_] = self.defined & (typed | label)
+        """Which symbols are functions: names of code, not of the descriptors some ABIs have."""
+        mask: NDArray[np.bool_] = self.defined & self.text & (self.kind != STT_OBJECT)
         return mask
 
     @cached_property

@@ -2,6 +2,7 @@
 
 The lines are those of `ftrace_bug()` in Linux 6.1: what could not be done and
 where, the bytes found and expected, which step it was, and the record's state.
+Before them comes what the architecture's own code has to say, as there.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ def reported(
     `flags` and `users` are the record's; `target` is what its call would reach.
     """
     symbol = kallsyms.format(bug.ip)
-    lines = [RULE, _FAILED[bug.errno], f"[<{bug.ip:016x}>] {symbol}"]
+    lines = [bug.reason] if bug.reason else []
+    lines += [RULE, _FAILED[bug.errno], f"[<{bug.ip:08x}>] {symbol}"]
     if bug.errno == errno.EINVAL:
         lines.append(f" actual:   {_bytes(bug.found)}")
         if bug.expected:
             lines.append(f" expected: {_bytes(bug.expected)}")
     if bug.address != bug.ip:
-        lines.append(f" at:       [<{bug.address:016x}>] {kallsyms.format(bug.address)}")
+        lines.append(f" at:       [<{bug.address:08x}>] {kallsyms.format(bug.address)}")
     lines += [
         step.value,
         f"ftrace record flags: {flags:x}",
@@ -59,6 +61,7 @@ def reported(
         found=bug.found,
         address=bug.address,
         symbol=symbol,
+        reason=bug.reason,
         report=tuple(lines),
     )
 

@@ -3,7 +3,8 @@
 The port's entry.S is assembled for the first page of its area, and tracer.o, a
 relocatable file of guest C without call sites, is linked behind it. Each may
 name symbols of the other and of the kernel: the tracer's places are settled
-before entry.S is assembled, and its relocations are done after.
+before entry.S is assembled, and its relocations are done after. Where the ABI
+has a TOC they share the kernel's: a call that comes from it can go straight on.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..elf.linker import PAGE_SIZE, Layout, layout, link
 from ..elf.symbols import SymbolTable
 from ..errors import AssemblyError, MissingSymbolError, ModuleError, UnknownSymbol
 from ..kallsyms import Kallsyms
+from ..machine.function import kernel_toc
 from ..machine.memory import Memory
 
 REGION = "tracer"
@@ -73,7 +75,9 @@ def load_entry(
     labels = {name: address + offset for name, offset in code.symbols.items()}
     try:
         linked = link(
-            port, tracer, _NAME, where, behind, lambda name: labels.get(name) or of_kernel(name)
+            *(port, tracer, _NAME, where, behind),
+            lambda name: labels.get(name) or of_kernel(name),
+            toc=kernel_toc(port.facts, memory, kallsyms),
         )
     except UnknownSymbol as error:
         raise MissingSymbolError(str(kernel.path), error.symbol) from error

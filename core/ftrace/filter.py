@@ -8,6 +8,10 @@ byte, `[a-z]` and `[!a-z]` classes, `\\` takes the next byte literally; an
 unclosed class is a plain bracket. Source: filter_parse_regex(), match_records()
 and ftrace_process_regex() in kernel/trace, lib/glob.c.
 
+Some ABIs have names of code that begin with a prefix of their own, which the
+file then lists: a pattern that does not begin with it is matched as if no name
+did. Source: arch_ftrace_match_adjust(), which the kernel has for just that.
+
 Matching is done for all names at once on one buffer that holds them all. A
 pattern is cut at its stars into pieces of fixed length; the first and the last
 are anchored, and each one between is taken at its leftmost place, which is
@@ -26,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TracefsError
+from ..facts import Facts
 
 FTRACE_BUFF_MAX = 1024
 """A longer word is refused, in bytes."""
@@ -74,6 +79,22 @@ class Glob:
         """Whether it is only stars."""
         return len(self.pieces) > 1 and not any(self.pieces)
 
+    def begins_with(self, prefix: str) -> bool:
+        """Whether what is searched for begins with `prefix`, as the kernel sees it.
+
+        A star in front is none of it where all else is literal, up to a star at the end.
+        """
+        searched = self.text
+        if searched[:1] == "*" and not set(searched[1:-1]) & set("*?[\\"):
+            if not set(searched[-1:]) & set("?[\\"):
+                searched = searched[1:]
+        return searched.startswith(prefix)
+
+
+def text_prefix(facts: Facts) -> str:
+    """What names of code begin with, where they do not just have the name of the function."""
+    return "" if facts.abi.toc is None else facts.abi.toc.prefix
+
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
@@ -103,9 +124,12 @@ def _parse_class(pattern: bytes, at: int) -> tuple[bytes, int] | None:
 
 
 class NameTable:
-    """Names laid out for matching: each followed by a zero byte, in one buffer."""
+    """Names laid out for matching: each followed by a zero byte, in one buffer.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    Those that begin with `prefix` are matched without it by a pattern that does not.
+    """
+
+    def __init__(self, names: Sequence[str], prefix: str = "") -> None:
         blob = _encode("\0".join(names) + "\0") if names else b""
         self._bytes = np.frombuffer(blob, np.uint8)
         self._ends = np.flatnonzero(self._bytes == 0)
@@ -115,6 +139,11 @@ class NameTable:
             self._starts[1:] = self._ends[:-1] + 1
         if len(self._ends) != len(names):
             raise ValueError("a name holds a zero byte")
+        self._prefix = prefix
+        self._bare = self._starts
+        if prefix:
+            begins = [name.startswith(prefix) for name in names]
+            self._bare = self._starts + len(_encode(prefix)) * np.array(begins, np.intp)
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -125,13 +154,14 @@ class NameTable:
             return np.arange(len(self))
         first, last = glob.pieces[0], glob.pieces[-1]
         alone = len(glob.pieces) == 1
-        length = self._ends - self._starts
+        starts = self._starts if glob.begins_with(self._prefix) else self._bare
+        length = self._ends - starts
         rows = np.flatnonzero(length == len(first) if alone else length >= len(first) + len(last))
-        rows = rows[self._piece_at(self._starts[rows], first)]
+        rows = rows[self._piece_at(starts[rows], first)]
         if alone:
             return rows
         rows = rows[self._piece_at(self._ends[rows] - len(last), last)]
-        position = self._starts[rows] + len(first)
+        position = starts[rows] + len(first)
         limit = self._ends[rows] - len(last)
         for piece in glob.pieces[1:-1]:
             lead = next((at for at, item in enumerate(piece) if item != _ANY), len(piece))
@@ -251,15 +281,20 @@ def _parse_word(text: str) -> FilterWord:
 class FunctionNames:
     """The records as the filter sees them: a name and a module each.
 
-    `module` holds an index of `modules` for each record, -1 for the kernel's.
+    `module` holds an index of `modules` for each record, -1 for the kernel's;
+    `prefix` is what names of code begin with.
     """
 
     def __init__(
-        self, names: Sequence[str], module: NDArray[np.int32], modules: Sequence[str]
+        self,
+        names: Sequence[str],
+        module: NDArray[np.int32],
+        modules: Sequence[str],
+        prefix: str = "",
     ) -> None:
         if len(names) != len(module):
             raise ValueError("each record needs a name and a module")
-        self._names = NameTable(names)
+        self._names = NameTable(names, prefix)
         self._module = module
         self._modules = NameTable(modules)
 

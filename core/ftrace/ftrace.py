@@ -18,16 +18,17 @@ anew, as in the kernel.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..abi import FTRACE_OPS_MAX
-from ..arch import Addresses, Edit
+from ..arch import Addresses, Edit, Trampoline
 from ..elf.image import Image
 from ..errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsError
 from ..kallsyms import Kallsyms
+from ..machine.function import function_at
 from ..machine.machine import Machine
 from . import bug
 from .bug import Step
@@ -57,7 +58,10 @@ class Ftrace:
         self.kernel = kernel
         self.kallsyms = kallsyms
         self.patcher = Patcher(machine, machine.port)
-        self.records = Records(machine.port.facts.sites.MCOUNT_INSN_SIZE)
+        # ip, flags and, where sites may call stubs, the module they are of.
+        words = 2 if machine.port.stubs is None else 3
+        facts = machine.port.facts
+        self.records = Records(facts.sites.size, words * facts.pointer_size)
         self.ops: list[FtraceOps] = []
         """The registered ones, in the order they came."""
         self.disabled = False
@@ -65,7 +69,7 @@ class Ftrace:
         self.bug: FtraceBug | None = None
         """The bug that shut ftrace off, with its report."""
         self.slot = 0
-        """Guest address of the function the slot `ftrace_call` calls now."""
+        """Guest address of the code the slot `ftrace_call` calls now."""
         self._machine = machine
         self._memory = machine.memory
         self._entry: Entry | MissingSymbolError | None = None
@@ -94,14 +98,21 @@ class Ftrace:
             )
         self._add(ips, None)
 
-    def module_init(self, name: str, image: Image, bases: Mapping[int, int]) -> None:
+    def module_init(
+        self,
+        name: str,
+        image: Image,
+        bases: Mapping[int, int],
+        stubs: Sequence[Trampoline] = (),
+    ) -> None:
         """Make records of a module that is in memory but has not run; trace what is wanted.
 
-        Raises `ImageError` for a list of sites that makes no sense, and `FtraceBug`.
+        `stubs` are what its calls go through (`struct dyn_arch_ftrace`). Raises
+        `ImageError` for a list of sites that makes no sense, and `FtraceBug`.
         """
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
-            self._add(ips, name)
+            self._add(ips, name, stubs)
             if self.ops and not self.disabled:
                 self._follow()
 
@@ -205,11 +216,11 @@ class Ftrace:
                 return address
         raise MissingSymbolError(str(self.kernel.path), names[0])
 
-    def _add(self, ips: Addresses, module: str | None) -> None:
+    def _add(self, ips: Addresses, module: str | None, stubs: Sequence[Trampoline] = ()) -> None:
         """Add records for `ips` and make their sites nops."""
-        size = self.port.facts.sites.MCOUNT_INSN_SIZE
+        size = self.port.facts.sites.size
         compiled, _ = self._memory.gather(ips, size)
-        rows = self.records.add(ips, self.kallsyms.names_of(ips), compiled, module)
+        rows = self.records.add(ips, self.kallsyms.names_of(ips), compiled, module, stubs)
         if self.disabled:
             return
         mcount = self.mcount()
@@ -230,7 +241,7 @@ class Ftrace:
         nop_edit = self.port.make_nop(self.records.sites(nops), caller)
         func = self._wanted_func()
         assert self._list is not None
-        between = self._list.func
+        between = self._code(self._list.func)
         # All of it before any of it; each is looked at again when its turn comes, because
         # the guest may run in between.
         self._verify(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
@@ -248,12 +259,16 @@ class Ftrace:
             self._set_slot(func)
 
     def _wanted_func(self) -> int:
-        """What the slot shall call for the registered ops."""
+        """The code the slot shall call for the registered ops."""
         if not self.ops:
             return self.entry["ftrace_stub"]
         if len(self.ops) == 1:
-            return self.ops[0].func
-        return self.entry["ftrace_ops_list_func"]
+            return self._code(self.ops[0].func)
+        return self._code(self.entry["ftrace_ops_list_func"])
+
+    def _code(self, pointer: int) -> int:
+        """The code a function pointer of the guest leads to."""
+        return function_at(self.port.facts, self._memory, self.kallsyms, pointer).code
 
     def _set_slot(self, func: int) -> None:
         if func != self.slot:
@@ -266,16 +281,20 @@ class Ftrace:
     def _verify(self, edit: Edit, step: Step, target: int) -> None:
         """Verify `edit`; a bug is reported and shuts ftrace off."""
         try:
-            self.patcher.verify(edit)
+            self.patcher.verify(edit, self._stubs(edit))
         except FtraceBug as found:
             raise self._shut_off(found, step, target) from found
 
     def _apply(self, edit: Edit, step: Step | None, target: int, method: str | None = None) -> None:
         """Write `edit`; a bug is reported and shuts ftrace off. Without `step` see `_shut_off`."""
         try:
-            self.patcher.apply(edit, method)
+            self.patcher.apply(edit, method, self._stubs(edit))
         except FtraceBug as found:
             raise self._shut_off(found, step, target) from found
+
+    def _stubs(self, edit: Edit) -> list[Trampoline]:
+        """The trampolines that the calls of `edit` go through."""
+        return self.records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
 
     def _shut_off(self, found: FtraceBug, step: Step | None, target: int) -> FtraceBug:
         """Shut ftrace off for the bug `found` and return the report of it.
@@ -304,5 +323,5 @@ def _joined(*edits: Edit) -> Edit:
         np.concatenate([edit.expected for edit in edits]),
         np.concatenate([edit.replacement for edit in edits]),
         np.concatenate([edit.reachable for edit in edits]),
-        tuple(guard for edit in edits for guard in edit.guards),
+        tuple(np.concatenate(via) for via in zip(*(edit.via for edit in edits), strict=True)),
     )

@@ -13,13 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import abi
-from ..arch import Addresses, Facts
+from ..arch import Addresses
+from ..facts import Facts
 from ..machine.memory import PAGE_SIZE, Memory
 from .entry import Entry
 from .ops import FtraceHash, FtraceOps
-
-AREA_SIZE = 1 << 30
-"""Distance between the two areas for call sites, in bytes."""
 
 _NOTHING = np.zeros(1, np.uint64)
 """A filter that matches nothing has one site that does not exist: none would mean all."""
@@ -61,7 +59,8 @@ class OpsList:
         """Write the sites of all hashes one behind the other; the address of each."""
         sites = np.concatenate([*hashes, _NOTHING[:0]])
         self._area = 1 - self._area
-        base = self._facts.map.hashes + self._area * AREA_SIZE
+        area = self._facts.map
+        base = area.hashes + self._area * ((area.hashes_end - area.hashes) // 2)
         name = f"ftrace_hash{self._area}"
         present = self._memory.region_at(base)
         if len(sites) and (present is None or present.size < sites.nbytes):

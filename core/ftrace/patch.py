@@ -15,7 +15,8 @@ Methods, for a guest that is in the middle of running:
                   new text says
     none          for teaching: the first half of every place is written, the
                   guest runs on, then the second half; a vCPU can fetch an
-                  instruction that is half old and half new
+                  instruction, or a pair of them, that is half old and half new.
+                  Where instructions are aligned words, a word is written whole
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Bytes, Edit, Port
-from ..errors import FtraceBug, UsageError
+from ..arch import Addresses, Bytes, Edit, Port, Trampoline
+from ..errors import FtraceBug, MemoryFault, UsageError
 
 STOP_MACHINE = "stop_machine"
 BREAKPOINT = "breakpoint"
@@ -88,11 +89,11 @@ class Patcher:
             raise UsageError(f"no patch method {method!r}; there is: {', '.join(known)}")
         self._method = method
 
-    def verify(self, edit: Edit) -> None:
-        """Compare every place with what is expected.
+    def verify(self, edit: Edit, stubs: Sequence[Trampoline] = ()) -> None:
+        """Compare every place with what is expected, then the `stubs` the calls go through.
 
         Raises `FtraceBug` for the first that differs (EINVAL), cannot be
-        encoded (EINVAL) or cannot be read (EFAULT); so do the edit's guards.
+        encoded (EINVAL) or cannot be read (EFAULT).
         """
         if not len(edit.address):
             return
@@ -100,39 +101,65 @@ class Patcher:
         right = readable & edit.reachable & (found == edit.expected).all(axis=1)
         if not right.all():
             row = int(np.argmin(right))
-            reason = errno.EINVAL if readable[row] else errno.EFAULT
-            raise FtraceBug(
-                int(edit.address[row]),
-                errno=reason,
-                expected=edit.expected[row].tobytes(),
-                found=found[row].tobytes() if readable[row] else b"",
-            )
-        for guard in edit.guards:
-            actual = self._machine.memory.read(guard.address, len(guard.expected))
-            if actual != guard.expected:
-                raise FtraceBug(
-                    int(edit.address[0]),
-                    errno=errno.EINVAL,
-                    expected=guard.expected,
-                    found=actual,
-                    address=guard.address,
-                )
+            ip, expected = int(edit.address[row]), edit.expected[row].tobytes()
+            if not readable[row]:
+                raise FtraceBug(ip, errno=errno.EFAULT, expected=expected)
+            there = found[row].tobytes()
+            reason = self._port.explain(ip, expected, there)
+            raise FtraceBug(ip, errno=errno.EINVAL, expected=expected, found=there, reason=reason)
+        for stub in stubs:
+            self._verify_stub(edit, stub)
 
-    def apply(self, edit: Edit, method: str | None = None) -> None:
+    def _verify_stub(self, edit: Edit, stub: Trampoline) -> None:
+        """Raise `FtraceBug` for the first word of `stub` that is not what was put there."""
+        users = np.any([via == np.uint64(stub.address) for via in edit.via], axis=0)
+        ip = int(edit.address[int(np.argmax(users))])
+        try:
+            found = self._machine.memory.read(stub.address, len(stub.code))
+        except MemoryFault:
+            raise FtraceBug(ip, errno=errno.EFAULT, address=stub.address) from None
+        if found == stub.code:
+            return
+        step = self._port.facts.insn_align
+        differ = (at for at, (a, b) in enumerate(zip(stub.code, found, strict=True)) if a != b)
+        at = next(differ) // step * step
+        stubs = self._port.stubs
+        leads = None if stubs is None else stubs.target(stub.address, found, stub.toc)
+        reason = f"the trampoline of {stub.symbol} at {stub.address:x} "
+        if leads is None:
+            reason += f"leads nowhere: it is damaged at +{at:#x}"
+        elif leads == stub.target:
+            reason += f"is not what insmod wrote: it differs at +{at:#x}"
+        else:
+            reason += f"leads elsewhere: addr {leads:x} does not match expected {stub.target:x}"
+        raise FtraceBug(
+            ip,
+            errno=errno.EINVAL,
+            expected=stub.code[at : at + step],
+            found=found[at : at + step],
+            address=stub.address + at,
+            reason=reason,
+        )
+
+    def apply(
+        self, edit: Edit, method: str | None = None, stubs: Sequence[Trampoline] = ()
+    ) -> None:
         """Verify all of `edit`, then write it by `method` (default: the patcher's own).
 
         Raises `FtraceBug` with nothing written.
         """
-        self.verify(edit)
+        self.verify(edit, stubs)
         if not len(edit.address):
             return
         method = self.method if method is None else method
         if method == BREAKPOINT:
             self._by_breakpoint(edit)
         elif method == NONE:
-            half = edit.replacement.shape[1] // 2
-            self._put(edit, slice(0, half))
-            self._machine.sync()
+            align = self._port.facts.insn_align
+            half = edit.replacement.shape[1] // 2 // align * align
+            if half:
+                self._put(edit, slice(0, half))
+                self._machine.sync()
             self._put(edit, slice(half, None))
         else:
             self._put(edit, slice(None))

@@ -15,15 +15,12 @@ from enum import IntFlag
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Bytes, Sites
+from ..arch import Addresses, Bytes, Sites, Trampoline
 
 KERNEL = -1
 """`module` of the kernel's own records."""
 
 PAGE_SIZE = 4096
-
-RECORD_SIZE = 16
-"""Bytes of the kernel's `struct dyn_ftrace` on a 64-bit machine: ip, flags, no arch data."""
 
 COUNT_MASK = 0x0007_FFFF
 """Bits of `flags` that count the ftrace_ops that want the record."""
@@ -45,11 +42,10 @@ RECORD = np.dtype(
         ("ip", "u8"),
         ("flags", "u4"),
         ("module", "i4"),
-        ("trampoline", "u8"),
         ("failed", "?"),
     ]
 )
-"""One call site; `trampoline` is what it must call where it cannot reach, else 0."""
+"""One call site; `module` is a number of `Records`' own, `KERNEL` for none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,22 +56,26 @@ class SavedRecords:
     names: list[str]
     compiled: Bytes
     modules: dict[int, str]
+    stubs: dict[int, tuple[Trampoline, ...]]
     groups: dict[int, list[int]]
 
 
 class Records:
     """All call sites, with the name of the function each lies in."""
 
-    def __init__(self, site_size: int) -> None:
+    def __init__(self, site_size: int, record_size: int = 16) -> None:
+        """`record_size` is that of the kernel's `struct dyn_ftrace`, in bytes."""
         self.table = np.empty(0, RECORD)
         self.names: list[str] = []
         self.compiled: Bytes = np.empty((0, site_size), np.uint8)
-        """The text of each site before ftrace first changed it, shape (n, MCOUNT_INSN_SIZE)."""
+        """The text of each site before ftrace first changed it, shape (n, CallSites.size)."""
         self.generation = 0
         """Changes whenever records come or go."""
+        self._record_size = record_size
         self._order: NDArray[np.intp]
         self._sorted: Addresses
         self._modules: dict[int, str] = {}
+        self._stubs: dict[int, tuple[Trampoline, ...]] = {}
         self._groups: dict[int, list[int]] = {}
         self._next = 0
         self._changed()
@@ -89,25 +89,24 @@ class Records:
         names: Sequence[str],
         compiled: Bytes,
         module: str | None = None,
-        trampolines: Addresses | None = None,
+        stubs: Sequence[Trampoline] = (),
     ) -> slice:
-        """Append the records of the kernel or of `module`; returns their rows."""
+        """Append the records of the kernel, or of `module` with its stubs; returns their rows."""
         number = KERNEL
         if module is not None:
             number = self._next
             self._next += 1
             self._modules[number] = module
+            self._stubs[number] = tuple(stubs)
         rows = np.zeros(len(ips), RECORD)
         rows["ip"] = ips
         rows["module"] = number
-        if trampolines is not None:
-            rows["trampoline"] = trampolines
         order = np.argsort(ips, kind="stable")
         start = len(self.table)
         self.table = np.concatenate((self.table, rows[order]))
         self.names = self.names + [names[row] for row in order.tolist()]
         self.compiled = np.concatenate((self.compiled, compiled[order]))
-        self._groups[number] = page_groups(len(ips))
+        self._groups[number] = page_groups(len(ips), self._record_size)
         self._changed()
         return slice(start, len(self.table))
 
@@ -120,14 +119,19 @@ class Records:
         self.names = [self.names[row] for row in np.flatnonzero(~gone).tolist()]
         self.compiled = self.compiled[~gone]
         for number in numbers:
-            del self._modules[number], self._groups[number]
+            del self._modules[number], self._stubs[number], self._groups[number]
         self._changed()
         return ips
 
     def save(self) -> SavedRecords:
         """All records as they are now."""
         return SavedRecords(
-            self.table.copy(), self.names, self.compiled, dict(self._modules), dict(self._groups)
+            self.table.copy(),
+            self.names,
+            self.compiled,
+            dict(self._modules),
+            dict(self._stubs),
+            dict(self._groups),
         )
 
     def restore(self, saved: SavedRecords) -> None:
@@ -135,12 +139,30 @@ class Records:
         self.table = saved.table.copy()
         self.names, self.compiled = saved.names, saved.compiled
         self._modules, self._groups = dict(saved.modules), dict(saved.groups)
+        self._stubs = dict(saved.stubs)
         self._changed()
 
     def sites(self, rows: NDArray[np.intp] | slice) -> Sites:
         """The batch of sites `rows`, for a verb of the port."""
         part = self.table[rows]
-        return Sites(part["ip"].copy(), part["trampoline"].copy())
+        found: dict[int, Addresses] = {}
+        for number, stubs in self._stubs.items():
+            of_module = part["module"] == number
+            if not of_module.any():
+                continue
+            for stub in stubs:
+                column = found.setdefault(stub.target, np.zeros(len(part), np.uint64))
+                column[of_module] = stub.address
+        return Sites(part["ip"].copy(), found)
+
+    def stubs_of(self, row: int) -> tuple[Trampoline, ...]:
+        """The stubs of the module that the record belongs to."""
+        return self._stubs.get(int(self.table["module"][row]), ())
+
+    def stubs_at(self, addresses: Addresses) -> list[Trampoline]:
+        """The stubs of any module that lie at `addresses`, each once, in order."""
+        known = {stub.address: stub for stubs in self._stubs.values() for stub in stubs}
+        return [known[at] for at in np.unique(addresses).tolist() if at in known]
 
     def rows_of(self, ips: Addresses) -> NDArray[np.intp]:
         """The row of each of n addresses, -1 where no site begins there."""
@@ -191,14 +213,14 @@ class Records:
         return sum(len(groups) for groups in self._groups.values())
 
 
-def page_groups(count: int) -> list[int]:
+def page_groups(count: int, record_size: int) -> list[int]:
     """Sizes in pages of the groups that Linux 6.1 allocates for `count` records.
 
     Each group is the largest power of two of pages that no record leaves empty,
-    until all have a place; a page holds `PAGE_SIZE // RECORD_SIZE` records.
+    until all have a place; a page holds `PAGE_SIZE // record_size` records.
     """
     groups = []
-    each = PAGE_SIZE // RECORD_SIZE
+    each = PAGE_SIZE // record_size
     while count > 0:
         pages = -(-count // each)
         groups.append(1 << (pages.bit_length() - 1))

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import GuestHang, GuestInterrupted, GuestOops
+from .function import enter
 from .memory import PAGE_SIZE
 from .vcpu import State
 
@@ -34,7 +35,7 @@ def call(machine: Machine, function: int, arguments: Sequence[int], limit_ns: in
         memory.map(stack, STACK_SIZE, STACK)
     # The last page is never stack: a return to its start is the return we wait for.
     home = stack + STACK_SIZE - PAGE_SIZE
-    effect = machine.port.enter_call(function, arguments, home, home)
+    effect = enter(machine.port, memory, machine.symbols, function, arguments, home, home)
     state, context = vcpu.state, vcpu.save_context()
     limit = vcpu.ticks + limit_ns
     try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..abi import TICK_NS, Hypercall, Vector
 from . import interrupt
 from .dmesg import LINE_MAX
+from .function import enter
 from .vcpu import State, Vcpu
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _cpu_up(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
     other = machine.vcpus[number]
     if other.state is not State.OFF:
         return -errno.EBUSY
-    effect = machine.port.enter_call(entry, (task,), stack, 0)
+    effect = enter(machine.port, machine.memory, machine.symbols, entry, (task,), stack, 0)
     other.apply(effect, machine.memory)
     other.ticks = vcpu.ticks
     other.interrupts.next_tick = (vcpu.ticks // TICK_NS + 1) * TICK_NS

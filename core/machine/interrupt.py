@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..abi import TICK_NS, Vector
+from .function import Names, enter
 
 if TYPE_CHECKING:
     from ..arch import Port
@@ -67,13 +68,15 @@ class Interrupts:
         return Interrupts(self.next_tick, dict(self.pending))
 
 
-def deliver(vcpu: Vcpu, memory: Memory, port: Port, handler: int, vector: int) -> None:
+def deliver(
+    vcpu: Vcpu, memory: Memory, port: Port, names: Names, handler: int, vector: int
+) -> None:
     """Have `vcpu` enter `handler(regs, vector)`; raises `MemoryFault` if its stack is not there."""
     abi, layout = port.facts.abi, vcpu.pt_regs
     regs = vcpu.registers.sp - abi.red_zone - layout.size
     regs -= regs % abi.stack_align
     memory.write(regs, layout.pack(*vcpu.registers.pt_regs.read()))
-    vcpu.apply(port.enter_call(handler, (regs, vector), regs, 0), memory)
+    vcpu.apply(enter(port, memory, names, handler, (regs, vector), regs, 0), memory)
     vcpu.local["irqs_disabled"] = 1
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from unicorn import Uc
 from unicorn.unicorn_py3.unicorn import uclib
 
-from ..arch import Abi, Register
 from ..errors import UsageError
+from ..facts import Abi, Register
 
 
 class Batch:
@@ -65,6 +65,8 @@ class Registers:
         named = [*abi.pt_regs, abi.pc, abi.sp, *abi.arguments, abi.result]
         if abi.link is not None:
             named.append(abi.link)
+        if abi.toc is not None:
+            named.append(abi.toc.register)
         self._by_name = {register.name: register for register in named}
         self._uc = uc
         self._mask = (1 << (8 * width)) - 1

@@ -32,7 +32,8 @@ from unicorn.unicorn_const import (
 from unicorn.unicorn_py3.unicorn import UcContext
 
 from ..abi import LOCAL_PAGE_SIZE
-from ..arch import Effect, Facts
+from ..arch import Effect
+from ..facts import Facts
 from .clock import Clock
 from .faultwatch import Fault, FaultWatch
 from .interrupt import Interrupts

@@ -12,9 +12,10 @@ from unicorn import Uc
 from unicorn.unicorn_const import UC_TLB_VIRTUAL
 
 from dynftrace import arches
-from dynftrace.core.arch import Edit, Port, Register, Sites
+from dynftrace.core.arch import Edit, Port, Sites
 from dynftrace.core.assemble import assemble
 from dynftrace.core.elf.image import Image
+from dynftrace.core.facts import Register
 from dynftrace.core.ftrace.entry import NEEDED
 from dynftrace.core.ftrace.sites import call_sites
 
@@ -37,7 +38,7 @@ def sites(port: Port, kernel: Image) -> Sites:
     """The kernel's own call sites."""
     ips = call_sites(port, kernel, reader(kernel))
     assert len(ips) > 100
-    return Sites(ips, np.zeros_like(ips))
+    return Sites(ips)
 
 
 def reader(image: Image):
@@ -78,7 +79,8 @@ def is_call(port: Port, text: bytes, ip: int) -> bool:
     """Whether Capstone sees a call first in `text`."""
     decoder = Cs(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
     decoder.detail = True
-    return next(decoder.disasm(text, ip)).group(CS_GRP_CALL)
+    insn = next(decoder.disasm(text, ip))
+    return insn.group(CS_GRP_CALL) or insn.mnemonic in port.facts.engine.cs_calls
 
 
 def check(edit: Edit, count: int) -> None:
@@ -97,7 +99,7 @@ def test_the_facts_fit_together(port: Port) -> None:
     assert facts.pointer_size in (4, 8)
     assert set(facts.patch_methods) <= {"stop_machine", "breakpoint", "none"}
     assert ("breakpoint" in facts.patch_methods) == (facts.breakpoint is not None)
-    assert facts.sites.MCOUNT_INSN_SIZE % facts.insn_align == 0
+    assert facts.sites.size % facts.insn_align == 0
     names = [register.name for register in facts.abi.pt_regs]
     assert len(names) == len(set(names))
     assert {facts.abi.pc.name, facts.abi.sp.name, facts.abi.result.name} <= set(names)
@@ -145,7 +147,7 @@ def test_every_site_of_the_kernel_lies_in_a_function(
 def test_each_compiled_site_becomes_a_nop_and_a_call_and_a_nop(
     port: Port, kernel: Image, sites: Sites
 ) -> None:
-    size, count = port.facts.sites.MCOUNT_INSN_SIZE, len(sites)
+    size, count = port.facts.sites.size, len(sites)
     mcount = kernel.symbols.address_of(port.facts.sites.mcount_symbols[0])
     caller = port.facts.map.tracer
     first = port.init_nop(sites, texts(kernel, sites, size), mcount)
@@ -171,11 +173,9 @@ def test_one_site_and_many_are_encoded_alike(port: Port, sites: Sites) -> None:
     caller = port.facts.map.tracer
     many = port.make_call(sites, caller)
     for row in (0, len(sites) - 1):
-        one = port.make_call(
-            Sites(sites.ip[row : row + 1], sites.trampoline[row : row + 1]), caller
-        )
+        one = port.make_call(Sites(sites.ip[row : row + 1]), caller)
         assert one.replacement[0].tobytes() == many.replacement[row].tobytes()
-    check(port.make_call(Sites(sites.ip[:0], sites.trampoline[:0]), caller), 0)
+    check(port.make_call(Sites(sites.ip[:0]), caller), 0)
 
 
 def test_a_call_is_modified_from_one_target_to_another(port: Port, sites: Sites) -> None:
@@ -222,7 +222,7 @@ def test_entry_code_keeps_what_a_function_needs_at_its_entry(port: Port) -> None
     uc = engine(port, base)
     uc.mem_write(base, entry.code)
     ip = base + PAGE
-    site = Sites(np.array([ip], np.uint64), np.zeros(1, np.uint64))
+    site = Sites(np.array([ip], np.uint64))
     text = port.make_call(site, base + entry.symbols["ftrace_caller"]).replacement[0].tobytes()
     uc.mem_write(ip, text)
     skipped = {facts.abi.pc.name, facts.abi.sp.name}
@@ -268,7 +268,7 @@ def test_too_many_arguments_are_refused(port: Port) -> None:
 def test_emulating_a_site_is_what_running_it_does(port: Port) -> None:
     facts, base = port.facts, port.facts.map.tracer
     ip = base + PAGE
-    site = Sites(np.array([ip], np.uint64), np.zeros(1, np.uint64))
+    site = Sites(np.array([ip], np.uint64))
     edit = port.make_call(site, base + 2 * PAGE)
     sp = base + 8 * PAGE
     for text in (edit.expected[0].tobytes(), edit.replacement[0].tobytes()):
@@ -288,7 +288,7 @@ def test_emulating_a_site_is_what_running_it_does(port: Port) -> None:
 def test_emulate_refuses_what_is_no_site(port: Port) -> None:
     registers = {port.facts.abi.pc.name: 0x1000, port.facts.abi.sp.name: 0x2000}
     with pytest.raises(ValueError, match="no call site"):
-        port.emulate(registers, 0x1000, b"\xff" * port.facts.sites.MCOUNT_INSN_SIZE)
+        port.emulate(registers, 0x1000, b"\xff" * port.facts.sites.size)
 
 
 def test_the_address_behind_a_call_is_a_return_address(port: Port, sites: Sites) -> None:

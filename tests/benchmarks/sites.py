@@ -29,7 +29,7 @@ def rows() -> Iterator[Row]:
     ops = FtraceOps("bench", ftrace.entry["function_trace_call"])
     ips = ftrace.records.table["ip"].tolist()
     machine = session.machine
-    width = port.facts.sites.MCOUNT_INSN_SIZE
+    width = port.facts.sites.size
     disabled = [machine.memory.read(ip, width) for ip in ips]
 
     def toggle() -> None:

@@ -43,7 +43,7 @@ class Booted:
 
     def site(self, name: str) -> bytes:
         """The bytes at the call site of a function whose site comes first in it."""
-        return self.machine.memory.read(self.address(name), self.port.facts.sites.MCOUNT_INSN_SIZE)
+        return self.machine.memory.read(self.address(name), self.port.facts.sites.size)
 
     def filter(self, *names: str) -> FtraceHash:
         """A hash of the sites of these functions."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.arch import Edit, Guard, Sites
+from dynftrace.core.arch import Edit, Sites, Trampoline
 from dynftrace.core.errors import FtraceBug, UsageError
 from dynftrace.core.ftrace.patch import Patcher
 from dynftrace.core.machine.machine import Machine
@@ -48,7 +48,7 @@ def patcher(machine: Machine) -> Patcher:
 
 
 def sites(*ips: int) -> Sites:
-    return Sites(np.array(ips, np.uint64), np.zeros(len(ips), np.uint64))
+    return Sites(np.array(ips, np.uint64))
 
 
 def counted(machine: Machine) -> int:
@@ -145,11 +145,14 @@ def test_a_guard_that_differs_is_reported_with_its_place(
     machine: Machine, patcher: Patcher
 ) -> None:
     edit = PORT.make_call(sites(F), G)
-    guard = Guard(G, b"\x48\xff\x06", "stub")
-    with pytest.raises(FtraceBug) as caught:
-        patcher.apply(Edit(edit.address, edit.expected, edit.replacement, edit.reachable, (guard,)))
-    assert (caught.value.ip, caught.value.address) == (F, G)
-    assert caught.value.found == b"\x48\xff\x05"
+    via = (np.array([G], np.uint64),)
+    stub = Trampoline(G, b"\x48\xff\x06", 0x1000, "far")
+    with pytest.raises(FtraceBug, match="trampoline of far") as caught:
+        patcher.apply(
+            Edit(edit.address, edit.expected, edit.replacement, edit.reachable, via), stubs=[stub]
+        )
+    assert (caught.value.ip, caught.value.address) == (F, G + 2)
+    assert (caught.value.expected, caught.value.found) == (b"\x06", b"\x05")
     assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
 
 

@@ -68,12 +68,12 @@ def test_flags_hold_users_and_state_apart(records: Records) -> None:
     [(0, []), (1, [1]), (256, [1]), (257, [2]), (1024, [4]), (1025, [4, 1]), (2000, [8])],
 )
 def test_groups_are_powers_of_two_of_pages_with_256_records(count: int, groups: list[int]) -> None:
-    assert page_groups(count) == groups
+    assert page_groups(count, 16) == groups
 
 
 @given(count=st.integers(0, 200_000))
 def test_no_page_stays_empty(count: int) -> None:
-    assert sum(page_groups(count)) == -(-count // 256)
+    assert sum(page_groups(count, 16)) == -(-count // 256)
 
 
 def test_pages_are_counted_for_each_load_and_given_back(records: Records) -> None:

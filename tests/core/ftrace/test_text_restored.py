@@ -55,7 +55,7 @@ class Sequence:
         text = bytearray(self.boot)
         table = self.ftrace.records.table
         mine = self.ftrace.records.flagged(Flag.ENABLED) & (table["module"] == KERNEL)
-        sites = Sites(table["ip"][mine], table["trampoline"][mine])
+        sites = Sites(table["ip"][mine])
         calls = self.guest.port.make_call(sites, self.guest.address("ftrace_caller"))
         for address, call in zip(calls.address.tolist(), calls.replacement, strict=True):
             text[address - self.base : address - self.base + len(call)] = call.tobytes()
@@ -114,7 +114,7 @@ class Sequence:
         """Put single-byte nops over a site of the kernel: harmless to run, wrong to ftrace."""
         ips = self.ftrace.records.table["ip"][self.ftrace.records.table["module"] == KERNEL]
         ip = int(ips[row % len(ips)])
-        self.pokes[ip] = b"\x90" * self.guest.port.facts.sites.MCOUNT_INSN_SIZE
+        self.pokes[ip] = b"\x90" * self.guest.port.facts.sites.size
         self.guest.machine.memory.write(ip, self.pokes[ip])
         self.guest.machine.flush(ip, ip + len(self.pokes[ip]))
 
@@ -152,7 +152,7 @@ def test_a_bug_changes_no_byte(arch: str, steps: list[tuple[str, object]]) -> No
     else:
         for ip in list(sequence.pokes):
             del sequence.pokes[ip]
-            at, size = ip - sequence.base, sequence.guest.port.facts.sites.MCOUNT_INSN_SIZE
+            at, size = ip - sequence.base, sequence.guest.port.facts.sites.size
             sequence.guest.machine.memory.write(ip, sequence.expected()[at : at + size])
         for user in range(3):
             sequence.do("unregister", user)

@@ -21,17 +21,9 @@ from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_32, UC_MODE_BIG_ENDIAN
 
 from dynftrace.core import abi
 from dynftrace.core.abi import TICK_NS, Hypercall
-from dynftrace.core.arch import (
-    Abi,
-    AddressMap,
-    CallSites,
-    Effect,
-    Engine,
-    Facts,
-    Port,
-    Register,
-)
+from dynftrace.core.arch import Effect, Port
 from dynftrace.core.assemble import assemble
+from dynftrace.core.facts import Abi, AddressMap, CallSites, Engine, Facts, Register
 from dynftrace.core.machine.machine import SLICE_NS, Machine
 from dynftrace.core.machine.vcpu import State
 
@@ -77,6 +69,7 @@ FACTS = Facts(
         direct_map=0xC200_0000,
         host_stack=0xE800_0000,
         hashes=0xE900_0000,
+        hashes_end=0xEA00_0000,
     ),
     sites=CallSites(4, (), (), frozenset(), 0),
     patch_methods=("stop_machine",),

@@ -1,0 +1,49 @@
+"""What a vCPU did wrong, and the state it was in: what an oops report is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Access(Enum):
+    """What a faulting instruction was doing."""
+
+    READ = "read access"
+    WRITE = "write access"
+    FETCH = "instruction fetch"
+    ILLEGAL = "illegal instruction"
+    OTHER = "exception"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong; `mapped` says that memory is there but may not be used so."""
+
+    access: Access
+    address: int | None = None
+    """None where the engine does not tell."""
+    mapped: bool = False
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A vCPU that cannot go on."""
+
+    fault: Fault
+    count: int
+    """The how-manieth since the machine was started."""
+    cpu: int
+    pid: int
+    registers: Mapping[str, int]
+    """All of `Abi.pt_regs`, by name."""
+    text: bytes
+    """Code around pc as far as it can be read."""
+    text_address: int
+    """Where `text` begins."""
+    trace: tuple[int, ...]
+    """Return addresses: the link register where there is one, then those found on the stack."""
+    symbol: Callable[[int], str]
+    """`name+0x5/0x80 [module]` for an address, or the bare number."""

@@ -1,0 +1,170 @@
+"""What an architecture is, as data: everything `core` reads of a port and never computes.
+
+Frozen dataclasses only; a port makes one `Facts` of them. The verbs, and the
+recipe for a new port, are in `arch.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register by its ABI name and its Unicorn number."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """What an interrupt number of the emulator means that no instruction of ours asked for."""
+
+    meaning: str
+    """In the words of the architecture's manual, such as `program interrupt`."""
+    illegal: bool
+    """Whether the instruction is none."""
+    reported_at: int
+    """Where the emulator leaves pc: this many bytes behind the instruction's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """How the emulator, disassembler and assembler are opened (their own constants)."""
+
+    uc_arch: int
+    uc_mode: int
+    cs_arch: int
+    cs_mode: int
+    ks_arch: int
+    ks_mode: int
+    cs_returns: frozenset[str] = frozenset()
+    """Mnemonics of returns, where Capstone has no group of them."""
+    cs_calls: frozenset[str] = frozenset()
+    """Mnemonics of calls, where Capstone has no group of them."""
+    traps: Mapping[int, Trap] = field(default_factory=dict)
+    """What the emulator reports as interrupts, by its numbers; each is an oops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toc:
+    """An ABI whose functions each bring a pointer to their data (ELFv1's table of contents).
+
+    The address of a function, in C, is that of its descriptor in `opd`: three
+    words of a pointer's size, where its code is, the value `register` must have
+    there, an environment. The code has a symbol of its own, `prefix` and name.
+    Every object has one TOC pointer: the address of `section` and `bias`.
+    """
+
+    register: Register
+    opd: str
+    section: str
+    bias: int
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """What a module's trampolines are made of, in bytes."""
+
+    size: int
+    align: int
+    code: int
+    """Instructions at the start; behind them lies data the instructions load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abi:
+    """How code calls code, and what an interrupt must keep.
+
+    `pt_regs` lists the registers an interrupt saves, in the order they lie in
+    memory, one `pointer_size` slot each; it contains `pc`, `sp` and the flags.
+    """
+
+    pc: Register
+    sp: Register
+    arguments: tuple[Register, ...]
+    result: Register
+    pt_regs: tuple[Register, ...]
+    link: Register | None
+    """Holds the return address of a call; None where the call pushes it."""
+    stack_align: int
+    """Alignment of `sp` at a call, before the return address is pushed, in bytes."""
+    red_zone: int
+    """Bytes below `sp` that an interrupt must leave alone."""
+    call_frame: int
+    """Bytes a caller leaves at `sp` for the callee's use."""
+    toc: Toc | None = None
+    """None where the address of a function is that of its code."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddressMap:
+    """Where things go in the guest's address space; each a page-aligned address."""
+
+    local: int
+    """The CPU-local pages."""
+    tracer: int
+    """ftrace_caller and the tracer: within branch reach of the kernel's text."""
+    modules: int
+    modules_end: int
+    ring_buffer: int
+    hashes: int
+    hashes_end: int
+    """Call sites of filters, for the list function: two areas, a half for each."""
+    direct_map: int
+    """Free RAM, handed to the kernel's page allocator."""
+    host_stack: int
+    """Stacks for calls the machine makes on its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallSites:
+    """How call sites are recognised and how they look."""
+
+    size: int
+    """Bytes from rec.ip that may change: the call (`MCOUNT_INSN_SIZE`), and what goes with it."""
+    sections: tuple[str, ...]
+    """Sections of a relocatable file that list sites, such as `__mcount_loc`."""
+    mcount_symbols: tuple[str, ...]
+    """What a site calls as compiled, such as `__fentry__`."""
+    call_relocations: frozenset[int]
+    """Relocation types of calls: of sites in images without a table, and of far callees."""
+    relocation_offset: int
+    """rec.ip minus the place of such a relocation, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """A one-step-atomic trap instruction, where the architecture patches by one."""
+
+    insn: bytes
+    interrupt: int
+    """Interrupt number the emulator reports for it."""
+    reported_at: int
+    """Where the emulator leaves pc: this many bytes behind the instruction's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything about an architecture that is data."""
+
+    name: str
+    """As given to `--arch`, such as `x86_64`."""
+    elf_machine: str
+    """`e_machine` as pyelftools names it, such as `EM_X86_64`."""
+    pointer_size: int
+    byteorder: str
+    """`little` or `big`."""
+    engine: Engine
+    abi: Abi
+    map: AddressMap
+    sites: CallSites
+    patch_methods: tuple[str, ...]
+    """Of `stop_machine`, `breakpoint`, `none`; the first is the default."""
+    breakpoint: Breakpoint | None
+    max_insn_size: int
+    insn_align: int
+    """Instructions begin at multiples of it; text is stored in no smaller units."""
