@@ -1,0 +1,1 @@
+"""What the PowerPC ports share: instructions, call sites, relocations, verbs."""

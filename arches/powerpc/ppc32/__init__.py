@@ -1,0 +1,1 @@
+"""The ppc32 port: 32-bit, big-endian."""
