@@ -134,6 +134,8 @@ class CallSites:
     """Relocation types of calls: of sites in images without a table, and of far callees."""
     relocation_offset: int
     """rec.ip minus the place of such a relocation, in bytes."""
+    clobbers: frozenset[str] = frozenset()
+    """Registers that what a site calls may change, of `Abi.pt_regs`: no code there needs them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,9 @@ from unicorn import x86_const
 from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_64
 
 from ...core.arch import Addresses, Bytes, Edit, Effect, Relocations, Sites
+from ...core.crash import Crash
 from ...core.facts import Abi, AddressMap, Breakpoint, CallSites, Engine, Facts, Register
-from . import insn, reloc
+from . import insn, oops, reloc
 
 WORD = 8
 
@@ -85,6 +86,7 @@ FACTS = Facts(
         mcount_symbols=("__fentry__", "mcount"),
         call_relocations=frozenset({2, 4}),  # R_X86_64_PC32, R_X86_64_PLT32
         relocation_offset=-1,  # the field follows the opcode
+        clobbers=frozenset({"rflags"}),
     ),
     patch_methods=("stop_machine", "breakpoint", "none"),
     breakpoint=Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1),
@@ -170,6 +172,10 @@ class X86Port:
     def is_return_address(self, before: bytes) -> bool:
         """Whether `before` ends in a direct or indirect call."""
         return insn.ends_in_call(before)
+
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        """The report in the words of the x86 kernel."""
+        return oops.report(crash)
 
     @property
     def stubs(self) -> None:

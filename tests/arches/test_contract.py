@@ -214,31 +214,35 @@ def test_entry_code_has_its_labels_and_a_slot_that_calls_the_stub(port: Port) ->
     assert port.call_target(slot, edit.replacement[0].tobytes()) == base + 0x800
 
 
-def test_entry_code_keeps_what_a_function_needs_at_its_entry(port: Port) -> None:
-    """Runs an enabled site through ftrace_caller with every register holding its own value."""
-    facts = port.facts
-    base = facts.map.tracer
+def test_an_enabled_site_leaves_everything_as_a_disabled_one_does(
+    port: Port, kernel: Image, sites: Sites
+) -> None:
+    """Runs functions from their start to behind the site, once each way, and compares."""
+    facts, base = port.facts, port.facts.map.tracer
     entry = assemble(facts, port.entry_source(), base, lambda name: None)
-    uc = engine(port, base)
-    uc.mem_write(base, entry.code)
-    ip = base + PAGE
-    site = Sites(np.array([ip], np.uint64))
-    text = port.make_call(site, base + entry.symbols["ftrace_caller"]).replacement[0].tobytes()
-    uc.mem_write(ip, text)
-    skipped = {facts.abi.pc.name, facts.abi.sp.name}
-    general = [r for r in facts.abi.pt_regs if r.name not in skipped and "flags" not in r.name]
-    start = port.enter_call(ip, [1, 2, 3, 4], base + 8 * PAGE, base + 12 * PAGE)
-    values = {register.name: 0x1000 + row for row, register in enumerate(general)}
-    if facts.abi.link is not None:
-        values.pop(facts.abi.link.name, None)
-    put(uc, port, {**values, **start.registers}, start.stores)
-    values |= {name: value for name, value in start.registers.items() if name in values}
-    uc.emu_start(ip, ip + len(text))
-    assert uc.reg_read(facts.abi.pc.number) == ip + len(text)
-    assert uc.reg_read(facts.abi.sp.number) == start.registers[facts.abi.sp.name]
-    for register in general:
-        if register.name in values:
-            assert uc.reg_read(register.number) == values[register.name], register.name
+    caller = base + entry.symbols["ftrace_caller"]
+    symbols = kernel.symbols
+    starts = symbols.address[symbols.by_address]
+    edit = port.make_call(sites, caller)
+    for row in range(0, len(sites), 40):
+        ip, end = int(sites.ip[row]), int(edit.address[row]) + edit.expected.shape[1]
+        start = int(starts[np.searchsorted(starts, sites.ip[row], "right") - 1])
+        seen = []
+        for text in (edit.expected[row].tobytes(), edit.replacement[row].tobytes()):
+            uc = engine(port, base)
+            page = start // PAGE * PAGE
+            uc.mem_map(page, 2 * PAGE)
+            uc.mem_write(start, reader(kernel)(start, end - start))
+            uc.mem_write(int(edit.address[row]), text)
+            uc.mem_write(base, entry.code)
+            values = {r.name: 0x1000 + number for number, r in enumerate(facts.abi.pt_regs)}
+            call = port.enter_call(start, [1, 2, 3, 4], base + 8 * PAGE, base + 12 * PAGE)
+            put(uc, port, {**values, **call.registers}, call.stores)
+            uc.emu_start(start, end)
+            seen.append({r.name: uc.reg_read(r.number) for r in facts.abi.pt_regs})
+            assert uc.reg_read(facts.abi.pc.number) == end, hex(ip)
+        nop, called = ({k: v for k, v in s.items() if k not in facts.sites.clobbers} for s in seen)
+        assert nop == called, hex(ip)
 
 
 # Running
@@ -292,9 +296,11 @@ def test_emulate_refuses_what_is_no_site(port: Port) -> None:
 
 
 def test_the_address_behind_a_call_is_a_return_address(port: Port, sites: Sites) -> None:
-    text = port.make_call(sites, port.facts.map.tracer).replacement[0].tobytes()
+    edit = port.make_call(sites, port.facts.map.tracer)
+    decoder = Cs(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
+    call = next(decoder.disasm(edit.replacement[0].tobytes(), int(edit.address[0])))
     pad = bytes(port.facts.max_insn_size)
-    assert port.is_return_address((pad + text)[-port.facts.max_insn_size :])
+    assert port.is_return_address((pad + bytes(call.bytes))[-port.facts.max_insn_size :])
     assert not port.is_return_address(pad)
 
 
