@@ -1,14 +1,16 @@
 """Machine code as text: small ranges, when somebody looks at them.
 
 Capstone is opened at the first use and asked for no more bytes than are given;
-what it cannot decode comes out as `.byte`, one smallest instruction at a time,
-so that a range is always shown to its end. Names of branch targets are looked
-up when text is made, since modules come and go.
+what it cannot decode comes out as `.byte` or `.long`, one smallest instruction
+at a time, so that a range is always shown to its end. Names of branch targets
+are looked up when text is made, since modules come and go. Data that code
+loads is not for Capstone at all: `words` cuts it into pointers and fillers.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,11 +24,16 @@ from capstone import (
     CsInsn,
 )
 
-from ..arch import Facts
 from ..elf.symbols import Symbol
+from ..facts import Facts
 
 _CACHED = 512
 """Decoded ranges kept."""
+
+_DIRECTIVES = {8: ".quad", 4: ".long", 2: ".short", 1: ".byte"}
+"""Of the GNU assembler, by bytes."""
+
+_BRANCHES = (CS_GRP_CALL, CS_GRP_JUMP, CS_GRP_BRANCH_RELATIVE)
 
 
 class SymbolLookup(Protocol):
@@ -46,7 +53,7 @@ class Insn:
     mnemonic: str
     operands: str
     target: int | None = None
-    """Where it branches to, when the instruction itself says so."""
+    """Where it branches or points to, when it says so itself."""
     decoded: bool = True
     returns: bool = False
     """Whether it ends a function."""
@@ -78,12 +85,31 @@ class Disassembler:
             self._cache.move_to_end(key)
         return known
 
-    def text(self, insn: Insn) -> str:
-        """`call ftrace_caller`: operands with the names of branch targets."""
-        operands = insn.operands
-        if insn.target is not None and (name := self.name(insn.target)):
-            # The target is the last operand of a conditional branch too.
-            operands = ", ".join([*operands.split(", ")[:-1], name])
+    def words(self, address: int, data: bytes) -> tuple[Insn, ...]:
+        """`data` at `address` as what no CPU executes: pointers, and fillers between them."""
+        size = self._facts.pointer_size
+        found: list[Insn] = []
+        at = 0
+        while at < len(data):
+            fitting = (each for each in _DIRECTIVES if each <= min(size, len(data) - at))
+            width = next(each for each in fitting if not (address + at) % each)
+            found.append(self._word(address + at, data[at : at + width]))
+            at += width
+        return tuple(found)
+
+    def text(self, insn: Insn, names: Mapping[int, str] | None = None) -> str:
+        """`call ftrace_caller`: operands with the name of the target.
+
+        `names` has those that are not of symbols. A pointer keeps its value too.
+        """
+        operands, target = insn.operands, insn.target
+        if target is not None:
+            name = (names or {}).get(target) or self.name(target)
+            if insn.decoded:
+                # The target is the last operand of a conditional branch too.
+                operands = ", ".join([*operands.split(", ")[:-1], name or f"0x{target:x}"])
+            elif name:
+                operands = f"{operands}  {name}"
         return f"{insn.mnemonic} {operands}".rstrip()
 
     def line(self, address: int, data: bytes) -> str:
@@ -108,24 +134,31 @@ class Disassembler:
             found += [self._insn(insn) for insn in insns]
             at += sum(insn.size for insn in insns)
             if at < len(data):
-                raw = data[at : at + step]
-                found.append(
-                    Insn(
-                        address + at,
-                        raw,
-                        ".byte",
-                        ", ".join(f"0x{b:02x}" for b in raw),
-                        None,
-                        False,
-                    )
-                )
-                at += len(raw)
+                found.append(self._undecoded(address + at, data[at : at + step]))
+                at += len(found[-1].data)
         return found
+
+    def _undecoded(self, address: int, raw: bytes) -> Insn:
+        """Bytes that are no instruction; where all instructions are words, the word."""
+        if len(raw) == self._facts.max_insn_size:
+            value = f"0x{self._int(raw):0{2 * len(raw)}x}"
+            return Insn(address, raw, _DIRECTIVES[len(raw)], value, None, False)
+        return Insn(address, raw, ".byte", ", ".join(f"0x{b:02x}" for b in raw), None, False)
+
+    def _word(self, address: int, raw: bytes) -> Insn:
+        """A word of data; one of a pointer's size, that is not 0, is a pointer."""
+        value = self._int(raw)
+        pointer = value if value and len(raw) == self._facts.pointer_size else None
+        return Insn(address, raw, _DIRECTIVES[len(raw)], f"0x{value:x}", pointer, False)
+
+    def _int(self, raw: bytes) -> int:
+        return int.from_bytes(raw if self._facts.byteorder == "big" else raw[::-1], "big")
 
     def _insn(self, insn: CsInsn) -> Insn:
         target = None
-        groups = (CS_GRP_CALL, CS_GRP_JUMP, CS_GRP_BRANCH_RELATIVE)
-        if insn.operands and any(insn.group(group) for group in groups):
+        engine = self._facts.engine
+        branches = insn.mnemonic in engine.cs_calls or any(map(insn.group, _BRANCHES))
+        if insn.operands and branches:
             last = insn.operands[-1]
             if last.type == CS_OP_IMM:
                 target = last.imm % (1 << 8 * self._facts.pointer_size)
@@ -135,7 +168,7 @@ class Disassembler:
             insn.mnemonic,
             insn.op_str,
             target,
-            returns=bool(insn.group(CS_GRP_RET)),
+            returns=insn.mnemonic in engine.cs_returns or bool(insn.group(CS_GRP_RET)),
         )
 
     def _open(self) -> Cs:
