@@ -85,9 +85,8 @@ class Glob:
         A star in front is none of it where all else is literal, up to a star at the end.
         """
         searched = self.text
-        if searched[:1] == "*" and not set(searched[1:-1]) & set("*?[\\"):
-            if not set(searched[-1:]) & set("?[\\"):
-                searched = searched[1:]
+        if searched[:1] == "*" and not set("*?[\\") & set(searched[1:].removesuffix("*")):
+            searched = searched[1:]
         return searched.startswith(prefix)
 
 

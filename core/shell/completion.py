@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..ftrace.filter import text_prefix
 from ..tracefs.tree import Directory, Tracefs
 from .command import Argument
 
@@ -51,10 +52,10 @@ def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
     kind = command.argument if command is not None else Argument.NONE
     if kind is Argument.FILE:
         if name == "echo":
-            return [*session.tracers(), *session.function_names()] if word else []
+            return [*session.tracers(), *_functions(shell, word)] if word else []
         return _files(session.tracefs, word)
     if kind is Argument.FUNCTION:
-        return session.function_names() if word else []
+        return _functions(shell, word) if word else []
     if kind is Argument.WORKLOAD:
         return session.workloads()
     if kind is Argument.AVAILABLE_MODULE:
@@ -64,6 +65,15 @@ def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
     if kind is Argument.COMMAND:
         return shell.commands
     return []
+
+
+def _functions(shell: Shell, word: str) -> Iterable[str]:
+    """Names of functions, without the prefix of code where `word` has none."""
+    names = shell.session.function_names()
+    prefix = text_prefix(shell.session.port.facts)
+    if not prefix or word.startswith(prefix):
+        return names
+    return (name.removeprefix(prefix) for name in names)
 
 
 def _files(tree: Tracefs, word: str) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arch import Addresses
 from ..errors import TracefsError
-from ..ftrace.filter import FunctionNames, Rows
+from ..ftrace.filter import FunctionNames, Rows, text_prefix
 from ..ftrace.records import Flag
 from .array import TraceArray
 from .tree import File, Handle, Node
@@ -61,7 +61,8 @@ class FunctionTable:
         indices = np.fromiter(
             (-1 if owner is None else number[owner] for owner in owners), np.int32, len(owners)
         )
-        self._names = FunctionNames(records.names, indices, loaded)
+        prefix = text_prefix(self.array.ftrace.port.facts)
+        self._names = FunctionNames(records.names, indices, loaded, prefix)
         self._lines = [
             name if owner is None else f"{name} [{owner}]"
             for name, owner in zip(records.names, owners, strict=True)

@@ -126,6 +126,40 @@ def test_no_functions() -> None:
         assert len(nothing.select(parse_words(text)[0])) == 0
 
 
+DOTTED = [".schedule", ".do_sched", "ftrace_stub", "..odd"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("schedule", [".schedule"]),
+        (".schedule", [".schedule"]),
+        ("sched*", [".schedule"]),
+        (".sched*", [".schedule"]),
+        ("*sched", [".do_sched"]),
+        ("*.sched*", [".schedule"]),
+        ("*.do_sched", [".do_sched"]),
+        ("*.s*e", []),
+        ("?schedule", []),
+        ("[.]schedule", []),
+        ("?chedule", [".schedule"]),
+        ("f*", ["ftrace_stub"]),
+        ("ftrace_stub", ["ftrace_stub"]),
+        (".ftrace_stub", []),
+        ("odd", []),
+        (".odd", []),
+        ("..odd", ["..odd"]),
+        (".*", [".schedule", ".do_sched", "..odd"]),
+        ("*", DOTTED),
+        (".", []),
+    ],
+)
+def test_a_prefix_of_code_counts_only_for_who_writes_it(pattern: str, expected: list[str]) -> None:
+    functions = FunctionNames(DOTTED, np.full(4, -1, np.int32), [], ".")
+    (word,) = parse_words(pattern)
+    assert [DOTTED[row] for row in functions.select(word)] == expected
+
+
 name = st.text(alphabet="ab_c", max_size=6)
 
 
@@ -134,6 +168,22 @@ def test_globs_match_as_fnmatch_does(names: list[str], pattern: str) -> None:
     rows = NameTable(names).match(Glob.parse(pattern))
     assert list(rows) == [
         row for row, text in enumerate(names) if fnmatch.fnmatchcase(text, pattern)
+    ]
+
+
+@given(
+    names=st.lists(st.text(alphabet="ab.", max_size=5), max_size=8),
+    pattern=st.text("ab*?.", max_size=6),
+)
+def test_with_a_prefix_as_the_kernel_matches(names: list[str], pattern: str) -> None:
+    """Against the kernel's two steps: take the dot from the name, then match."""
+    searched, glob = pattern, any(c in pattern.strip("*") for c in "*?")
+    if not glob and pattern.strip("*") == pattern.removeprefix("*").removesuffix("*"):
+        searched = pattern.removeprefix("*")
+    stripped = [text[1:] if text[:1] == "." and searched[:1] != "." else text for text in names]
+    rows = NameTable(names, ".").match(Glob.parse(pattern))
+    assert list(rows) == [
+        row for row, text in enumerate(stripped) if fnmatch.fnmatchcase(text, pattern)
     ]
 
 
