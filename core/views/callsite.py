@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ..arch import Trampoline
 from ..errors import MemoryFault, MissingSymbolError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.records import Flag, Records
@@ -75,17 +76,22 @@ class CallSite:
     """ftrace_ops that want it."""
     ops: tuple[str, ...]
     """Their names."""
-    trampoline: int
-    """What it calls instead of ftrace_caller, 0 where that is in reach."""
+    via: tuple[str, int] | None
+    """Name and address of the stub its call goes through, None where ftrace_caller is in reach."""
     source: tuple[str, int] | None
     """File and line, where debug information has them."""
     readable: bool
     """Whether its memory is there; else `now` is empty."""
+    reason: str
+    """Why ftrace would refuse to change it, where it would and the architecture says."""
     rows: tuple[SiteRow, ...]
 
 
-def find_sites(records: Records, text: str) -> list[int]:
-    """Rows of the records `text` names: `FUNC`, `FUNC [MODULE]`, or rec.ip as a 0x number."""
+def find_sites(records: Records, text: str, prefix: str = "") -> list[int]:
+    """Rows of the records `text` names: `FUNC`, `FUNC [MODULE]`, or rec.ip as a 0x number.
+
+    A name may leave out the `prefix` that names of code have.
+    """
     if text[:2].lower() == "0x":
         try:
             row = records.find(int(text, 16))
@@ -93,7 +99,8 @@ def find_sites(records: Records, text: str) -> list[int]:
             return []
         return [] if row is None else [row]
     name, _, module = text.partition(" ")
-    rows = [row for row, known in enumerate(records.names) if known == name]
+    wanted = {name, prefix + name} if name else set()
+    rows = [row for row, known in enumerate(records.names) if known in wanted]
     if module:
         rows = [row for row in rows if f"[{records.module_of(row)}]" == module.strip()]
     return rows
@@ -119,6 +126,17 @@ def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
     enabled = int(ftrace.records.table["flags"][row]) & Flag.ENABLED
     text = edit.expected if enabled else edit.replacement
     return int(edit.address[0]), text[0].tobytes()
+
+
+def stub_of(ftrace: Ftrace, row: int) -> Trampoline | None:
+    """The stub an enabled call of record `row` goes through; None where it needs none."""
+    try:
+        caller = ftrace.entry["ftrace_caller"]
+    except MissingSymbolError:
+        return None
+    edit = ftrace.port.make_call(ftrace.records.sites(slice(row, row + 1)), caller)
+    found = [stub for via in edit.via for stub in ftrace.records.stubs_at(via)]
+    return found[0] if found else None
 
 
 def call_site(
@@ -155,6 +173,9 @@ def call_site(
     first = sum(at + len(old) <= ip for at, old, *_ in rows)
     shown = rows[max(first - before, 0) :]
     ops = ftrace.users_of(row)
+    stub = stub_of(ftrace, row)
+    there = now[address - start :][: len(text)]
+    refused = readable and there != text
     return CallSite(
         name=records.names[row],
         module=records.module_of(row),
@@ -163,9 +184,10 @@ def call_site(
         state=state_of(records, row),
         users=len(ops),
         ops=tuple(each.name for each in ops),
-        trampoline=int(records.table["trampoline"][row]),
+        via=None if stub is None else (disasm.name(stub.address) or "stub", stub.address),
         source=source_line(ip),
         readable=readable,
+        reason=ftrace.port.explain(ip, text, there) if refused else "",
         rows=tuple(
             SiteRow(
                 at,
@@ -182,7 +204,7 @@ def call_site(
 def _window(ftrace: Ftrace, ip: int, after: int) -> tuple[int, int]:
     """The addresses to decode: from the function's start, where it is near, to some way behind."""
     facts = ftrace.port.facts
-    end = ip + facts.sites.MCOUNT_INSN_SIZE
+    end = ip + facts.sites.size
     symbol = ftrace.kallsyms.lookup(ip)
     if symbol is None:
         return ip, end

@@ -2,22 +2,26 @@
 
 Each hop is read from guest memory, its target computed by the port from the
 bytes that are there, and both compared with what ftrace keeps there: the site
-calls its module's trampoline or ftrace_caller, the trampoline ends at
-ftrace_caller, ftrace_caller is the entry code as it was assembled, the slot
-`ftrace_call` in it calls the tracer, or the function that calls several.
+calls its module's stub of ftrace_caller or ftrace_caller itself, the stub is
+what insmod wrote and ends at ftrace_caller, ftrace_caller is the entry code as
+it was assembled, the slot `ftrace_call` in it calls the tracer, or the function
+that calls several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ..arch import Trampoline
 from ..errors import MemoryFault
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.records import Flag
+from ..machine.function import function_at, kernel_toc
 from ..machine.memory import Memory
-from .callsite import expected_text
+from .callsite import expected_text, stub_of
 from .disasm import Disassembler, Insn
 
 SITE, STUB, CALLER, SLOT, TRACER = "site", "stub", "ftrace_caller", "ftrace_call", "tracer"
@@ -43,11 +47,19 @@ class Hop:
     """Whether its bytes are what ftrace keeps there."""
     note: str
     """What was checked, or what is wrong."""
+    expected: bytes = b""
+    """What ftrace keeps there; empty where it keeps nothing."""
 
     @property
     def data(self) -> bytes:
         """All its bytes."""
         return b"".join(insn.data for insn, _ in self.insns)
+
+    def wrong(self, insn: Insn) -> bool:
+        """Whether one of its instructions is not what ftrace keeps there."""
+        at = insn.address - self.address
+        kept = self.expected[at : at + len(insn.data)]
+        return bool(self.expected) and kept != insn.data
 
 
 class PathReader:
@@ -59,17 +71,17 @@ class PathReader:
         self._disasm = disasm
         self._facts = ftrace.port.facts
 
-    def path(self, row: int, trampolines: Sequence[Trampoline] = ()) -> tuple[Hop, ...]:
-        """The hops of record `row`; `trampolines` are those of its module.
+    def path(self, row: int) -> tuple[Hop, ...]:
+        """The hops of record `row`.
 
         Raises `MissingSymbolError` for a kernel without the entry code.
         """
-        entry = self._ftrace.entry
-        stub = int(self._ftrace.records.table["trampoline"][row])
-        hops = [self._site(row, stub or entry[CALLER])]
-        hops += [self.stub(each) for each in trampolines if stub and each.address == stub]
-        hops += self.entry_hops()
-        return tuple(hops)
+        stub = stub_of(self._ftrace, row)
+        wanted = self._ftrace.entry[CALLER] if stub is None else stub.address
+        hops = [self._site(row, wanted)]
+        if stub is not None:
+            hops.append(self.stub(stub))
+        return (*hops, *self.entry_hops())
 
     def entry_hops(self) -> tuple[Hop, ...]:
         """ftrace_caller, its slot, and what the slot calls: the end of every path."""
@@ -79,44 +91,53 @@ class PathReader:
             hops.append(self._tracer(slot.target))
             if slot.verified and len(self._ftrace.ops) > 1:
                 hops += [
-                    replace(self._tracer(ops.func), note=f"called for {ops.name}")
+                    replace(self._tracer(self._code(ops.func)), note=f"called for {ops.name}")
                     for ops in self._ftrace.ops
                 ]
         return tuple(hops)
 
-    def stub(self, trampoline: Trampoline) -> Hop:
-        """A module's trampoline, compared with the code that was put there."""
-        found = self._read(trampoline.address, len(trampoline.code))
-        target = self._target(trampoline.address, found)
-        right = found == trampoline.code and target in (None, trampoline.target)
-        note = f"reaches {trampoline.symbol}" if right else "is not the code that was put there"
-        return self._hop(
-            STUB, trampoline.address, found, trampoline.target if right else target, right, note
+    def stub(self, stub: Trampoline) -> Hop:
+        """A module's trampoline, compared with what was put there, to the last word."""
+        found = self._read(stub.address, len(stub.code))
+        makers = self._ftrace.port.stubs
+        code = len(stub.code) if makers is None else makers.facts.code
+        target = None
+        if found and makers is not None:
+            target = makers.target(stub.address, found, stub.toc)
+        insns = (
+            *self._disasm.decode(stub.address, found[:code]),
+            *self._disasm.words(stub.address + code, found[code:]),
         )
+        right = found == stub.code and target == stub.target
+        leads = "leads nowhere" if target is None else f"leads to {self._name(target)}"
+        note = leads if right else f"{_difference(insns, stub)}; {leads}"
+        return self._hop(STUB, stub.address, found, target, right, note, stub.code, insns)
 
     def _site(self, row: int, wanted: int) -> Hop:
         records = self._ftrace.records
         ip = int(records.table["ip"][row])
         address, expected = expected_text(self._ftrace, row)
         found = self._read(address, len(expected))
-        target = self._target(ip, self._read(ip, self._facts.sites.MCOUNT_INSN_SIZE))
+        target = self._target(ip, self._read(ip, self._facts.sites.size))
         right = found == expected
         if not right:
-            note = f"expected {expected.hex(' ')}  {self._disasm.line(address, expected)}"
+            note = self._ftrace.port.explain(ip, expected, found) or (
+                f"expected {expected.hex(' ')}  {self._disasm.line(address, expected)}"
+            )
         elif int(records.table["flags"][row]) & Flag.ENABLED:
             note = f"calls {self._name(wanted)}"
         else:
             note = f"nop; calls {self._name(wanted)} when enabled"
-        return self._hop(SITE, address, found, target, right, note)
+        return self._hop(SITE, address, found, target, right, note, expected)
 
     def _caller(self) -> Hop:
         entry = self._ftrace.entry
         start, slot = entry[CALLER], entry[SLOT]
         found = self._read(start, slot - start)
-        offset = start - entry.address
-        right = bool(found) and found == entry.code[offset : offset + len(found)]
+        expected = entry.code[start - entry.address : slot - entry.address]
+        right = found == expected
         note = "as assembled from entry.S" if right else "is not the code that was put there"
-        return self._hop(CALLER, start, found, slot, right, note)
+        return self._hop(CALLER, start, found, slot, right, note, expected)
 
     def _slot(self) -> Hop:
         ftrace = self._ftrace
@@ -126,7 +147,7 @@ class PathReader:
         found = self._read(int(edit.address[0]), len(expected))
         right = found == expected
         note = f"calls {self._name(ftrace.slot)}" if right else f"expected {expected.hex(' ')}"
-        return self._hop(SLOT, at, found, self._target(at, found), right, note)
+        return self._hop(SLOT, at, found, self._target(at, found), right, note, expected)
 
     def _tracer(self, address: int) -> Hop:
         entry = self._ftrace.entry
@@ -151,21 +172,53 @@ class PathReader:
         return self._hop(TRACER, address, data, None, right, note)
 
     def _hop(
-        self, label: str, address: int, data: bytes, target: int | None, right: bool, note: str
+        self,
+        label: str,
+        address: int,
+        data: bytes,
+        target: int | None,
+        right: bool,
+        note: str,
+        expected: bytes = b"",
+        insns: tuple[Insn, ...] | None = None,
     ) -> Hop:
         if not data:
             right, note = False, "not mapped"
-        insns = self._disasm.decode(address, data)
+        if insns is None:
+            insns = self._disasm.decode(address, data)
+        names = {} if all(insn.decoded for insn in insns) else self._toc_names()
         return Hop(
             label,
             address,
             self._name(address),
-            tuple((insn, self._disasm.text(insn)) for insn in insns),
+            tuple((insn, self._disasm.text(insn, names)) for insn in insns),
             target,
             "" if target is None else self._name(target),
             right,
             note,
+            expected,
         )
+
+    def _toc_names(self) -> dict[int, str]:
+        """What the TOC pointers of the kernel and of the modules are called."""
+        ftrace = self._ftrace
+        if self._facts.abi.toc is None:
+            return {}
+        names = {}
+        for row in np.unique(ftrace.records.table["module"], return_index=True)[1].tolist():
+            for stub in ftrace.records.stubs_of(row):
+                names[stub.toc] = f"TOC [{ftrace.records.module_of(row)}]"
+        # Where its place is not mapped any more, a number has to do.
+        with suppress(MemoryFault):
+            names[kernel_toc(self._facts, self._memory, ftrace.kallsyms)] = "TOC"
+        return names
+
+    def _code(self, pointer: int) -> int:
+        """The code a function pointer leads to; itself, where that cannot be read."""
+        try:
+            return function_at(self._facts, self._memory, self._ftrace.kallsyms, pointer).code
+        except MemoryFault:
+            return pointer
 
     def _target(self, address: int, data: bytes) -> int | None:
         return self._ftrace.port.call_target(address, data) if data else None
@@ -178,3 +231,15 @@ class PathReader:
 
     def _name(self, address: int) -> str:
         return self._disasm.name(address) or f"0x{address:x}"
+
+
+def _difference(insns: tuple[Insn, ...], stub: Trampoline) -> str:
+    """The first instruction or word of a stub that is not what was put there, and how many are."""
+    differ = []
+    for insn in insns:
+        at = insn.address - stub.address
+        kept = stub.code[at : at + len(insn.data)]
+        if kept != insn.data:
+            differ.append(f"+{at:#x} is {insn.data.hex(' ')}, expected {kept.hex(' ')}")
+    more = f" and {len(differ) - 1} more" if len(differ) > 1 else ""
+    return differ[0] + more if differ else "is as it was put there"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from .callsite import CallSite, Code, SiteRow
 from .path import Hop
+from .stubs import StubView
 
 _LABELS = ("compiled", "expected", "now")
 
@@ -23,15 +24,18 @@ def site_lines(site: CallSite) -> list[str]:
     lines = [f"{site.name}{module}  ip {site.ip:x}  {site.state}  {users}{names}"]
     if site.source is not None:
         lines.append(f"{site.source[0]}:{site.source[1]}")
+    if site.via is not None:
+        lines.append(f"calls ftrace_caller through {site.via[0]} at {site.via[1]:x}")
     if not site.readable:
         lines.append("its memory is not mapped")
     width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)
+    digits = max((len(f"{row.address:x}") for row in site.rows), default=0)
     for row in site.rows:
-        lines += _row_lines(row, 3 * width - 1)
+        lines += _row_lines(row, digits, 3 * width - 1)
     if any(row.changed and not row.wrong for row in site.rows):
         lines.append("* changed since it was compiled")
     if any(row.wrong for row in site.rows):
-        lines.append("! not what ftrace expects")
+        lines.append("! not what ftrace expects" + (f": {site.reason}" if site.reason else ""))
     return lines
 
 
@@ -39,39 +43,66 @@ def _codes(row: SiteRow) -> tuple[Code, Code, Code]:
     return row.compiled, row.expected, row.now
 
 
-def _row_lines(row: SiteRow, width: int) -> list[str]:
+def _row_lines(row: SiteRow, digits: int, width: int) -> list[str]:
     """One line for text around the site that is as compiled, else one for each form."""
     mark = "!" if row.wrong else "*" if row.changed else " "
     if not row.is_site and not row.changed:
-        return [_code_line(" ", f"{row.address:x}", "", row.now, width)]
+        return [_code_line(" ", f"{row.address:{digits}x}", "", row.now, width)]
     lines = []
     for label, code in zip(_LABELS, _codes(row), strict=True):
         place = f"{row.address:x}" if label == _LABELS[0] else ""
-        lines.append(_code_line(mark if label == "now" else " ", place, label, code, width))
+        sign = mark if label == "now" else " "
+        lines.append(_code_line(sign, place.rjust(digits), label, code, width))
     return lines
 
 
 def _code_line(mark: str, place: str, label: str, code: Code, width: int) -> str:
-    line = f"  {place:>16}  {mark} {label:<8}  {code.data.hex(' '):<{width}}  {code.asm}"
-    return line.rstrip()
+    return f"  {place}  {mark} {label:<8}  {code.data.hex(' '):<{width}}  {code.asm}".rstrip()
 
 
 def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
     """The view of a path: one line a hop and, with `code`, its instructions below."""
     labels = max((len(hop.label) for hop in hops), default=0)
     names = max((len(hop.name) for hop in hops), default=0)
-    width = max((3 * len(insn.data) - 1 for hop in hops for insn, _ in hop.insns), default=0)
+    digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
     lines = []
     for number, hop in enumerate(hops):
         arrow = "  " if number == 0 else "->"
         sign = "ok" if hop.verified else "! "
         lines.append(
-            f"{arrow} {hop.label:<{labels}}  {hop.address:x}  {hop.name:<{names}}  "
+            f"{arrow} {hop.label:<{labels}}  {hop.address:{digits}x}  {hop.name:<{names}}  "
             f"{sign}  {hop.note}".rstrip()
         )
         if code:
-            lines += [
-                f"     {insn.address:>16x}    {insn.data.hex(' '):<{width}}  {text}".rstrip()
-                for insn, text in hop.insns
-            ]
+            lines += _hop_code(hop, digits, _bytes_width(hops))
     return lines
+
+
+def stub_lines(stubs: Sequence[StubView]) -> list[str]:
+    """A module's trampolines: where each leads, who needs it, and every word of it."""
+    hops = [stub.hop for stub in stubs]
+    digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
+    names = max((len(hop.name) for hop in hops), default=0)
+    lines = []
+    for stub in stubs:
+        hop = stub.hop
+        sign = "ok" if hop.verified else "! "
+        lines.append(f"{hop.address:{digits}x}  {hop.name:<{names}}  {sign}  {hop.note}")
+        for count, when in ((stub.compiled, "as compiled"), (stub.enabled, "when enabled")):
+            if count:
+                lines.append(f"     {count} call site{'' if count == 1 else 's'} {when}")
+        lines += _hop_code(hop, digits, _bytes_width(hops))
+    return lines
+
+
+def _bytes_width(hops: Sequence[Hop]) -> int:
+    return max((3 * len(insn.data) - 1 for hop in hops for insn, _ in hop.insns), default=0)
+
+
+def _hop_code(hop: Hop, digits: int, width: int) -> list[str]:
+    """The instructions of a hop, `!` before those that are not what ftrace keeps there."""
+    return [
+        f"     {insn.address:{digits}x}  {'!' if hop.wrong(insn) else ' '} "
+        f"{insn.data.hex(' '):<{width}}  {text}".rstrip()
+        for insn, text in hop.insns
+    ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ...ftrace.filter import text_prefix
 from ...views.callsite import find_sites
-from ...views.sitetext import path_lines, site_lines
+from ...views.sitetext import path_lines, site_lines, stub_lines
+from ...views.stubs import module_stubs
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
 
 
@@ -11,9 +13,10 @@ def site(context: Context, arguments: Arguments) -> None:
     """Show the call sites of functions: as compiled, as ftrace expects them, as they are."""
     expect(arguments, 1)
     session = context.session
+    prefix = text_prefix(session.port.facts)
     shown = 0
     for word in arguments:
-        rows = find_sites(session.ftrace.records, word.text)
+        rows = find_sites(session.ftrace.records, word.text, prefix)
         if not rows:
             context.fail(f"site: {word.text}: no function of that name has a call site")
         for row in rows:
@@ -37,7 +40,8 @@ def tramp(context: Context, arguments: Arguments) -> None:
         raise UsageMistake(f"no module '{arguments[0].text}' is loaded")
     if not module.trampolines:
         context.line(f"{module.name} reaches ftrace_caller without trampolines")
-    for line in path_lines([session.paths.stub(each) for each in module.trampolines]):
+    stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
+    for line in stub_lines(stubs):
         context.line(line)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dynftrace import arches
-from dynftrace.core.arch import Trampoline
+from dynftrace.core.arch import Edit, Function, Port, Sites, Trampoline
 from dynftrace.core.assemble import assemble
 from dynftrace.core.elf.symbols import SymbolTable
+from dynftrace.core.facts import Stub
 from dynftrace.core.ftrace.entry import Entry
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.records import Flag, Records
@@ -21,6 +22,9 @@ TEXT = 0xFFFF_FFFF_8100_0000
 FENTRY = TEXT + 0x800
 SCHEDULE = TEXT + 0x100
 LATE = TEXT + 0x200
+MODULE = TEXT + 0x10_0000
+PROBE = MODULE + 0x40
+STUB = MODULE + 0x80
 TRACER_NAMES = ("function_trace_call", "other_call", "ftrace_ops_list_func")
 NOP5 = bytes.fromhex("0f1f440000")
 PROLOGUE = bytes.fromhex("55 4889e5 31c0 c3")
@@ -28,6 +32,62 @@ PROLOGUE = bytes.fromhex("55 4889e5 31c0 c3")
 
 def call(ip: int, target: int) -> bytes:
     return b"\xe8" + (target - ip - 5).to_bytes(4, "little", signed=True)
+
+
+class Jumps:
+    """Stubs that jump: `jmp target`, three bytes of nothing, and the target again as data."""
+
+    facts = Stub(size=16, align=16, code=5)
+
+    def make(self, address: int, target: Function, toc: int) -> bytes:
+        return self.code(address, target.code)
+
+    def code(self, address: int, target: int) -> bytes:
+        jump = b"\xe9" + (target - address - 5).to_bytes(4, "little", signed=True)
+        return jump + bytes(3) + target.to_bytes(8, "little")
+
+    def target(self, address: int, stub: bytes, toc: int) -> int | None:
+        if stub[0] != 0xE9:
+            return None
+        return address + 5 + int.from_bytes(stub[1:5], "little", signed=True)
+
+
+class FarPort:
+    """x86-64 whose calls go through the stub of the target where the module has one."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self.stubs = Jumps()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._port, name)
+
+    def init_nop(self, sites: Sites, compiled: np.ndarray, mcount: int) -> Edit:
+        edits = self._through("make_nop", sites, mcount)
+        return replace(edits, expected=compiled)
+
+    def make_nop(self, sites: Sites, target: int) -> Edit:
+        return self._through("make_nop", sites, target)
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        return self._through("make_call", sites, target)
+
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        return f"no call: {found.hex()}" if found[:1] not in (b"\xe8", b"\x0f") else ""
+
+    def _through(self, verb: str, sites: Sites, target: int) -> Edit:
+        via = sites.stub(target)
+        edits = [
+            getattr(self._port, verb)(Sites(sites.ip[row : row + 1]), int(via[row]) or target)
+            for row in range(len(sites))
+        ]
+        return Edit(
+            sites.ip,
+            np.concatenate([np.empty((0, 5), np.uint8), *(edit.expected for edit in edits)]),
+            np.concatenate([np.empty((0, 5), np.uint8), *(edit.replacement for edit in edits)]),
+            np.ones(len(sites), np.bool_),
+            (via,),
+        )
 
 
 @dataclass
@@ -38,8 +98,11 @@ class FakeFtrace:
     entry: Entry
     kallsyms: Kallsyms
     slot: int
-    port: object = field(default_factory=lambda: arches.load("x86_64"))
+    port: FarPort = field(default_factory=lambda: FarPort(arches.load("x86_64")))
     ops: list[FtraceOps] = field(default_factory=list)
+
+    def mcount(self) -> int:
+        return FENTRY
 
     def users_of(self, row: int) -> list[FtraceOps]:
         ip = self.records.table["ip"][row : row + 1]
@@ -93,21 +156,35 @@ class World:
     def enable(self, row: int, *names: str) -> None:
         """What ftrace does when the tracers `names` want the site of `row`."""
         entry, records = self.ftrace.entry, self.ftrace.records
-        ip = int(records.table["ip"][row])
-        self.memory.write(ip, call(ip, entry["ftrace_caller"]))
+        edit = self.ftrace.port.make_call(
+            records.sites(slice(row, row + 1)), entry["ftrace_caller"]
+        )
+        self.memory.write(int(edit.address[0]), edit.replacement.tobytes())
         records.table["flags"][row] = Flag.ENABLED | len(names)
         self.ftrace.ops = [FtraceOps(name, entry[name]) for name in names]
         self.ftrace.slot = entry["ftrace_ops_list_func" if len(names) > 1 else names[0]]
         slot = entry["ftrace_call"]
         self.memory.write(slot, call(slot, self.ftrace.slot))
 
-    def stub(self, row: int) -> Trampoline:
-        """Have the site of `row` go through a jump at a place of its own."""
-        at = TEXT + 0xF00
-        target = self.ftrace.entry["ftrace_caller"]
-        code = b"\xe9" + (target - at - 5).to_bytes(4, "little", signed=True)
-        self.memory.write(at, code)
-        self.ftrace.records.table["trampoline"][row] = at
-        ip = int(self.ftrace.records.table["ip"][row])
-        self.memory.write(ip, call(ip, at))
-        return Trampoline(at, code, target, "ftrace_caller")
+    def load_module(self) -> tuple[Trampoline, ...]:
+        """A module `usbcore` with the function `probe`, record 2, and stubs of what it calls."""
+        self.memory.map(MODULE, 0x1000, "module usbcore")
+        jumps = self.ftrace.port.stubs
+        caller = self.ftrace.entry["ftrace_caller"]
+        stubs = tuple(
+            Trampoline(at, jumps.code(at, target), target, name)
+            for at, target, name in (
+                (STUB, FENTRY, "__fentry__"),
+                (STUB + 16, caller, "ftrace_caller"),
+            )
+        )
+        for stub in stubs:
+            self.memory.write(stub.address, stub.code)
+        self.memory.write(PROBE, NOP5 + PROLOGUE)
+        names = {f"{stub.symbol}.stub": stub.address for stub in stubs}
+        self.kallsyms.add(
+            SymbolTable.of_labels({"probe": PROBE, **names}, MODULE + 0x1000), "usbcore"
+        )
+        left = np.frombuffer(call(PROBE, STUB), np.uint8).reshape(1, 5)
+        self.ftrace.records.add(np.array([PROBE], np.uint64), ["probe"], left, "usbcore", stubs)
+        return stubs

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from dynftrace.core.ftrace.records import Records
 from dynftrace.core.views.callsite import CallSite, call_site, find_sites
 from dynftrace.core.views.sitetext import site_lines
 
-from .siteworld import FENTRY, LATE, NOP5, SCHEDULE, World, call
+from .siteworld import FENTRY, LATE, NOP5, SCHEDULE, STUB, World, call
 
 
 def view(world: World, row: int) -> CallSite:
@@ -111,6 +114,30 @@ def test_finding_sites() -> None:
         assert find_sites(records, text) == [], text
 
 
+def test_a_name_may_leave_out_the_prefix_of_code() -> None:
+    records = Records(5)
+    names = [".schedule", "schedule", ".late"]
+    ips = np.array([0x100, 0x200, 0x300], np.uint64)
+    records.add(ips, names, np.zeros((3, 5), np.uint8))
+    assert find_sites(records, ".schedule", ".") == [0]
+    assert find_sites(records, "schedule", ".") == [0, 1]
+    assert find_sites(records, "late", ".") == [2]
+    assert find_sites(records, "late") == []
+    assert find_sites(records, "", ".") == []
+
+
+def test_a_site_of_a_module_says_what_its_call_goes_through() -> None:
+    world = World()
+    stub = world.load_module()[1]
+    world.enable(2, "function_trace_call")
+    site = view(world, 2)
+    assert (site.module, site.via) == ("usbcore", ("ftrace_caller.stub", stub.address))
+    assert site.rows[0].compiled.asm == "call __fentry__.stub"
+    assert site.rows[0].now.asm == "call ftrace_caller.stub"
+    assert site_lines(site)[2] == f"calls ftrace_caller through ftrace_caller.stub at {STUB + 16:x}"
+    assert view(world, 0).via is None
+
+
 def test_text() -> None:
     world = World()
     world.enable(0, "function_trace_call")
@@ -129,5 +156,6 @@ def test_text() -> None:
     ]
     world.memory.write(SCHEDULE, b"\x90")
     lines = site_lines(view(world, 0))
-    assert lines[-1] == "! not what ftrace expects"
+    found = world.memory.read(SCHEDULE, 5).hex()
+    assert lines[-1] == f"! not what ftrace expects: no call: {found}"
     assert any(line.startswith(" " * 20 + "! now ") for line in lines)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from dynftrace.core.arch import Trampoline
 from dynftrace.core.views.path import Hop, PathReader
 from dynftrace.core.views.sitetext import path_lines
 
 from .siteworld import SCHEDULE, TEXT, World, call
 
 
-def path(world: World, row: int = 0, *trampolines: Trampoline) -> tuple[Hop, ...]:
-    return PathReader(world.ftrace, world.memory, world.disasm).path(row, trampolines)
+def path(world: World, row: int = 0) -> tuple[Hop, ...]:
+    return PathReader(world.ftrace, world.memory, world.disasm).path(row)
 
 
 def test_the_way_of_an_enabled_site() -> None:
@@ -58,19 +55,60 @@ def test_several_tracers_go_through_the_list() -> None:
 
 def test_a_trampoline_on_the_way() -> None:
     world = World()
-    world.enable(0, "function_trace_call")
-    stub = world.stub(0)
-    hops = path(world, 0, stub)
+    _, stub = world.load_module()
+    world.enable(2, "function_trace_call")
+    hops = path(world, 2)
     assert [hop.label for hop in hops][:3] == ["site", "stub", "ftrace_caller"]
     assert hops[0].target == stub.address == hops[1].address
-    assert hops[1].target == world.ftrace.entry["ftrace_caller"]
+    assert hops[0].insns[0][1] == hops[0].note.replace("calls", "call") == "call ftrace_caller.stub"
+    assert (hops[1].name, hops[1].note) == ("ftrace_caller.stub", "leads to ftrace_caller")
+    assert hops[1].target == stub.target
     assert all(hop.verified for hop in hops)
-    world.memory.write(stub.address, b"\xeb\xfe")
-    broken = path(world, 0, stub)[1]
-    assert not broken.verified
-    assert broken.note == "is not the code that was put there"
-    gone = path(world, 0, replace(stub, address=stub.address))[0]
-    assert gone.verified
+    assert path(world, 0)[1].label == "ftrace_caller"
+
+
+def test_every_word_of_a_trampoline_is_shown_and_its_data_is_no_code() -> None:
+    world = World()
+    _, stub = world.load_module()
+    hop = path(world, 2)[1]
+    assert hop.data == stub.code
+    assert [text for _, text in hop.insns] == [
+        "jmp ftrace_caller",
+        ".byte 0x0",
+        ".short 0x0",
+        f".quad 0x{stub.target:x}  ftrace_caller",
+    ]
+    assert [insn.decoded for insn, _ in hop.insns] == [True, False, False, False]
+    assert not any(hop.wrong(insn) for insn, _ in hop.insns)
+
+
+def test_a_trampoline_that_leads_elsewhere() -> None:
+    world = World()
+    _, stub = world.load_module()
+    other = world.ftrace.port.stubs.code(stub.address, SCHEDULE)
+    world.memory.write(stub.address, other)
+    hop = path(world, 2)[1]
+    assert not hop.verified and hop.target == SCHEDULE
+    assert hop.note == (
+        f"+0x0 is {other[:5].hex(' ')}, expected {stub.code[:5].hex(' ')} and 1 more; "
+        "leads to schedule"
+    )
+    assert [hop.wrong(insn) for insn, _ in hop.insns] == [True, False, False, True]
+
+
+def test_a_trampoline_whose_damage_does_no_harm_or_all() -> None:
+    world = World()
+    _, stub = world.load_module()
+    world.memory.write(stub.address + 5, b"\x01")
+    hop = path(world, 2)[1]
+    assert not hop.verified
+    assert hop.note == "+0x5 is 01, expected 00; leads to ftrace_caller"
+    world.memory.write(stub.address, b"\x90")
+    assert path(world, 2)[1].note.endswith("; leads nowhere")
+    world.memory.unmap("module usbcore")
+    site, gone = path(world, 2)[:2]
+    assert (site.note, gone.note) == ("not mapped", "not mapped")
+    assert not gone.verified and gone.insns == ()
 
 
 def test_what_was_written_over_is_told() -> None:
@@ -82,7 +120,9 @@ def test_what_was_written_over_is_told() -> None:
     world.memory.write(entry["ftrace_call"], call(entry["ftrace_call"], TEXT + 0x123))
     site, caller, slot, tracer = path(world)
     assert not (site.verified or caller.verified or slot.verified or tracer.verified)
-    assert site.note.endswith("call ftrace_caller")
+    assert site.note == f"no call: 90{site.expected[1:].hex()}"
+    world.memory.write(SCHEDULE, site.expected[:1] + bytes(4))
+    assert path(world)[0].note.endswith("call ftrace_caller")
     assert slot.target == tracer.address == TEXT + 0x123
     assert tracer.note == "no function begins here"
 

@@ -1,0 +1,61 @@
+"""A module's trampolines: each as it is in memory, and which call sites need it.
+
+The records say what each must be: sites as compiled call the stub of mcount,
+enabled ones that of ftrace_caller. The others are calls of the module's own
+code to functions elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arch import Addresses, Edit, Trampoline
+from ..errors import MissingSymbolError
+from ..ftrace.ftrace import Ftrace
+from .path import CALLER, Hop, PathReader
+
+
+@dataclass(frozen=True, slots=True)
+class StubView:
+    """One trampoline."""
+
+    hop: Hop
+    """Its code, verified."""
+    symbol: str
+    """What it is there to reach."""
+    compiled: int
+    """Call sites that went through it as the compiler left them."""
+    enabled: int
+    """Call sites that go through it when they are traced."""
+
+
+def module_stubs(
+    ftrace: Ftrace, paths: PathReader, name: str, stubs: Sequence[Trampoline]
+) -> tuple[StubView, ...]:
+    """The trampolines `stubs` of module `name`, in order of address."""
+    records = ftrace.records
+    rows = np.flatnonzero(np.array([owner == name for owner in records.module_names()], np.bool_))
+    sites = records.sites(rows)
+    try:
+        mcount = ftrace.mcount()
+        left = _through(ftrace.port.init_nop(sites, records.compiled[rows], mcount))
+        traced = _through(ftrace.port.make_call(sites, ftrace.entry[CALLER]))
+    except MissingSymbolError:
+        left = traced = np.empty(0, np.uint64)
+    return tuple(
+        StubView(
+            paths.stub(stub),
+            stub.symbol,
+            int(np.count_nonzero(left == np.uint64(stub.address))),
+            int(np.count_nonzero(traced == np.uint64(stub.address))),
+        )
+        for stub in sorted(stubs, key=lambda stub: stub.address)
+    )
+
+
+def _through(edit: Edit) -> Addresses:
+    """The stubs that the calls of `edit` go through, one for each that has one."""
+    return np.concatenate([np.empty(0, np.uint64), *edit.via])
