@@ -1,0 +1,255 @@
+"""What a user sees, on every port: the same flows, each told in that port's own bytes."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.errors import FtraceBug
+from dynftrace.core.machine.function import enter
+from dynftrace.core.machine.vcpu import State
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.shell import Shell
+
+
+class User:
+    """Somebody at the shell of a machine."""
+
+    def __init__(self, arch: str, **options: object) -> None:
+        spec = MachineSpec(**options)  # type: ignore[arg-type]
+        self.session = Session.open(arches.load(arch), spec)
+        toc = self.session.port.facts.abi.toc
+        self.prefix = "" if toc is None else toc.prefix
+
+    def __call__(self, commands: str) -> str:
+        """The output of commands that must succeed."""
+        outcome = Shell(self.session).execute(commands)
+        assert (outcome.error, outcome.status) == ("", 0)
+        return outcome.output
+
+    def refused(self, commands: str) -> str:
+        """The error of commands that must fail."""
+        outcome = Shell(self.session).execute(commands)
+        assert outcome.status != 0
+        return outcome.error
+
+    def text(self) -> list[bytes]:
+        """The code of the kernel and of its modules, as it is now."""
+        memory, image = self.session.machine.memory, self.session.image
+        code = [(s.address, s.size) for s in image.sections if s.loaded and s.executable]
+        for module in self.session.modules.loaded:
+            names = {s.name for s in module.image.sections if s.executable}
+            sizes = {s.name: s.size for s in module.image.sections}
+            code += [(at, sizes[name]) for name, at in module.sections.items() if name in names]
+        return [memory.read(address, size) for address, size in code]
+
+    def now(self, function: str) -> str:
+        """The line `now` of the first row of a call site."""
+        lines = self(f"site {self.prefix}{function}").splitlines()
+        return next(line for line in lines if re.search(r"^ *[*! ] now ", line))
+
+    def events(self) -> list[str]:
+        """The lines of the trace."""
+        return [line for line in self("cat trace").splitlines() if not line.startswith("#")]
+
+
+@pytest.fixture(params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def user(arch: str) -> User:
+    return User(arch)
+
+
+def test_a_function_is_traced_with_its_callers_and_then_a_nop_again(user: User) -> None:
+    before = user.text()
+    assert "nop" in user.now("schedule")
+    user("echo schedule > set_ftrace_filter; echo function > current_tracer")
+    assert user("cat set_ftrace_filter") == f"{user.prefix}schedule\n"
+    assert "ftrace_caller" in user.now("schedule")
+    user("run syscalls")
+    events = user.events()
+    assert len(events) > 5
+    assert all(f": {user.prefix}schedule <-{user.prefix}" in line for line in events)
+    known = {symbol.name for symbol in user.session.kallsyms.functions()}
+    assert {line.split("<-")[1] for line in events} <= known
+    user("echo nop > current_tracer; echo > set_ftrace_filter")
+    assert "nop" in user.now("schedule")
+    assert user.text() == before
+
+
+def test_every_function_traced_the_guest_works_as_before(user: User) -> None:
+    quiet = user("run syscalls")
+    user("echo function > current_tracer")
+    assert user("run syscalls") == quiet
+    assert len({line.split(": ")[1].split(" <-")[0] for line in user.events()}) > 60
+    assert not user.session.machine.oopses
+
+
+@pytest.mark.parametrize("first", ["insmod", "enable"])
+def test_kernel_and_module_are_in_one_trace_in_either_order(user: User, first: str) -> None:
+    before = user.text()
+    steps = ["insmod usbcore", "echo function > current_tracer"]
+    user("; ".join(steps if first == "insmod" else steps[::-1]))
+    assert "ftrace_caller" in user.now("usb_ifnum_to_if")
+    user("run usb")
+    events = user.events()
+    assert any(f": {user.prefix}usb_ifnum_to_if <-" in line for line in events)
+    assert any(
+        f": {user.prefix}kmalloc" in line or f": {user.prefix}mutex_lock" in line for line in events
+    )
+    user("echo nop > current_tracer")
+    assert "nop" in user.now("usb_ifnum_to_if")
+    user("rmmod usbcore")
+    assert user.text() == before
+    assert "usb_ifnum_to_if" not in user("cat available_filter_functions")
+    assert not user.session.machine.oopses
+
+
+def test_a_module_calls_another_while_all_is_traced(user: User) -> None:
+    user("insmod usbcore; insmod usbhub; echo function > current_tracer; run usb")
+    modules = {
+        name
+        for name in ("usbcore", "usbhub")
+        for line in user.session.ftrace.records.module_names()
+        if line == name
+    }
+    assert modules == {"usbcore", "usbhub"}
+    error = user.refused("rmmod usbcore")
+    assert "in use by: usbhub" in error
+    user("rmmod usbhub; rmmod usbcore; echo nop > current_tracer")
+    assert not user.session.machine.oopses
+
+
+def test_a_poked_site_is_refused_and_nothing_is_written(user: User) -> None:
+    user("insmod usbcore")
+    records = user.session.ftrace.records
+    row = records.names.index(f"{user.prefix}usb_ifnum_to_if")
+    ip, size = int(records.table["ip"][row]), user.session.port.facts.sites.size
+    user(f"poke 0x{ip:x} {'00' * size}")
+    before = user.text()
+    error = user.refused("echo function > current_tracer")
+    assert f"ftrace failed to modify [<{ip:08x}>]" in error
+    assert user.text() == before
+    report = user("dmesg")
+    assert "------------[ ftrace bug ]------------" in report
+    assert f" actual:   {':'.join(['00'] * size)}" in report
+    assert "No such device" in user.refused("echo function > current_tracer")
+
+
+def words_of_stubs(arch: str) -> range:
+    """Offsets of the words of a stub; none where there are no stubs."""
+    port = arches.load(arch)
+    return range(0, 0 if port.stubs is None else port.stubs.facts.size, port.facts.insn_align)
+
+
+def test_only_modules_out_of_reach_have_trampolines(user: User) -> None:
+    user("insmod usbcore")
+    stubs = user.session.modules.loaded[0].trampolines
+    assert [stub.symbol for stub in stubs][-1:] == ["ftrace_caller"] * bool(stubs)
+    assert bool(stubs) == (user.session.port.stubs is not None)
+    assert "trampolines" in user("tramp usbcore") or stubs
+
+
+def test_a_damaged_stub_is_refused_whichever_word_it_is(arch: str) -> None:
+    for word in words_of_stubs(arch):
+        user = User(arch, modules=("usbcore",))
+        stub = user.session.modules.loaded[0].trampolines[-1]
+        user(f"poke 0x{stub.address + word:x} deadbeef")
+        before = user.text()
+        error = user.refused("echo function > current_tracer")
+        assert "the trampoline of ftrace_caller" in error and "found de ad be ef" in error
+        assert user.text() == before
+        report = user("dmesg")
+        assert "------------[ ftrace bug ]------------" in report
+        assert f"{stub.address + word:x}" in report
+
+
+def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(arch: str) -> None:
+    for word in words_of_stubs(arch):
+        session = User(arch, modules=("usbcore",)).session
+        ftrace, memory = session.ftrace, session.machine.memory
+        rows = np.array([row for row, of in enumerate(ftrace.records.module_names()) if of])
+        sites, compiled = ftrace.records.sites(rows), ftrace.records.compiled[rows]
+        memory.scatter(sites.ip, compiled)  # as they were before their first change
+        edit = ftrace.port.init_nop(sites, compiled, ftrace.mcount())
+        stubs = ftrace.records.stubs_at(edit.via[0])
+        ftrace.patcher.verify(edit, stubs)
+        (stub,) = stubs
+        memory.write(stub.address + word, b"\xde\xad\xbe\xef")
+        with pytest.raises(FtraceBug, match=r"the trampoline of .*mcount") as caught:
+            ftrace.patcher.apply(edit, None, stubs)
+        assert caught.value.address == stub.address + word
+        assert (memory.gather(sites.ip, compiled.shape[1])[0] == compiled).all()
+
+
+def test_a_fault_is_an_oops_in_the_words_of_the_architecture(user: User) -> None:
+    user("insmod crashy")
+    assert user.refused("call crashy_jump")
+    report = user("dmesg")
+    assert "Oops" in report or "BUG" in report
+    assert "crashy_jump" in report
+    user("reboot; run syscalls")
+
+
+def test_sites_have_source_lines(user: User) -> None:
+    user("insmod usbcore")
+    assert "sched/core.c:" in user(f"site {user.prefix}schedule")
+    assert "modules/usbcore/" in user(f"site {user.prefix}usb_ifnum_to_if")
+
+
+def test_two_machines_do_the_same_to_the_byte(arch: str) -> None:
+    flow = (
+        "insmod usbcore; echo function > current_tracer; run usb; run syscalls; cat trace; "
+        "dmesg; cat per_cpu/cpu0/stats; lsmod; regs"
+    )
+    first, second = User(arch)(flow), User(arch, native_clock=False)(flow)
+    assert first == second
+
+
+def test_every_patch_method_and_number_of_cpus(arch: str) -> None:
+    for method in arches.load(arch).facts.patch_methods:
+        for cpus in (1, 4):
+            user = User(arch, patch=method, cpus=cpus, modules=("usbcore",))
+            before = user.text()
+            outcome = Shell(user.session).execute(
+                "echo function > current_tracer; run boot; run usb; echo nop > current_tracer"
+            )
+            # A torn instruction may kill a CPU under `none`: that is its lesson.
+            if method != "none":
+                assert (outcome.error, outcome.status) == ("", 0)
+                assert user.text() == before
+                assert not user.session.machine.oopses
+
+
+def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) -> None:
+    """Follows a call of a module's function on CPU 0, instruction by instruction."""
+    user("insmod usbcore; echo usb_ifnum_to_if > set_ftrace_filter")
+    user("echo function > current_tracer")
+    session = user.session
+    records, machine = session.ftrace.records, session.machine
+    row = records.names.index(f"{user.prefix}usb_ifnum_to_if")
+    path = session.call_path(row)
+    wanted = [hop.address for hop in path if hop.label in ("stub", "ftrace_caller", "tracer")]
+    assert len(wanted) == 2 + (session.port.stubs is not None)
+    function = session.kallsyms.address("usb_ifnum_to_if")
+    assert function is not None
+    base = session.port.facts.map.host_stack + 0x10_0000
+    machine.memory.map(base, 0x10000, "test stack")
+    vcpu = machine.vcpus[0]
+    effect = enter(
+        session.port, machine.memory, session.kallsyms, function, (0, 0), base + 0x8000, base
+    )
+    vcpu.apply(effect, machine.memory)
+    vcpu.state = State.RUNNING
+    seen = [vcpu.registers.pc]
+    while seen[-1] != wanted[-1] and len(seen) < 200:
+        session.step(0)
+        seen.append(vcpu.registers.pc)
+    assert int(records.table["ip"][row]) in seen
+    assert [address for address in seen if address in wanted] == wanted
