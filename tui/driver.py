@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import MissingSymbolError
+from ..core.ftrace.filter import text_prefix
 from ..core.ftrace.records import Flag
 from ..core.session import Session
 from ..core.shell.shell import Shell
 from ..core.trace.tracetext import TraceText
+from ..core.views.callsite import find_sites
 from .functions import FunctionIndex, FunctionTable
 from .pathtext import path_lines
 from .report import bug_report, oops_report
@@ -86,10 +88,8 @@ class SessionDriver:
 
     def _ip_of(self, name: str) -> int | None:
         records = self.session.ftrace.records
-        try:
-            return int(records.table["ip"][records.names.index(name)])
-        except ValueError:
-            return None
+        rows = find_sites(records, name, text_prefix(self.session.port.facts))
+        return int(records.table["ip"][rows[0]]) if rows else None
 
     # Views
 
@@ -132,7 +132,9 @@ class SessionDriver:
         version = (session.boots, records.generation)
         if self._index is None or version != self._index_of:
             modules = [module or "" for module in records.module_names()]
-            self._index = FunctionIndex(records.names, modules, records.table["ip"].copy())
+            prefix = text_prefix(session.port.facts)
+            ips = records.table["ip"].copy()
+            self._index = FunctionIndex(records.names, modules, ips, prefix)
             self._index_of = version
             self._table = None
         states, filtered = self._states()

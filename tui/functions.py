@@ -17,18 +17,25 @@ from .widgets.function_list import as_glob
 class FunctionIndex:
     """What stays the same until a module comes or goes: names, modules, addresses.
 
-    `ips` has shape (n,); `modules` holds "" for the kernel. Orders are worked
-    out once.
+    `ips` has shape (n,); `modules` holds "" for the kernel; `prefix` is what
+    names of code begin with. Orders are worked out once.
     """
 
-    def __init__(self, names: Sequence[str], modules: Sequence[str], ips: NDArray[np.uint64]):
+    def __init__(
+        self,
+        names: Sequence[str],
+        modules: Sequence[str],
+        ips: NDArray[np.uint64],
+        prefix: str = "",
+    ) -> None:
         self.names = names
         self.modules = modules
         self.ips = ips
         loaded = sorted(set(modules) - {""})
         number = {"": -1} | {name: at for at, name in enumerate(loaded)}
         owner = np.fromiter((number[m] for m in modules), np.int32, len(modules))
-        self._filter = FunctionNames(names, owner, loaded)
+        self._filter = FunctionNames(names, owner, loaded, prefix)
+        self._prefix = prefix
         self._by_ip = np.argsort(ips, kind="stable")
         self._by_name: NDArray[np.intp] | None = None
 
@@ -42,10 +49,18 @@ class FunctionIndex:
             return int(self._by_ip[at])
         return None
 
+    def exact(self, name: str) -> int | None:
+        """The index of the first function of just that name, with the prefix or without."""
+        for wanted in (name, self._prefix + name):
+            if wanted in self.names:
+                return self.names.index(wanted)
+        return None
+
     def by_name(self) -> NDArray[np.intp]:
-        """Indices sorted by name, dots in front of a name not counted."""
+        """Indices sorted by name, without the prefix."""
         if self._by_name is None:
-            keys = sorted(range(len(self.names)), key=lambda i: self.names[i].lstrip("."))
+            prefix = self._prefix
+            keys = sorted(range(len(self.names)), key=lambda i: self.names[i].removeprefix(prefix))
             self._by_name = np.array(keys, np.intp)
         return self._by_name
 
@@ -105,10 +120,15 @@ class FunctionTable:
             shown = np.flatnonzero(hit)
         if order == "state":
             shown = shown[np.argsort(-self.states[shown].astype(np.int16), kind="stable")]
-        if (name := pattern.strip()) in self.names.names:
-            exact = shown == self.names.names.index(name)
+        if (index := self.exact(pattern)) is not None:
+            exact = shown == index
             shown = np.concatenate([shown[exact], shown[~exact]])
         return shown
+
+    def exact(self, pattern: str) -> int | None:
+        """The index of the function that `pattern` names in full."""
+        name = pattern.strip()
+        return self.names.exact(name) if name else None
 
     def position(self, shown: Indices, index: int) -> int | None:
         """Where `index` stands in `shown`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..core.views.disasm import Insn
 from ..core.views.path import SITE, Hop
 from .spans import Line, Span, fit, line
 
@@ -15,6 +16,7 @@ def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
     """The way in one line, a line for each hop with what was checked, then its code."""
     names = [f"{hop.label} {hop.name}" if hop.label == SITE else hop.name for hop in hops]
     width = min(max((len(name) for name in names), default=0), _NAME)
+    digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
     lines = [_way(hops), line("")]
     for hop, name in zip(hops, names, strict=True):
         sign: Span = ("✓ ", "good") if hop.verified else ("! ", "bad")
@@ -22,7 +24,7 @@ def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
             line(
                 sign,
                 (fit(name, width) + "  ", "link"),
-                (f"{hop.address:x}  ", "dim"),
+                (f"{hop.address:{digits}x}  ", "dim"),
                 (hop.note, "dim" if hop.verified else "bad"),
             )
         )
@@ -30,15 +32,20 @@ def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
     width = 3 * min(max((len(insn.data) for insn in insns), default=0), _MOST_BYTES)
     for hop in hops:
         lines += [line(""), line((hop.name, "link"))]
-        lines += [
-            line(
-                (f"  {insn.address:x}  ", "dim"),
-                f"{insn.data.hex(' '):<{width}} ",
-                (text, "" if insn.target is None else "strong"),
-            )
-            for insn, text in hop.insns
-        ]
+        lines += [_code_line(hop, insn, text, digits, width) for insn, text in hop.insns]
     return tuple(lines)
+
+
+def _code_line(hop: Hop, insn: Insn, text: str, digits: int, width: int) -> Line:
+    """An instruction or a word of data, with `!` where it is not what ftrace keeps there."""
+    wrong = hop.wrong(insn)
+    tone = "bad" if wrong else "" if insn.target is None else "strong"
+    return line(
+        ("! " if wrong else "  ", "bad"),
+        (f"{insn.address:{digits}x}  ", "dim"),
+        (f"{insn.data.hex(' '):<{width}} ", "mark" if wrong else ""),
+        (text, tone),
+    )
 
 
 def _way(hops: Sequence[Hop]) -> Line:

@@ -26,8 +26,11 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     lines = [
         line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
         line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {view.symbol}", "dim")),
-        line(""),
     ]
+    if view.via is not None:
+        name, address = view.via
+        lines.append(line(("through ", "dim"), (name, "link"), (f" at {address:x}", "dim")))
+    lines.append(line(""))
     if not view.readable:
         lines.append(line(("! the memory of this site is not there", "bad")))
     own = [
@@ -38,8 +41,16 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     ]
     width = 3 * max([_LEAST_BYTES, *own])
     digits = max((len(f"{row.address:x}") for row in view.rows), default=0)
+    last = max((row.address for row in view.rows if row.wrong), default=None)
     for row in view.rows:
         lines += _row_lines(row, digits, width)
+        if row.address == last:
+            why = "not what ftrace expects: it will not change it"
+            lines += [
+                line((" " * (digits + 4) + text, "bad"))
+                for text in (f"! {why}", view.reason and f"! {view.reason}")
+                if text
+            ]
     return tuple(lines)
 
 
@@ -74,8 +85,6 @@ def _row_lines(row: SiteRow, digits: int, width: int) -> list[Line]:
             (now.asm, "strong"),
         ),
     ]
-    if row.wrong:
-        lines.append(line((f"{blank}  ! not what ftrace expects: it will not change it", "bad")))
     return lines
 
 

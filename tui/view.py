@@ -105,6 +105,10 @@ class Functions(Protocol):
         """Indices of the functions `pattern` matches, in `order` (see `ORDERS`)."""
         ...
 
+    def exact(self, pattern: str) -> int | None:
+        """The index of the function that `pattern` names in full, the first that `match` gives."""
+        ...
+
     def position(self, shown: Indices, index: int) -> int | None:
         """Where `index` stands in `shown`, a result of `match`."""
         ...

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 from textual import on
 from textual.app import App, ComposeResult
 
+from dynftrace.tui.functions import FunctionIndex
 from dynftrace.tui.messages import CommandWanted, FunctionHighlighted
 from dynftrace.tui.widgets.function_list import FunctionList, as_glob
 
@@ -135,6 +137,28 @@ async def test_toggle_names_the_shell_command() -> None:
             "echo 'vfs_*' > set_ftrace_filter",
             "echo > set_ftrace_filter",
         ]
+
+
+async def test_the_prefix_of_code_need_not_be_typed() -> None:
+    names = [".schedule_timeout", ".schedule", ".add", "ftrace_stub"]
+    ips = np.arange(4, dtype=np.uint64)
+    functions = table(FunctionIndex(names, [""] * 4, ips, "."))
+    assert [functions.row(i).name for i in functions.match("sched", "address")] == names[:2]
+    assert [functions.row(i).name for i in functions.match("schedule", "address")] == [
+        ".schedule",
+        ".schedule_timeout",
+    ]
+    assert [functions.row(i).name for i in functions.match(".add", "name")] == [".add"]
+    by_name = [functions.row(i).name for i in functions.match("", "name")]
+    assert by_name == [".add", "ftrace_stub", ".schedule", ".schedule_timeout"]
+    app = ListApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.list.show(functions)
+        await pilot.press("G")
+        app.list.pattern = "schedule"
+        assert app.current() == ".schedule"
+        await pilot.press("space")
+        assert app.wanted == ["echo .schedule >> set_ftrace_filter"]
 
 
 async def test_vi_keys() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynftrace.core.views.disasm import Insn
 from dynftrace.core.views.path import CALLER, SITE, SLOT, TRACER, Hop
 from dynftrace.tui.pathtext import path_lines
@@ -46,6 +48,20 @@ def test_a_nop_leads_nowhere() -> None:
 def test_a_wrong_hop_has_a_sign_and_a_reason() -> None:
     lines = text(*hops(wrong=True))
     assert lines[3] == "! ftrace_caller        2000  is not what ftrace put there"
+
+
+def test_the_words_that_are_wrong_are_marked() -> None:
+    path = hop(CALLER, 0x2000, "ftrace_caller", 0x2040, verified=False)
+    lines = path_lines([replace(path, expected=b"\xe8\x01\x02\x03\x05")])
+    assert plain(lines[-1]).rstrip() == "! 2000  e8 01 02 03 04  call x"
+    assert ("e8 01 02 03 04 ", "mark") in [(text[:15], tone) for text, tone in lines[-1]]
+
+
+def test_data_is_told_from_code() -> None:
+    insn = Insn(0xC000_1010, bytes(4), ".long", "0x0", None, False)
+    stub = hop("stub", 0xC000_1000, "ftrace_caller.stub", 0x2000)
+    lines = text(replace(stub, insns=((insn, ".long 0x0"),)))
+    assert lines[-1] == "  c0001010  00 00 00 00  .long 0x0"
 
 
 def test_no_hops() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dynftrace.core.views.callsite import CallSite, Code, SiteRow
 from dynftrace.tui.sitetext import site_lines
 from dynftrace.tui.spans import plain
@@ -25,9 +27,10 @@ def view(state: str, expected: Code, now: Code) -> CallSite:
         state=state,
         users=users,
         ops=("global_ops",) * users,
-        trampoline=0,
+        via=None,
         source=("sched/core.c", 41),
         readable=True,
+        reason="",
         rows=(
             SiteRow(IP, COMPILED, expected, now, True),
             SiteRow(IP + 5, PUSH, PUSH, PUSH, False),
@@ -56,6 +59,24 @@ def test_what_ftrace_does_not_expect_is_marked_in_words() -> None:
     assert "cc!1f 44 00 00" in lines[5]
     assert "now !" in lines[5]
     assert lines[6].strip() == "! not what ftrace expects: it will not change it"
+
+
+def test_the_reason_stands_once_behind_the_last_word_that_is_wrong() -> None:
+    site = view("failed", NOP, TRAP)
+    wrong = SiteRow(IP + 5, PUSH, PUSH, Code(b"\x90", "nop"), True)
+    lines = text(
+        replace(site, rows=(site.rows[0], wrong), reason="Not expected bl: opcode is 60000000")
+    )
+    assert [each.strip() for each in lines[-2:]] == [
+        "! not what ftrace expects: it will not change it",
+        "! Not expected bl: opcode is 60000000",
+    ]
+    assert sum("! not what" in each for each in lines) == 1
+
+
+def test_a_call_out_of_reach_says_what_it_goes_through() -> None:
+    site = replace(view("enabled", CALL, CALL), via=("ftrace_caller.stub", 0xD000_0000_0000_E200))
+    assert text(site)[2:4] == ["through ftrace_caller.stub at d00000000000e200", ""]
 
 
 def test_changed_bytes_are_reversed_too() -> None:

@@ -61,10 +61,9 @@ class FunctionList(Rows):
     def watch_pattern(self) -> None:
         """Show other functions; who has typed a whole name is taken to it."""
         self._select()
-        if self.functions is not None and self.count():
-            first = self.functions.row(int(self._shown[0]))
-            if first.name == self.pattern.strip():
-                self.cursor = 0
+        table = self.functions
+        if table is not None and self.count() and table.exact(self.pattern) == self._shown[0]:
+            self.cursor = 0
 
     def watch_order(self) -> None:
         """Sort anew."""
