@@ -38,14 +38,12 @@ def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
 
 def _code_line(hop: Hop, insn: Insn, text: str, digits: int, width: int) -> Line:
     """An instruction or a word of data, with `!` where it is not what ftrace keeps there."""
-    wrong = hop.wrong(insn)
-    tone = "bad" if wrong else "" if insn.target is None else "strong"
-    return line(
-        ("! " if wrong else "  ", "bad"),
-        (f"{insn.address:{digits}x}  ", "dim"),
-        (f"{insn.data.hex(' '):<{width}} ", "mark" if wrong else ""),
-        (text, tone),
-    )
+    address = f"{insn.address:{digits}x}  "
+    data = f"{insn.data.hex(' '):<{width}} "
+    if hop.wrong(insn):
+        return line(("! ", "bad"), (address, "dim"), (data, "mark"), (text, "bad"))
+    tone = "" if insn.target is None else "strong"
+    return line((f"  {address}", "dim"), data, (text, tone))
 
 
 def _way(hops: Sequence[Hop]) -> Line:
