@@ -8,12 +8,13 @@ from enum import Enum
 
 
 class Access(Enum):
-    """What a faulting instruction was doing."""
+    """What went wrong: an access that failed, or something else altogether."""
 
     READ = "read access"
     WRITE = "write access"
     FETCH = "instruction fetch"
     ILLEGAL = "illegal instruction"
+    INTERRUPT = "interrupt without a stack"
     OTHER = "exception"
 
 
@@ -26,6 +27,7 @@ class Fault:
     """None where the engine does not tell."""
     mapped: bool = False
     detail: str = ""
+    """A clause of its own where the access does not say all; it then names the oops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +36,13 @@ class Crash:
 
     fault: Fault
     count: int
-    """The how-manieth since the machine was started."""
+    """Which it is since the machine was started, from 1."""
     cpu: int
     pid: int
     registers: Mapping[str, int]
     """All of `Abi.pt_regs`, by name."""
     text: bytes
-    """Code around pc as far as it can be read."""
+    """Code around pc as far as it can be read; empty where pc is not in memory."""
     text_address: int
     """Where `text` begins."""
     trace: tuple[int, ...]

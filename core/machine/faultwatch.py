@@ -10,9 +10,6 @@ again: the instruction is run once more under a hook that covers everything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
-
 from unicorn import Uc, UcError
 from unicorn.unicorn_const import (
     UC_ERR_FETCH_PROT,
@@ -31,27 +28,7 @@ from unicorn.unicorn_const import (
     UC_MEM_WRITE_UNMAPPED,
 )
 
-
-class Access(Enum):
-    """What a faulting instruction was doing."""
-
-    READ = "read access"
-    WRITE = "write access"
-    FETCH = "instruction fetch"
-    ILLEGAL = "illegal instruction"
-    OTHER = "exception"
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What went wrong; `mapped` says that memory is there but may not be used so."""
-
-    access: Access
-    address: int | None = None
-    """None where the engine does not tell."""
-    mapped: bool = False
-    detail: str = ""
-
+from ..crash import Access, Fault
 
 _ACCESSES = {
     UC_MEM_READ_UNMAPPED: Access.READ,
@@ -71,7 +48,7 @@ _ERRORS = {
     UC_ERR_READ_PROT: (Access.READ, True),
     UC_ERR_WRITE_PROT: (Access.WRITE, True),
     UC_ERR_FETCH_PROT: (Access.FETCH, True),
-    UC_ERR_INSN_INVALID: (Access.ILLEGAL, True),
+    UC_ERR_INSN_INVALID: (Access.ILLEGAL, False),
 }
 
 
@@ -105,9 +82,12 @@ class FaultWatch:
         """What the run that ended with `error` at `pc` did wrong."""
         if self._seen is not None:
             return self._seen
-        access, mapped = _ERRORS.get(error.errno, (Access.OTHER, False))
-        address = self._again(pc) if access in _ACCESSES.values() else None
-        return Fault(access, address, mapped, str(error))
+        if error.errno not in _ERRORS:
+            return Fault(Access.OTHER, detail=str(error))
+        access, mapped = _ERRORS[error.errno]
+        if access is Access.ILLEGAL:
+            return Fault(access, detail=access.value)
+        return Fault(access, self._again(pc), mapped)
 
     def _again(self, pc: int) -> int | None:
         """The address the instruction at `pc`, which has just faulted, cannot access."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..abi import LOCAL_PAGE_SIZE, LOCAL_PAGES, RequestKind, Vector
 from ..arch import Port
+from ..crash import Access, Fault
 from ..errors import (
     GuestError,
     GuestHang,
@@ -28,7 +29,7 @@ from ..errors import (
 )
 from . import borrow, hypercall, interrupt, oops
 from .dmesg import Dmesg
-from .faultwatch import Access, Fault
+from .function import function_at
 from .memory import Memory
 from .oops import NoSymbols, Symbols
 from .request import Requests
@@ -92,11 +93,15 @@ class Machine:
     # Running
 
     def start(self, entry: int, stack: int | None = None) -> None:
-        """Have vCPU 0 begin at `entry`, interrupts off, with `stack` as its stack pointer."""
+        """Have vCPU 0 begin the function `entry`, interrupts off, on `stack` if one is given."""
         vcpu = self.vcpus[0]
-        values = {self.port.facts.abi.pc.name: entry}
+        abi = self.port.facts.abi
+        function = function_at(self.port.facts, self.memory, self.symbols, entry)
+        values = {abi.pc.name: function.code}
+        if abi.toc is not None and function.toc is not None:
+            values[abi.toc.register.name] = function.toc
         if stack is not None:
-            values[self.port.facts.abi.sp.name] = stack
+            values[abi.sp.name] = stack
         vcpu.registers.write(values)
         vcpu.state = State.RUNNING
 
@@ -245,9 +250,10 @@ class Machine:
         vector = vcpu.interrupts.take(vcpu.ticks)
         assert vector is not None
         try:
-            interrupt.deliver(vcpu, self.memory, self.port, entry, vector)
+            interrupt.deliver(vcpu, self.memory, self.port, self.symbols, entry, vector)
         except MemoryFault as error:
-            self._die(vcpu, (f"double fault: no stack for interrupt {vector}: {error}",))
+            detail = f"no stack for interrupt {vector}: {error}"
+            self._die(vcpu, Fault(Access.INTERRUPT, detail=detail))
             return False
         return True
 
@@ -259,37 +265,44 @@ class Machine:
                 try:
                     hypercall.dispatch(self, vcpu)
                 except (hypercall.GuestFault, MemoryFault) as error:
-                    self._die(vcpu, (f"bad call of the machine: {error}",))
+                    detail = f"bad call of the machine: {error}"
+                    self._die(vcpu, Fault(Access.OTHER, detail=detail))
             case Why.INTERRUPT:
                 self._trap(vcpu, stop.number)
             case Why.HALT:
                 vcpu.state = State.IDLE
                 vcpu.idle_calls += 1
             case Why.FAULT:
-                fault = stop.fault or Fault(Access.OTHER)
-                width = 2 * self.port.facts.pointer_size
-                sp = vcpu.registers.sp
-                self._die(vcpu, oops.describe(fault, sp, width))
+                assert stop.fault is not None
+                self._die(vcpu, stop.fault)
             case Why.DEADLINE:
                 pass
 
     def _trap(self, vcpu: Vcpu, number: int) -> None:
-        known = self.port.facts.breakpoint
-        if known is None or number != known.interrupt:
-            self._die(vcpu, (f"unexpected interrupt {number:#04x}",))
+        facts = self.port.facts
+        known = facts.breakpoint
+        if known is not None and number == known.interrupt:
+            ip = vcpu.registers.pc - known.reported_at
+            handler = self.breakpoint_handler
+            if handler is None or not handler(vcpu.number, ip):
+                vcpu.registers.pc = ip
+                self._die(vcpu, Fault(Access.OTHER, detail="unexpected breakpoint"))
             return
-        ip = vcpu.registers.pc - known.reported_at
-        handler = self.breakpoint_handler
-        if handler is None or not handler(vcpu.number, ip):
-            vcpu.registers.pc = ip
-            self._die(vcpu, ("unexpected breakpoint",))
+        trap = facts.engine.traps.get(number)
+        if trap is None:
+            self._die(vcpu, Fault(Access.OTHER, detail=f"unexpected interrupt {number:#04x}"))
+            return
+        vcpu.registers.pc -= trap.reported_at
+        access = Access.ILLEGAL if trap.illegal else Access.OTHER
+        self._die(vcpu, Fault(access, detail=trap.meaning))
 
-    def _die(self, vcpu: Vcpu, what: Sequence[str]) -> None:
+    def _die(self, vcpu: Vcpu, fault: Fault) -> None:
         """Stop `vcpu` for good, with a report in dmesg and in `oopses`."""
         vcpu.state = State.DEAD
         count = len(self.oopses) + 1
-        lines = oops.report(vcpu, self.memory, self.port, self.symbols, what, count)
-        self._note(vcpu, what[0], lines)
+        crash = oops.gather(vcpu, self.memory, self.port, self.symbols, fault, count)
+        lines = self.port.oops(crash)
+        self._note(vcpu, fault.detail or lines[0], lines)
 
     def _note(self, vcpu: Vcpu, reason: str, lines: tuple[str, ...]) -> None:
         for line in lines:
@@ -356,7 +369,7 @@ class Machine:
             raise GuestError(f"{what} cannot start: CPU 0 has stopped; reboot")
         vcpu.interrupts.send(Vector.REQUEST, self.now)
         self.run_until(lambda: self.requests.finished(sequence), limit_ns, what)
-        return self.requests.result(sequence)
+        return self.requests.result(sequence) % (1 << 8 * self.memory.pointer_size)
 
     def _borrow(self, function: int, arguments: Sequence[int], limit_ns: int) -> int:
         if len(arguments) > len(self.port.facts.abi.arguments):

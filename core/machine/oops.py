@@ -1,10 +1,12 @@
-"""The report of a fault: what the kernel's die() prints, from what the machine knows.
+"""The state a fault leaves behind, gathered for the port to report on.
 
-One line says what happened, then come the CPU, pc with its symbol, the
-registers, the bytes around pc and the return addresses found on the stack. A
-word of the stack counts as a return address when it lies in a known function
-and a call stands right in front of it; like the kernel's scan without frame
-pointers, it may name a call that has already returned.
+What the kernel's die() prints is the architecture's own affair (`Port.oops`);
+what it is printed from is the same everywhere: the registers, the code around
+pc, and the return addresses found on the stack. A word of the stack counts as a
+return address when it lies in a known function and a call stands right in
+front of it; like the kernel's scan without frame pointers, it may name a call
+that has already returned. Where calls leave their return address in a
+register, what that register holds comes first.
 
 The state reported on may be arbitrarily broken, so nothing here assumes that
 any address can be read.
@@ -12,24 +14,20 @@ any address can be read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
 from ..arch import Port
-from ..errors import MemoryFault
-from .faultwatch import Access, Fault
-from .memory import PAGE_SIZE, Memory
+from ..crash import Crash, Fault
+from .memory import Memory
 from .vcpu import Vcpu
 
-CODE_BEFORE = 42
-CODE_AFTER = 21
-"""Bytes shown around pc, as `OPCODE_BUFSIZE` in arch-specific dumpstack code."""
+TEXT_AROUND = 64
+"""Bytes of code kept on either side of pc: no kernel shows more."""
 
 STACK_BYTES = 8192
 TRACE_ENTRIES = 32
-REGISTERS_A_ROW = 3
 
 
 class Symbols(Protocol):
@@ -64,69 +62,33 @@ class NoSymbols:
         return f"0x{address:x}"
 
 
-def describe(fault: Fault, sp: int, width: int) -> tuple[str, ...]:
-    """The lines that say what happened; `width` is that of an address in hex digits."""
-    if fault.access is Access.ILLEGAL:
-        return ("invalid opcode",)
-    if fault.access is Access.OTHER:
-        return (fault.detail or "unhandled exception",)
-    why = "permissions violation" if fault.mapped else "not-present page"
-    what = (f"#PF: supervisor {fault.access.value} in kernel mode", f"#PF: {why}")
-    if fault.address is None:
-        return ("BUG: unable to handle page fault", *what)
-    address = f"{fault.address:0{width}x}"
-    if fault.access is Access.WRITE and not fault.mapped and 0 <= sp - fault.address < PAGE_SIZE:
-        first = f"BUG: stack guard page was hit at {address} (stack is {sp:0{width}x}..)"
-    elif fault.address < PAGE_SIZE:
-        first = f"BUG: kernel NULL pointer dereference, address: {address}"
-    else:
-        first = f"BUG: unable to handle page fault for address: {address}"
-    return (first, *what)
-
-
-def report(
-    vcpu: Vcpu,
-    memory: Memory,
-    port: Port,
-    symbols: Symbols,
-    what: Sequence[str],
-    count: int,
-) -> tuple[str, ...]:
-    """All lines of oops number `count` of vCPU `vcpu`; `what` says what happened."""
+def gather(
+    vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols, fault: Fault, count: int
+) -> Crash:
+    """The state `vcpu` is in after `fault`, the `count`-th since the machine was started."""
     abi = port.facts.abi
-    width = 2 * port.facts.pointer_size
-    values = vcpu.registers.read()
-    pc, sp = values[abi.pc.name], values[abi.sp.name]
-    lines = list(what) if len(what) > 1 else []
-    head = "Oops" if lines else what[0]
-    lines.append(f"{head}: 0000 [#{count}] SMP")
-    lines.append(f"CPU: {vcpu.number} PID: {int(vcpu.local['pid'])}")
-    lines.append(f"{abi.pc.name.upper()}: {pc:0{width}x} {symbols.format(pc)}")
-    lines.append(_code(memory, pc))
-    shown = [
-        f"{name.upper():>3}: {value:0{width}x}"
-        for name, value in values.items()
-        if name != abi.pc.name
-    ]
-    rows = range(0, len(shown), REGISTERS_A_ROW)
-    lines.extend(" ".join(shown[row : row + REGISTERS_A_ROW]) for row in rows)
-    lines.append("Call Trace:")
-    found = call_trace(memory, port, symbols, sp)
-    link = vcpu.registers.link
-    if link is not None and symbols.lookup(link) is not None:
-        found = [link, *found]
-    lines.extend(f" {symbols.format(address)}" for address in found)
-    lines.append(f"---[ end trace of CPU {vcpu.number} ]---")
-    return tuple(lines)
+    registers = vcpu.registers.read()
+    address, text = _text(memory, registers[abi.pc.name])
+    return Crash(
+        fault=fault,
+        count=count,
+        cpu=vcpu.number,
+        pid=int(vcpu.local["pid"]),
+        registers=registers,
+        text=text,
+        text_address=address,
+        trace=_trace(vcpu.registers.link, memory, port, symbols, registers[abi.sp.name]),
+        symbol=symbols.format,
+    )
 
 
 def call_trace(memory: Memory, port: Port, symbols: Symbols, sp: int) -> list[int]:
     """Return addresses on the stack from `sp` up, at most `TRACE_ENTRIES`."""
+    size = port.facts.pointer_size
+    sp += -sp % size
     region = memory.region_at(sp)
     if region is None:
         return []
-    size = port.facts.pointer_size
-    sp += -sp % size
     words = memory.view(sp, min(STACK_BYTES, (region.end - sp) // size * size))
     order = "<" if port.facts.byteorder == "little" else ">"
     candidates = np.frombuffer(words.tobytes(), f"{order}u{size}").astype(np.uint64)
@@ -142,15 +104,22 @@ def call_trace(memory: Memory, port: Port, symbols: Symbols, sp: int) -> list[in
     return found
 
 
-def _code(memory: Memory, pc: int) -> str:
-    """The bytes around pc, the one at pc in angle brackets."""
+def _trace(
+    link: int | None, memory: Memory, port: Port, symbols: Symbols, sp: int
+) -> tuple[int, ...]:
+    """The way here, the nearest caller first."""
+    found = call_trace(memory, port, symbols, sp)
+    if link is None or symbols.lookup(link) is None:
+        return tuple(found)
+    if found[:1] == [link]:  # already saved by the function it belongs to
+        return tuple(found)
+    return (link, *found)
+
+
+def _text(memory: Memory, pc: int) -> tuple[int, bytes]:
+    """Where the code around `pc` begins, and its bytes; none where pc is not in memory."""
     region = memory.region_at(pc)
     if region is None:
-        return f"Code: Unable to access opcode bytes at 0x{pc:x}."
-    start = max(region.address, pc - CODE_BEFORE)
-    try:
-        data = memory.read(start, min(region.end, pc + CODE_AFTER + 1) - start)
-    except MemoryFault:
-        return f"Code: Unable to access opcode bytes at 0x{pc:x}."
-    shown = [f"<{byte:02x}>" if start + at == pc else f"{byte:02x}" for at, byte in enumerate(data)]
-    return "Code: " + " ".join(shown)
+        return pc, b""
+    start = max(region.address, pc - TEXT_AROUND)
+    return start, memory.view(start, min(region.end, pc + TEXT_AROUND) - start).tobytes()

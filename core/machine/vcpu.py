@@ -33,9 +33,10 @@ from unicorn.unicorn_py3.unicorn import UcContext
 
 from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
+from ..crash import Fault
 from ..facts import Facts
 from .clock import Clock
-from .faultwatch import Fault, FaultWatch
+from .faultwatch import FaultWatch
 from .interrupt import Interrupts
 from .memory import Memory, Region
 from .registers import Registers

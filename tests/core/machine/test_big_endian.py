@@ -23,7 +23,8 @@ from dynftrace.core import abi
 from dynftrace.core.abi import TICK_NS, Hypercall
 from dynftrace.core.arch import Effect, Port
 from dynftrace.core.assemble import assemble
-from dynftrace.core.facts import Abi, AddressMap, CallSites, Engine, Facts, Register
+from dynftrace.core.crash import Crash
+from dynftrace.core.facts import Abi, AddressMap, CallSites, Engine, Facts, Register, Trap
 from dynftrace.core.machine.machine import SLICE_NS, Machine
 from dynftrace.core.machine.vcpu import State
 
@@ -48,6 +49,7 @@ FACTS = Facts(
         cs_mode=CS_MODE_32 | CS_MODE_BIG_ENDIAN,
         ks_arch=KS_ARCH_PPC,
         ks_mode=KS_MODE_PPC32 | KS_MODE_BIG_ENDIAN,
+        traps={96: Trap("no instruction", True, 4), 6: Trap("a trap", False, 4)},
     ),
     abi=Abi(
         pc=PC,
@@ -94,6 +96,10 @@ class SmallPort:
 
     def is_return_address(self, before: bytes) -> bool:
         return before[-4:-3] == b"\x4b"
+
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        address = crash.fault.address or 0
+        return (f"{crash.fault.access.name} {address:#x}", *map(crash.symbol, crash.trace))
 
 
 @dataclass
@@ -183,6 +189,40 @@ def test_a_borrowed_call_and_an_oops() -> None:
     machine.set_registers(0, {"pc": TEXT + 0x800, "lr": TEXT + 0x100})
     machine.run(SLICE_NS)
     (oops,) = machine.oopses
-    assert str(oops) == "BUG: unable to handle page fault for address: 40000000"
-    assert oops.pc == TEXT + 0x804
-    assert " 0xc0000100" in oops.report  # from the link register
+    assert oops.report == ("READ 0x40000000", "0xc0000100")  # the latter from the link register
+    assert (str(oops), oops.pc) == ("READ 0x40000000", TEXT + 0x804)
+
+
+@pytest.mark.parametrize("native", [None, False])
+@pytest.mark.parametrize("step", [False, True])
+@pytest.mark.parametrize(
+    ("insn", "reason", "back"),
+    [
+        (".long 0", "no instruction", 4),
+        ("trap", "a trap", 4),
+        ("sc", "unexpected interrupt 0x08", 0),
+    ],
+)
+def test_an_interrupt_the_port_knows_is_an_oops_at_its_instruction(
+    native: bool | None, step: bool, insn: str, reason: str, back: int
+) -> None:
+    machine = machine_with(native, start=f"nop; {insn}; m: b m")
+    if step:
+        machine.step(0)
+        machine.step(0)
+    else:
+        machine.run(SLICE_NS)
+    (oops,) = machine.oopses
+    assert (str(oops), oops.pc) == (reason, TEXT + 8 - back)
+    assert oops.report[0] == ("ILLEGAL 0x0" if reason == "no instruction" else "OTHER 0x0")
+    assert machine.vcpus[0].state is State.DEAD
+    assert machine.now == 8
+
+
+def test_a_return_address_that_was_saved_as_well_is_shown_once() -> None:
+    machine = machine_with(None, start="m: b m", bad="lis 9, 0x4000; lwz 3, 0(9); blr")
+    machine.memory.write(TEXT + 0x100, b"\x4b\xff\xff\x01")
+    machine.memory.write_int(STACK + 0x104, TEXT + 0x104)
+    machine.set_registers(0, {"pc": TEXT + 0x400, "lr": TEXT + 0x104, "r1": STACK + 0x100})
+    machine.run(SLICE_NS)
+    assert machine.oopses[0].report[1:] == ("0xc0000104",)
