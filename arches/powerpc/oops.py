@@ -1,0 +1,155 @@
+"""The report of a fault in the words of the PowerPC kernel, 64-bit and 32-bit.
+
+`bad_page_fault()` says what an access was and where, `die()` names the signal
+the task gets, `show_regs()` prints NIP, LR and CTR, CR and XER, and the general
+registers, four a row where they have 64 bits and eight where they have 32; then
+come the two places NIP and LR are in, the way there, and sixteen words of code,
+the one at NIP, in angle brackets, behind twelve others.
+
+What this machine does not have is left out of those lines: an MSR, the number
+of the interrupt's vector (TRAP), DSISR; the frames' addresses of the way there,
+which was found by a scan of the stack.
+
+What an instruction must not do comes as an interrupt of the emulator, by its own
+numbers; here is what they mean, since the report depends on it.
+
+Sources: Power ISA, Book III (interrupts and their vectors; DAR, the address of a
+data access that failed); formats of the messages as Linux 6.1 prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...core.crash import Access, Crash
+from ...core.facts import Trap
+
+WORD = 4
+PAGE = 4096
+GENERAL = 32
+WORDS_BEFORE = 12
+WORDS_SHOWN = 16
+WORDS_A_ROW = 8
+ROW_BYTES = 32
+"""General registers of one row, together."""
+
+SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGSEGV = 4, 5, 6, 7, 11
+
+ALIGNMENT = "alignment interrupt"
+FLOATING_POINT = "floating-point unavailable interrupt"
+VECTOR = "vector unavailable interrupt"
+VSX = "VSX unavailable interrupt"
+
+TRAPS: Mapping[int, Trap] = {
+    5: Trap(ALIGNMENT, False, WORD),
+    6: Trap("program interrupt: trap", False, WORD),
+    7: Trap(FLOATING_POINT, False, WORD),
+    8: Trap("system call interrupt", False, WORD),
+    73: Trap(VECTOR, False, WORD),
+    94: Trap(VSX, False, WORD),
+    96: Trap("program interrupt: illegal instruction", True, WORD),
+}
+"""The emulator's interrupts that instructions raise."""
+
+_UNAVAILABLE = {FLOATING_POINT: ("FP", 0x800), VECTOR: ("VMX/Altivec", 0xF20), VSX: ("VSX", 0xF40)}
+"""Units that are switched off in the kernel: its name for each, and the vector."""
+
+
+def report(crash: Crash, width: int) -> tuple[str, ...]:
+    """All lines of the oops; registers have `width` bytes."""
+    return tuple(_lines(crash, width))
+
+
+def _lines(crash: Crash, width: int) -> Iterator[str]:
+    nip, lr = crash.registers["nip"], crash.registers["lr"]
+    what, death, signal = _what(crash)
+    yield from what
+    yield f"Oops: {death}, sig: {signal} [#{crash.count}]"
+    yield f"BE PAGE_SIZE={PAGE // 1024}K SMP"
+    yield f"CPU: {crash.cpu} PID: {crash.pid}"
+    yield from _registers(crash, width)
+    yield f"NIP [{nip:0{2 * width}x}] {crash.symbol(nip)}"
+    yield f"LR [{lr:0{2 * width}x}] {crash.symbol(lr)}"
+    yield "Call Trace:"
+    for address in crash.trace:
+        yield f"[{address:0{2 * width}x}] {crash.symbol(address)}"
+    yield "Instruction dump:"
+    yield from _instructions(crash, nip)
+    yield f"---[ end trace {0:016x} ]---"
+
+
+def _what(crash: Crash) -> tuple[list[str], str, int]:
+    """What happened, in lines of their own; what the task dies of; and by which signal."""
+    fault, nip, r1 = crash.fault, crash.registers["nip"], crash.registers["r1"]
+    if fault.access is Access.ILLEGAL:
+        return [fault.detail or fault.access.value], "Exception in kernel mode", SIGILL
+    if fault.access is Access.INTERRUPT:
+        first = f"Bad kernel stack pointer {r1:x} at {nip:x}"
+        return [first], "Bad kernel stack pointer", SIGABRT
+    if fault.detail in _UNAVAILABLE:
+        unit, vector = _UNAVAILABLE[fault.detail]
+        death = f"Unrecoverable {unit} Unavailable Exception"
+        return [f"{death} {vector:x} at {nip:x}"], death, SIGABRT
+    where = f"Faulting instruction address: 0x{nip:08x}"
+    if fault.detail == ALIGNMENT:
+        first = "BUG: Unable to handle kernel unaligned access"
+        return [first, where], "Kernel access of bad area", SIGBUS
+    if fault.access is Access.OTHER:
+        return [fault.detail or "exception"], "Exception in kernel mode", SIGTRAP
+    lines = [*(_fetch(crash) if fault.access is Access.FETCH else [_data(crash)]), where]
+    if _overran(crash):
+        lines.append("Thread overran stack, or stack corrupted")
+    return lines, "Kernel access of bad area", SIGSEGV
+
+
+def _data(crash: Crash) -> str:
+    """A load or store that failed."""
+    fault = crash.fault
+    kind = "write" if fault.access is Access.WRITE else "read"
+    if fault.address is None:
+        return f"BUG: Unable to handle kernel data access on {kind}"
+    null = fault.address < PAGE
+    what = "Kernel NULL pointer dereference" if null else "Unable to handle kernel data access"
+    return f"BUG: {what} on {kind} at 0x{fault.address:08x}"
+
+
+def _fetch(crash: Crash) -> list[str]:
+    """A jump to where no code is."""
+    nip = crash.registers["nip"]
+    null = " (NULL pointer?)" if nip < PAGE else ""
+    first = [f"kernel tried to execute exec-protected page ({nip:x})"] if crash.fault.mapped else []
+    return [*first, f"BUG: Unable to handle kernel instruction fetch{null}"]
+
+
+def _overran(crash: Crash) -> bool:
+    """Whether a store went right below the stack, where no memory is."""
+    fault = crash.fault
+    if fault.access is not Access.WRITE or fault.mapped or fault.address is None:
+        return False
+    return 0 <= crash.registers["r1"] - fault.address < PAGE
+
+
+def _registers(crash: Crash, width: int) -> Iterator[str]:
+    """NIP, LR and CTR; CR and XER; the address of a failed data access; the general ones."""
+    registers, fault, digits = crash.registers, crash.fault, 2 * width
+    named = {"NIP:  ": "nip", "LR: ": "lr", "CTR: ": "ctr"}
+    yield " ".join(f"{label}{registers[name]:0{digits}x}" for label, name in named.items())
+    yield f"CR: {registers['cr']:08x}  XER: {registers['xer']:08x}"
+    if fault.access in (Access.READ, Access.WRITE) and fault.address is not None:
+        yield f"DAR: {fault.address:0{digits}x}"
+    step = ROW_BYTES // width
+    for row in range(0, GENERAL, step):
+        values = (f"{registers[f'r{number}']:0{digits}x}" for number in range(row, row + step))
+        yield f"GPR{row:02}: " + " ".join(values)
+
+
+def _instructions(crash: Crash, nip: int) -> Iterator[str]:
+    """Rows of the words around `nip`, crossed out where there are none."""
+    words = []
+    for number in range(-WORDS_BEFORE, WORDS_SHOWN - WORDS_BEFORE):
+        at = nip + WORD * number - crash.text_address
+        word = crash.text[at : at + WORD].hex() if at >= 0 else ""
+        shown = word if len(word) == 2 * WORD else "X" * 2 * WORD
+        words.append(f"<{shown}>" if number == 0 and shown == word else shown)
+    for row in range(0, WORDS_SHOWN, WORDS_A_ROW):
+        yield " ".join(words[row : row + WORDS_A_ROW])
