@@ -186,4 +186,12 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 	return this_cpu->call_result;
 }
 
+/* Where a function's code is. PowerPC's ELFv1 has function pointers point at
+ * descriptors, whose first word that is. */
+#if defined(_CALL_ELF) && _CALL_ELF == 1
+#define FUNCTION_CODE(function) (*(const unsigned long *)(function))
+#else
+#define FUNCTION_CODE(function) ((unsigned long)(function))
+#endif
+
 #endif

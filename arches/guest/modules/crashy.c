@@ -10,12 +10,28 @@
 #include "module.h"
 #include "sched.h"
 
-/* What ftrace expects nowhere: the first bytes of the old `lock cmpxchg8b` bug. */
+/* What ftrace expects nowhere. */
+#ifdef __powerpc__
+static const u8 scribble[] = { 0x00, 0x00, 0x00, 0x00 }; /* never an instruction */
+
+/* Behind the prologue: the function's first nop or bl. */
+static notrace unsigned long site_of(unsigned long code)
+{
+	const u32 *insn = (const u32 *)code;
+
+	while (*insn && *insn != 0x60000000 && *insn >> 26 != 18)
+		insn++;
+	return (unsigned long)insn;
+}
+#else
+/* The first bytes of the old `lock cmpxchg8b` bug. */
 static const u8 scribble[] = { 0xf0, 0x0f, 0xc7, 0xc8, 0xcc };
+#define site_of(code) (code)
+#endif
 
 long crashy_scribble(unsigned long address)
 {
-	volatile u8 *p = (volatile u8 *)(address ? address : (unsigned long)schedule);
+	volatile u8 *p = (volatile u8 *)(address ? address : site_of(FUNCTION_CODE(schedule)));
 
 	for (unsigned int i = 0; i < sizeof(scribble); i++)
 		p[i] = scribble[i];
@@ -24,12 +40,26 @@ long crashy_scribble(unsigned long address)
 }
 EXPORT_SYMBOL(crashy_scribble);
 
+#if defined(_CALL_ELF) && _CALL_ELF == 1
+/* A function pointer is a descriptor: one for any code, with the kernel's TOC pointer. */
+static inline void jump_to(void (*code)(void))
+{
+	const unsigned long descriptor[] = {
+		(unsigned long)code, ((const unsigned long *)schedule)[1], 0,
+	};
+
+	((void (*)(void))descriptor)();
+}
+#else
+#define jump_to(code) (code)()
+#endif
+
 long crashy_jump(unsigned long address)
 {
 	void (*nowhere)(void) = (void (*)(void))(address ? address : 0xdead0000ul);
 
 	printk("crashy: jumping to %p", (void *)nowhere);
-	nowhere();
+	jump_to(nowhere);
 	return 0;
 }
 EXPORT_SYMBOL(crashy_jump);

@@ -156,7 +156,7 @@ long tracing_mark_write(const char *text, unsigned long len)
 	if (entry) {
 		*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_PRINT, irqs_off);
 		entry->ent.pid = this_cpu->pid;
-		entry->ip = (unsigned long)tracing_mark_write;
+		entry->ip = FUNCTION_CODE(tracing_mark_write);
 		for (n = 0; n < len; n++)
 			entry->buf[n] = text[n];
 		for (; n < size - sizeof(*entry); n++)
