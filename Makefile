@@ -20,7 +20,7 @@ check: .venv/.ready ## lint, format, types, and the layers
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_layers.py
 
-images: ## rebuild the guest kernels and modules (needs gcc)
+images: ## rebuild the guest kernels and modules (needs gcc for each of PORTS)
 	$(MAKE) -C arches/guest
 
 screenshots: .venv/.ready ## make screenshots/ again, and the pictures the tests compare with

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +13,53 @@ import pytest
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.elffile import ELFFile
+from numpy.typing import NDArray
 
 from dynftrace.arches import load
 from dynftrace.core import abi
 
 ROOT = Path(__file__).resolve().parents[2]
 GUEST = ROOT / "arches" / "guest"
-IMAGES = ROOT / "arches" / "x86" / "images"
-NAMES = sorted(path.name for path in IMAGES.iterdir())
-COMPILER = "gcc"
 COMPILER_MAJOR = "12"
+
+
+@dataclass(frozen=True)
+class Images:
+    """The images of one port."""
+
+    arch: str
+    """As `--arch` names it."""
+    port: str
+    """As the Makefile names it."""
+    folder: str
+    tools: str
+    """What the compiler's name begins with."""
+    machine: str
+    """What it is for."""
+
+    @property
+    def path(self) -> Path:
+        return ROOT / "arches" / self.folder / "images"
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.path.iterdir())
+
+    def elf(self, name: str = "vmlinux.elf") -> ELFFile:
+        return ELFFile.load_from_path(str(self.path / name))
+
+
+PORTS = [
+    Images("x86_64", "x86", "x86", "", "x86_64-linux"),
+    Images("ppc64", "ppc64", "powerpc/ppc64", "powerpc64-linux-gnu-", "powerpc64-linux"),
+    Images("ppc32", "ppc32", "powerpc/ppc32", "powerpc-linux-gnu-", "powerpc-linux"),
+]
+
+
+@pytest.fixture(params=PORTS, ids=[images.arch for images in PORTS])
+def images(request: pytest.FixtureRequest) -> Images:
+    assert isinstance(request.param, Images)
+    return request.param
+
 
 EXPECTED_FUNCTIONS = [
     "schedule",
@@ -48,47 +86,48 @@ EXPECTED_FUNCTIONS = [
 ]
 
 
-def compiler() -> str:
+def compiler(images: Images) -> str:
     """The compiler the images are made with; skips where it is another or none."""
-    path = shutil.which(COMPILER)
+    path = shutil.which(images.tools + "gcc")
     if path is None or shutil.which("make") is None:
-        pytest.skip(f"{COMPILER} and make are not installed")
+        pytest.skip(f"{images.tools}gcc and make are not installed")
     said = [
         subprocess.run([path, flag], capture_output=True, text=True, check=True).stdout.strip()
         for flag in ("-dumpmachine", "-dumpversion")
     ]
-    if not said[0].startswith("x86_64-linux") or said[1].split(".")[0] != COMPILER_MAJOR:
-        pytest.skip(f"needs {COMPILER} {COMPILER_MAJOR} for x86-64, not {' '.join(said)}")
+    if not said[0].startswith(images.machine) or said[1].split(".")[0] != COMPILER_MAJOR:
+        pytest.skip(f"needs gcc {COMPILER_MAJOR} for {images.machine}, not {' '.join(said)}")
     return path
 
 
-def test_the_committed_images_are_what_the_sources_make(tmp_path: Path) -> None:
-    compiler()
+def test_the_committed_images_are_what_the_sources_make(images: Images, tmp_path: Path) -> None:
+    compiler(images)
     # Elsewhere on purpose: nothing of where it was built may be in the bytes.
     sources = tmp_path / "a place" / "arches"
     shutil.copytree(GUEST, sources / "guest")
-    (sources / "x86").mkdir()
+    (sources / images.folder).mkdir(parents=True)
     for name in ("switch.S", "kernel.lds"):
-        shutil.copy(ROOT / "arches" / "x86" / name, sources / "x86" / name)
+        shutil.copy(images.path.parent / name, sources / images.folder / name)
     built = tmp_path / "images"
+    variables = {"PORTS": images.port, "IMAGES": built, "BUILD": tmp_path / "build"}
     subprocess.run(
-        ["make", "-C", str(sources / "guest"), f"IMAGES={built}", f"BUILD={tmp_path / 'build'}"],
+        ["make", "-C", sources / "guest"]
+        + [f"{name}={value}" for name, value in variables.items()],
         check=True,
         capture_output=True,
     )
-    assert sorted(path.name for path in built.iterdir()) == NAMES
-    for name in NAMES:
+    assert sorted(path.name for path in built.iterdir()) == images.names()
+    for name in images.names():
         if name != "BUILD.txt":  # it tells the compiler's package too
-            assert (built / name).read_bytes() == (IMAGES / name).read_bytes(), name
+            assert (built / name).read_bytes() == (images.path / name).read_bytes(), name
 
 
-def test_the_images_are_small() -> None:
-    assert sum(path.stat().st_size for path in IMAGES.iterdir()) < 600_000
+def test_the_images_are_small(images: Images) -> None:
+    assert sum(path.stat().st_size for path in images.path.iterdir()) < 750_000
 
 
-def structures() -> dict[str, DIE]:
+def structures(elf: ELFFile) -> dict[str, DIE]:
     """The structure types of the file that describes them (include/abi.c), by name."""
-    elf = ELFFile.load_from_path(str(IMAGES / "vmlinux.elf"))
     found: dict[str, DIE] = {}
     unit: CompileUnit
     for unit in elf.get_dwarf_info().iter_CUs():
@@ -125,20 +164,24 @@ def members(die: DIE) -> dict[str, tuple[int, int]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "layout"),
-    [
-        ("cpu_clock", abi.cpu_clock("little")),
-        ("cpu_local", abi.cpu_local("little")),
-        ("ring_buffer_cpu", abi.ring_buffer_cpu("little")),
-        ("host_request", abi.host_request("little")),
-        ("saved_cmdline", abi.saved_cmdline("little")),
-        ("module", abi.this_module("little", 8)),
-        ("ftrace_ops_entry", abi.ftrace_ops_entry("little")),
-    ],
-)
-def test_host_and_guest_agree_on_layouts(name: str, layout: np.dtype[np.void]) -> None:
-    die = structures()[name]
+def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
+    """The host's layouts by the names of the guest's structures."""
+    return {
+        "cpu_clock": abi.cpu_clock(byteorder),
+        "cpu_local": abi.cpu_local(byteorder),
+        "ring_buffer_cpu": abi.ring_buffer_cpu(byteorder),
+        "host_request": abi.host_request(byteorder),
+        "saved_cmdline": abi.saved_cmdline(byteorder),
+        "module": abi.this_module(byteorder, pointer_size),
+        "ftrace_ops_entry": abi.ftrace_ops_entry(byteorder),
+    }
+
+
+@pytest.mark.parametrize("name", layouts("little", 8))
+def test_host_and_guest_agree_on_layouts(images: Images, name: str) -> None:
+    elf = images.elf()
+    layout = layouts("little" if elf.little_endian else "big", elf.elfclass // 8)[name]
+    die = structures(elf)[name]
     assert byte_size(die) == layout.itemsize
     assert layout.fields is not None
     of_host = {field: (int(at[1]), at[0].itemsize) for field, at in layout.fields.items()}
@@ -168,38 +211,58 @@ def test_host_and_guest_agree_on_numbers() -> None:
     assert enumerated(text, "SAVED")["CMDLINES"] == abi.SAVED_CMDLINES
 
 
-def symbols(name: str) -> dict[str, int]:
+def symbols(elf: ELFFile) -> dict[str, int]:
     """Name to address of an image's symbols."""
-    elf = ELFFile.load_from_path(str(IMAGES / name))
     section = elf.get_section_by_name(".symtab")
     return {symbol.name: symbol["st_value"] for symbol in section.iter_symbols()}
 
 
-def sites() -> set[int]:
+def sites(elf: ELFFile) -> NDArray[np.uint64]:
     """What lies between __start_mcount_loc and __stop_mcount_loc."""
-    elf = ELFFile.load_from_path(str(IMAGES / "vmlinux.elf"))
-    table = symbols("vmlinux.elf")
+    table = symbols(elf)
     start, stop = table["__start_mcount_loc"], table["__stop_mcount_loc"]
     (offset,) = elf.address_offsets(start)
     elf.stream.seek(offset)
-    return set(np.frombuffer(elf.stream.read(stop - start), "<u8").tolist())
+    word = np.dtype(f"{'<' if elf.little_endian else '>'}u{elf.elfclass // 8}")
+    return np.frombuffer(elf.stream.read(stop - start), word).astype(np.uint64)
 
 
-def test_the_kernel_has_the_functions_others_rely_on() -> None:
-    table, found = symbols("vmlinux.elf"), sites()
-    assert len(found) >= 150
-    for name in EXPECTED_FUNCTIONS:
-        assert table[name] in found, name
-    names = {name for name, value in table.items() if value in found}
+def functions(elf: ELFFile) -> list[tuple[str, int, int]]:
+    """Name, address and size of each function in .text."""
+    (text,) = (row for row, section in enumerate(elf.iter_sections()) if section.name == ".text")
+    return [
+        (symbol.name, symbol["st_value"], symbol["st_size"])
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols()
+        if symbol["st_info"]["type"] == "STT_FUNC" and symbol["st_shndx"] == text
+    ]
+
+
+def sites_of_functions(elf: ELFFile) -> list[tuple[str, list[int]]]:
+    """The sites in each function, which is named as in C: the dot of code is left out."""
+    found = sorted(sites(elf).tolist())
+    return [
+        (name.removeprefix("."), [site for site in found if address <= site < address + size])
+        for name, address, size in functions(elf)
+    ]
+
+
+def test_the_kernel_has_the_functions_others_rely_on(images: Images) -> None:
+    elf = images.elf()
+    traced = [(name, inside) for name, inside in sites_of_functions(elf) if inside]
+    assert all(len(inside) == 1 for _, inside in traced)
+    assert sorted(site for _, (site,) in traced) == sorted(sites(elf).tolist())
+    names = {name for name, _ in traced}
+    assert len(names) >= 150
+    assert set(EXPECTED_FUNCTIONS) <= names
     for glob in ("sched", "lock", "mutex", "rcu", "time", "clock"):
         assert sum(glob in name for name in names) >= 3, glob
 
 
-def test_what_must_not_be_traced_has_no_site() -> None:
-    table, found = symbols("vmlinux.elf"), sites()
+def test_what_must_not_be_traced_has_no_site(images: Images) -> None:
+    functions = dict(sites_of_functions(images.elf()))
     for name in ("common_interrupt", "tracing_record_cmdline", "_start", "__switch_to_asm"):
-        assert table[name] not in found
-    tracer = ELFFile.load_from_path(str(IMAGES / "tracer.o"))
+        assert not functions[name]
+    tracer = images.elf("tracer.o")
     assert tracer.get_section_by_name("__mcount_loc") is None
     undefined = {
         symbol.name
@@ -209,14 +272,71 @@ def test_what_must_not_be_traced_has_no_site() -> None:
     assert not undefined
 
 
-def test_the_plain_kernel_has_no_sites_and_the_same_functions() -> None:
-    traced, plain = symbols("vmlinux.elf"), symbols("vmlinux-plain.elf")
+def test_the_plain_kernel_has_no_sites_and_the_same_functions(images: Images) -> None:
+    traced, plain = symbols(images.elf()), symbols(images.elf("vmlinux-plain.elf"))
     assert plain["__start_mcount_loc"] == plain["__stop_mcount_loc"]
     assert set(plain) == set(traced)
 
 
-def test_the_port_says_where_the_images_are_linked() -> None:
-    map_ = load("x86_64").facts.map
+def test_the_modules_list_each_of_their_sites(images: Images) -> None:
+    for name in ("usbcore.ko", "usbhub.ko", "crashy.ko"):
+        elf = images.elf(name)
+        table = elf.get_section_by_name("__mcount_loc")
+        assert table["sh_addralign"] * 8 == elf.elfclass or images.arch == "x86_64"
+        relocations = elf.get_section_by_name(".rela__mcount_loc")
+        assert relocations.num_relocations() * elf.elfclass // 8 == table["sh_size"]
+        names = elf.get_section_by_name(".symtab")
+        calls = [
+            relocation
+            for relocation in elf.get_section_by_name(".rela.text").iter_relocations()
+            if names.get_symbol(relocation["r_info_sym"]).name.lstrip(".")
+            in ("__fentry__", "_mcount")
+        ]
+        assert len(calls) == relocations.num_relocations()
+
+
+def test_the_port_says_where_the_images_are_linked(images: Images) -> None:
+    map_ = load(images.arch).facts.map
     makefile = (GUEST / "Makefile").read_text()
-    assert f"CPU_LOCAL_x86 := {map_.local:#x}\n" in makefile
-    assert f"DIRECT_MAP_x86 := {map_.direct_map:#x}\n" in makefile
+    assert f"CPU_LOCAL_{images.port} := {map_.local:#x}\n" in makefile
+    assert f"DIRECT_MAP_{images.port} := {map_.direct_map:#x}\n" in makefile
+
+
+POWERPC = [images for images in PORTS if images.folder.startswith("powerpc")]
+
+
+def text(elf: ELFFile) -> NDArray[np.uint32]:
+    """The instructions of an image's .text, shape (n,)."""
+    return np.frombuffer(elf.get_section_by_name(".text").data(), ">u4").astype(np.uint32)
+
+
+@pytest.mark.parametrize("images", POWERPC, ids=lambda images: images.arch)
+def test_powerpc_code_needs_no_other_unit(images: Images) -> None:
+    """No floating point, vectors, strings: what an interrupt does not save, or the CPU may lack."""
+    for name in images.names():
+        if name == "BUILD.txt":
+            continue
+        words = text(images.elf(name))
+        primary = words >> 26
+        extended = np.where(primary == 31, words >> 1 & 0x3FF, 0)
+        assert not np.isin(primary, [4, *range(48, 56), 59, 60, 61, 63]).any(), name
+        assert not np.isin(extended, [533, 597, 661, 725]).any(), name  # lswx lswi stswx stswi
+
+
+def test_ppc64_code_has_its_dot_and_its_descriptor() -> None:
+    elf = next(images for images in PORTS if images.arch == "ppc64").elf()
+    opd = elf.get_section_by_name(".opd")
+    descriptors = np.frombuffer(opd.data(), ">u8").reshape(-1, 3).tolist()
+    code = {(name, address) for name, address, _ in functions(elf)}
+    (start,) = (address for name, address in code if name == "_start")
+    assert start == elf["e_entry"]
+    of_descriptors = {
+        ("." + symbol.name, descriptors[(symbol["st_value"] - opd["sh_addr"]) // 24][0])
+        for symbol in elf.get_section_by_name(".symtab").iter_symbols()
+        if symbol["st_size"] == 24 and 0 <= symbol["st_value"] - opd["sh_addr"] < opd["sh_size"]
+    }
+    without = code - of_descriptors
+    assert {name for name, _ in without} == {"_start", ".ret_from_fork"}
+    assert of_descriptors < code and len(of_descriptors) == len(descriptors)
+    toc = elf.get_section_by_name(".toc")["sh_addr"] + 0x8000
+    assert {tuple(words[1:]) for words in descriptors} == {(toc, 0)}
