@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What an enabled call site calls, for 32-bit PowerPC.
+ *
+ * void ftrace_caller(void)
+ *
+ * Not a function of C: it is called by the third instruction of the traced
+ * function, which has no frame yet and has stored its own lr at 4(r1), where it
+ * expects to find lr as it was: it reads lr again when it makes its frame. So
+ * this returns by ctr. It calls, through the slot at ftrace_call,
+ *
+ *     void tracer(unsigned long ip, unsigned long parent_ip,
+ *                 struct ftrace_ops *op, struct pt_regs *regs)
+ *
+ * On entry   all arguments of the traced function in r3..r10; r11, the static
+ *            chain; cr1, whether a variadic one got floating point; lr: where
+ *            the site's call returns to; 4(r1): what lr shall be then
+ * Keeps      r3..r12 and cr1; r13..r31 and cr2..cr4 because the tracer does
+ * Clobbers   r0, ctr, xer and the other fields of cr, of which no function may
+ *            expect anything
+ *
+ * The stack at ftrace_call, lowest address at the bottom. A frame begins with
+ * its back chain; the callee saves lr at 4 of its caller's.
+ *
+ *     r1 + 68   where the traced function returns to        parent_ip
+ *     r1 + 64   the frame of the traced function's caller
+ *     r1 + 52   where ftrace_caller returns to              ip + MCOUNT_INSN_SIZE
+ *     r1 + 48   cr
+ *     r1 + 44   r12
+ *     r1 + 40   r11
+ *     r1 + 36   r10
+ *     r1 + 32   r9
+ *     r1 + 28   r8
+ *     r1 + 24   r7
+ *     r1 + 20   r6
+ *     r1 + 16   r5
+ *     r1 + 12   r4
+ *     r1 +  8   r3
+ *     r1 +  4   lr, saved by the tracer
+ *     r1        back chain
+ */
+        .globl ftrace_caller
+ftrace_caller:
+        stwu    %r1, -64(%r1)
+        stw     %r3, 8(%r1)
+        stw     %r4, 12(%r1)
+        stw     %r5, 16(%r1)
+        stw     %r6, 20(%r1)
+        stw     %r7, 24(%r1)
+        stw     %r8, 28(%r1)
+        stw     %r9, 32(%r1)
+        stw     %r10, 36(%r1)
+        stw     %r11, 40(%r1)
+        stw     %r12, 44(%r1)
+        mfcr    %r11
+        mflr    %r12
+        stw     %r11, 48(%r1)
+        stw     %r12, 52(%r1)
+
+        bcl     20, 31, here                    // lr: this address
+here:
+        mflr    %r5
+        addi    %r3, %r12, -4                   // MCOUNT_INSN_SIZE
+        lwz     %r4, 68(%r1)
+        lwz     %r5, function_trace_op - here(%r5)
+        li      %r6, 0                          // no pt_regs were saved
+
+        /* The slot: rewritten to call the one tracer, or the list of them. */
+        .globl ftrace_call
+ftrace_call:
+        bl      ftrace_stub
+
+        lwz     %r12, 48(%r1)
+        lwz     %r11, 52(%r1)
+        lwz     %r0, 68(%r1)
+        mtcrf   0x40, %r12
+        mtctr   %r11
+        mtlr    %r0
+        lwz     %r3, 8(%r1)
+        lwz     %r4, 12(%r1)
+        lwz     %r5, 16(%r1)
+        lwz     %r6, 20(%r1)
+        lwz     %r7, 24(%r1)
+        lwz     %r8, 28(%r1)
+        lwz     %r9, 32(%r1)
+        lwz     %r10, 36(%r1)
+        lwz     %r11, 40(%r1)
+        lwz     %r12, 44(%r1)
+        addi    %r1, %r1, 64
+        bctr
+
+/*
+ * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
+ *                  struct ftrace_ops *op, struct pt_regs *regs)
+ *
+ * The tracer that does nothing.
+ */
+        .globl ftrace_stub
+ftrace_stub:
+        blr
+
+/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+        .balign 4
+        .globl function_trace_op
+function_trace_op:
+        .long   0

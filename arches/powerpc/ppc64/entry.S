@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What an enabled call site calls, for 64-bit PowerPC.
+ *
+ * void ftrace_caller(void)
+ *
+ * No function of C: nothing calls it through a pointer, so it has neither a
+ * descriptor nor a dot. A site of the kernel calls it directly, one of a module
+ * through a stub, which has saved the module's r2 at 40(r1). Either way r2 is
+ * the kernel's TOC pointer here. It calls, through the slot at ftrace_call,
+ *
+ *     void tracer(unsigned long ip, unsigned long parent_ip,
+ *                 struct ftrace_ops *op, struct pt_regs *regs)
+ *
+ * On entry   the traced function has made its frame and called this as any
+ *            other function; its arguments may still be in r3..r10, though the
+ *            compiler keeps them elsewhere. lr: where the site's call returns to
+ * Keeps      r2..r10; r13..r31 and cr2..cr4 because the tracer does
+ * Clobbers   r0, r11, r12, ctr, xer and the other fields of cr, as a call may
+ *
+ * The stack at ftrace_call, lowest address at the bottom. A frame begins with
+ * its back chain; the callee saves lr at 16 of its caller's.
+ *
+ *     back chain of the traced function's frame + 16        parent_ip
+ *     r1 + 192   where ftrace_caller returns to             ip + 4
+ *     r1 + 176   the traced function's frame
+ *     r1 + 168   r10
+ *     r1 + 160   r9
+ *     r1 + 152   r8
+ *     r1 + 144   r7
+ *     r1 + 136   r6
+ *     r1 + 128   r5
+ *     r1 + 120   r4
+ *     r1 + 112   r3
+ *     r1 +  48   the tracer's parameter save area
+ *     r1 +  40   r2, for the tracer's own use
+ *     r1 +  16   lr, saved by the tracer
+ *     r1         back chain
+ */
+        .globl ftrace_caller
+ftrace_caller:
+        mflr    %r12
+        ld      %r11, 0(%r1)
+        std     %r12, 16(%r1)
+        stdu    %r1, -176(%r1)
+        std     %r3, 112(%r1)
+        std     %r4, 120(%r1)
+        std     %r5, 128(%r1)
+        std     %r6, 136(%r1)
+        std     %r7, 144(%r1)
+        std     %r8, 152(%r1)
+        std     %r9, 160(%r1)
+        std     %r10, 168(%r1)
+
+        bcl     20, 31, here                    // lr: this address
+here:
+        mflr    %r5
+        addi    %r3, %r12, -4                   // where the call is
+        ld      %r4, 16(%r11)
+        ld      %r5, function_trace_op - here(%r5)
+        li      %r6, 0                          // no pt_regs were saved
+
+        /* The slot: rewritten to call the one tracer, or the list of them. */
+        .globl ftrace_call
+ftrace_call:
+        bl      ftrace_stub
+        nop
+
+        ld      %r0, 192(%r1)
+        ld      %r3, 112(%r1)
+        ld      %r4, 120(%r1)
+        ld      %r5, 128(%r1)
+        ld      %r6, 136(%r1)
+        ld      %r7, 144(%r1)
+        ld      %r8, 152(%r1)
+        ld      %r9, 160(%r1)
+        ld      %r10, 168(%r1)
+        mtlr    %r0
+        addi    %r1, %r1, 176
+
+/*
+ * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
+ *                  struct ftrace_ops *op, struct pt_regs *regs)
+ *
+ * The tracer that does nothing. Stands here because ftrace_caller ends with
+ * the same return.
+ */
+        .globl ftrace_stub
+ftrace_stub:
+        blr
+
+/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+        .balign 8
+        .globl function_trace_op
+function_trace_op:
+        .quad   0
