@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
-from numpy.typing import NDArray
 
 from dynftrace.core.arch import Relocations
 
-Relocate = Callable[[str, NDArray[np.uint8], Relocations], None]
-
 
 def batch(
-    place: int, *rows: tuple[int, int, int, int], toc: int = 0, stub: tuple[int, ...] = ()
+    place: int,
+    *rows: tuple[int, int, int, int],
+    toc: int = 0,
+    external: tuple[int, ...] = (),
+    stub: tuple[int, ...] = (),
 ) -> Relocations:
-    """Rows of (type, offset, S, A) of a section at `place`; those numbered in `stub` are external
-    and go to stubs."""
+    """Rows of (type, offset, S, A) of a section at `place`.
+
+    `external` and `stub` number the rows against symbols of others, and those of
+    them whose S is a stub.
+    """
     kind, offset, symbol, addend = zip(*rows, strict=True)
-    redirected = np.isin(np.arange(len(rows)), stub)
+    numbers = np.arange(len(rows))
     return Relocations(
         np.array(kind, np.uint32),
         np.array(offset, np.uint64),
         np.array(offset, np.uint64) + np.uint64(place),
         np.array([value % 2**64 for value in symbol], np.uint64),
         np.array(addend, np.int64),
-        external=redirected,
-        stub=redirected,
+        external=np.isin(numbers, (*external, *stub)),
+        stub=np.isin(numbers, stub),
         toc=toc,
     )
 

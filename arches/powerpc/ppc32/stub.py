@@ -1,0 +1,58 @@
+"""ppc32 trampolines of modules: the callee's address in two halves, and a jump.
+
+    lis   r12,ha
+    addi  r12,r12,lo
+    mtctr r12
+    bctr
+
+r12 and CTR are free at a call; r11 is not, where the callee is a nested function
+of GNU C. There is no TOC to change, so only a call that does not reach needs a stub.
+
+Source: System V ABI, PowerPC Processor Supplement, chapter 3, "Registers".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.arch import Function, Relocations
+from ....core.facts import Stub
+from .. import insn
+from ..reloc import branch24
+from . import reloc
+
+STUB = Stub(size=16, align=4, code=16)
+
+_BEHIND = (insn.mtctr(12), insn.BCTR)
+"""The code behind the words that hold the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stubs:
+    """See `core.arch.Stubs`."""
+
+    facts: Stub = STUB
+
+    def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
+        """Calls of another object's functions, from their start, that do not reach."""
+        distance = (relocations.symbol - relocations.place).view(np.int64)
+        calls: NDArray[np.bool_] = (relocations.kind == reloc.REL24) & (relocations.addend == 0)
+        return calls & relocations.external & ~branch24(distance)
+
+    def make(self, address: int, target: Function, toc: int) -> bytes:
+        """The stub, the same at every address; raises `ValueError` beyond 32 bits."""
+        if not 0 <= target.code < 2**32:
+            raise ValueError(f"{target.code:x} is no address of 32 bits")
+        ha, lo = insn.halves(target.code)
+        return insn.pack(insn.addis(12, 0, ha), insn.addi(12, 12, lo), *_BEHIND)
+
+    def target(self, address: int, stub: bytes, toc: int) -> int | None:
+        """The address that the code loads, if it is a stub's."""
+        if len(stub) < self.facts.size:
+            return None
+        ha, lo = (insn.d_fields(insn.word_at(stub, offset))[3] for offset in (0, insn.WORD))
+        target = ((ha << 16) + lo) % 2**32
+        return target if stub == self.make(address, Function(target), toc) else None

@@ -1,0 +1,95 @@
+"""ppc64 trampolines of modules: 28 bytes of code and a copy of the callee's descriptor.
+
+A call of another object's function has two things to do that `bl` cannot: reach
+any address, and give r2 the callee's TOC pointer. The stub finds itself, and
+with it the descriptor it carries, by its distance from the module's own TOC
+pointer, which r2 holds when it is called. It returns nowhere: LR still leads
+behind the `bl`, where `ld r2,40(r1)` takes back what the stub saved.
+
+    addis r12,r2,ha     where this stub is
+    addi  r12,r12,lo
+    std   r2,40(r1)     the caller's TOC pointer, to its place in the caller's frame
+    ld    r11,32(r12)   the callee's entry
+    ld    r2,40(r12)    and its TOC pointer
+    mtctr r11
+    bctr
+    .long 0             unused: what follows is read as doublewords
+    .quad entry
+    .quad toc
+
+ha and lo are the stub's address minus the TOC pointer, which must fit them:
++-2 GB. This is the stub of the kernel's module loader in the years of ELFv1.
+
+Source: 64-bit PowerPC ELF ABI Supplement 1.9, sections 3.2.2 (the frame and its
+TOC save doubleword), 3.2.5 (descriptors) and 3.5.11 (calls).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....core.arch import Function, Relocations
+from ....core.facts import Stub
+from .. import insn
+from . import reloc
+
+STUB = Stub(size=48, align=16, code=28)
+
+ENTRY, TOC = 32, 40
+"""Offsets of the doublewords of the descriptor."""
+
+TOC_SAVE = 40
+"""Where in its frame a caller's TOC pointer is saved."""
+
+_BEHIND = (
+    insn.std(2, TOC_SAVE, 1),
+    insn.ld(11, ENTRY, 12),
+    insn.ld(2, TOC, 12),
+    insn.mtctr(11),
+    insn.BCTR,
+)
+"""The code behind the words that hold the distance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stubs:
+    """See `core.arch.Stubs`."""
+
+    facts: Stub = STUB
+
+    def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
+        """Every call of another object's function, however near: r2 must change.
+
+        A call into the middle of one is none that a descriptor could describe.
+        """
+        calls: NDArray[np.bool_] = (relocations.kind == reloc.REL24) & (relocations.addend == 0)
+        return calls & relocations.external
+
+    def make(self, address: int, target: Function, toc: int) -> bytes:
+        """The stub at `address`; raises `ValueError` where `toc` is too far or none is given."""
+        if target.toc is None:
+            raise ValueError("its target has no TOC pointer")
+        unused = bytes(ENTRY - self.facts.code)
+        descriptor = b"".join(word.to_bytes(8, "big") for word in (target.code, target.toc))
+        return _code(address - toc) + unused + descriptor
+
+    def target(self, address: int, stub: bytes, toc: int) -> int | None:
+        """The entry in the descriptor, if the code is a stub's and finds that descriptor."""
+        try:
+            code = _code(address - toc)
+        except ValueError:
+            return None
+        if len(stub) < self.facts.size or not stub.startswith(code):
+            return None
+        return int.from_bytes(stub[ENTRY:TOC], "big")
+
+
+def _code(distance: int) -> bytes:
+    """The code of a stub that lies `distance` from its module's TOC pointer."""
+    ha, lo = insn.halves(distance)
+    if (ha << 16) + lo != distance:
+        raise ValueError(f"it lies {distance:#x} from the TOC pointer, and +-2 GB are in reach")
+    return insn.pack(insn.addis(12, 2, ha), insn.addi(12, 12, lo), *_BEHIND)
