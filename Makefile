@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: console test check images screenshots bench dist lock clean help
+.PHONY: console test check images screenshots docs bench dist lock clean help
 
 console: .venv/.ready ## open the console (ARGS='--cpus 4' and the like are passed on)
 	$(BIN)/dynftrace $(ARGS)
@@ -25,6 +25,9 @@ images: ## rebuild the guest kernels and modules (needs gcc for each of PORTS)
 
 screenshots: .venv/.ready ## make screenshots/ again, and the pictures the tests compare with
 	$(BIN)/python -m dynftrace.tui.screenshots screenshots
+
+docs: .venv/.ready ## write what the README shows of the program again
+	$(BIN)/python -m dynftrace.tui.docs README.md
 
 bench: .venv/.ready ## measure the targets, as ratios within one run
 	$(BIN)/python -m tests.benchmarks $(ARGS)

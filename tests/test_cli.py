@@ -61,6 +61,16 @@ def test_help_and_version_load_nothing_heavy() -> None:
     assert "dynftrace 0" in done.stdout
 
 
+def test_arches_lists_every_architecture(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = here(capsys, "arches")
+    assert (status, err) == (0, "")
+    blocks = out.strip().split("\n\n")
+    assert [block.split()[0] for block in blocks] == list(arches.names())
+    status, out, err = here(capsys, "arches", "--markdown")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0] == "| | " + " | ".join(f"`{name}`" for name in arches.names()) + " |"
+
+
 def test_sh_does_not_load_the_console() -> None:
     program = (
         "import sys; from dynftrace.tui.cli import run\n"

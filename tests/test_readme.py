@@ -6,6 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from dynftrace.tui import docs
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -21,3 +25,15 @@ def test_its_links_and_pictures_lead_somewhere() -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", README)
     assert targets
     assert not [target for target in targets if not (ROOT / target).exists()]
+
+
+def test_its_table_of_architectures() -> None:
+    assert docs.made(README) == README, "make docs writes it anew; look at it"
+
+
+def test_a_part_has_one_place() -> None:
+    text = "a\n<!-- x -->\nold | \\1\n<!-- end -->\nb\n"
+    assert docs.with_part(text, "x", "new \\1\n") == "a\n<!-- x -->\nnew \\1\n<!-- end -->\nb\n"
+    for wrong in ("nothing", text + text):
+        with pytest.raises(ValueError, match="not one"):
+            docs.with_part(wrong, "x", "")

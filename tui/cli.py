@@ -190,6 +190,20 @@ def sites(
     sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))
 
 
+@dynftrace.command(name="arches", short_help="The architectures, side by side.")
+@click.option("--markdown", is_flag=True, help="The table of the README.")
+def architectures(markdown: bool) -> None:
+    """The architectures: call sites in their forms, how far a call reaches, how modules call."""
+    from ..core.views.support import support
+    from ..core.views.supporttext import support_lines, support_table
+
+    ports = [support(arches.load(name)) for name in arches.names()]
+    if markdown:
+        sys.stdout.write(support_table(ports))
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in support_lines(ports))
+
+
 @dynftrace.command(short_help="A picture of the console, as SVG.")
 @machine_options
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")

@@ -1,0 +1,174 @@
+"""What a port does, read off its image and its verbs: how a call site looks, how far it reaches.
+
+Nothing is told by the port in words. A site of the teaching kernel is taken as
+the compiler left it, the port's verbs say what it becomes, and the disassembler
+reads all of it; how far a call reaches is found by asking for calls farther and
+farther away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arch import Addresses, Port, Sites
+from ..elf.image import Image
+from ..elf.symbols import SymbolTable
+from ..ftrace.entry import Entry, load_entry
+from ..ftrace.filter import text_prefix
+from ..ftrace.sites import call_sites
+from ..kallsyms import Kallsyms
+from ..kernel import load_kernel
+from ..machine.function import function_at
+from ..machine.memory import PAGE_SIZE, Memory
+from .callsite import Code
+from .disasm import Disassembler
+
+KERNEL = "vmlinux.elf"
+
+EXAMPLE = "schedule"
+"""The function whose site is shown, where the kernel has it."""
+
+CALLER = "ftrace_caller"
+
+
+@dataclass(frozen=True, slots=True)
+class StubSupport:
+    """How a module's call gets to where a call cannot."""
+
+    size: int
+    """In bytes."""
+    code: tuple[str, ...]
+    """Its instructions."""
+    enabled: Code
+    """A site that goes through it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """One port."""
+
+    name: str
+    bits: int
+    byteorder: str
+    compiled: Code
+    disabled: Code
+    enabled: Code
+    offsets: tuple[int, int]
+    """Bytes from a function's start to its site, in the teaching kernel: the least and the most."""
+    reach: tuple[int, int] | None
+    """How far before and behind itself a site can call, in bytes; None for everywhere."""
+    stub: StubSupport | None
+    """None where modules reach everything."""
+    patch_methods: tuple[str, ...]
+
+
+class _Kernel:
+    """A port's teaching kernel in memory, with the entry code, and nothing that runs it."""
+
+    def __init__(self, port: Port) -> None:
+        facts = port.facts
+        self.port = port
+        self.image = Image.load(port.images() / KERNEL, facts)
+        self.memory = Memory(facts.byteorder, facts.pointer_size)
+        load_kernel(port, self.image, self.memory)
+        self.kallsyms = Kallsyms()
+        self.kallsyms.add(self.image.symbols)
+        self.entry: Entry = load_entry(port, self.image, self.memory, self.kallsyms)
+        self.disasm = Disassembler(facts, self.kallsyms)
+
+    @property
+    def caller(self) -> int:
+        """What an enabled site is to call."""
+        return self.entry[CALLER]
+
+    def code(self, address: Addresses, text: NDArray[np.uint8]) -> Code:
+        """The first row of an edit's text."""
+        data = text[0].tobytes()
+        return Code(data, self.disasm.line(int(address[0]), data))
+
+
+def support(port: Port) -> Support:
+    """What `port` does. Raises `ImageError`, `MissingSymbolError` and `AssemblyError`."""
+    kernel = _Kernel(port)
+    facts = port.facts
+    ips = call_sites(port, kernel.image, kernel.memory.read)
+    example = _example(kernel, ips)
+    sites = Sites(ips[example : example + 1])
+    compiled, _ = kernel.memory.gather(sites.ip, facts.sites.size)
+    call = port.make_call(sites, kernel.caller)
+    offsets = _offsets(kernel, ips)
+    return Support(
+        name=facts.name,
+        bits=8 * facts.pointer_size,
+        byteorder=facts.byteorder,
+        compiled=kernel.code(sites.ip, compiled),
+        disabled=kernel.code(call.address, call.expected),
+        enabled=kernel.code(call.address, call.replacement),
+        offsets=(min(offsets), max(offsets)),
+        reach=_reach(port),
+        stub=_stub(kernel),
+        patch_methods=facts.patch_methods,
+    )
+
+
+def _example(kernel: _Kernel, ips: Addresses) -> int:
+    """The row of `ips` that is shown."""
+    names = kernel.kallsyms.names_of(ips)
+    wanted = text_prefix(kernel.port.facts) + EXAMPLE
+    return names.index(wanted) if wanted in names else 0
+
+
+def _offsets(kernel: _Kernel, ips: Addresses) -> list[int]:
+    """How far into its function each site is."""
+    symbols = ((ip, kernel.kallsyms.lookup(ip)) for ip in ips.tolist())
+    return [ip - symbol.address for ip, symbol in symbols if symbol is not None] or [0]
+
+
+def _stub(kernel: _Kernel) -> StubSupport | None:
+    """The stub of ftrace_caller that a module at the start of its area would get."""
+    port = kernel.port
+    facts, stubs = port.facts, port.stubs
+    if stubs is None:
+        return None
+    address = facts.map.modules
+    target = function_at(facts, kernel.memory, kernel.kallsyms, kernel.caller)
+    toc = 0 if facts.abi.toc is None else address + PAGE_SIZE + facts.abi.toc.bias
+    code = stubs.make(address, target, toc)[: stubs.facts.code]
+    names = SymbolTable.of_labels({f"{CALLER}.stub": address}, address + stubs.facts.size)
+    kernel.kallsyms.add(names, "module")
+    ip = np.array([address + PAGE_SIZE], np.uint64)
+    sites = Sites(ip, {target.code: np.array([address], np.uint64)})
+    call = port.make_call(sites, target.code)
+    return StubSupport(
+        stubs.facts.size,
+        tuple(kernel.disasm.text(insn) for insn in kernel.disasm.decode(address, code)),
+        kernel.code(call.address, call.replacement),
+    )
+
+
+def _reach(port: Port) -> tuple[int, int] | None:
+    """The farthest targets before and behind a site that a call without a stub reaches."""
+    step = port.facts.insn_align
+    middle = 1 << (8 * port.facts.pointer_size - 1)
+    site = Sites(np.array([middle], np.uint64))
+
+    def reaches(distance: int) -> bool:
+        return bool(port.make_call(site, middle + distance * step).reachable[0])
+
+    limit = middle // step
+    back = _last(lambda count: reaches(-count), limit)
+    ahead = _last(reaches, limit - 1)
+    return None if back == limit else (back * step, ahead * step)
+
+
+def _last(holds: Callable[[int], bool], limit: int) -> int:
+    """The greatest number up to `limit` that `holds`, which all smaller ones do as well."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low
