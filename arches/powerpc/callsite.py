@@ -1,0 +1,89 @@
+"""Call sites of both ports: a `bl`, and what the ABI has behind it.
+
+The forms are in the table of insn.py. Many sites are encoded at once. A site
+calls its target directly where it reaches it, or the stub of it that its module
+has. What cannot be encoded has zeros for a text, which is no instruction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.arch import Addresses, Bytes, Sites
+from . import insn
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What stands behind the `bl` of a site."""
+
+    direct: tuple[int, ...]
+    """Instructions behind a call of the target itself."""
+    stub: tuple[int, ...]
+    """As many instructions behind a call of a stub."""
+    prefer_stub: bool
+    """Whether a module that has a stub of the target calls that even where it could reach
+    the target, because the stub does more than to reach it."""
+
+    @property
+    def nops(self) -> bytes:
+        """A disabled site."""
+        return insn.pack(insn.NOP, *(insn.NOP for _ in self.direct))
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """n sites that call one target, each in its own way."""
+
+    text: Bytes
+    reachable: NDArray[np.bool_]
+    via: Addresses
+    """The stub that each calls, 0 where it calls the target itself or cannot."""
+
+
+def calls(form: Form, sites: Sites, target: int) -> Calls:
+    """Encode a call of `target` at each of `sites`."""
+    stubs = sites.stub(target)
+    text, reaches = insn.bl(sites.ip, np.full(len(sites), target, np.uint64))
+    stub_text, stub_reaches = insn.bl(sites.ip, stubs)
+    by_stub = (stubs != 0) & (form.prefer_stub | ~reaches)
+    text = np.where(by_stub[:, None], stub_text, text)
+    behind = np.where(by_stub[:, None], _bytes(form.stub), _bytes(form.direct))
+    reachable = np.where(by_stub, stub_reaches, reaches)
+    text = np.concatenate([text, behind], axis=1)
+    text[~reachable] = 0
+    return Calls(text, reachable, np.where(by_stub & reachable, stubs, np.uint64(0)))
+
+
+def nops(form: Form, count: int) -> Bytes:
+    """`count` disabled sites."""
+    return np.tile(np.frombuffer(form.nops, np.uint8), (count, 1))
+
+
+def explain(ip: int, expected: bytes, found: bytes) -> str:
+    """Why a site is refused, in the words of the kernel where it has some; see `Port.explain`."""
+    if expected == found or not any(expected):
+        return "out of reach of a bl (+-32 MB), and no stub leads there"
+    if len(found) != len(expected):
+        return ""
+    want, have = _words(expected), _words(found)
+    if not insn.is_bl(want[0]):
+        if len(have) == 1:
+            return f"Expected NOP but have {have[0]:08x}"
+        return f"Unexpected call sequence at {ip:x}: {' '.join(f'{word:08x}' for word in have)}"
+    if not insn.is_bl(have[0]):
+        return f"Not expected bl: opcode is {have[0]:08x}"
+    row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
+    place = "another bl" if row == 0 else "behind the bl"
+    return f"Expected {want[row]:08x} found {have[row]:08x} ({place})"
+
+
+def _words(text: bytes) -> list[int]:
+    return [insn.word_at(text, offset) for offset in range(0, len(text), insn.WORD)]
+
+
+def _bytes(words: tuple[int, ...]) -> Bytes:
+    return np.frombuffer(insn.pack(*words), np.uint8)

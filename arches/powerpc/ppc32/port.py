@@ -1,0 +1,108 @@
+"""The ppc32 port: 32 bits, big-endian. Facts; the verbs are in ../port.py.
+
+The kernel is linked at 0xc0000000; modules lie from 0xd1000000 on, in what is
+vmalloc space on such a machine, farther than a branch reaches. `-pg` calls
+`_mcount` first in a function, before there is a frame: LR already holds the way
+back into the function, and the way back to its caller has been saved at 4(r1),
+in the caller's frame, just before.
+
+Interrupts land on the same stack; the ABI has no red zone below r1. The
+CPU-local pages lie at the end of the address space, so that a load with a
+16-bit displacement from 0 reaches them.
+
+Source: System V ABI, PowerPC Processor Supplement, chapter 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from capstone import CS_MODE_32
+from keystone.keystone_const import KS_MODE_PPC32
+from numpy.typing import NDArray
+from unicorn.unicorn_const import UC_MODE_PPC32
+
+from ....core.arch import Relocations
+from ....core.facts import Abi, AddressMap, CallSites, Facts
+from .. import port as power
+from ..callsite import Form
+from ..insn import WORD
+from . import reloc, stub
+
+FACTS = Facts(
+    name="ppc32",
+    elf_machine="EM_PPC",
+    pointer_size=4,
+    byteorder="big",
+    engine=power.engine(UC_MODE_PPC32, CS_MODE_32, KS_MODE_PPC32),
+    abi=Abi(
+        pc=power.NIP,
+        sp=power.SP,
+        arguments=power.ARGUMENTS,
+        result=power.RESULT,
+        pt_regs=power.PT_REGS,
+        link=power.LR,
+        stack_align=16,
+        red_zone=0,
+        call_frame=8,  # back chain, LR
+    ),
+    map=AddressMap(
+        local=0xFFFF_8000,
+        tracer=0xC100_0000,
+        modules=0xD100_0000,
+        modules_end=0xD800_0000,
+        ring_buffer=0xE000_0000,
+        hashes=0xE800_0000,
+        hashes_end=0xF000_0000,
+        direct_map=0xC200_0000,
+        host_stack=0xC700_0000,
+    ),
+    sites=CallSites(
+        size=WORD,
+        sections=("__mcount_loc",),
+        mcount_symbols=("_mcount",),
+        call_relocations=frozenset({reloc.REL24}),
+        relocation_offset=0,
+        # No function expects anything of these when it is entered.
+        clobbers=frozenset({"r0", "r12", "ctr", "xer", "cr"}),
+    ),
+    patch_methods=("stop_machine", "none"),
+    breakpoint=None,
+    max_insn_size=WORD,
+    insn_align=WORD,
+)
+
+FORM = Form(direct=(), stub=(), prefer_stub=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ppc32Port(power.PowerPort):
+    """ppc32; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts = FACTS
+    form: Form = FORM
+
+    @property
+    def stubs(self) -> stub.Stubs:
+        """Stubs that reach every address."""
+        return stub.Stubs()
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to one section's bytes."""
+        reloc.relocate(module, text, relocations)
+
+    def relocation_name(self, kind: int) -> str:
+        """Such as `R_PPC_REL24`."""
+        return reloc.ABI.name(kind)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
+        return Path(__file__).parent
+
+
+def port() -> Ppc32Port:
+    """The port, as `arches.load` finds it."""
+    return Ppc32Port()

@@ -1,0 +1,111 @@
+"""The ppc64 port: 64 bits, big-endian, ELFv1. Facts; the verbs are in ../port.py.
+
+The kernel is linked where 64-bit PowerPC kernels are, at 0xc000000000000000,
+which is also where all memory appears; modules get the vmalloc area at
+0xd000000000000000, a distance no branch reaches. A function's address is that
+of its descriptor in `.opd`; its code has the dot: `.schedule`. `-pg` calls
+`._mcount` when the frame is made, as any function would, with a nop behind.
+
+A module that has a stub calls it, however near the target is: the stub is what
+gives the kernel's code the kernel's TOC pointer.
+
+The CPU-local pages lie at the end of the address space, so that a load with a
+16-bit displacement from 0 reaches them.
+
+Source: 64-bit PowerPC ELF ABI Supplement 1.9, chapter 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from capstone import CS_MODE_64
+from keystone.keystone_const import KS_MODE_PPC64
+from numpy.typing import NDArray
+from unicorn.unicorn_const import UC_MODE_PPC64
+
+from ....core.arch import Relocations
+from ....core.facts import Abi, AddressMap, CallSites, Facts, Toc
+from .. import port as power
+from ..callsite import Form
+from ..insn import LD_R2, NOP, WORD
+from . import reloc, stub
+
+FACTS = Facts(
+    name="ppc64",
+    elf_machine="EM_PPC64",
+    pointer_size=8,
+    byteorder="big",
+    engine=power.engine(UC_MODE_PPC64, CS_MODE_64, KS_MODE_PPC64),
+    abi=Abi(
+        pc=power.NIP,
+        sp=power.SP,
+        arguments=power.ARGUMENTS,
+        result=power.RESULT,
+        pt_regs=power.PT_REGS,
+        link=power.LR,
+        stack_align=16,
+        red_zone=288,  # room for r14..r31 and f14..f31, below r1 until the frame is made
+        call_frame=112,  # back chain, CR, LR, two reserved, TOC; eight arguments
+        toc=Toc(register=power.GENERAL[2], opd=".opd", section=".toc", bias=0x8000, prefix="."),
+    ),
+    map=AddressMap(
+        local=0xFFFF_FFFF_FFFF_8000,
+        tracer=0xC000_0000_0100_0000,
+        modules=0xD000_0000_0000_0000,
+        modules_end=0xD000_0000_1000_0000,
+        ring_buffer=0xC000_0000_8000_0000,
+        hashes=0xC000_0001_0000_0000,
+        hashes_end=0xC000_0001_8000_0000,
+        direct_map=0xC000_0000_1000_0000,
+        host_stack=0xC000_0000_4000_0000,
+    ),
+    sites=CallSites(
+        size=2 * WORD,
+        sections=("__mcount_loc",),
+        mcount_symbols=("._mcount",),
+        call_relocations=frozenset({reloc.REL24}),
+        relocation_offset=0,
+        # What any call may change, except the arguments.
+        clobbers=frozenset({"r0", "r11", "r12", "ctr", "lr", "xer", "cr"}),
+    ),
+    patch_methods=("stop_machine", "none"),
+    breakpoint=None,
+    max_insn_size=WORD,
+    insn_align=WORD,
+)
+
+FORM = Form(direct=(NOP,), stub=(LD_R2,), prefer_stub=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Ppc64Port(power.PowerPort):
+    """ppc64; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts = FACTS
+    form: Form = FORM
+
+    @property
+    def stubs(self) -> stub.Stubs:
+        """Stubs that change r2."""
+        return stub.Stubs()
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to one section's bytes, and restore r2 behind calls of stubs."""
+        reloc.relocate(module, text, relocations)
+
+    def relocation_name(self, kind: int) -> str:
+        """Such as `R_PPC64_REL24`."""
+        return reloc.ABI.name(kind)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
+        return Path(__file__).parent
+
+
+def port() -> Ppc64Port:
+    """The port, as `arches.load` finds it."""
+    return Ppc64Port()
