@@ -98,11 +98,12 @@ def test_a_round_of_syscalls_is_short(guest: Session) -> None:
 
 
 def test_usb_needs_its_module(session: Session) -> None:
-    assert session.run_workload("usb") == (-errno.ENODEV) % (1 << 64)
+    no_device = -errno.ENODEV % (1 << 8 * session.port.facts.pointer_size)
+    assert session.run_workload("usb") == no_device
     session.insmod("usbcore")
     assert session.run_workload("usb") == 1
     session.rmmod("usbcore")
-    assert session.run_workload("usb") == (-errno.ENODEV) % (1 << 64)
+    assert session.run_workload("usb") == no_device
     assert "khubd" in names(session)  # it ran, and its end was waited for
     session.insmod("usbcore")
     session.insmod("usbhub")
