@@ -10,7 +10,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core import abi
-from dynftrace.core.errors import ModuleError
+from dynftrace.core.errors import GuestError, ModuleError
 from dynftrace.core.session import MachineSpec, Session
 
 WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers"]
@@ -141,3 +141,22 @@ def test_the_clock_of_jiffies_keeps_pace(session: Session) -> None:
     session.run(50 * abi.TICK_NS)
     passed = (session.machine.vcpus[0].ticks - start) / abi.TICK_NS
     assert abs(word(session, "jiffies", size) - jiffies - passed) <= 1
+
+
+def test_crashy_writes_over_the_site_of_schedule(session: Session) -> None:
+    session.insmod("crashy")
+    names = [name.removeprefix(".") for name in session.function_names()]
+    ip = int(session.ftrace.records.table["ip"][names.index("schedule")])
+    size = session.port.facts.sites.size
+    before = session.machine.memory.read(ip, size)
+    session.call("crashy_scribble")
+    after = session.machine.memory.read(ip, size)
+    assert after[:4] != before[:4]
+    assert after[5:] == before[5:]
+
+
+def test_crashy_jumps_where_it_is_told(session: Session) -> None:
+    session.insmod("crashy")
+    with pytest.raises(GuestError):
+        session.call("crashy_jump", [0x12340000])
+    assert [oops.pc for oops in session.machine.oopses] == [0x12340000]

@@ -44,7 +44,7 @@ EXPORT_SYMBOL(crashy_scribble);
 /* A function pointer is a descriptor: one for any code, with the kernel's TOC pointer. */
 static inline void jump_to(void (*code)(void))
 {
-	const unsigned long descriptor[] = {
+	const volatile unsigned long descriptor[] = {
 		(unsigned long)code, ((const unsigned long *)schedule)[1], 0,
 	};
 
