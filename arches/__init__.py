@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _PORTS = {
     "x86_64": ".x86.port",
+    "ppc64": ".powerpc.ppc64.port",
+    "ppc32": ".powerpc.ppc32.port",
 }
 
 DEFAULT = "x86_64"

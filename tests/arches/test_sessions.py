@@ -160,7 +160,7 @@ def test_a_damaged_stub_is_refused_whichever_word_it_is(arch: str) -> None:
     for word in words_of_stubs(arch):
         user = User(arch, modules=("usbcore",))
         stub = user.session.modules.loaded[0].trampolines[-1]
-        user(f"poke 0x{stub.address + word:x} deadbeef")
+        user(f"poke 0x{stub.address + word:x} 0xdeadbeef")
         before = user.text()
         error = user.refused("echo function > current_tracer")
         assert "the trampoline of ftrace_caller" in error and "found de ad be ef" in error
