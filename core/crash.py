@@ -45,6 +45,8 @@ class Crash:
     """Code around pc as far as it can be read; empty where pc is not in memory."""
     text_address: int
     """Where `text` begins."""
+    stack: bytes
+    """What lies from the stack pointer up, at most 8 KB; empty where it is not in memory."""
     trace: tuple[int, ...]
     """Return addresses: the link register where there is one, then those found on the stack."""
     symbol: Callable[[int], str]

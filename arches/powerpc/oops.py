@@ -6,15 +6,21 @@ registers, four a row where they have 64 bits and eight where they have 32; then
 come the two places NIP and LR are in, the way there, and sixteen words of code,
 the one at NIP, in angle brackets, behind twelve others.
 
-What this machine does not have is left out of those lines: an MSR, the number
-of the interrupt's vector (TRAP), DSISR; the frames' addresses of the way there,
-which was found by a scan of the stack.
+The way there needs no guess, since every frame begins with the address of its
+caller's (the back chain) and holds what LR was in the function it called. Only
+the frame at the time need not hold it yet, and may hold that of an earlier call:
+the kernel marks it as unreliable. A chain that ends where the machine has
+delivered an interrupt goes on with the registers saved there.
+
+What this machine does not have is left out of those lines: an MSR, DSISR, the
+number of an interrupt's vector (TRAP).
 
 What an instruction must not do comes as an interrupt of the emulator, by its own
 numbers; here is what they mean, since the report depends on it.
 
 Sources: Power ISA, Book III (interrupts and their vectors; DAR, the address of a
-data access that failed); formats of the messages as Linux 6.1 prints them.
+data access that failed); the ABIs named in port.py (frames); formats of the
+messages as Linux 6.1 prints them.
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...core.crash import Access, Crash
-from ...core.facts import Trap
+from ...core.facts import Facts, Trap
 
 WORD = 4
 PAGE = 4096
@@ -32,6 +38,12 @@ WORDS_SHOWN = 16
 WORDS_A_ROW = 8
 ROW_BYTES = 32
 """General registers of one row, together."""
+
+FRAMES = 32
+"""Frames shown at most."""
+
+LR_SAVE = {8: 16, 4: 4}
+"""Where in its caller's frame a function keeps LR, by the size of a register."""
 
 SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGSEGV = 4, 5, 6, 7, 11
 
@@ -55,24 +67,24 @@ _UNAVAILABLE = {FLOATING_POINT: ("FP", 0x800), VECTOR: ("VMX/Altivec", 0xF20), V
 """Units that are switched off in the kernel: its name for each, and the vector."""
 
 
-def report(crash: Crash, width: int) -> tuple[str, ...]:
-    """All lines of the oops; registers have `width` bytes."""
-    return tuple(_lines(crash, width))
+def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
+    """All lines of the oops of a port."""
+    return tuple(_lines(crash, facts))
 
 
-def _lines(crash: Crash, width: int) -> Iterator[str]:
+def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
+    digits = 2 * facts.pointer_size
     nip, lr = crash.registers["nip"], crash.registers["lr"]
     what, death, signal = _what(crash)
     yield from what
     yield f"Oops: {death}, sig: {signal} [#{crash.count}]"
     yield f"BE PAGE_SIZE={PAGE // 1024}K SMP"
     yield f"CPU: {crash.cpu} PID: {crash.pid}"
-    yield from _registers(crash, width)
-    yield f"NIP [{nip:0{2 * width}x}] {crash.symbol(nip)}"
-    yield f"LR [{lr:0{2 * width}x}] {crash.symbol(lr)}"
+    yield from _registers(crash, facts.pointer_size)
+    yield f"NIP [{nip:0{digits}x}] {crash.symbol(nip)}"
+    yield f"LR [{lr:0{digits}x}] {crash.symbol(lr)}"
     yield "Call Trace:"
-    for address in crash.trace:
-        yield f"[{address:0{2 * width}x}] {crash.symbol(address)}"
+    yield from _trace(crash, facts)
     yield "Instruction dump:"
     yield from _instructions(crash, nip)
     yield f"---[ end trace {0:016x} ]---"
@@ -141,6 +153,53 @@ def _registers(crash: Crash, width: int) -> Iterator[str]:
     for row in range(0, GENERAL, step):
         values = (f"{registers[f'r{number}']:0{digits}x}" for number in range(row, row + step))
         yield f"GPR{row:02}: " + " ".join(values)
+
+
+def _trace(crash: Crash, facts: Facts) -> Iterator[str]:
+    """The frames from r1 on, each with where the function it called returns to."""
+    width = facts.pointer_size
+    sp, first = crash.registers["r1"], True
+    for _ in range(FRAMES):
+        chain, link = _word(crash, sp, width), _word(crash, sp + LR_SAVE[width], width)
+        if chain is None or link is None:
+            return
+        if link in crash.trace or (link and not first):
+            mark = " (unreliable)" if first else ""
+            yield f"[{sp:0{2 * width}x}] [{link:0{2 * width}x}] {crash.symbol(link)}{mark}"
+        first = False
+        if chain > sp:
+            sp = chain
+            continue
+        saved = None if chain else _interrupted(crash, facts, sp)
+        if saved is None:
+            return
+        yield f"--- interrupt: at {crash.symbol(saved['nip'])}"
+        yield f"    LR = {crash.symbol(saved['lr'])}"
+        sp, first = saved["r1"], True
+
+
+def _interrupted(crash: Crash, facts: Facts, frame: int) -> dict[str, int] | None:
+    """The registers an interrupt has saved above its first frame, if that is one."""
+    abi, width = facts.abi, facts.pointer_size
+    regs = frame + abi.call_frame
+    regs += -regs % abi.stack_align
+    size = width * len(abi.pt_regs)
+    saved = {}
+    for row, register in enumerate(abi.pt_regs):
+        value = _word(crash, regs + width * row, width)
+        if value is None:
+            return None
+        saved[register.name] = value
+    gap = saved["r1"] - abi.red_zone - size - regs
+    return saved if 0 <= gap < abi.stack_align else None
+
+
+def _word(crash: Crash, address: int, width: int) -> int | None:
+    """A word of the stack, None beyond what is known of it."""
+    at = address - crash.registers["r1"]
+    if not 0 <= at <= len(crash.stack) - width:
+        return None
+    return int.from_bytes(crash.stack[at : at + width], "big")
 
 
 def _instructions(crash: Crash, nip: int) -> Iterator[str]:

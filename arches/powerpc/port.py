@@ -136,7 +136,7 @@ class PowerPort(ABC):
 
     def oops(self, crash: Crash) -> tuple[str, ...]:
         """The report of a fault."""
-        return oops.report(crash, self.facts.pointer_size)
+        return oops.report(crash, self.facts)
 
     @property
     @abstractmethod

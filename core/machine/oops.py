@@ -69,6 +69,12 @@ def gather(
     abi = port.facts.abi
     registers = vcpu.registers.read()
     address, text = _text(memory, registers[abi.pc.name])
+    sp = registers[abi.sp.name]
+    stack = _stack(memory, sp)
+    found = _return_addresses(stack[-sp % port.facts.pointer_size :], memory, port, symbols)
+    link = vcpu.registers.link
+    if link is not None and found[:1] != [link] and symbols.lookup(link) is not None:
+        found = [link, *found]  # not yet saved by the function it belongs to
     return Crash(
         fault=fault,
         count=count,
@@ -77,26 +83,22 @@ def gather(
         registers=registers,
         text=text,
         text_address=address,
-        trace=_trace(vcpu.registers.link, memory, port, symbols, registers[abi.sp.name]),
+        stack=stack,
+        trace=tuple(found),
         symbol=symbols.format,
     )
 
 
-def call_trace(memory: Memory, port: Port, symbols: Symbols, sp: int) -> list[int]:
-    """Return addresses on the stack from `sp` up, at most `TRACE_ENTRIES`."""
+def _return_addresses(stack: bytes, memory: Memory, port: Port, symbols: Symbols) -> list[int]:
+    """Words of `stack` that are return addresses, in order, at most `TRACE_ENTRIES`."""
     size = port.facts.pointer_size
-    sp += -sp % size
-    region = memory.region_at(sp)
-    if region is None:
-        return []
-    words = memory.view(sp, min(STACK_BYTES, (region.end - sp) // size * size))
     order = "<" if port.facts.byteorder == "little" else ">"
-    candidates = np.frombuffer(words.tobytes(), f"{order}u{size}").astype(np.uint64)
+    words = np.frombuffer(stack[: len(stack) // size * size], f"{order}u{size}").astype(np.uint64)
     before = port.facts.max_insn_size
-    texts, readable = memory.gather(candidates - np.uint64(before), before)
+    texts, readable = memory.gather(words - np.uint64(before), before)
     found: list[int] = []
     for row in np.flatnonzero(readable).tolist():
-        address = int(candidates[row])
+        address = int(words[row])
         if port.is_return_address(texts[row].tobytes()) and symbols.lookup(address - 1):
             found.append(address)
             if len(found) == TRACE_ENTRIES:
@@ -104,16 +106,12 @@ def call_trace(memory: Memory, port: Port, symbols: Symbols, sp: int) -> list[in
     return found
 
 
-def _trace(
-    link: int | None, memory: Memory, port: Port, symbols: Symbols, sp: int
-) -> tuple[int, ...]:
-    """The way here, the nearest caller first."""
-    found = call_trace(memory, port, symbols, sp)
-    if link is None or symbols.lookup(link) is None:
-        return tuple(found)
-    if found[:1] == [link]:  # already saved by the function it belongs to
-        return tuple(found)
-    return (link, *found)
+def _stack(memory: Memory, sp: int) -> bytes:
+    """The bytes from `sp` up, none where it is not in memory."""
+    region = memory.region_at(sp)
+    if region is None:
+        return b""
+    return memory.view(sp, min(STACK_BYTES, region.end - sp)).tobytes()
 
 
 def _text(memory: Memory, pc: int) -> tuple[int, bytes]:

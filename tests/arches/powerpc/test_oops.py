@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from unicorn import Uc
 from unicorn.ppc_const import UC_PPC_REG_3, UC_PPC_REG_PC
@@ -14,13 +16,28 @@ from unicorn.unicorn_const import (
     UC_TLB_VIRTUAL,
 )
 
+from dynftrace.arches import load
 from dynftrace.arches.powerpc import oops
+from dynftrace.arches.powerpc.ppc32.port import FACTS as PPC32
+from dynftrace.arches.powerpc.ppc64.port import FACTS as PPC64
 from dynftrace.core.crash import Access, Crash, Fault
+from dynftrace.core.facts import Facts
+from dynftrace.core.machine.machine import Machine
+
+from ...support.booted import boot
 
 TEXT32, TEXT64 = 0xC000_0000, 0xC000_0000_0000_0000
 
 
-def crash(fault: Fault, base: int = TEXT32, *, nip: int | None = None, words: int = 32) -> Crash:
+def crash(
+    fault: Fault,
+    base: int = TEXT32,
+    *,
+    nip: int | None = None,
+    words: int = 32,
+    stack: bytes = b"",
+    trace: tuple[int, ...] = (),
+) -> Crash:
     """Thirty-two words of code from `base`, NIP at the seventeenth unless told otherwise."""
     registers = {f"r{number}": number for number in range(32)}
     named = {"ctr": base + 0x300, "lr": base + 0x104, "xer": 0x2000_0000, "cr": 0x2400_0288}
@@ -37,13 +54,14 @@ def crash(fault: Fault, base: int = TEXT32, *, nip: int | None = None, words: in
         },
         text=b"".join((0x6000_0000 + row).to_bytes(4, "big") for row in range(words)),
         text_address=base if words else base + 0x40,
-        trace=(base + 0x104, base + 0x204),
+        stack=stack,
+        trace=trace,
         symbol=lambda address: f"sym+0x{address - base:x}",
     )
 
 
 def test_the_whole_report_of_a_64_bit_machine() -> None:
-    lines = oops.report(crash(Fault(Access.READ, 0x10), TEXT64), 8)
+    lines = oops.report(crash(Fault(Access.READ, 0x10), TEXT64), PPC64)
     assert lines[:15] == (
         "BUG: Kernel NULL pointer dereference on read at 0x00000010",
         "Faulting instruction address: 0xc000000000000040",
@@ -66,8 +84,6 @@ def test_the_whole_report_of_a_64_bit_machine() -> None:
         "NIP [c000000000000040] sym+0x40",
         "LR [c000000000000104] sym+0x104",
         "Call Trace:",
-        "[c000000000000104] sym+0x104",
-        "[c000000000000204] sym+0x204",
         "Instruction dump:",
         "60000004 60000005 60000006 60000007 60000008 60000009 6000000a 6000000b",
         "6000000c 6000000d 6000000e 6000000f <60000010> 60000011 60000012 60000013",
@@ -76,7 +92,7 @@ def test_the_whole_report_of_a_64_bit_machine() -> None:
 
 
 def test_the_registers_of_a_32_bit_machine() -> None:
-    lines = oops.report(crash(Fault(Access.ILLEGAL)), 4)
+    lines = oops.report(crash(Fault(Access.ILLEGAL)), PPC32)
     assert lines[4:12] == (
         "NIP:  c0000040 LR: c0000104 CTR: c0000300",
         "CR: 24000288  XER: 20000000",
@@ -156,11 +172,11 @@ AT = "Faulting instruction address: 0xc0000040"
     ],
 )
 def test_what_happened(fault: Fault, lines: tuple[str, ...]) -> None:
-    assert oops.report(crash(fault), 4)[: len(lines)] == lines
+    assert oops.report(crash(fault), PPC32)[: len(lines)] == lines
 
 
 def test_a_jump_to_nowhere() -> None:
-    lines = oops.report(crash(Fault(Access.FETCH, 0), nip=0, words=0), 4)
+    lines = oops.report(crash(Fault(Access.FETCH, 0), nip=0, words=0), PPC32)
     assert lines[0] == "BUG: Unable to handle kernel instruction fetch (NULL pointer?)"
     assert lines[-3:-1] == (" ".join(["XXXXXXXX"] * 8),) * 2
 
@@ -173,8 +189,66 @@ def test_a_jump_to_nowhere() -> None:
     ],
 )
 def test_code_that_begins_or_ends(nip: int, words: int, row: list[str]) -> None:
-    lines = oops.report(crash(Fault(Access.ILLEGAL), nip=nip, words=words), 4)
+    lines = oops.report(crash(Fault(Access.ILLEGAL), nip=nip, words=words), PPC32)
     assert any(" ".join(row) in line for line in lines[-3:-1])
+
+
+def frames(facts: Facts, size: int, words: dict[int, int]) -> bytes:
+    """A stack of `size` bytes from r1 up: a word `words[offset]` at each offset."""
+    stack = bytearray(size)
+    for offset, value in words.items():
+        width = facts.pointer_size
+        stack[offset : offset + width] = value.to_bytes(width, "big")
+    return bytes(stack)
+
+
+def trace(facts: Facts, base: int, stack: bytes, known: tuple[int, ...] = ()) -> list[str]:
+    lines = oops.report(crash(Fault(Access.ILLEGAL), base, stack=stack, trace=known), facts)
+    return list(lines[lines.index("Call Trace:") + 1 : lines.index("Instruction dump:")])
+
+
+@pytest.mark.parametrize(("facts", "base", "save"), [(PPC32, TEXT32, 4), (PPC64, TEXT64, 16)])
+def test_the_way_here_follows_the_back_chain(facts: Facts, base: int, save: int) -> None:
+    r1, digits = base + 0x1_0000, 2 * facts.pointer_size
+    words = {0: r1 + 0x80, save: base + 0x900, 0x80: r1 + 0x100, 0x80 + save: base + 0x304}
+    words |= {0x40: base + 0x104, 0x100: 0, 0x100 + save: base + 0x404}
+    stack = frames(facts, 0x400, words)
+    chain = [
+        f"[{r1 + 0x80:0{digits}x}] [{base + 0x304:0{digits}x}] sym+0x304",
+        f"[{r1 + 0x100:0{digits}x}] [{base + 0x404:0{digits}x}] sym+0x404",
+    ]
+    assert trace(facts, base, stack) == chain
+    first = f"[{r1:0{digits}x}] [{base + 0x900:0{digits}x}] sym+0x900 (unreliable)"
+    assert trace(facts, base, stack, (base + 0x900,)) == [first, *chain]
+
+
+@pytest.mark.parametrize(("facts", "base", "save"), [(PPC32, TEXT32, 4), (PPC64, TEXT64, 16)])
+def test_the_way_here_leads_through_an_interrupt(facts: Facts, base: int, save: int) -> None:
+    r1, width, abi = base + 0x1_0000, facts.pointer_size, facts.abi
+    regs = 0x80 + abi.call_frame + -abi.call_frame % 16
+    below = regs + width * len(abi.pt_regs) + abi.red_zone
+    before = below + -below % 16  # the stack pointer that was interrupted
+    names = [register.name for register in abi.pt_regs]
+    words = {0: r1 + 0x80, save: 0, 0x80: 0, 0x80 + save: 0}
+    saved = {"r1": r1 + before, "nip": base + 0x500, "lr": base + 0x604}
+    words |= {regs + width * names.index(name): value for name, value in saved.items()}
+    words |= {before: r1 + before + 0x40, before + 0x40 + save: base + 0x704}
+    stack = frames(facts, 0x800, words)
+    frame = f"[{r1 + before + 0x40:0{2 * width}x}] [{base + 0x704:0{2 * width}x}] sym+0x704"
+    assert trace(facts, base, stack) == [
+        "--- interrupt: at sym+0x500",
+        "    LR = sym+0x604",
+        frame,
+    ]
+    other = stack.replace(saved["r1"].to_bytes(width, "big"), bytes(width))
+    assert trace(facts, base, other) == []
+
+
+@pytest.mark.parametrize("back", [-0x10, 0, 0x7000])
+def test_a_broken_chain_ends(back: int) -> None:
+    r1 = TEXT32 + 0x1_0000
+    stack = frames(PPC32, 0x100, {0: r1 + 0x20, 0x20: r1 + 0x20 + back, 0x24: 0x304})
+    assert len(trace(PPC32, TEXT32, stack)) == 1
 
 
 @pytest.mark.parametrize("mode", [UC_MODE_32, UC_MODE_64])
@@ -210,3 +284,42 @@ def test_the_emulator_reports_them_so(mode: int, number: int, insn: str) -> None
     assert seen == [number]
     assert uc.reg_read(UC_PPC_REG_PC) == start + 4 + oops.TRAPS[number].reported_at
     assert oops.TRAPS[number].illegal == (number == 96)
+
+
+@pytest.mark.parametrize(("arch", "dot"), [("ppc32", ""), ("ppc64", ".")])
+def test_a_fault_in_an_interrupt_of_the_teaching_kernel(arch: str, dot: str) -> None:
+    guest = boot(arch, 1)
+    tick = guest.address(f"{dot}scheduler_tick")
+    guest.machine.memory.write(tick, bytes(4))
+    guest.machine.vcpus[0].flush()
+    guest.machine.run(20_000_000)
+    (found,) = guest.machine.oopses
+    assert (str(found), found.pc) == ("program interrupt: illegal instruction", tick)
+    assert "Oops: Exception in kernel mode, sig: 4 [#1]" in found.report
+    way = [line.split("] ")[-1].split("+")[0] for line in found.report]
+    at = way.index(f"{dot}do_IRQ")
+    assert way[at : at + 3] == [
+        f"{dot}do_IRQ",
+        f"{dot}common_interrupt",
+        f"--- interrupt: at {dot}arch_cpu_idle",
+    ]
+    assert at < way.index(f"{dot}do_idle") < way.index(f"{dot}start_kernel")
+
+
+@pytest.mark.parametrize("facts", [PPC32, PPC64])
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_executed_ends_in_a_report_or_goes_on(facts: Facts, seed: int) -> None:
+    chance = random.Random(seed)
+    base = TEXT32 if facts is PPC32 else TEXT64
+    machine = Machine(load(facts.name), 1)
+    machine.memory.map(base, 0x20000, "kernel")
+    machine.memory.write(base, chance.randbytes(0x8000))
+    machine.start(base, base + 0x10000)
+    bits = 8 * facts.pointer_size
+    near = [base + chance.randrange(0x20000) for _ in range(32)]
+    values = {
+        f"r{row}": chance.choice([chance.getrandbits(bits), at]) for row, at in enumerate(near)
+    }
+    machine.set_registers(0, {**values, "lr": base + 0x4000, "ctr": base + 0x5000})
+    machine.run(200_000)
+    assert machine.now >= 200_000 or machine.oopses[0].report

@@ -20,6 +20,7 @@ def crash(fault: Fault, rip: int = TEXT + 0x40, text: bytes = bytes(range(0x80))
         registers={**REGISTERS, "rip": rip, "rflags": 0x46, "rsp": TEXT + 0x10000},
         text=text,
         text_address=TEXT,
+        stack=b"",
         trace=(TEXT + 0x105,),
         symbol=lambda address: f"sym+0x{address - TEXT:x}",
     )
