@@ -77,8 +77,8 @@ def explain(ip: int, expected: bytes, found: bytes) -> str:
     if not insn.is_bl(have[0]):
         return f"Not expected bl: opcode is {have[0]:08x}"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
-    place = "another bl" if row == 0 else "behind the bl"
-    return f"Expected {want[row]:08x} found {have[row]:08x} ({place})"
+    what = "behind the bl" if row else f"a bl to {insn.branch_target(ip, have[0]):x}"
+    return f"Expected {want[row]:08x} found {have[row]:08x}, {what}"
 
 
 def _words(text: bytes) -> list[int]:

@@ -162,12 +162,12 @@ EXPLAINED = {
     "another bl": (
         [BL, NOP],
         ["48000101", NOP],
-        "Expected 48000001 found 48000101 (another bl)",
+        "Expected 48000001 found 48000101, a bl to c000000000000200",
     ),
     "no restore of r2": (
         [BL, LD_R2],
         [BL, NOP],
-        "Expected e8410028 found 60000000 (behind the bl)",
+        "Expected e8410028 found 60000000, behind the bl",
     ),
     "not two nops": (
         [NOP, NOP],
