@@ -1,13 +1,15 @@
 """Assembly to bytes: the port's entry.S at start, and single lines for `poke`.
 
-Keystone 0.9.2 leaves three things to its caller. It places a call of an
+Keystone 0.9.2 leaves four things to its caller. It places a call of an
 external symbol four bytes off on some architectures, so external symbols are found in a first
 pass, in which every one of them stands for a nearby address, and go into the
 source as numbers before the second. It never sets the radix of numbers without
 a prefix, so that `16` means 16 or 22 by what lay in memory before: decimal
 numbers are written in hexadecimal for it. And it does not tell where labels
 came to lie, so the source gets a line `.long label - start` for each exported
-label at its end, whose assembled values are read and cut off.
+label at its end, whose assembled values are read and cut off. And where it
+knows registers by a prefix only, it drops an instruction that names them
+without: they get the prefix.
 """
 
 from __future__ import annotations
@@ -112,6 +114,9 @@ def _assemble(facts: Facts, source: str, resolve: Resolver, assembler: _Assemble
         raise AssemblyError("the source is not plain ASCII", source)
     exported = [match["name"] for match in _GLOBL.finditer(text)]
     text = _DECIMAL.sub(lambda match: hex(int(match[0])), _GLOBL.sub("", text))
+    if facts.engine.ks_registers:
+        plain = rf"(?<![\w.$%])({facts.engine.ks_registers})(?![\w.$])"
+        text = re.sub(plain, lambda match: facts.engine.ks_prefix + match[0], text)
     externals = assembler(f"{_START}: {text}", True).externals
     text = _with_numbers(text, externals, resolve)
     offsets = "".join(f"\n.long {name} - {_START}" for name in exported)

@@ -23,7 +23,7 @@ class Trap:
     """What an interrupt number of the emulator means that no instruction of ours asked for."""
 
     meaning: str
-    """In the words of the architecture's manual, such as `program interrupt`."""
+    """In the words of the architecture's manual, such as `program interrupt: trap`."""
     illegal: bool
     """Whether the instruction is none."""
     reported_at: int
@@ -44,6 +44,10 @@ class Engine:
     """Mnemonics of returns, where Capstone has no group of them."""
     cs_calls: frozenset[str] = frozenset()
     """Mnemonics of calls, where Capstone has no group of them."""
+    ks_registers: str = ""
+    """Registers as people type them, a regular expression, where Keystone wants a prefix."""
+    ks_prefix: str = ""
+    """That prefix."""
     traps: Mapping[int, Trap] = field(default_factory=dict)
     """What the emulator reports as interrupts, by its numbers; each is an oops."""
 
@@ -154,9 +158,9 @@ class Facts:
     """Everything about an architecture that is data."""
 
     name: str
-    """As given to `--arch`, such as `x86_64`."""
+    """As given to `--arch`."""
     elf_machine: str
-    """`e_machine` as pyelftools names it, such as `EM_X86_64`."""
+    """`e_machine` as pyelftools names it, `EM_` and all."""
     pointer_size: int
     byteorder: str
     """`little` or `big`."""

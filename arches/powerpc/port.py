@@ -51,6 +51,8 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
         cs_mode=cs_mode | CS_MODE_BIG_ENDIAN,
         ks_arch=KS_ARCH_PPC,
         ks_mode=ks_mode | KS_MODE_BIG_ENDIAN,
+        ks_registers=r"[rf](?:[12]?[0-9]|3[01])|cr[0-7]",
+        ks_prefix="%",
         cs_returns=frozenset({"blr"}),
         cs_calls=frozenset({"bl", "bla", "bctrl", "blrl"}),
         traps=oops.TRAPS,

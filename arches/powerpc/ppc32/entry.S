@@ -57,7 +57,7 @@ ftrace_caller:
         stw     %r11, 48(%r1)
         stw     %r12, 52(%r1)
 
-        bcl     20, 31, here                    // lr: this address
+        bl      here                            // lr: this address
 here:
         mflr    %r5
         addi    %r3, %r12, -4                   // MCOUNT_INSN_SIZE

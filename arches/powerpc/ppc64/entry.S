@@ -52,7 +52,7 @@ ftrace_caller:
         std     %r9, 160(%r1)
         std     %r10, 168(%r1)
 
-        bcl     20, 31, here                    // lr: this address
+        bl      here                            // lr: this address
 here:
         mflr    %r5
         addi    %r3, %r12, -4                   // where the call is
