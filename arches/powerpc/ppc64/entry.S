@@ -15,8 +15,12 @@
  * On entry   the traced function has made its frame and called this as any
  *            other function; its arguments may still be in r3..r10, though the
  *            compiler keeps them elsewhere. lr: where the site's call returns to
- * Keeps      r2..r10; r13..r31 and cr2..cr4 because the tracer does
+ * Keeps      r3..r10 and the caller's r2; r13..r31 and cr2..cr4 because the tracer does
  * Clobbers   r0, r11, r12, ctr, xer and the other fields of cr, as a call may
+ *
+ * A module restores its r2 behind the call. But its site may become two nops
+ * while this runs, and then there is no restore to return to: so it is done
+ * here as well, from where the stub has saved it.
  *
  * The stack at ftrace_call, lowest address at the bottom. A frame begins with
  * its back chain; the callee saves lr at 16 of its caller's.
@@ -77,6 +81,11 @@ ftrace_call:
         ld      %r10, 168(%r1)
         mtlr    %r0
         addi    %r1, %r1, 176
+
+        srdi    %r11, %r0, 60                   // 0xd...: the call came from a module
+        cmpldi  %r11, 13
+        bne     ftrace_stub
+        ld      %r2, 40(%r1)
 
 /*
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
