@@ -15,7 +15,11 @@ way and have it back afterwards. So the compiler leaves a nop behind every call
 that may leave the object. The stub saves r2 at 40(r1) and loads the callee's;
 the module loader turns the nop into the load that brings the caller's back.
 That makes sites of two words, which are two stores: no CPU may run there
-meanwhile. 32-bit code knows no TOC, and its stub is an address and a jump.
+meanwhile. Nor should one be in the tracer when the pair goes, since it comes
+back to a load that is not there, or between the two when it comes: later
+kernels disable such a site by one word, a `b` over the load. With two nops, as
+here, ftrace_caller restores r2 itself, and what is left is a CPU that was
+stepped to between them. 32-bit code knows no TOC, and its stub is an address and a jump.
 
                     Compiled              Disabled     Enabled
     ppc64 kernel    bl ._mcount           nop          bl ftrace_caller
