@@ -185,5 +185,5 @@ class SessionDriver:
         for oops in errors:
             self._reports[id(oops)] = known.get(id(oops)) or oops_report(oops)
         if bug is not None:
-            self._reports[id(bug)] = known.get(id(bug)) or bug_report(bug, session.disassembly)
+            self._reports[id(bug)] = known.get(id(bug)) or bug_report(bug, session.paths.text)
         return tuple(self._reports.values())

@@ -15,8 +15,8 @@ _WORDS = {
 }
 
 
-def bug_report(bug: FtraceBug, disassembly: Callable[[bytes, int], str]) -> Report:
-    """What ftrace expected and what it found; `disassembly(data, address)` is text of code."""
+def bug_report(bug: FtraceBug, disassembly: Callable[[int, bytes], str]) -> Report:
+    """What ftrace expected and what it found; `disassembly(address, data)` is text of code."""
     lines: list[Line] = [
         line(("! ", "bad"), (f"{_WORDS.get(bug.errno, 'ftrace failed to modify')} ", "bad")),
         line("  ", (f"[<{bug.ip:08x}>]", ""), f" {bug.symbol}"),
@@ -26,9 +26,11 @@ def bug_report(bug: FtraceBug, disassembly: Callable[[bytes, int], str]) -> Repo
         lines.append(line("  at        ", f"{bug.address:08x}"))
     for word, data in (("expected", bug.expected), ("found", bug.found)):
         if data:
-            text = disassembly(data, bug.address)
+            text = disassembly(bug.address, data)
             tone = "bad" if word == "found" else "good"
             lines.append(line((f"  {word:<9} ", "dim"), (f"{data.hex(' '):<23}  ", tone), text))
+    if bug.reason:
+        lines.append(line((f"  {bug.reason}", "bad")))
     lines += [
         line(""),
         line("  nothing was written; ftrace is off until the machine is rebooted (R)"),

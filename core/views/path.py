@@ -10,6 +10,7 @@ that calls several.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -100,18 +101,39 @@ class PathReader:
         """A module's trampoline, compared with what was put there, to the last word."""
         found = self._read(stub.address, len(stub.code))
         makers = self._ftrace.port.stubs
-        code = len(stub.code) if makers is None else makers.facts.code
         target = None
         if found and makers is not None:
             target = makers.target(stub.address, found, stub.toc)
-        insns = (
-            *self._disasm.decode(stub.address, found[:code]),
-            *self._disasm.words(stub.address + code, found[code:]),
-        )
+        insns = self._stub_insns(stub, stub.address, found)
         right = found == stub.code and target == stub.target
         leads = "leads nowhere" if target is None else f"leads to {self._name(target)}"
         note = leads if right else f"{_difference(insns, stub)}; {leads}"
         return self._hop(STUB, stub.address, found, target, right, note, stub.code, insns)
+
+    def text(self, address: int, data: bytes) -> str:
+        """`data` for `address` on one line: code, or the data in a trampoline."""
+        insns: tuple[Insn, ...] = self._disasm.decode(address, data)
+        for stub in self._stubs():
+            if stub.address <= address < stub.address + len(stub.code):
+                insns = self._stub_insns(stub, address, data)
+        names = self._names(insns)
+        return "; ".join(self._disasm.text(insn, names) for insn in insns)
+
+    def _stub_insns(self, stub: Trampoline, address: int, data: bytes) -> tuple[Insn, ...]:
+        """`data` for `address` in `stub`: instructions, and behind them what they load."""
+        makers = self._ftrace.port.stubs
+        end = stub.address + (len(stub.code) if makers is None else makers.facts.code)
+        code = max(end - address, 0)
+        return (
+            *self._disasm.decode(address, data[:code]),
+            *self._disasm.words(address + code, data[code:]),
+        )
+
+    def _stubs(self) -> Iterator[Trampoline]:
+        """The trampolines of all modules that have call sites."""
+        records = self._ftrace.records
+        for row in np.unique(records.table["module"], return_index=True)[1].tolist():
+            yield from records.stubs_of(row)
 
     def _site(self, row: int, wanted: int) -> Hop:
         records = self._ftrace.records
@@ -186,7 +208,7 @@ class PathReader:
             right, note = False, "not mapped"
         if insns is None:
             insns = self._disasm.decode(address, data)
-        names = {} if all(insn.decoded for insn in insns) else self._toc_names()
+        names = self._names(insns)
         return Hop(
             label,
             address,
@@ -199,15 +221,15 @@ class PathReader:
             expected,
         )
 
-    def _toc_names(self) -> dict[int, str]:
-        """What the TOC pointers of the kernel and of the modules are called."""
+    def _names(self, insns: Sequence[Insn]) -> dict[int, str]:
+        """What pointers among `insns` to no symbol are called: the TOCs of kernel and modules."""
         ftrace = self._ftrace
-        if self._facts.abi.toc is None:
+        if self._facts.abi.toc is None or all(insn.decoded for insn in insns):
             return {}
         names = {}
-        for row in np.unique(ftrace.records.table["module"], return_index=True)[1].tolist():
-            for stub in ftrace.records.stubs_of(row):
-                names[stub.toc] = f"TOC [{ftrace.records.module_of(row)}]"
+        for stub in self._stubs():
+            symbol = ftrace.kallsyms.lookup(stub.address)
+            names[stub.toc] = "TOC" if symbol is None else f"TOC [{symbol.module}]"
         # Where its place is not mapped any more, a number has to do.
         with suppress(MemoryFault):
             names[kernel_toc(self._facts, self._memory, ftrace.kallsyms)] = "TOC"

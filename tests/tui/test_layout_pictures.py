@@ -42,7 +42,7 @@ def refused() -> CannedDriver:
         found=b"\xeb\xfe\x90\x90\x90",
         symbol="schedule+0x0/0x80",
     )
-    report = bug_report(bug, lambda data, address: {0x0F: "nop", 0xEB: "jmp ."}[data[0]])
+    report = bug_report(bug, lambda address, data: {0x0F: "nop", 0xEB: "jmp ."}[data[0]])
     status = replace(canned.base.status, ftrace_off=True)
     canned.base = replace(canned.base, status=status, reports=(report,))
     return canned

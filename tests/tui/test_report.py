@@ -18,14 +18,16 @@ def test_a_refused_patch() -> None:
         expected=b"\x0f\x1f\x44\x00\x00",
         found=b"\xeb\xfe\x90\x90\x90",
         symbol="schedule+0x0/0x80",
+        reason="Not expected bl: opcode is 90909090",
         report=("------------[ ftrace bug ]------------", "ftrace failed to modify "),
     )
-    report = bug_report(bug, lambda data, address: {0x0F: "nop", 0xEB: "jmp ."}[data[0]])
+    report = bug_report(bug, lambda address, data: {0x0F: "nop", 0xEB: "jmp ."}[data[0]])
     text = [plain(each) for each in report.lines]
     assert text[0] == "! ftrace failed to modify "
     assert text[1] == "  [<ffffffff81000040>] schedule+0x0/0x80"
     assert "  expected  0f 1f 44 00 00           nop" in text
     assert "  found     eb fe 90 90 90           jmp ." in text
+    assert "  Not expected bl: opcode is 90909090" in text
     assert text[-1].startswith("  nothing was written; ftrace is off until")
     assert report.ip == IP
     assert report.copy == "------------[ ftrace bug ]------------\nftrace failed to modify "
@@ -33,7 +35,7 @@ def test_a_refused_patch() -> None:
 
 def test_the_place_is_told_when_it_is_a_trampoline() -> None:
     bug = FtraceBug(IP, errno=errno.EFAULT, address=IP + 0x100, symbol="f")
-    text = [plain(each) for each in bug_report(bug, lambda data, address: "").lines]
+    text = [plain(each) for each in bug_report(bug, lambda address, data: "").lines]
     assert text[0] == "! ftrace faulted on modifying "
     assert "  at        ffffffff81000140" in text
 

@@ -111,6 +111,17 @@ def test_a_trampoline_whose_damage_does_no_harm_or_all() -> None:
     assert not gone.verified and gone.insns == ()
 
 
+def test_bytes_are_read_as_what_lies_at_their_address() -> None:
+    world = World()
+    _, stub = world.load_module()
+    paths = PathReader(world.ftrace, world.memory, world.disasm)
+    pointer = stub.code[8:]
+    assert paths.text(stub.address, stub.code[:5]) == "jmp ftrace_caller"
+    assert paths.text(stub.address + 8, pointer) == f".quad 0x{stub.target:x}  ftrace_caller"
+    assert paths.text(stub.address + 4, stub.code[4:6]).endswith("; .byte 0x0")
+    assert ".quad" not in paths.text(SCHEDULE, pointer)
+
+
 def test_what_was_written_over_is_told() -> None:
     world = World()
     world.enable(0, "function_trace_call")
