@@ -9,6 +9,7 @@ loads is not for Capstone at all: `words` cuts it into pointers and fillers.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ _CACHED = 512
 
 _DIRECTIVES = {8: ".quad", 4: ".long", 2: ".short", 1: ".byte"}
 """Of the GNU assembler, by bytes."""
+
+_DISPLACEMENT = re.compile(r"-?0x[0-9a-f]+(?=\()")
+"""Of a memory operand `40(r1)`, which manuals and kernels write in decimal."""
 
 _BRANCHES = (CS_GRP_CALL, CS_GRP_JUMP, CS_GRP_BRANCH_RELATIVE)
 
@@ -166,7 +170,7 @@ class Disassembler:
             insn.address,
             bytes(insn.bytes),
             insn.mnemonic,
-            insn.op_str,
+            _DISPLACEMENT.sub(lambda found: str(int(found[0], 16)), insn.op_str),
             target,
             returns=insn.mnemonic in engine.cs_returns or bool(insn.group(CS_GRP_RET)),
         )
