@@ -29,7 +29,7 @@ def site(context: Context, arguments: Arguments) -> None:
 
 def tramp(context: Context, arguments: Arguments) -> None:
     """Show the way of a call through ftrace_caller, or the trampolines of a module."""
-    expect(arguments, 0, 1)
+    expect(arguments, 0, 2)
     session = context.session
     if not arguments:
         for line in path_lines(session.paths.entry_hops()):
@@ -40,7 +40,13 @@ def tramp(context: Context, arguments: Arguments) -> None:
         raise UsageMistake(f"no module '{arguments[0].text}' is loaded")
     if not module.trampolines:
         context.line(f"{module.name} reaches ftrace_caller without trampolines")
+        return
     stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
+    if len(arguments) > 1:
+        wanted = {arguments[1].text, text_prefix(session.port.facts) + arguments[1].text}
+        stubs = tuple(stub for stub in stubs if stub.symbol in wanted)
+        if not stubs:
+            context.fail(f"tramp: {module.name} has no trampoline of {arguments[1].text}")
     for line in stub_lines(stubs):
         context.line(line)
 
@@ -56,9 +62,10 @@ COMMANDS = (
     ),
     Command(
         "tramp",
-        "[MODULE]",
+        "[MODULE [FUNC]]",
         "show how calls reach the tracer",
         tramp,
         Argument.LOADED_MODULE,
+        "Of a MODULE all trampolines, or that of FUNC, as they are in memory; ! is wrong.",
     ),
 )
