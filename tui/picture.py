@@ -121,6 +121,8 @@ async def settle(pilot: Pilot[None]) -> None:
         await _patiently(pilot.pause(0.001))
         if app.runner.failure is not None and not app.runner.opened:
             break
+        if not app.is_running:
+            return  # it ended by an error of its own, which the pilot raises
         if app.runner.idle:
             quiet += 1
         else:

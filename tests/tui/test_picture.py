@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ import pytest
 import dynftrace
 from dynftrace.core.errors import UsageError
 from dynftrace.core.session import Session
-from dynftrace.tui.picture import parse_size, take_picture
+from dynftrace.tui.picture import Pose, parse_size, picture, take_picture
+from dynftrace.tui.worker import Driver
 
 
 def test_parse_size() -> None:
@@ -37,6 +39,14 @@ def test_commands_are_executed_first(session: Session) -> None:
     svg = take_picture(lambda: session, commands, "site", (80, 24))
     assert svg.startswith("<svg")
     assert "ENABLED" in svg and "ftrace_caller" in svg
+
+
+def test_an_error_of_our_own_is_raised_and_not_waited_for() -> None:
+    def broken() -> Driver:
+        raise ZeroDivisionError("ours")
+
+    with pytest.raises(Exception, match="ours"):
+        asyncio.run(asyncio.wait_for(picture(broken, (), Pose(), (80, 24)), 30))
 
 
 def test_the_first_paint_imports_nothing_heavy() -> None:
