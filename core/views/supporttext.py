@@ -65,7 +65,8 @@ def _place(port: Support) -> str:
     least, most = port.offsets
     if most == 0:
         return "first in the function"
-    return f"{least} bytes in" if least == most else f"{least} to {most} bytes into the function"
+    far = f"{least}" if least == most else f"{least} to {most}"
+    return f"{far} bytes into the function"
 
 
 def _modules(port: Support) -> str:
