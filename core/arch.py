@@ -55,13 +55,16 @@ Bytes = NDArray[np.uint8]
 class Sites:
     """A batch of records a verb works on: n call sites.
 
-    `stubs` has, for each target that modules have stubs of, the stub of each
+    `compiled` is the text before ftrace first changed it, shape (n,
+    CallSites.size): where compilers leave several forms, it tells which one a
+    site has. `stubs` has, for each target that modules have stubs of, the stub of each
     site's module, shape (n,), 0 where there is none. It comes from the record's
     module (`struct dyn_arch_ftrace` in the kernel).
     """
 
     ip: Addresses
     stubs: Mapping[int, Addresses] = field(default_factory=dict)
+    compiled: Bytes = field(default_factory=lambda: np.empty((0, 0), np.uint8))
 
     def __len__(self) -> int:
         return len(self.ip)
@@ -190,12 +193,26 @@ class Port(Protocol):
 
     # Tier 3: patching. Every verb is pure: it computes, core verifies and writes.
 
-    def init_nop(self, sites: Sites, compiled: Bytes, mcount: int) -> Edit:
+    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
+        """What changes once, before any site does (`ftrace_dyn_arch_init`); None for nothing.
+
+        One edit of one place, where sites go through mcount to ftrace_caller.
+        """
+        ...
+
+    def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """First change of a site: from what the compiler left to the disabled form.
 
-        `compiled` is the text as loaded, shape (n, CallSites.size): where a
-        compiler may leave several forms, each legal one is its own expectation.
+        Each legal form of `sites.compiled` is its own expectation.
         """
+        ...
+
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """How many of the `CallSites.size` bytes belong to each site, shape (n,)."""
+        ...
+
+    def with_nop(self, name: str) -> Port:
+        """The same port with another of `Facts.nops` for disabled sites; raises `ValueError`."""
         ...
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
@@ -243,6 +260,10 @@ class Port(Protocol):
 
         The stack below `sp` is free: the port aligns it and leaves the `call_frame`.
         """
+        ...
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        """Whether the instruction `text` begins with is one with the next: a branch delayed."""
         ...
 
     def is_return_address(self, before: bytes) -> bool:

@@ -138,6 +138,8 @@ class CallSites:
     """Relocation types of calls: of sites in images without a table, and of far callees."""
     relocation_offset: int
     """rec.ip minus the place of such a relocation, in bytes."""
+    linked_stubs: Mapping[str, str] = field(default_factory=dict)
+    """Symbols of stubs that are linked into modules, with what each leads to."""
     clobbers: frozenset[str] = frozenset()
     """Registers that what a site calls may change, of `Abi.pt_regs`: no code there needs them."""
 
@@ -171,6 +173,8 @@ class Facts:
     patch_methods: tuple[str, ...]
     """Of `stop_machine`, `breakpoint`, `none`; the first is the default."""
     breakpoint: Breakpoint | None
+    nops: tuple[str, ...]
+    """Ways to disable a site, as given to `--nop`; the first is the default."""
     max_insn_size: int
     insn_align: int
     """Instructions begin at multiples of it; text is stored in no smaller units."""

@@ -57,6 +57,8 @@ class MachineSpec:
     modules: tuple[str, ...] = ()
     cpus: int = 2
     patch: str | None = None
+    nop: str | None = None
+    """How sites are disabled, one of the port's `nops`."""
     native_clock: bool | None = None
     boot: bool = True
 
@@ -90,6 +92,11 @@ class Session:
         `GuestError`, each a sentence for the user.
         """
         spec = spec or MachineSpec()
+        if spec.nop is not None:
+            if spec.nop not in port.facts.nops:
+                known = ", ".join(port.facts.nops)
+                raise UsageError(f"no nop {spec.nop!r}; there is: {known}")
+            port = port.with_nop(spec.nop)
         path = port.images() / KERNEL if spec.kernel is None else spec.kernel
         session = cls(port, spec, Image.load(path, port.facts))
         session._start()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -32,8 +33,8 @@ INTERRUPTED = 130
 PATCH_METHODS = ("stop_machine", "breakpoint", "none")
 
 
-def machine_options(command: Callable[P, R]) -> Callable[P, R]:
-    """The options MACHINE stands for."""
+def machine_options(command: Callable[..., object]) -> Callable[..., object]:
+    """The options MACHINE stands for; the command gets `open_session` instead of them."""
     options = (
         click.option(
             "--arch",
@@ -67,24 +68,36 @@ def machine_options(command: Callable[P, R]) -> Callable[P, R]:
             type=click.Choice(PATCH_METHODS),
             help="How text is changed; the default is the architecture's.",
         ),
+        click.option(
+            "--nop",
+            metavar="NAME",
+            help="How call sites are disabled, where the architecture has several ways.",
+        ),
     )
+
+    @wraps(command)
+    def with_opener(
+        *args: object,
+        arch: str,
+        kernel: Path | None,
+        modules: tuple[str, ...],
+        cpus: int,
+        patch: str | None,
+        nop: str | None,
+        **others: object,
+    ) -> object:
+        def open_session() -> Session:
+            from ..core.session import MachineSpec, Session
+
+            spec = MachineSpec(kernel, modules, cpus, patch, nop)
+            return Session.open(arches.load(arch), spec)
+
+        return command(*args, open_session=open_session, **others)
+
+    decorated: Callable[..., object] = with_opener
     for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def opener(
-    arch: str, kernel: Path | None, modules: Sequence[str], cpus: int, patch: str | None
-) -> Callable[[], Session]:
-    """A function that opens the session these options describe."""
-
-    def open_session() -> Session:
-        from ..core.session import MachineSpec, Session
-
-        spec = MachineSpec(kernel=kernel, modules=tuple(modules), cpus=cpus, patch=patch)
-        return Session.open(arches.load(arch), spec)
-
-    return open_session
+        decorated = option(decorated)
+    return decorated
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -94,11 +107,7 @@ def opener(
 @click.pass_context
 def dynftrace(
     context: click.Context,
-    arch: str,
-    kernel: Path | None,
-    modules: tuple[str, ...],
-    cpus: int,
-    patch: str | None,
+    open_session: Callable[[], Session],
     theme: str | None,
 ) -> None:
     """See Linux dynamic ftrace happen.
@@ -124,7 +133,7 @@ def dynftrace(
     os.environ.setdefault("TEXTUAL_FPS", "120")
     from .app import run_console
 
-    context.exit(run_console(opener(arch, kernel, modules, cpus, patch), theme_name=theme))
+    context.exit(run_console(open_session, theme_name=theme))
 
 
 @dynftrace.command(name="sh", short_help="The tracefs shell.")
@@ -136,11 +145,7 @@ def shell(
     context: click.Context,
     commands: str | None,
     script: Path | None,
-    arch: str,
-    kernel: Path | None,
-    modules: tuple[str, ...],
-    cpus: int,
-    patch: str | None,
+    open_session: Callable[[], Session],
 ) -> None:
     """The tracefs shell: CMDS, a script FILE, or commands from stdin.
 
@@ -150,7 +155,6 @@ def shell(
 
     if commands is not None and script is not None:
         raise click.UsageError("give either -c CMDS or FILE, not both")
-    open_session = opener(arch, kernel, modules, cpus, patch)
     if commands is not None:
         status = run_text(open_session(), commands)
     elif script is not None:
@@ -175,18 +179,14 @@ def shell(
 def sites(
     json: bool,
     csv: bool,
-    arch: str,
-    kernel: Path | None,
-    modules: tuple[str, ...],
-    cpus: int,
-    patch: str | None,
+    open_session: Callable[[], Session],
 ) -> None:
     """The table of call sites: address, name, module, bytes as compiled, bytes now, state."""
     from ..core.ftrace.sitetable import as_csv, as_json, as_text, site_rows
 
     if json and csv:
         raise click.UsageError("give either --json or --csv, not both")
-    rows = site_rows(opener(arch, kernel, modules, cpus, patch)())
+    rows = site_rows(open_session())
     sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))
 
 
@@ -222,18 +222,12 @@ def screenshot(
     screen: str,
     size: str,
     output: Path,
-    arch: str,
-    kernel: Path | None,
-    modules: tuple[str, ...],
-    cpus: int,
-    patch: str | None,
+    open_session: Callable[[], Session],
 ) -> None:
     """A picture of the console, after CMDS, as SVG."""
     from .picture import parse_size, take_picture
 
-    picture = take_picture(
-        opener(arch, kernel, modules, cpus, patch), commands, screen, parse_size(size)
-    )
+    picture = take_picture(open_session, commands, screen, parse_size(size))
     write_whole(output, picture)
 
 

@@ -27,11 +27,21 @@ class Form:
     prefer_stub: bool
     """Whether a module that has a stub of the target calls that even where it could reach
     the target, because the stub does more than to reach it."""
+    branch_over: bool = False
+    """Whether a call of a stub is disabled by a `b` over what stands behind it, which stays."""
 
     @property
     def nops(self) -> bytes:
-        """A disabled site."""
+        """A disabled site, one that calls its target directly when it is enabled."""
         return insn.pack(insn.NOP, *(insn.NOP for _ in self.direct))
+
+    @property
+    def stub_nops(self) -> bytes:
+        """A disabled site that calls a stub when it is enabled."""
+        if not self.branch_over:
+            return self.nops
+        size = insn.WORD * (1 + len(self.stub))
+        return insn.pack(insn.b(size), *self.stub)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,8 @@ class Calls:
     """n sites that call one target, each in its own way."""
 
     text: Bytes
+    nops: Bytes
+    """What stands there while the call is disabled."""
     reachable: NDArray[np.bool_]
     via: Addresses
     """The stub that each calls, 0 where it calls the target itself or cannot."""
@@ -55,12 +67,12 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
     reachable = np.where(by_stub, stub_reaches, reaches)
     text = np.concatenate([text, behind], axis=1)
     text[~reachable] = 0
-    return Calls(text, reachable, np.where(by_stub & reachable, stubs, np.uint64(0)))
-
-
-def nops(form: Form, count: int) -> Bytes:
-    """`count` disabled sites."""
-    return np.tile(np.frombuffer(form.nops, np.uint8), (count, 1))
+    nops = np.where(
+        by_stub[:, None],
+        np.frombuffer(form.stub_nops, np.uint8),
+        np.frombuffer(form.nops, np.uint8),
+    )
+    return Calls(text, nops, reachable, np.where(by_stub & reachable, stubs, np.uint64(0)))
 
 
 def explain(ip: int, expected: bytes, found: bytes) -> str:

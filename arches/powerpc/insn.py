@@ -99,6 +99,13 @@ def bl(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
     return i_form(ip, target, True)
 
 
+def b(distance: int) -> int:
+    """`b .+distance`: raises `ValueError` for a distance out of reach, or not of words."""
+    if distance % WORD or not -REACH <= distance < REACH:
+        raise ValueError(f"a branch cannot go {distance:#x} bytes")
+    return _B << 26 | distance & _LI
+
+
 def branch_target(ip: int, word: int) -> int | None:
     """Where the branch of I-form `word` at `ip` goes, modulo 2**64; None if it is none."""
     if word >> 26 != _B:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from capstone import CS_ARCH_PPC, CS_MODE_BIG_ENDIAN
@@ -25,11 +26,11 @@ from numpy.typing import NDArray
 from unicorn import ppc_const
 from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN
 
-from ...core.arch import Addresses, Bytes, Edit, Effect, Relocations, Sites, Stubs
+from ...core.arch import Addresses, Edit, Effect, Relocations, Sites, Stubs
 from ...core.crash import Crash
 from ...core.facts import Engine, Facts, Register
 from . import insn, oops
-from .callsite import Form, calls, explain, nops
+from .callsite import Form, calls, explain
 
 GENERAL = tuple(Register(f"r{n}", ppc_const.UC_PPC_REG_0 + n) for n in range(32))
 NIP = Register("nip", ppc_const.UC_PPC_REG_PC)
@@ -70,21 +71,23 @@ class PowerPort(ABC):
         """The table names the call itself."""
         return addresses
 
-    def init_nop(self, sites: Sites, compiled: Bytes, mcount: int) -> Edit:
+    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
+        """Nothing: sites reach ftrace_caller themselves, or by a stub."""
+        return None
+
+    def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """From the call of `mcount` that the compiler, or the module loader, left."""
         return self.make_nop(sites, mcount)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """From a call of `target` to nops."""
         was = calls(self.form, sites, target)
-        text = nops(self.form, len(sites))
-        return Edit(sites.ip, was.text, text, was.reachable, (was.via,))
+        return Edit(sites.ip, was.text, was.nops, was.reachable, (was.via,))
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         """From nops to a call of `target`."""
         new = calls(self.form, sites, target)
-        text = nops(self.form, len(sites))
-        return Edit(sites.ip, text, new.text, new.reachable, (new.via,))
+        return Edit(sites.ip, new.nops, new.text, new.reachable, (new.via,))
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
         """From a call of `old` to a call of `new`."""
@@ -110,7 +113,7 @@ class PowerPort(ABC):
 
         What stands behind a `bl` is done when the call has come back.
         """
-        if text == self.form.nops:
+        if text in (self.form.nops, self.form.stub_nops):
             return Effect({NIP.name: ip + len(text)})
         target = self.call_target(ip, text)
         behind = (insn.pack(*words) for words in (self.form.direct, self.form.stub))
@@ -131,6 +134,20 @@ class PowerPort(ABC):
         for register, value in zip(abi.arguments, arguments, strict=False):
             registers[register.name] = value % self._modulus
         return Effect(registers, ((frame, bytes(self.facts.pointer_size)),))
+
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """All of it."""
+        return np.full(len(sites), self.facts.sites.size, np.intp)
+
+    def with_nop(self, name: str) -> Self:
+        """`nop`, and where calls of stubs have something behind them `b`, a branch over it."""
+        if name not in self.facts.nops:
+            raise ValueError(f"no nop {name!r}")
+        return replace(self, form=replace(self.form, branch_over=name == "b"))
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        """No branch has one."""
+        return False
 
     def is_return_address(self, before: bytes) -> bool:
         """Whether `before` ends in a branch that sets LR."""

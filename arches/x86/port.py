@@ -90,6 +90,7 @@ FACTS = Facts(
     ),
     patch_methods=("stop_machine", "breakpoint", "none"),
     breakpoint=Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1),
+    nops=("nop",),
     max_insn_size=15,
     insn_align=1,
 )
@@ -105,11 +106,15 @@ class X86Port:
         """The table names the call itself."""
         return addresses
 
-    def init_nop(self, sites: Sites, compiled: Bytes, mcount: int) -> Edit:
+    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
+        """Nothing: sites reach ftrace_caller themselves."""
+        return None
+
+    def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """From `call mcount`, or the nop of `-mnop-mcount`, to the nop."""
         expected, reachable = insn.call(sites.ip, _all(sites, mcount))
         nop = np.frombuffer(insn.NOP5, np.uint8)
-        already = (compiled == nop).all(axis=1)
+        already = (sites.compiled == nop).all(axis=1)
         expected[already] = nop
         return Edit(sites.ip, expected, _nops(len(sites)), reachable | already)
 
@@ -168,6 +173,20 @@ class X86Port:
             (name, value % 2**64) for name, value in zip(_ARGUMENTS, arguments, strict=False)
         )
         return Effect(registers, ((sp, return_to.to_bytes(WORD, "little")),))
+
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """All of it."""
+        return np.full(len(sites), self.facts.sites.size, np.intp)
+
+    def with_nop(self, name: str) -> X86Port:
+        """There is one form only."""
+        if name not in self.facts.nops:
+            raise ValueError(f"no nop {name!r}")
+        return self
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        """No branch has one."""
+        return False
 
     def is_return_address(self, before: bytes) -> bool:
         """Whether `before` ends in a direct or indirect call."""

@@ -74,6 +74,7 @@ class Ftrace:
         self._memory = machine.memory
         self._entry: Entry | MissingSymbolError | None = None
         self._list: OpsList | None = None
+        self._by_mcount: tuple[Trampoline, ...] = ()
 
     # Records
 
@@ -96,7 +97,19 @@ class Ftrace:
             raise NoCallSitesError(
                 str(self.kernel.path), "no call sites: neither a list of them nor calls of mcount"
             )
+        self._dyn_arch_init()
         self._add(ips, None)
+
+    def _dyn_arch_init(self) -> None:
+        """Make mcount lead to ftrace_caller, where sites can reach nothing else."""
+        if not isinstance(self._entry, Entry):
+            return
+        caller = self._entry["ftrace_caller"]
+        edit = self.port.dyn_arch_init(self.mcount(), caller)
+        if edit is not None:
+            self._apply(edit, Step.INIT, caller, STOP_MACHINE)
+            code = edit.replacement[0].tobytes()
+            self._by_mcount = (Trampoline(int(edit.address[0]), code, caller, "ftrace_caller"),)
 
     def module_init(
         self,
@@ -112,7 +125,7 @@ class Ftrace:
         """
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
-            self._add(ips, name, stubs)
+            self._add(ips, name, (*self._by_mcount, *stubs))
             if self.ops and not self.disabled:
                 self._follow()
 
@@ -224,7 +237,7 @@ class Ftrace:
         if self.disabled:
             return
         mcount = self.mcount()
-        edit = self.port.init_nop(self.records.sites(rows), self.records.compiled[rows], mcount)
+        edit = self.port.init_nop(self.records.sites(rows), mcount)
         self._apply(edit, Step.INIT, mcount, STOP_MACHINE)  # nothing runs there yet
 
     def _follow(self) -> None:

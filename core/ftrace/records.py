@@ -153,7 +153,7 @@ class Records:
             for stub in stubs:
                 column = found.setdefault(stub.target, np.zeros(len(part), np.uint64))
                 column[of_module] = stub.address
-        return Sites(part["ip"].copy(), found)
+        return Sites(part["ip"].copy(), found, self.compiled[rows].copy())
 
     def stubs_of(self, row: int) -> tuple[Trampoline, ...]:
         """The stubs of the module that the record belongs to."""

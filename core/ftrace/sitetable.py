@@ -34,6 +34,7 @@ def site_rows(session: Session) -> list[SiteRow]:
     records = session.ftrace.records
     width = records.compiled.shape[1]
     now, _ = session.machine.memory.gather(records.table["ip"], width)
+    lengths = session.port.lengths(records.sites(slice(None))).tolist()
     enabled = records.flagged(Flag.ENABLED).tolist()
     failed = records.table["failed"].tolist()
     return [
@@ -41,8 +42,8 @@ def site_rows(session: Session) -> list[SiteRow]:
             ip,
             name,
             module,
-            records.compiled[row].tobytes(),
-            now[row].tobytes(),
+            records.compiled[row, : lengths[row]].tobytes(),
+            now[row, : lengths[row]].tobytes(),
             FAILED if failed[row] else ENABLED if enabled[row] else NOP,
         )
         for row, (ip, name, module) in enumerate(

@@ -156,7 +156,7 @@ class Machine:
         self._stop = self._running
 
     def step(self, cpu: int) -> None:
-        """Run one instruction of vCPU `cpu`.
+        """Run one instruction of vCPU `cpu`, and the one in its delay slot with it.
 
         Time passes as in a run: by the length of the instruction. A call of the
         machine that the instruction completes is done, a breakpoint is handled,
@@ -172,9 +172,17 @@ class Machine:
             self._wake(vcpu)
             self._deliver(vcpu)
             return
-        stop = vcpu.step()
+        stop = vcpu.step(2 if self._delayed(vcpu) else 1)
         if stop is not None:
             self._handle(vcpu, stop)
+
+    def _delayed(self, vcpu: Vcpu) -> bool:
+        """Whether the next instruction of `vcpu` has a delay slot."""
+        try:
+            text = self.memory.read(vcpu.registers.pc, self.port.facts.insn_align)
+        except MemoryFault:
+            return False
+        return self.port.has_delay_slot(text)
 
     def turn(self, vcpu: Vcpu, halt_at: int | None = None, ns: int = SLICE_NS) -> bool:
         """One slice of `ns` of `vcpu`; false when `stop` was called meanwhile.

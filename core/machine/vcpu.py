@@ -179,8 +179,8 @@ class Vcpu:
         """`cpu_local.call` and the four words of `call_arg`."""
         return self._call.unpack_from(self._clock.local_bytes, self._call_offset)
 
-    def step(self) -> Stop | None:
-        """Run one instruction, counted by its length; None if nothing came of it.
+    def step(self, count: int = 1) -> Stop | None:
+        """Run `count` instructions, counted by their length; None if nothing came of it.
 
         The engine translates afresh for it: a step sees code as it is in memory.
         """
@@ -197,7 +197,7 @@ class Vcpu:
         self._faults.clear()
         stop: Stop | None = None
         try:
-            self._uc.emu_start(self.registers.pc, 0, count=1)
+            self._uc.emu_start(self.registers.pc, 0, count=count)
         except UcError as error:
             stop = Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         finally:

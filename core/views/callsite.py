@@ -159,7 +159,8 @@ def call_site(
         now = memory.read(start, end - start)
     except MemoryFault:
         now, readable = b"", False
-    left = records.compiled[row].tobytes()
+    length = int(ftrace.port.lengths(records.sites(slice(row, row + 1)))[0])
+    left = records.compiled[row].tobytes()[:length]
     compiled = image_text(start, end - start) or now or bytes(end - start)
     compiled = _overlay(compiled, ip - start, left)
     address, text = expected_text(ftrace, row)

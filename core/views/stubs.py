@@ -41,7 +41,7 @@ def module_stubs(
     sites = records.sites(rows)
     try:
         mcount = ftrace.mcount()
-        left = _through(ftrace.port.init_nop(sites, records.compiled[rows], mcount))
+        left = _through(ftrace.port.init_nop(sites, mcount))
         traced = _through(ftrace.port.make_call(sites, ftrace.entry[CALLER]))
     except MissingSymbolError:
         left = traced = np.empty(0, np.uint64)

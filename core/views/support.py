@@ -97,8 +97,9 @@ def support(port: Port) -> Support:
     facts = port.facts
     ips = call_sites(port, kernel.image, kernel.memory.read)
     example = _example(kernel, ips)
-    sites = Sites(ips[example : example + 1])
-    compiled, _ = kernel.memory.gather(sites.ip, facts.sites.size)
+    ip = ips[example : example + 1]
+    compiled, _ = kernel.memory.gather(ip, facts.sites.size)
+    sites = Sites(ip, compiled=compiled)
     call = port.make_call(sites, kernel.caller)
     offsets = _offsets(kernel, ips)
     return Support(

@@ -38,7 +38,7 @@ def sites(port: Port, kernel: Image) -> Sites:
     """The kernel's own call sites."""
     ips = call_sites(port, kernel, reader(kernel))
     assert len(ips) > 100
-    return Sites(ips)
+    return Sites(ips, compiled=texts(kernel, ips, port.facts.sites.size))
 
 
 def reader(image: Image):
@@ -50,8 +50,8 @@ def reader(image: Image):
     return read
 
 
-def texts(image: Image, sites: Sites, width: int) -> np.ndarray:
-    return np.array([np.frombuffer(reader(image)(int(ip), width), np.uint8) for ip in sites.ip])
+def texts(image: Image, ips: np.ndarray, width: int) -> np.ndarray:
+    return np.array([np.frombuffer(reader(image)(int(ip), width), np.uint8) for ip in ips])
 
 
 def engine(port: Port, base: int) -> Uc:
@@ -147,13 +147,13 @@ def test_every_site_of_the_kernel_lies_in_a_function(
 def test_each_compiled_site_becomes_a_nop_and_a_call_and_a_nop(
     port: Port, kernel: Image, sites: Sites
 ) -> None:
-    size, count = port.facts.sites.size, len(sites)
+    count = len(sites)
     mcount = kernel.symbols.address_of(port.facts.sites.mcount_symbols[0])
     caller = port.facts.map.tracer
-    first = port.init_nop(sites, texts(kernel, sites, size), mcount)
+    first = port.init_nop(sites, mcount)
     check(first, count)
     assert first.reachable.all()
-    assert (first.expected == texts(kernel, sites, first.expected.shape[1])).all()
+    assert (first.expected == texts(kernel, sites.ip, first.expected.shape[1])).all()
     enable, disable = port.make_call(sites, caller), port.make_nop(sites, caller)
     check(enable, count)
     check(disable, count)

@@ -177,7 +177,7 @@ def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(arch: str) 
         rows = np.array([row for row, of in enumerate(ftrace.records.module_names()) if of])
         sites, compiled = ftrace.records.sites(rows), ftrace.records.compiled[rows]
         memory.scatter(sites.ip, compiled)  # as they were before their first change
-        edit = ftrace.port.init_nop(sites, compiled, ftrace.mcount())
+        edit = ftrace.port.init_nop(sites, ftrace.mcount())
         stubs = ftrace.records.stubs_at(edit.via[0])
         ftrace.patcher.verify(edit, stubs)
         (stub,) = stubs

@@ -70,6 +70,7 @@ FACTS = Facts(
     ),
     patch_methods=("stop_machine", "none"),
     breakpoint=None,
+    nops=("nop",),
     max_insn_size=WORD,
     insn_align=WORD,
 )

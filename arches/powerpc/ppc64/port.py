@@ -73,6 +73,7 @@ FACTS = Facts(
     ),
     patch_methods=("stop_machine", "none"),
     breakpoint=None,
+    nops=("nop", "b"),
     max_insn_size=WORD,
     insn_align=WORD,
 )

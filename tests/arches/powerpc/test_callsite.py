@@ -46,7 +46,7 @@ def test_the_kernels_sites(port: PowerPort) -> None:
     kernel, _, caller = world(port)
     mcount = kernel + 0x100
     sites = Sites(array(kernel + 0x200, kernel + 0x10))
-    first = port.init_nop(sites, np.zeros((2, port.facts.sites.size), np.uint8), mcount)
+    first = port.init_nop(sites, mcount)
     behind = [NOP] * (port.facts.sites.size // 4 - 1)
     assert words(first.expected[0]) == ["4bffff01", *behind]
     assert words(first.expected[1]) == ["480000f1", *behind]

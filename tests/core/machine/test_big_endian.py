@@ -76,6 +76,7 @@ FACTS = Facts(
     sites=CallSites(4, (), (), frozenset(), 0),
     patch_methods=("stop_machine",),
     breakpoint=None,
+    nops=("nop",),
     max_insn_size=4,
     insn_align=4,
 )
@@ -93,6 +94,9 @@ class SmallPort:
         sp = sp - sp % 16 - 16
         values = {f"r{3 + row}": value for row, value in enumerate(arguments)}
         return Effect({"pc": function, "r1": sp, "lr": return_to, **values})
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        return False
 
     def is_return_address(self, before: bytes) -> bool:
         return before[-4:-3] == b"\x4b"

@@ -62,9 +62,9 @@ class FarPort:
     def __getattr__(self, name: str) -> object:
         return getattr(self._port, name)
 
-    def init_nop(self, sites: Sites, compiled: np.ndarray, mcount: int) -> Edit:
+    def init_nop(self, sites: Sites, mcount: int) -> Edit:
         edits = self._through("make_nop", sites, mcount)
-        return replace(edits, expected=compiled)
+        return replace(edits, expected=sites.compiled)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         return self._through("make_nop", sites, target)
