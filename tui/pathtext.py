@@ -6,18 +6,20 @@ from collections.abc import Sequence
 
 from ..core.views.disasm import Insn
 from ..core.views.path import SITE, Hop
-from .spans import Line, Span, fit, line
+from .spans import Line, Span, fit, line, plain
 
 _NAME = 32
 _MOST_BYTES = 8
+_WAY = 78
+"""Cells of the way on one line: the pane has them on a terminal of 80 columns."""
 
 
 def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
-    """The way in one line, a line for each hop with what was checked, then its code."""
+    """The way of the call, a line for each hop with what was checked, then its code."""
     names = [f"{hop.label} {hop.name}" if hop.label == SITE else hop.name for hop in hops]
     width = min(max((len(name) for name in names), default=0), _NAME)
     digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
-    lines = [_way(hops), line("")]
+    lines = [*_way(hops), line("")]
     for hop, name in zip(hops, names, strict=True):
         sign: Span = ("✓ ", "good") if hop.verified else ("! ", "bad")
         lines.append(
@@ -46,11 +48,12 @@ def _code_line(hop: Hop, insn: Insn, text: str, digits: int, width: int) -> Line
     return line((f"  {address}", "dim"), data, (text, tone))
 
 
-def _way(hops: Sequence[Hop]) -> Line:
+def _way(hops: Sequence[Hop]) -> list[Line]:
     """`site ─▶ ftrace_caller ─▶ …`; a site that calls nothing is cut off from the rest."""
-    spans: list[Span] = []
+    lines: list[list[Span]] = [[]]
     taken = True
     for number, hop in enumerate(hops):
+        spans: list[Span] = []
         if number:
             spans.append((" ─▶ " if taken else "    ", "accent"))
         name = hop.name if number else f"site {hop.name}"
@@ -59,4 +62,7 @@ def _way(hops: Sequence[Hop]) -> Line:
         if number == 0 and hop.target is None:
             spans.append((" (nop)", "dim"))
             taken = False
-    return tuple(spans)
+        if lines[-1] and len(plain([*lines[-1], *spans])) > _WAY:
+            lines.append([(" ", "")])
+        lines[-1] += spans
+    return [tuple(spans) for spans in lines]

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from textwrap import wrap
 
 from ..core.errors import FtraceBug, GuestOops
 from .spans import Line, line
 from .view import Report
+
+_WIDTH = 68
+"""Cells of a sentence in the box, on a terminal of 80 columns."""
 
 _WORDS = {
     errno.EFAULT: "ftrace faulted on modifying",
@@ -29,8 +33,7 @@ def bug_report(bug: FtraceBug, disassembly: Callable[[int, bytes], str]) -> Repo
             text = disassembly(bug.address, data)
             tone = "bad" if word == "found" else "good"
             lines.append(line((f"  {word:<9} ", "dim"), (f"{data.hex(' '):<23}  ", tone), text))
-    if bug.reason:
-        lines.append(line((f"  {bug.reason}", "bad")))
+    lines += [line((f"  {text}", "bad")) for text in wrap(bug.reason, _WIDTH)]
     lines += [
         line(""),
         line("  nothing was written; ftrace is off until the machine is rebooted (R)"),

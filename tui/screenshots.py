@@ -34,12 +34,25 @@ _MANY = (
 )
 
 
+_FAR = (
+    "insmod usbcore",
+    "echo usb_ifnum_to_if > set_ftrace_filter",
+    "echo function > current_tracer",
+    "run usb",
+    "site usb_ifnum_to_if",
+)
+
+
+_WHOLE_WAY = Pose(("3", "z"))
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A picture: the commands before it, and how its screen is reached."""
+    """A picture: the commands before it, how its screen is reached, and on what machine."""
 
     commands: tuple[str, ...]
     pose: Pose
+    arch: str = arches.DEFAULT
 
 
 SCENES = {
@@ -66,6 +79,20 @@ SCENES = {
         POSES["report"],
     ),
     "oops": Scene(("insmod crashy", "call crashy_jump"), POSES["report"]),
+    "ppc64-site": Scene(_FAR, POSES["site"], "ppc64"),
+    "ppc64-trampoline": Scene(_FAR, _WHOLE_WAY, "ppc64"),
+    "ppc64-refused": Scene(
+        (
+            "insmod usbcore",
+            # The word of the stub that says where it leads, in its lower half.
+            "poke ftrace_caller.stub+0x24 00002700",
+            "site usb_ifnum_to_if",
+            *_FAR[1:3],
+        ),
+        POSES["report"],
+        "ppc64",
+    ),
+    "ppc32-trampoline": Scene(_FAR, _WHOLE_WAY, "ppc32"),
 }
 """The screens by the names of their files."""
 
@@ -82,7 +109,7 @@ def pictures() -> list[tuple[str, Scene, tuple[int, int]]]:
 
 def draw(scene: Scene, size: tuple[int, int]) -> str:
     """The SVG of `scene` at `size`."""
-    session = Session.open(arches.load(arches.DEFAULT))
+    session = Session.open(arches.load(scene.arch))
     return asyncio.run(picture(lambda: SessionDriver(session), scene.commands, scene.pose, size))
 
 

@@ -1,8 +1,8 @@
 """The call-site pane's text: one instruction after the other, the site's three times.
 
 The three forms of the site stand below each other with their bytes in columns,
-so that a changed byte stands out where it is: it is reversed and carries a `*`,
-and a byte that ftrace does not expect carries a `!`.
+once where all are the same, so that a changed byte stands out where it is: it
+is reversed and carries a `*`, and one that ftrace does not expect a `!`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     if view.ops:
         users += f": {', '.join(view.ops)}"
     place = f"{view.source[0]}:{view.source[1]}" if view.source else "no source line known"
+    symbol = view.symbol.partition(" ")[0]  # the module stands above
     lines = [
         line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
-        line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {view.symbol}", "dim")),
+        line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {symbol}", "dim")),
     ]
     if view.via is not None:
         name, address = view.via
@@ -60,6 +61,9 @@ def _row_lines(row: SiteRow, digits: int, width: int) -> list[Line]:
         head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
         return [(*head, *_bytes(row.now, row.now, width, " "), (row.now.asm, "dim"))]
     compiled, expected, now = row.compiled, row.expected, row.now
+    if row.is_site and not row.changed and not row.wrong:
+        head = (("▶ ", "accent"), (address, "strong"), (f"  {'the same':<{_WORD}}", "dim"))
+        return [(*head, *_bytes(now, now, width, " "), (now.asm, ""))]
     blank = " " * (digits + 2)
     sign: Span = ("!", "bad") if row.wrong else ("*", "accent") if row.changed else (" ", "")
     lines: list[Line] = [

@@ -44,10 +44,11 @@ def _codes(row: SiteRow) -> tuple[Code, Code, Code]:
 
 
 def _row_lines(row: SiteRow, digits: int, width: int) -> list[str]:
-    """One line for text around the site that is as compiled, else one for each form."""
+    """One line for text that is, and shall be, as compiled, else one for each form."""
     mark = "!" if row.wrong else "*" if row.changed else " "
-    if not row.is_site and not row.changed:
-        return [_code_line(" ", f"{row.address:{digits}x}", "", row.now, width)]
+    if not row.wrong and not row.changed:
+        label = "the same" if row.is_site else ""
+        return [_code_line(" ", f"{row.address:{digits}x}", label, row.now, width)]
     lines = []
     for label, code in zip(_LABELS, _codes(row), strict=True):
         place = f"{row.address:x}" if label == _LABELS[0] else ""

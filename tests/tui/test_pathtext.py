@@ -39,6 +39,17 @@ def test_a_path_that_is_taken() -> None:
     assert "  1000  e8 01 02 03 04  call x" in lines
 
 
+def test_a_long_way_goes_on_below() -> None:
+    stub = hop("stub", 0x1800, "ftrace_caller.stub", 0x2000)
+    site, *rest = hops()
+    lines = text(replace(site, name=".usb_ifnum_to_if+0x1c"), stub, *rest)
+    assert lines[:3] == [
+        "site .usb_ifnum_to_if+0x1c ─▶ ftrace_caller.stub ─▶ ftrace_caller",
+        "  ─▶ ftrace_call ─▶ function_trace_call",
+        "",
+    ]
+
+
 def test_a_nop_leads_nowhere() -> None:
     assert text(*hops(nop=True))[0] == (
         "site schedule (nop)    ftrace_caller    ftrace_call    function_trace_call"

@@ -74,6 +74,13 @@ def test_the_reason_stands_once_behind_the_last_word_that_is_wrong() -> None:
     assert sum("! not what" in each for each in lines) == 1
 
 
+def test_a_word_of_the_site_that_stays_the_same_is_shown_once() -> None:
+    site = view("enabled", CALL, CALL)
+    word = Code(bytes.fromhex("e8410028"), "ld r2, 40(r1)")
+    lines = text(replace(site, rows=(site.rows[0], SiteRow(IP + 5, word, word, word, True))))
+    assert lines[6:] == ["▶ ffffffff81000045  the same    e8 41 00 28        ld r2, 40(r1)"]
+
+
 def test_a_call_out_of_reach_says_what_it_goes_through() -> None:
     site = replace(view("enabled", CALL, CALL), via=("ftrace_caller.stub", 0xD000_0000_0000_E200))
     assert text(site)[2:4] == ["through ftrace_caller.stub at d00000000000e200", ""]

@@ -1,0 +1,110 @@
+"""Modules whose calls go through trampolines: what site, tramp and the filters say of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.ftrace.filter import text_prefix
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.shell import Shell
+
+FAR = [name for name in arches.names() if arches.load(name).stubs is not None]
+
+FUNCTION = "usb_ifnum_to_if"
+
+
+@pytest.fixture(params=FAR)
+def shell(request: pytest.FixtureRequest) -> Shell:
+    """A machine with usbcore."""
+    spec = MachineSpec(modules=("usbcore",), cpus=1)
+    return Shell(Session.open(arches.load(request.param), spec))
+
+
+def sh(shell: Shell, text: str) -> str:
+    outcome = shell.execute(text)
+    assert (outcome.error, outcome.status) == ("", 0), text
+    return outcome.output
+
+
+def row(shell: Shell) -> int:
+    """The record of the function in usbcore."""
+    records = shell.session.ftrace.records
+    return records.names.index(text_prefix(shell.session.port.facts) + FUNCTION)
+
+
+def trace(shell: Shell) -> None:
+    sh(shell, f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer")
+
+
+def test_the_way_of_a_call_leads_through_the_stub(shell: Shell) -> None:
+    trace(shell)
+    hops = shell.session.call_path(row(shell))
+    assert [hop.label for hop in hops][:3] == ["site", "stub", "ftrace_caller"]
+    assert all(hop.verified for hop in hops)
+    site, stub, caller = hops[:3]
+    assert (site.target, stub.target) == (stub.address, caller.address)
+    assert "ftrace_caller.stub" in site.insns[0][1]
+    facts = shell.session.port.stubs
+    assert facts is not None and len(stub.data) == facts.facts.size
+    data = [text for insn, text in stub.insns if not insn.decoded]
+    assert all(re.match(r"\.(quad|long) 0x", text) for text in data)
+    if data:
+        assert data[-2:] == [
+            f".quad 0x{caller.address:x}  ftrace_caller",
+            next(text for text in data if text.endswith("  TOC")),
+        ]
+
+
+def test_site_shows_it_with_or_without_the_prefix(shell: Shell) -> None:
+    trace(shell)
+    text = sh(shell, f"site {FUNCTION}")
+    assert text == sh(shell, f"site {text_prefix(shell.session.port.facts)}{FUNCTION}")
+    assert f"{FUNCTION} [usbcore]  ip " in text
+    assert re.search(r"^calls ftrace_caller through ftrace_caller\.stub at [0-9a-f]+$", text, re.M)
+    assert "_mcount.stub" in text and "!" not in text
+
+
+def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
+    text = sh(shell, "tramp usbcore")
+    heads = re.findall(r"^[0-9a-f]+ +(\S+\.stub) +(\S+) +leads to (\S+)$", text, re.M)
+    prefix = text_prefix(shell.session.port.facts)
+    assert {sign for _, sign, _ in heads} == {"ok"}
+    assert all(target.removeprefix(prefix) == name[:-5] for name, _, target in heads)
+    sites = shell.session.ftrace.records.module_names().count("usbcore")
+    assert text.count(f"     {sites} call sites as compiled\n") == 1
+    assert text.count(f"     {sites} call sites when enabled\n") == 1
+    one = sh(shell, "tramp usbcore ftrace_caller").splitlines()
+    assert one[0].split() == text.splitlines()[-len(one)].split()
+    assert one[1:] == text.splitlines()[1 - len(one) :]
+    assert shell.execute("tramp usbcore nosuch").error.endswith("no trampoline of nosuch\n")
+
+
+def test_a_spoiled_stub_is_told_in_all_views(shell: Shell) -> None:
+    session = shell.session
+    stub = session.call_path(row(shell))[1]
+    other = session.address_of("_mcount.stub")
+    size = len(stub.data)
+    sh(shell, f"poke 0x{stub.address:x} {session.machine.memory.read(other, size).hex(' ')}")
+    broken = session.call_path(row(shell))[1]
+    assert not broken.verified and broken.target != stub.target
+    assert any(broken.wrong(insn) for insn, _ in broken.insns)
+    told = sh(shell, "tramp usbcore ftrace_caller").splitlines()
+    assert "  !   " in told[0] and "; leads " in told[0]
+    outcome = shell.execute(f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer")
+    assert outcome.status == 1
+    assert "ftrace bug" in sh(shell, "dmesg")
+
+
+def test_names_are_found_and_completed_without_the_prefix(shell: Shell) -> None:
+    prefix = text_prefix(shell.session.port.facts)
+    name = prefix + FUNCTION
+    assert f"{name} [usbcore]" in sh(shell, "cat available_filter_functions").splitlines()
+    sh(shell, f"echo '{FUNCTION[:-2]}*' > set_ftrace_notrace")
+    assert sh(shell, "cat set_ftrace_notrace") == f"{name} [usbcore]\n"
+    for word in (FUNCTION[:8], name[:8]):
+        found = shell.complete(f"site {word}").words
+        assert (FUNCTION if not word.startswith(prefix or "\0") else name) in found
+        assert all(each.startswith(word) for each in found)
