@@ -157,7 +157,7 @@ class Modules:
         self._machine.memory.map(module.base, module.size, region)
         module.linked.write(self._machine.memory.write)
         self._kallsyms.add(module.linked.symbols, module.name)
-        if module.trampolines:
+        if module.trampolines and self._port.stubs is not None:
             self._kallsyms.add(_stub_names(module), module.name)
         try:
             module = self._finish(module)
@@ -225,7 +225,7 @@ class Modules:
                 if symbol in other.exports:
                     used.append(other.name)
                     return other.exports[symbol]
-            return None
+            return self._tracer_symbol(symbol)
 
         linked = self._settle(image, name, resolve)
         for other in wanted:
@@ -241,7 +241,8 @@ class Modules:
         stubs = self._port.stubs
         if stubs is None:
             where = layout(image)
-            return link(self._port, image, name, where, self._place(name, where), resolve)
+            linked = link(self._port, image, name, where, self._place(name, where), resolve)
+            return replace(linked, trampolines=self._linked_stubs(linked))
         size = stubs.facts.size * (stub_callees(self._port, image) + 1)
         where = layout(image, size, stubs.facts.align)
         base = self._place(name, where)
@@ -252,6 +253,31 @@ class Modules:
         with contextlib.suppress(MissingSymbolError):
             table.stub_for(self._ftrace.entry[_FTRACE_CALLER], _FTRACE_CALLER)
         return replace(linked, trampolines=table.made)
+
+    def _tracer_symbol(self, symbol: str) -> int | None:
+        """What trampolines that are linked into modules lead to in the tracer."""
+        if symbol not in self._port.facts.sites.linked_stubs.values():
+            return None
+        with contextlib.suppress(MissingSymbolError):
+            return self._ftrace.entry.symbols.get(symbol)
+        return None
+
+    def _linked_stubs(self, linked: Linked) -> tuple[Trampoline, ...]:
+        """The trampolines that the module brings along, in order of address."""
+        found = []
+        table = linked.symbols
+        for symbol, callee in self._port.facts.sites.linked_stubs.items():
+            row = table.row_of(symbol)
+            target = self._kernel_exports.get(callee) or self._tracer_symbol(callee)
+            if row is None or target is None or int(table.shndx[row]) not in linked.bases:
+                continue
+            address = int(table.address[row])
+            section = int(table.shndx[row])
+            start = address - linked.bases[section]
+            code = linked.content[section][start : start + int(table.size[row])].tobytes()
+            if code:
+                found.append(Trampoline(address, code, target, callee))
+        return tuple(sorted(found, key=lambda stub: stub.address))
 
     def _function_at(self, pointer: int) -> Function:
         """What a function pointer leads to. Raises `MemoryFault`."""

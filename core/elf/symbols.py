@@ -105,8 +105,12 @@ class SymbolTable:
 
     def address_of(self, name: str) -> int | None:
         """The address of the symbol `name`, None where it is not defined."""
-        row = self._index.get(name)
+        row = self.row_of(name)
         return None if row is None else int(self.address[row])
+
+    def row_of(self, name: str) -> int | None:
+        """The row of the symbol `name`, None where it is not defined."""
+        return self._index.get(name)
 
     @cached_property
     def by_address(self) -> NDArray[np.intp]:

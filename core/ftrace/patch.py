@@ -124,7 +124,10 @@ class Patcher:
         differ = (at for at, (a, b) in enumerate(zip(stub.code, found, strict=True)) if a != b)
         at = next(differ) // step * step
         stubs = self._port.stubs
-        leads = None if stubs is None else stubs.target(stub.address, found, stub.toc)
+        if stubs is None:
+            leads = self._port.call_target(stub.address, found)
+        else:
+            leads = stubs.target(stub.address, found, stub.toc)
         reason = f"the trampoline of {stub.symbol} at {stub.address:x} "
         if leads is None:
             reason += f"leads nowhere: it is damaged at +{at:#x}"

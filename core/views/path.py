@@ -102,7 +102,9 @@ class PathReader:
         found = self._read(stub.address, len(stub.code))
         makers = self._ftrace.port.stubs
         target = None
-        if found and makers is not None:
+        if found and makers is None:
+            target = self._target(stub.address, found)
+        elif found and makers is not None:
             target = makers.target(stub.address, found, stub.toc)
         insns = self._stub_insns(stub, stub.address, found)
         right = found == stub.code and target == stub.target
