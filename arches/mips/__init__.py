@@ -1,0 +1,1 @@
+"""What the MIPS ports share: instructions, call sites, relocations, verbs."""

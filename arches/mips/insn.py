@@ -1,0 +1,278 @@
+"""MIPS instructions ftrace writes and meets, one encoder and decoder a format.
+
+What this ISA does to ftrace. Every instruction is one aligned word of four
+bytes, and an aligned word is stored and fetched whole. Three things make a call
+more than one word.
+
+A jump has 26 bits, which count words and are no distance: they replace the low
+28 bits of the address behind the jump. So `jal` goes anywhere within its own
+256 MB region and nowhere else, however near: from a module at 0xc0000000 the
+kernel at 0x80000000 is beyond it. There is no long call relative to pc either;
+one that reaches all loads the address, in two halves, and calls by register.
+
+A jump takes effect one instruction late. The word behind it, in its delay slot,
+is executed first, and a call returns behind that: ra = ip + 8.
+
+A call puts its return address into ra, where the function that is traced still
+has its own: the compiler saves that in at before, and mcount returns with ra as
+at was. On o32 the delay slot makes 8 bytes of stack, which mcount gives back.
+
+So a near site is two words that go together: without the `jal` alone, sp would
+drift by 8 at each call. No CPU may be between them while they change, and none
+can be: a jump and its delay slot are one to it. A far site is five words. A task
+may have been preempted between any two of them, and goes on with the next,
+whatever that is by then: so only the first word changes, into a branch over the
+rest. Its delay slot still adds to v1, which nobody reads. As the other words go
+on loading the address of mcount, that is made to lead to ftrace_caller, once.
+
+                        Compiled                    Disabled    Enabled
+    o32 kernel          jal   _mcount               nop         jal   ftrace_caller
+                        addiu sp,sp,-8              nop         addiu sp,sp,-8
+    o32 module,         lui   v1,%hi(_mcount)       b     1f    lui   v1,%hi(_mcount)
+      long calls        addiu v1,v1,%lo(_mcount)
+                        move  at,ra
+                        jalr  v1
+                        addiu sp,sp,-8
+                     1:
+    o32 module,         jal   _mcount_trampoline    nop         jal   ftrace_caller_trampoline
+      trampolines       addiu sp,sp,-8              nop         addiu sp,sp,-8
+    n64 kernel          jal   _mcount               nop         jal   ftrace_caller
+                        nop                         nop         nop
+    n64 module,         lui   v1,%hi(_mcount)       b     1f    lui   v1,%hi(_mcount)
+      long calls        daddiu v1,v1,%lo(_mcount)
+                        move  at,ra
+                        jalr  v1
+                        nop
+                     1:
+    n64 module,         jal   _mcount_trampoline    nop         jal   ftrace_caller_trampoline
+      trampolines       nop                         nop         nop
+
+Trampolines are code that is linked into a module: they load the address of
+mcount, or of ftrace_caller, and jump there. (_mcount and ftrace_caller lie in
+the sign-extended 32 bits of a 64-bit kernel, so that two halves make them.)
+
+Sources: MIPS Architecture For Programmers, Volume I-A, "Jump and Branch
+Instructions", Volume II-A, the pages of the instructions; System V ABI, MIPS
+Processor Supplement, chapter 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.arch import Addresses, Bytes
+
+Words = NDArray[np.uint32]
+"""Instructions."""
+
+WORD = 4
+"""Bytes of an instruction."""
+
+CALL = 2 * WORD
+"""Bytes of a call, with its delay slot."""
+
+ZERO, AT, V1, SP, RA = 0, 1, 3, 29, 31
+"""Numbers of registers."""
+
+REGION = 1 << 28
+"""Bytes of the aligned region that a jump stays in."""
+
+REACH = 1 << 17
+"""A branch goes less than this many bytes forward of its delay slot, and at most as many back."""
+
+SPECIAL, REGIMM, J, JAL, BEQ, ADDIU, LUI, DADDIU, JALX = 0, 1, 2, 3, 4, 9, 15, 25, 29
+"""Opcodes; the first two have more of it in other fields."""
+
+JR, JALR, ADDU, OR, DADDU = 8, 9, 33, 37, 45
+"""Of SPECIAL: the function field."""
+
+_COP1, _COP2, _BC = 17, 18, 8  # branches of coprocessors: BC in the rs field
+_BRANCHES = frozenset({J, JAL, JALX, *range(BEQ, BEQ + 4), *range(20, 24)})
+_REGIMM_BRANCHES = frozenset({0, 1, 2, 3, 16, 17, 18, 19})  # the rt field: bltz … bgezall
+_REGIMM_CALLS = frozenset({16, 17, 18, 19})  # bltzal, bgezal and their likely kin
+_BGEZAL = 17
+
+
+def word_at(text: bytes, order: str, offset: int = 0) -> int:
+    """The instruction at `offset` bytes of `text`; raises `ValueError` where the text ends.
+
+    `order` is the byte order, `big` or `little`.
+    """
+    raw = text[offset : offset + WORD]
+    if len(raw) < WORD:
+        raise ValueError(f"no instruction at byte {offset} of {len(text)}")
+    return int.from_bytes(raw, "little" if order == "little" else "big")
+
+
+def pack(order: str, *words: int) -> bytes:
+    """Instructions as they lie in memory."""
+    return b"".join(word.to_bytes(WORD, "little" if order == "little" else "big") for word in words)
+
+
+def words_of(text: Bytes, order: str) -> Words:
+    """Texts of whole instructions, shape (n, 4 k), as words, shape (n, k)."""
+    typed = np.ascontiguousarray(text).view("<u4" if order == "little" else ">u4")
+    return typed.astype(np.uint32)
+
+
+def bytes_of(words: Words, order: str) -> Bytes:
+    """Words, shape (n, k), as they lie in memory, shape (n, 4 k)."""
+    typed = words.astype("<u4" if order == "little" else ">u4")
+    return np.ascontiguousarray(typed).view(np.uint8)
+
+
+def _register(number: int) -> int:
+    if not 0 <= number < 32:
+        raise ValueError(f"no register ${number}")
+    return number
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (value >> (bits - 1) << bits)
+
+
+# J-type: opcode (6 bits), instr_index (26, counts words)
+
+
+def j_type(opcode: int, ip: Addresses, target: Addresses) -> tuple[Words, NDArray[np.bool_]]:
+    """Encode a jump to `target` at each `ip`.
+
+    Returns the words, shape (n,), and which sites reach an aligned target from
+    an aligned place: one in the region of the delay slot. The word of a site
+    that does not is wrong.
+    """
+    slot = ip + np.uint64(WORD)
+    reach = (slot ^ target) < np.uint64(REGION)
+    reach &= ((ip | target) & np.uint64(WORD - 1)) == 0
+    index = (target >> np.uint64(2)) & np.uint64(REGION // WORD - 1)
+    return (index | np.uint64(opcode << 26)).astype(np.uint32), reach
+
+
+def jal(ip: Addresses, target: Addresses) -> tuple[Words, NDArray[np.bool_]]:
+    """Encode `jal target` at each `ip`; see `j_type`."""
+    return j_type(JAL, ip, target)
+
+
+def jump_target(ip: int, word: int) -> int | None:
+    """Where the `j` or `jal` `word` at `ip` goes; None if it is neither."""
+    if word >> 26 not in (J, JAL):
+        return None
+    return (ip + WORD) // REGION * REGION | word << 2 & REGION - 1
+
+
+# I-type: opcode (6), rs (5), rt (5), immediate (16)
+
+
+def i_type(opcode: int, rs: int, rt: int, immediate: int) -> int:
+    """Encode; raises `ValueError` for a register or an immediate that is none, signed or not."""
+    if not -0x8000 <= immediate < 0x10000:
+        raise ValueError(f"immediate {immediate:#x} does not fit 16 bits")
+    return opcode << 26 | _register(rs) << 21 | _register(rt) << 16 | immediate & 0xFFFF
+
+
+def i_fields(word: int) -> tuple[int, int, int, int]:
+    """opcode, rs, rt and the immediate, signed, of a word of I-type."""
+    return word >> 26, word >> 21 & 31, word >> 16 & 31, _signed(word & 0xFFFF, 16)
+
+
+def lui(rt: int, immediate: int) -> int:
+    """`lui rt,immediate`: rt = immediate << 16, sign-extended from 32 bits."""
+    return i_type(LUI, ZERO, rt, immediate)
+
+
+def addiu(rt: int, rs: int, immediate: int) -> int:
+    """`addiu rt,rs,immediate`: rt = rs + immediate, which is signed."""
+    return i_type(ADDIU, rs, rt, immediate)
+
+
+def daddiu(rt: int, rs: int, immediate: int) -> int:
+    """`daddiu rt,rs,immediate`: the same in 64 bits."""
+    return i_type(DADDIU, rs, rt, immediate)
+
+
+def b(distance: int) -> int:
+    """`b .+distance`, which is beq zero,zero; raises `ValueError` out of reach."""
+    if distance % WORD or not -REACH <= distance - WORD < REACH:
+        raise ValueError(f"a branch cannot go {distance:#x} bytes")
+    return i_type(BEQ, ZERO, ZERO, (distance - WORD) // WORD)
+
+
+def branch_target(ip: int, word: int) -> int | None:
+    """Where `b` or `bal` at `ip` goes; None if `word` is neither."""
+    opcode, rs, rt, immediate = i_fields(word)
+    if (opcode, rs, rt) not in ((BEQ, ZERO, ZERO), (REGIMM, ZERO, _BGEZAL)):
+        return None
+    return ip + WORD + WORD * immediate
+
+
+def halves(value: int) -> tuple[int, int]:
+    """(hi, lo) such that `lui hi` and `addiu lo` make `value`, modulo 2**32.
+
+    `addiu` sign-extends, so where lo is negative hi is one more than the high half.
+    """
+    return (value + 0x8000) >> 16 & 0xFFFF, _signed(value & 0xFFFF, 16)
+
+
+# R-type: opcode (6, here always SPECIAL), rs (5), rt (5), rd (5), sa (5), function (6)
+
+
+def r_type(function: int, rs: int, rt: int, rd: int, sa: int = 0) -> int:
+    """Encode; raises `ValueError` for a register that is none."""
+    registers = _register(rs) << 21 | _register(rt) << 16 | _register(rd) << 11
+    return registers | _register(sa) << 6 | function
+
+
+def r_fields(word: int) -> tuple[int, int, int, int, int] | None:
+    """function, rs, rt, rd and sa of a word of R-type; None if its opcode is another."""
+    if word >> 26 != SPECIAL:
+        return None
+    return word & 0x3F, word >> 21 & 31, word >> 16 & 31, word >> 11 & 31, word >> 6 & 31
+
+
+def jr(rs: int) -> int:
+    """`jr rs`: to the address in rs."""
+    return r_type(JR, rs, ZERO, ZERO)
+
+
+def jalr(rs: int) -> int:
+    """`jalr rs`: call the address in rs."""
+    return r_type(JALR, rs, ZERO, RA)
+
+
+def move(rd: int, rs: int) -> int:
+    """`move rd,rs`, which is or rd,rs,zero."""
+    return r_type(OR, rs, ZERO, rd)
+
+
+NOP = 0
+"""`nop`, which is sll zero,zero,0."""
+
+MOVES_AT_RA = (move(AT, RA), r_type(ADDU, RA, ZERO, AT), r_type(DADDU, RA, ZERO, AT))
+"""`move at,ra` as assemblers write it, the oldest by an addition."""
+
+ADDIU_SP = addiu(SP, SP, -8)
+"""`addiu sp,sp,-8`: what mcount is given of the stack on o32, and gives back."""
+
+
+# What an instruction is
+
+
+def has_delay_slot(word: int) -> bool:
+    """Whether `word` is a jump or a branch; each has a delay slot."""
+    opcode, rs, rt, _ = i_fields(word)
+    if opcode == SPECIAL:
+        return word & 0x3F in (JR, JALR)
+    if opcode == REGIMM:
+        return rt in _REGIMM_BRANCHES
+    if opcode in (_COP1, _COP2):
+        return rs == _BC
+    return opcode in _BRANCHES
+
+
+def is_call(word: int) -> bool:
+    """Whether `word` is a jump or a branch that leaves a return address."""
+    opcode, _, rt, _ = i_fields(word)
+    if opcode == SPECIAL:
+        return word & 0x3F == JALR
+    return opcode in (JAL, JALX) or (opcode == REGIMM and rt in _REGIMM_CALLS)
