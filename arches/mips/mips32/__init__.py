@@ -1,0 +1,1 @@
+"""The mips port: 32-bit, big-endian, o32."""
