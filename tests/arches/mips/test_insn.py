@@ -225,7 +225,7 @@ def test_capstone_knows_jumps_and_branches_alike(word: int) -> None:
     if instruction is None or word >> 26 in (28, 30, 31) or instruction.mnemonic.endswith(".hb"):
         return  # none, or not of this level of the ISA
     known = any(map(instruction.group, (CS_GRP_JUMP, CS_GRP_BRANCH_RELATIVE)))
-    known |= instruction.mnemonic in ("jal", "jalx", "jalr")
+    known |= instruction.mnemonic in ("jal", "jalx", "jalr", "jr")
     assert insn.has_delay_slot(word) == known, instruction
 
 

@@ -1,0 +1,228 @@
+"""Call sites of all ports: a near call and its delay slot, or the five words of a far one.
+
+The forms are in the table of insn.py; which one a site has, its compiled text
+tells. Many sites are encoded at once. A near site calls its target directly
+where it reaches it, or the trampoline of it that its module has. A far site
+calls what it was compiled to call, which may be a trampoline too: mcount is one,
+of ftrace_caller. What cannot be encoded has ones for a text, as zeros are nops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.arch import Addresses, Bytes, Effect, Sites
+from . import insn
+from .insn import ADDIU, DADDIU, LUI, NOP, RA, V1, WORD, Words
+
+NEAR, FAR = 2, 5
+"""Instructions of a site."""
+
+CHANGED = 2
+"""Instructions of an edit: those that change, and in a far site the delay slot of its `b`."""
+
+UNENCODABLE = 0xFFFF_FFFF
+"""Stands for text that there is none of."""
+
+_OVER_NEAR, _OVER_FAR = insn.b(NEAR * WORD), insn.b(FAR * WORD)
+_BEHIND = frozenset({*insn.MOVES_AT_RA, NOP})
+"""What may stand between the halves of an address and the jump there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What differs between the ABIs, and between the ways to disable a site."""
+
+    order: str
+    """`big` or `little`."""
+    bits: int
+    """Of an address."""
+    slot: int
+    """What the compiler puts into the delay slot of a call of mcount."""
+    naive: bool = False
+    """Whether all of a site becomes nops. A task may be anywhere in them: for teaching."""
+
+    @property
+    def add(self) -> int:
+        """The opcode that adds the low half of an address."""
+        return ADDIU if self.bits == 32 else DADDIU
+
+    @property
+    def near_nops(self) -> tuple[int, int]:
+        """A disabled near site: a branch and its delay slot, where two words would change."""
+        return NOP if self.naive or self.slot == NOP else _OVER_NEAR, NOP
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """n sites that call one target, each in its own way."""
+
+    text: Bytes
+    nops: Bytes
+    """What stands there while the call is disabled."""
+    reachable: NDArray[np.bool_]
+    via: Addresses
+    """The trampoline that each calls, 0 where it calls the target itself or cannot."""
+
+
+def far(form: Form, sites: Sites) -> NDArray[np.bool_]:
+    """Which of `sites` were compiled as far calls, all five words of them."""
+    return _is_far(form, _compiled(form, sites))
+
+
+def calls(form: Form, sites: Sites, target: int) -> Calls:
+    """Encode a call of `target` at each of `sites`."""
+    compiled = _compiled(form, sites)
+    is_far = _is_far(form, compiled)
+    address = np.full(len(sites), target, np.uint64)
+    stubs = sites.stub(target)
+    word, reaches = insn.jal(sites.ip, address)
+    stub_word, stub_reaches = insn.jal(sites.ip, stubs)
+    loaded = _loaded(form, compiled)
+    by_stub = (stubs != 0) & np.where(is_far, loaded != address, ~reaches)
+    near = np.where(by_stub, stub_reaches, reaches)
+    reachable = np.where(is_far, loaded == np.where(by_stub, stubs, address), near)
+
+    width = FAR if form.naive and _known(sites) else CHANGED
+    text = compiled[:, :width].copy()
+    nops = text.copy()
+    text[~is_far, 0] = np.where(by_stub, stub_word, word)[~is_far]
+    text[~is_far, 1] = form.slot
+    nops[~is_far, :NEAR] = form.near_nops
+    if form.naive:
+        nops[is_far] = NOP
+    else:
+        nops[is_far, 0] = _OVER_FAR
+    text[~reachable] = UNENCODABLE
+    via = np.where(by_stub & reachable, stubs, np.uint64(0))
+    return Calls(insn.bytes_of(text, form.order), insn.bytes_of(nops, form.order), reachable, via)
+
+
+def call_target(form: Form, ip: int, text: bytes) -> int | None:
+    """Where `text` at `ip` calls or jumps to: by its first word, or by loading an address.
+
+    A branch to within `text`, or right behind it, only goes on.
+    """
+    words = _words(form, text)
+    if not words:
+        return None
+    target = insn.jump_target(ip, words[0])
+    if target is None:
+        target = insn.branch_target(ip, words[0])
+        if target is not None and ip < target <= ip + len(text):
+            return None
+    if target is None:
+        target = _far_target(form, words)
+    return None if target is None else target % (1 << form.bits)
+
+
+def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
+    """Do the two words of a near site `text`; raises `ValueError` for anything else.
+
+    `registers` holds sp. What a far site does to v1 is nobody's business, and
+    where it goes to takes registers that are not known here.
+    """
+    if text in (insn.pack(form.order, NOP, NOP), insn.pack(form.order, *form.near_nops)):
+        return Effect({"pc": ip + len(text)})
+    words = _words(form, text)
+    if len(words) != NEAR or words[0] >> 26 != insn.JAL or words[1] != form.slot:
+        raise ValueError(f"no call site text: {text.hex(' ')}")
+    target = call_target(form, ip, text)
+    assert target is not None
+    effect = {"pc": target, "ra": ip + insn.CALL}
+    if form.slot == insn.ADDIU_SP:
+        effect["sp"] = registers["sp"] - 8
+    return Effect(effect)
+
+
+def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
+    """Why a site is refused, one clause; see `Port.explain`.
+
+    The kernel of this architecture has no words for it: it writes without looking.
+    """
+    want, have = _words(form, expected), _words(form, found)
+    if not want or len(want) != len(have):
+        return ""
+    if want == have or want[0] == UNENCODABLE:
+        if have[0] == _OVER_FAR or have[0] >> 16 == insn.lui(V1, 0) >> 16:
+            return "the far call loads another address, and only its first word may change"
+        return "out of reach of a jal (the 256 MB around it), and no trampoline leads there"
+    row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
+    what = _what(form, ip, want, row)
+    return f"Expected {want[row]:08x} found {have[row]:08x}{what and ', ' + what}"
+
+
+def _what(form: Form, ip: int, want: list[int], row: int) -> str:
+    """What row `row` of the text `want` is."""
+    opcode = want[0] >> 26
+    if row:
+        if row == 1 and opcode in (insn.JAL, insn.J):
+            return "in the delay slot"
+        return "behind the first word"
+    target = insn.jump_target(ip, want[0])
+    if target is not None:
+        name = "jal" if opcode == insn.JAL else "j"
+        return f"a {name} to {target % (1 << form.bits):x}"
+    names = {_OVER_NEAR: "a b over the call", _OVER_FAR: "a b over the far call", NOP: "a nop"}
+    return names.get(want[0], "the lui of a far call" if opcode == LUI else "")
+
+
+def _compiled(form: Form, sites: Sites) -> Words:
+    """What the compiler left at each site, shape (n, FAR); zeros where it is not known."""
+    if not _known(sites):
+        return np.zeros((len(sites), FAR), np.uint32)
+    return insn.words_of(sites.compiled[:, : FAR * WORD], form.order)
+
+
+def _known(sites: Sites) -> bool:
+    width: int = sites.compiled.shape[1]
+    return width >= FAR * WORD
+
+
+def _is_far(form: Form, words: Words) -> NDArray[np.bool_]:
+    """Which rows of `words` are the five of a far call of mcount."""
+    first, second, third, fourth, fifth = words.T
+    found: NDArray[np.bool_] = (
+        (first >> 16 == insn.lui(V1, 0) >> 16)
+        & (second >> 16 == insn.i_type(form.add, V1, V1, 0) >> 16)
+        & np.isin(third, insn.MOVES_AT_RA)
+        & (fourth == insn.jalr(V1))
+        & (fifth == form.slot)
+    )
+    return found
+
+
+def _loaded(form: Form, words: Words) -> Addresses:
+    """The addresses that the first two of `words` load, where they do."""
+    high, low = (
+        words[:, row].astype(np.uint16).astype(np.int16).astype(np.int64) for row in (0, 1)
+    )
+    address: Addresses = ((high << 16) + low).view(np.uint64)
+    return address & np.uint64((1 << form.bits) - 1)
+
+
+def _far_target(form: Form, words: list[int]) -> int | None:
+    """Where words that load an address jump with it."""
+    if len(words) < 2:
+        return None
+    opcode, rs, register, high = insn.i_fields(words[0])
+    if (opcode, rs) != (LUI, insn.ZERO):
+        return None
+    opcode, source, into, low = insn.i_fields(words[1])
+    if (opcode, source, into) != (form.add, register, register):
+        return None
+    for word in words[2:]:
+        if word in (insn.jr(register), insn.r_type(insn.JALR, register, insn.ZERO, RA)):
+            return (high << 16) + low
+        if word not in _BEHIND:
+            return None
+    return None
+
+
+def _words(form: Form, text: bytes) -> list[int]:
+    whole = len(text) - len(text) % WORD
+    return [insn.word_at(text, form.order, offset) for offset in range(0, whole, WORD)]

@@ -1,0 +1,89 @@
+"""The mips port: 32 bits, big-endian, o32. Facts; the verbs are in ../port.py.
+
+The kernel is linked at 0x80200000, where its entry is on many a board, and
+modules lie from 0xc0000000 on: two regions, so that no `jal` of a module reaches
+the kernel. `-pg` calls `_mcount` behind the prologue, with 8 bytes of stack that
+its delay slot makes; `-mlong-calls` makes it a far call.
+
+Source: System V ABI, MIPS Processor Supplement, chapter 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from capstone import CS_MODE_MIPS32
+from keystone.keystone_const import KS_MODE_MIPS32
+from numpy.typing import NDArray
+from unicorn.unicorn_const import UC_MODE_MIPS32
+
+from ....core.arch import Relocations
+from ....core.facts import Abi, Engine, Facts
+from .. import insn
+from .. import port as mips
+from ..callsite import Form
+from . import reloc
+
+REGISTERS = mips.registers(mips.O32)
+
+
+def engine(order: str) -> Engine:
+    """The engines for one byte order."""
+    return mips.engine(order, UC_MODE_MIPS32, CS_MODE_MIPS32, KS_MODE_MIPS32)
+
+
+FACTS = Facts(
+    name="mips",
+    elf_machine="EM_MIPS",
+    pointer_size=4,
+    byteorder="big",
+    engine=engine("big"),
+    abi=Abi(
+        pc=mips.PC,
+        sp=REGISTERS[insn.SP],
+        arguments=REGISTERS[4:8],
+        result=REGISTERS[2],
+        pt_regs=REGISTERS,
+        link=REGISTERS[insn.RA],
+        stack_align=8,
+        red_zone=0,
+        call_frame=16,  # where the callee may put its four arguments
+    ),
+    map=mips.address_map(4),
+    sites=mips.SITES,
+    patch_methods=("stop_machine", "none"),
+    breakpoint=None,
+    nops=("b", "nop"),
+    max_insn_size=insn.CALL,
+    insn_align=insn.WORD,
+)
+
+FORM = Form(order="big", bits=32, slot=insn.ADDIU_SP)
+
+MCOUNT = (insn.addiu(insn.SP, insn.SP, 8), insn.jr(insn.RA))
+"""Behind them follows, in the delay slot, `move ra,at`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mips32Port(mips.MipsPort):
+    """mips; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts = FACTS
+    form: Form = FORM
+    mcount: tuple[int, int] = MCOUNT
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to one section's bytes."""
+        reloc.relocate(module, text, relocations, self.facts.byteorder)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
+        return Path(__file__).parent
+
+
+def port() -> Mips32Port:
+    """The port, as `arches.load` finds it."""
+    return Mips32Port()

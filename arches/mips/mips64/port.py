@@ -1,0 +1,84 @@
+"""The mips64 port: 64 bits, big-endian, n64. Facts; the verbs are in ../port.py.
+
+The kernel is linked at 0xffffffff80200000, in the 32 bits that sign-extend to
+it (`-msym32`), so its code loads an address as 32-bit code does, and a far call
+has five words here too; without `-msym32` it would have nine. Modules lie at
+0xffffffffc0000000. `-pg` calls `_mcount` behind the prologue; nothing is in the
+delay slot, as n64 takes no stack for it.
+
+Source: MIPSpro N32/N64 ABI Handbook, chapter 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from capstone import CS_MODE_MIPS64
+from keystone.keystone_const import KS_MODE_MIPS64
+from numpy.typing import NDArray
+from unicorn.unicorn_const import UC_MODE_MIPS64
+
+from ....core.arch import Relocations
+from ....core.facts import Abi, Facts
+from .. import insn
+from .. import port as mips
+from ..callsite import Form
+from . import reloc
+
+REGISTERS = mips.registers(mips.N64)
+
+FACTS = Facts(
+    name="mips64",
+    elf_machine="EM_MIPS",
+    pointer_size=8,
+    byteorder="big",
+    engine=mips.engine("big", UC_MODE_MIPS64, CS_MODE_MIPS64, KS_MODE_MIPS64),
+    abi=Abi(
+        pc=mips.PC,
+        sp=REGISTERS[insn.SP],
+        arguments=REGISTERS[4:12],
+        result=REGISTERS[2],
+        pt_regs=REGISTERS,
+        link=REGISTERS[insn.RA],
+        stack_align=16,
+        red_zone=0,
+        call_frame=0,
+    ),
+    map=mips.address_map(8),
+    sites=mips.SITES,
+    patch_methods=("stop_machine", "none"),
+    breakpoint=None,
+    nops=("b", "nop"),
+    max_insn_size=insn.CALL,
+    insn_align=insn.WORD,
+)
+
+FORM = Form(order="big", bits=64, slot=insn.NOP)
+
+MCOUNT = (insn.jr(insn.RA), insn.move(insn.RA, insn.AT))
+"""All of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mips64Port(mips.MipsPort):
+    """mips64; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts = FACTS
+    form: Form = FORM
+    mcount: tuple[int, int] = MCOUNT
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to one section's bytes."""
+        reloc.relocate(module, text, relocations)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
+        return Path(__file__).parent
+
+
+def port() -> Mips64Port:
+    """The port, as `arches.load` finds it."""
+    return Mips64Port()

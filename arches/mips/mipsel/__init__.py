@@ -1,0 +1,1 @@
+"""The mipsel port: 32-bit, little-endian, o32."""

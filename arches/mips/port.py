@@ -1,0 +1,241 @@
+"""What the verbs of all ports are, and the facts they share.
+
+A function gets its first arguments in a0-a3, on n64 in a0-a7, and returns in v0;
+ra is the way back, sp the stack pointer. On o32 a caller leaves 16 bytes at sp,
+where the callee may put its four arguments. There is no red zone and no chain of
+frames. `pt_regs` has the kernel's order: the general registers, hi, lo and the
+program counter, by which the kernel means epc.
+
+All of memory is where the emulator lets code run and `ll` and `sc` work: the
+kernel in kseg0, from 0x80000000 on, which is not translated, modules in kseg2,
+as the kernel has them. A 64-bit kernel of `-msym32` lies in the same segments,
+their addresses sign-extended. The CPU-local pages lie at the end of the address
+space, so that a load with a 16-bit displacement from zero reaches them.
+
+Sources: as in insn.py; MIPSpro N32/N64 ABI Handbook, chapter 2.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from capstone import CS_ARCH_MIPS, CS_MODE_BIG_ENDIAN, CS_MODE_LITTLE_ENDIAN
+from keystone.keystone_const import KS_ARCH_MIPS, KS_MODE_BIG_ENDIAN, KS_MODE_LITTLE_ENDIAN
+from numpy.typing import NDArray
+from unicorn import mips_const
+from unicorn.unicorn_const import UC_ARCH_MIPS, UC_MODE_BIG_ENDIAN, UC_MODE_LITTLE_ENDIAN
+
+from ...core.arch import Addresses, Edit, Effect, Relocations, Sites, Stubs
+from ...core.crash import Crash
+from ...core.facts import AddressMap, CallSites, Engine, Facts, Register
+from . import callsite, insn, oops, reloc
+from .callsite import Form
+
+O32 = (
+    *("zero", "at", "v0", "v1", "a0", "a1", "a2", "a3"),
+    *("t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"),
+    *("s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"),
+    *("t8", "t9", "k0", "k1", "gp", "sp", "s8", "ra"),
+)
+"""Names of the general registers."""
+
+N64 = (*O32[:8], "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", *O32[16:])
+"""The same on n64, which passes eight arguments."""
+
+PC = Register("pc", mips_const.UC_MIPS_REG_PC)
+_BEHIND = (
+    Register("hi", mips_const.UC_MIPS_REG_HI),
+    Register("lo", mips_const.UC_MIPS_REG_LO),
+    PC,
+)
+
+R_MIPS_26, R_MIPS_HI16 = 4, 5
+"""Relocation types of near calls, and of the first word of far ones."""
+
+
+def registers(names: Sequence[str]) -> tuple[Register, ...]:
+    """`pt_regs` with the general registers called `names`."""
+    first = mips_const.UC_MIPS_REG_0
+    return (*(Register(name, first + number) for number, name in enumerate(names)), *_BEHIND)
+
+
+def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
+    """Emulator, disassembler and assembler for one byte order and the width the modes say."""
+    big = order == "big"
+    return Engine(
+        uc_arch=UC_ARCH_MIPS,
+        uc_mode=uc_mode | (UC_MODE_BIG_ENDIAN if big else UC_MODE_LITTLE_ENDIAN),
+        cs_arch=CS_ARCH_MIPS,
+        cs_mode=cs_mode | (CS_MODE_BIG_ENDIAN if big else CS_MODE_LITTLE_ENDIAN),
+        ks_arch=KS_ARCH_MIPS,
+        ks_mode=ks_mode | (KS_MODE_BIG_ENDIAN if big else KS_MODE_LITTLE_ENDIAN),
+        ks_registers=r"zero|at|v[01]|a[0-7]|t[0-9]|s[0-8]|k[01]|gp|sp|fp|ra",
+        ks_prefix="$",
+        cs_returns=frozenset({"jr"}),
+        cs_calls=frozenset({"jal", "bal", "bgezal", "bltzal", "bgezall", "bltzall", "jalr"}),
+        traps=oops.TRAPS,
+    )
+
+
+def address_map(width: int) -> AddressMap:
+    """Where things go, for addresses of `width` bytes."""
+    high = (1 << 8 * width) - (1 << 32)
+    return AddressMap(
+        local=high + 0xFFFF_8000,
+        tracer=high + 0x8120_0000,
+        modules=high + 0xC000_0000,
+        modules_end=high + 0xC800_0000,
+        ring_buffer=high + 0xD000_0000,
+        hashes=high + 0xE000_0000,
+        hashes_end=high + 0xE800_0000,
+        direct_map=high + 0x8200_0000,
+        host_stack=high + 0x8A00_0000,
+    )
+
+
+SITES = CallSites(
+    size=callsite.FAR * insn.WORD,
+    sections=("__mcount_loc",),
+    mcount_symbols=("_mcount",),
+    call_relocations=frozenset({R_MIPS_26, R_MIPS_HI16}),
+    relocation_offset=0,
+    linked_stubs={
+        "_mcount_trampoline": "_mcount",
+        "ftrace_caller_trampoline": "ftrace_caller",
+    },
+    # What any call may change; v0 may hold the static chain, which mcount keeps.
+    clobbers=frozenset({"at", "v1", *(f"t{number}" for number in range(10)), "hi", "lo"}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MipsPort(ABC):
+    """A MIPS port; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts
+    form: Form
+    mcount: tuple[int, int]
+    """The first instructions of the kernel's mcount, which only gives back what it was given."""
+
+    def call_adjust(self, addresses: Addresses) -> Addresses:
+        """The table names the `jal`, or the `lui` of a far call."""
+        return addresses
+
+    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
+        """From an mcount that only returns to one that jumps to `caller`, for far sites."""
+        place = np.array([mcount], np.uint64)
+        jump, reachable = insn.j_type(insn.J, place, np.array([caller], np.uint64))
+        words = (self.mcount, (int(jump[0]), insn.NOP))
+        was, shall = (insn.bytes_of(np.array([row], np.uint32), self.form.order) for row in words)
+        return Edit(place, was, shall, reachable)
+
+    def init_nop(self, sites: Sites, mcount: int) -> Edit:
+        """From the call of `mcount`, near or far, that the compiler left."""
+        return self.make_nop(sites, mcount)
+
+    def make_nop(self, sites: Sites, target: int) -> Edit:
+        """From a call of `target` to a branch over it, or to nops."""
+        was = callsite.calls(self.form, sites, target)
+        return Edit(sites.ip, was.text, was.nops, was.reachable, (was.via,))
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        """From a branch over it, or nops, to a call of `target`."""
+        new = callsite.calls(self.form, sites, target)
+        return Edit(sites.ip, new.nops, new.text, new.reachable, (new.via,))
+
+    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
+        """From a call of `old` to a call of `new`; a far site can only ever call one of them."""
+        was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
+        reachable = was.reachable & shall.reachable
+        return Edit(sites.ip, was.text, shall.text, reachable, (was.via, shall.via))
+
+    def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
+        """From `jal old` to `jal new` at the slot; what is in its delay slot stays."""
+        place = np.array([slot], np.uint64)
+        was, reached = insn.jal(place, np.array([old], np.uint64))
+        shall, reaches = insn.jal(place, np.array([new], np.uint64))
+        old_text, new_text = (
+            insn.bytes_of(word[:, None], self.form.order) for word in (was, shall)
+        )
+        return Edit(place, old_text, new_text, reached & reaches)
+
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Why a site is refused."""
+        return callsite.explain(self.form, ip, expected, found)
+
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """Two words, or five of a far call."""
+        words = np.where(callsite.far(self.form, sites), callsite.FAR, callsite.NEAR)
+        return words.astype(np.intp) * insn.WORD
+
+    def with_nop(self, name: str) -> Self:
+        """`b`, a branch over a call; and to see it break `nop`, nops in all of its place."""
+        if name not in self.facts.nops:
+            raise ValueError(f"no nop {name!r}")
+        return replace(self, form=replace(self.form, naive=name == "nop"))
+
+    def call_target(self, ip: int, text: bytes) -> int | None:
+        """Where a jump with a fixed target goes, or one that the words before it have loaded."""
+        return callsite.call_target(self.form, ip, text)
+
+    def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
+        """Do the nops or the `jal` of a near site; raises `ValueError` for anything else."""
+        return callsite.emulate(self.form, registers, ip, text)
+
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        """The registers of a call, and room for its arguments at sp where the ABI wants it."""
+        abi = self.facts.abi
+        if len(arguments) > len(abi.arguments):
+            raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")
+        frame = sp - abi.call_frame
+        frame -= frame % abi.stack_align
+        values = {PC.name: function, abi.sp.name: frame, "ra": return_to}
+        for register, value in zip(abi.arguments, arguments, strict=False):
+            values[register.name] = value % (1 << self.form.bits)
+        return Effect(values)
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        """Whether it is a jump or a branch."""
+        return len(text) >= insn.WORD and insn.has_delay_slot(insn.word_at(text, self.form.order))
+
+    def is_return_address(self, before: bytes) -> bool:
+        """Whether `before` ends in a call and its delay slot."""
+        call = before[-insn.CALL :]
+        return len(call) == insn.CALL and insn.is_call(insn.word_at(call, self.form.order))
+
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        """The report of a fault."""
+        return oops.report(crash, self.facts)
+
+    @property
+    def stubs(self) -> Stubs | None:
+        """None: far calls reach all, and trampolines are linked into modules."""
+        return None
+
+    @abstractmethod
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to one section's bytes."""
+
+    def relocation_name(self, kind: int) -> str:
+        """Such as `R_MIPS_26`; on n64 it may be up to three in a row."""
+        return reloc.name(kind)
+
+    def entry_source(self) -> str:
+        """The text of entry.S."""
+        return (self.folder / "entry.S").read_text(encoding="utf-8")
+
+    def images(self) -> Path:
+        """The folder of built images."""
+        return self.folder / "images"
+
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
