@@ -24,10 +24,9 @@ from ..kallsyms import Kallsyms
 from ..kernel import load_kernel
 from ..machine.function import function_at
 from ..machine.memory import PAGE_SIZE, Memory
+from ..session import KERNEL
 from .callsite import Code
 from .disasm import Disassembler
-
-KERNEL = "vmlinux.elf"
 
 EXAMPLE = "schedule"
 """The function whose site is shown, where the kernel has it."""
