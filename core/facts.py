@@ -103,6 +103,11 @@ class Abi:
     toc: Toc | None = None
     """None where the address of a function is that of its code."""
 
+    @property
+    def text_prefix(self) -> str:
+        """What the names of code begin with, such as a dot; mostly nothing."""
+        return "" if self.toc is None else self.toc.prefix
+
 
 @dataclass(frozen=True, slots=True)
 class AddressMap:

@@ -287,6 +287,12 @@ class Session:
         """The tracers current_tracer takes."""
         return self.array.tracers()
 
+    def code_address(self, name: str) -> int | None:
+        """Where the symbol `name` is; of a function its code, and not its descriptor."""
+        prefix = self.port.facts.abi.text_prefix
+        code = self.kallsyms.address(prefix + name) if prefix else None
+        return self.kallsyms.address(name) if code is None else code
+
     def address_of(self, text: str) -> int:
         """The address `text` means: a number, a symbol, or a symbol and an offset.
 
@@ -300,7 +306,7 @@ class Session:
             offset = int(match["offset"] or "0", 0)
         except ValueError:
             raise UsageError(f"'{match['offset']}' is no offset") from None
-        address = self.kallsyms.address(name)
+        address = self.code_address(name)
         if address is None:
             try:
                 address = int(name, 0 if name[:2].lower() == "0x" else 16)
@@ -312,7 +318,7 @@ class Session:
 
     def assemble(self, source: str, address: int) -> bytes:
         """The instructions of `source` for `address`. Raises `AssemblyError`."""
-        return assemble_line(self.port.facts, source, address, self.kallsyms.address)
+        return assemble_line(self.port.facts, source, address, self.code_address)
 
     def poke(self, address: int, data: bytes) -> bytes:
         """Write `data` to guest memory and tell every vCPU; returns what was there.
@@ -324,10 +330,6 @@ class Session:
             self.machine.memory.write(address, data)
             self.machine.flush(address, address + len(data))
             return before
-
-    def disassembly(self, data: bytes, address: int) -> str:
-        """`data` at `address` as instructions on one line."""
-        return self.disassembler.line(address, data)
 
     def instructions(self, address: int, size: int) -> list[Insn]:
         """The instructions in memory that begin in the `size` bytes at `address`.

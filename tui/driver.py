@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import MissingSymbolError
-from ..core.ftrace.filter import text_prefix
 from ..core.ftrace.records import Flag
 from ..core.session import Session
 from ..core.shell.shell import Shell
@@ -88,7 +87,7 @@ class SessionDriver:
 
     def _ip_of(self, name: str) -> int | None:
         records = self.session.ftrace.records
-        rows = find_sites(records, name, text_prefix(self.session.port.facts))
+        rows = find_sites(records, name, self.session.port.facts.abi.text_prefix)
         return int(records.table["ip"][rows[0]]) if rows else None
 
     # Views
@@ -132,7 +131,7 @@ class SessionDriver:
         version = (session.boots, records.generation)
         if self._index is None or version != self._index_of:
             modules = [module or "" for module in records.module_names()]
-            prefix = text_prefix(session.port.facts)
+            prefix = session.port.facts.abi.text_prefix
             ips = records.table["ip"].copy()
             self._index = FunctionIndex(records.names, modules, ips, prefix)
             self._index_of = version

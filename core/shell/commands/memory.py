@@ -26,7 +26,7 @@ def poke(context: Context, arguments: Arguments) -> None:
     context.line(f"{address:x} {session.kallsyms.format(address)}")
     for label, insns in (("before", old), ("after", session.instructions(address, len(data)))):
         for insn in insns:
-            text = session.disassembler.text(insn)
+            text = session.paths.text(insn.address, insn.data)
             context.line(f"  {label:<6}  {insn.address:x}  {insn.data.hex(' ')}  {text}")
 
 

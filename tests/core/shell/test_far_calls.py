@@ -7,7 +7,6 @@ import re
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.ftrace.filter import text_prefix
 from dynftrace.core.session import MachineSpec, Session
 from dynftrace.core.shell import Shell
 
@@ -32,7 +31,7 @@ def sh(shell: Shell, text: str) -> str:
 def row(shell: Shell) -> int:
     """The record of the function in usbcore."""
     records = shell.session.ftrace.records
-    return records.names.index(text_prefix(shell.session.port.facts) + FUNCTION)
+    return records.names.index(shell.session.port.facts.abi.text_prefix + FUNCTION)
 
 
 def trace(shell: Shell) -> None:
@@ -61,7 +60,7 @@ def test_the_way_of_a_call_leads_through_the_stub(shell: Shell) -> None:
 def test_site_shows_it_with_or_without_the_prefix(shell: Shell) -> None:
     trace(shell)
     text = sh(shell, f"site {FUNCTION}")
-    assert text == sh(shell, f"site {text_prefix(shell.session.port.facts)}{FUNCTION}")
+    assert text == sh(shell, f"site {shell.session.port.facts.abi.text_prefix}{FUNCTION}")
     assert f"{FUNCTION} [usbcore]  ip " in text
     assert re.search(r"^calls ftrace_caller through ftrace_caller\.stub at [0-9a-f]+$", text, re.M)
     assert "_mcount.stub" in text and "!" not in text
@@ -70,7 +69,7 @@ def test_site_shows_it_with_or_without_the_prefix(shell: Shell) -> None:
 def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
     text = sh(shell, "tramp usbcore")
     heads = re.findall(r"^[0-9a-f]+ +(\S+\.stub) +(\S+) +leads to (\S+)$", text, re.M)
-    prefix = text_prefix(shell.session.port.facts)
+    prefix = shell.session.port.facts.abi.text_prefix
     assert {sign for _, sign, _ in heads} == {"ok"}
     assert all(target.removeprefix(prefix) == name[:-5] for name, _, target in heads)
     sites = shell.session.ftrace.records.module_names().count("usbcore")
@@ -99,7 +98,7 @@ def test_a_spoiled_stub_is_told_in_all_views(shell: Shell) -> None:
 
 
 def test_names_are_found_and_completed_without_the_prefix(shell: Shell) -> None:
-    prefix = text_prefix(shell.session.port.facts)
+    prefix = shell.session.port.facts.abi.text_prefix
     name = prefix + FUNCTION
     assert f"{name} [usbcore]" in sh(shell, "cat available_filter_functions").splitlines()
     sh(shell, f"echo '{FUNCTION[:-2]}*' > set_ftrace_notrace")
