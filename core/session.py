@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Self
 
 from .arch import Port
-from .assemble import assemble_line
+from .assemble import assemble_line, typed_values
 from .elf.image import Image
-from .errors import MemoryFault, UsageError
+from .errors import AssemblyError, MemoryFault, UsageError
 from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .kernel import load_kernel
@@ -317,8 +317,24 @@ class Session:
         return address + offset
 
     def assemble(self, source: str, address: int) -> bytes:
-        """The instructions of `source` for `address`. Raises `AssemblyError`."""
-        return assemble_line(self.port.facts, source, address, self.code_address)
+        """The instructions of `source` for `address`.
+
+        Raises `AssemblyError`, also for a branch that does not reach: the
+        assembler cuts it short and says nothing.
+        """
+        code = assemble_line(self.port.facts, source, address, self.code_address)
+        values = typed_values(source, self.code_address)
+        modulus = 1 << 8 * self.port.facts.pointer_size
+        wanted = {value % modulus for value in values or ()}
+        for insn in self.disassembler.decode(address, code):
+            if wanted and insn.target is not None and insn.target not in wanted:
+                place = self.kallsyms.format(insn.target)
+                raise AssemblyError(
+                    f"{insn.mnemonic} does not reach that far from {insn.address:x}; "
+                    f"it would go to {place}",
+                    source,
+                )
+        return code
 
     def poke(self, address: int, data: bytes) -> bytes:
         """Write `data` to guest memory and tell every vCPU; returns what was there.
