@@ -159,6 +159,17 @@ class Breakpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class ElfFlags:
+    """What `e_flags` says of the ABI a file was built for."""
+
+    mask: int
+    allowed: frozenset[int]
+    """Values under the mask."""
+    name: str
+    """What they stand for, such as `ELFv1`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Everything about an architecture that is data."""
 
@@ -179,3 +190,5 @@ class Facts:
     max_insn_size: int
     insn_align: int
     """Instructions begin at multiples of it; text is stored in no smaller units."""
+    elf_flags: ElfFlags | None = None
+    """None where they say nothing of importance."""
