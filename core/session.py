@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -32,6 +33,7 @@ from .trace.subbuffer import PageFormat
 from .tracefs import TraceArray, TracefsTree
 from .views.callsite import CallSite, call_site
 from .views.disasm import Disassembler, Insn
+from .views.filetext import file_text
 from .views.path import Hop, PathReader
 from .workloads import workload_names
 
@@ -249,6 +251,7 @@ class Session:
                 self.disassembler,
                 row,
                 image_text=self._loaded_text,
+                file_text=partial(file_text, self.modules.loaded),
                 source_line=self.source_line,
             )
 

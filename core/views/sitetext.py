@@ -13,8 +13,6 @@ from .callsite import CallSite, Code, SiteRow
 from .path import Hop
 from .stubs import StubView
 
-_LABELS = ("compiled", "expected", "now")
-
 
 def site_lines(site: CallSite) -> list[str]:
     """The view of a call site."""
@@ -31,27 +29,33 @@ def site_lines(site: CallSite) -> list[str]:
     width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)
     digits = max((len(f"{row.address:x}") for row in site.rows), default=0)
     for row in site.rows:
-        lines += _row_lines(row, digits, 3 * width - 1)
+        lines += _row_lines(row, digits, 3 * width - 1, "loaded" if site.relocated else "compiled")
+    if site.relocated:
+        lines.append(f"in file: not relocated ({', '.join(site.relocations) or 'by insmod'})")
     if any(row.changed and not row.wrong for row in site.rows):
-        lines.append("* changed since it was compiled")
+        lines.append(f"* changed since it was {'loaded' if site.relocated else 'compiled'}")
     if any(row.wrong for row in site.rows):
         lines.append("! not what ftrace expects" + (f": {site.reason}" if site.reason else ""))
     return lines
 
 
-def _codes(row: SiteRow) -> tuple[Code, Code, Code]:
-    return row.compiled, row.expected, row.now
+def _codes(row: SiteRow) -> tuple[Code, ...]:
+    stored = () if row.in_file is None else (row.in_file,)
+    return *stored, row.compiled, row.expected, row.now
 
 
-def _row_lines(row: SiteRow, digits: int, width: int) -> list[str]:
-    """One line for text that is, and shall be, as compiled, else one for each form."""
+def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
+    """One line for text that is, and shall be, as it came, else one for each form."""
     mark = "!" if row.wrong else "*" if row.changed else " "
-    if not row.wrong and not row.changed:
+    if not row.wrong and not row.changed and row.in_file is None:
         label = "the same" if row.is_site else ""
         return [_code_line(" ", f"{row.address:{digits}x}", label, row.now, width)]
-    lines = []
-    for label, code in zip(_LABELS, _codes(row), strict=True):
-        place = f"{row.address:x}" if label == _LABELS[0] else ""
+    codes = _codes(row)
+    lines: list[str] = []
+    for label, code in zip(
+        ("in file", origin, "expected", "now")[-len(codes) :], codes, strict=True
+    ):
+        place = "" if lines else f"{row.address:x}"
         sign = mark if label == "now" else " "
         lines.append(_code_line(sign, place.rjust(digits), label, code, width))
     return lines
