@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .callsite import CallSite, Code, SiteRow
+from .callsite import ENABLED, CallSite, Code, SiteRow
 from .path import Hop
 from .stubs import StubView
 
@@ -23,7 +23,8 @@ def site_lines(site: CallSite) -> list[str]:
     if site.source is not None:
         lines.append(f"{site.source[0]}:{site.source[1]}")
     if site.via is not None:
-        lines.append(f"calls ftrace_caller through {site.via[0]} at {site.via[1]:x}")
+        when = "" if site.state == ENABLED else "when enabled, "
+        lines.append(f"{when}calls ftrace_caller through {site.via[0]} at {site.via[1]:x}")
     if not site.readable:
         lines.append("its memory is not mapped")
     width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)

@@ -140,6 +140,13 @@ def test_a_site_of_a_module_says_what_its_call_goes_through() -> None:
     assert view(world, 0).via is None
 
 
+def test_a_disabled_site_says_what_its_call_would_go_through() -> None:
+    world = World()
+    world.load_module()
+    through = f"calls ftrace_caller through ftrace_caller.stub at {STUB + 16:x}"
+    assert site_lines(view(world, 2))[2] == f"when enabled, {through}"
+
+
 def test_a_site_of_a_module_before_relocation() -> None:
     world = World()
     world.load_module()
