@@ -104,7 +104,7 @@ class Disassembler:
     def text(self, insn: Insn, names: Mapping[int, str] | None = None) -> str:
         """`call ftrace_caller`: operands with the name of the target.
 
-        `names` has those that are not of symbols. A pointer keeps its value too.
+        `names` has those that are not of symbols.
         """
         operands, target = insn.operands, insn.target
         if target is not None:
@@ -113,7 +113,7 @@ class Disassembler:
                 # The target is the last operand of a conditional branch too.
                 operands = ", ".join([*operands.split(", ")[:-1], name or f"0x{target:x}"])
             elif name:
-                operands = f"{operands}  {name}"
+                operands = name
         return f"{insn.mnemonic} {operands}".rstrip()
 
     def line(self, address: int, data: bytes) -> str:

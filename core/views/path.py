@@ -158,7 +158,7 @@ class PathReader:
         found = self._read(start, slot - start)
         expected = entry.code[start - entry.address : slot - entry.address]
         right = found == expected
-        note = "as assembled from entry.S" if right else "is not the code that was put there"
+        note = "as assembled from entry.S" if right else "is not the code put there"
         return self._hop(CALLER, start, found, slot, right, note, expected)
 
     def _slot(self) -> Hop:
