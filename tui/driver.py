@@ -25,7 +25,7 @@ from ..core.views.callsite import find_sites
 from .functions import FunctionIndex, FunctionTable
 from .pathtext import path_lines
 from .report import bug_report, oops_report
-from .sitetext import site_lines
+from .sitetext import site_lines, site_row
 from .spans import Line, line
 from .view import Done, Report, State, Status, View
 
@@ -99,12 +99,14 @@ class SessionDriver:
             table = self._functions()
             trace = self._events(hurry)
             row = None if self._ip is None else session.ftrace.records.find(self._ip)
+            site = () if row is None else site_lines(session.call_site(row))
             return View(
                 status=self._status(),
                 functions=table,
                 trace=trace,
                 ip=None if row is None else self._ip,
-                site=() if row is None else site_lines(session.call_site(row)),
+                site=site,
+                site_row=site_row(site),
                 path=() if row is None else self._path(row),
                 reports=self._all_reports(),
             )

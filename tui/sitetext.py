@@ -8,10 +8,14 @@ them stands what the module's file has, where insmod made something else of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.views.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
-from .spans import Line, Span, line
+from .spans import Line, Span, line, plain
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
+_SITE = "▶ "
+_LEAST_DIGITS = 8
 _WORD = 12
 _LEAST_BYTES = 6
 
@@ -60,6 +64,15 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     return tuple(lines)
 
 
+def site_row(lines: Sequence[Line]) -> int:
+    """The row of `site_lines` to have in sight: the last form of the site's first instruction."""
+    own = next((row for row, each in enumerate(lines) if plain(each).startswith(_SITE)), 0)
+    end = own + 1
+    while end < len(lines) and plain(lines[end]).startswith(" " * (len(_SITE) + _LEAST_DIGITS)):
+        end += 1
+    return end - 1 if own else 0
+
+
 def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]:
     """The site's text as it came, as expected and as it is; one line where all are the same."""
     address = f"{row.address:{digits}x}"
@@ -67,7 +80,7 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]
         head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
         return [(*head, *_bytes(row.now, row.now, width, " "), (row.now.asm, "dim"))]
     compiled, expected, now = row.compiled, row.expected, row.now
-    place: tuple[Span, ...] = (("▶ ", "accent"), (address, "strong"))
+    place: tuple[Span, ...] = ((_SITE, "accent"), (address, "strong"))
     below: tuple[Span, ...] = ((" " * (digits + 2), ""),)
     lines: list[Line] = []
     if row.in_file is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dynftrace.core.views.callsite import CallSite, Code, SiteRow
-from dynftrace.tui.sitetext import site_lines
+from dynftrace.tui.sitetext import site_lines, site_row
 from dynftrace.tui.spans import plain
 
 IP = 0xFFFF_FFFF_8100_0040
@@ -137,3 +137,9 @@ def test_memory_that_is_not_there() -> None:
     site = view("nop", NOP, Code(b"", ""))
     object.__setattr__(site, "readable", False)
     assert "! the memory of this site is not there" in text(site)
+
+
+def test_the_row_to_see_first_is_the_last_form_of_the_sites_first_instruction() -> None:
+    lines = site_lines(view("enabled", CALL, CALL))
+    assert plain(lines[site_row(lines)]).strip().startswith("now *")
+    assert site_row(()) == 0
