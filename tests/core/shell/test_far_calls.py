@@ -100,6 +100,28 @@ def test_what_is_shown_fits_a_terminal(shell: Shell) -> None:
     assert [line for line in (before + after).splitlines() if len(line) > 80] == []
 
 
+def test_dump_takes_symbols_literally(shell: Shell) -> None:
+    session = shell.session
+    toc = session.port.facts.abi.toc
+    if toc is None:
+        assert sh(shell, "dump schedule 1") == sh(
+            shell, f"dump 0x{session.address_of('schedule'):x} 1"
+        )
+        return
+    own, code = (session.kallsyms.address(prefix + "schedule") for prefix in ("", toc.prefix))
+    assert own is not None and code is not None
+    found = [line.split("  ")[3:] for line in sh(shell, "dump schedule 3").splitlines()]
+    assert found == [[session.kallsyms.format(code)], ["TOC"], []]
+    assert sh(shell, f"dump {toc.prefix}schedule 1").startswith(f"{code:x}  ")
+    assert sh(shell, "dump schedule+8 1").startswith(f"{own + 8:x}  ")
+    assert sh(shell, f"dump {FUNCTION}+8 1").endswith("  TOC [usbcore]\n")
+    assert sh(shell, "dump ftrace_caller.stub+0x28 1").endswith("  TOC\n")
+    # A name that only code has is that of the code.
+    assert sh(shell, "dump ftrace_caller 1").startswith(
+        f"{session.ftrace.entry['ftrace_caller']:x}"
+    )
+
+
 def test_names_are_found_and_completed_without_the_prefix(shell: Shell) -> None:
     prefix = shell.session.port.facts.abi.text_prefix
     name = prefix + FUNCTION
