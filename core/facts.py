@@ -44,6 +44,9 @@ class Engine:
     """Mnemonics of returns, where Capstone has no group of them."""
     cs_calls: frozenset[str] = frozenset()
     """Mnemonics of calls, where Capstone has no group of them."""
+    cs_own_target: str = ""
+    """Branches that Capstone shows without target where that is the branch itself: their
+    mnemonics, a regular expression."""
     ks_registers: str = ""
     """Registers as people type them, a regular expression, where Keystone wants a prefix."""
     ks_prefix: str = ""

@@ -160,17 +160,21 @@ class Disassembler:
 
     def _insn(self, insn: CsInsn) -> Insn:
         target = None
+        operands = insn.op_str
         engine = self._facts.engine
         branches = insn.mnemonic in engine.cs_calls or any(map(insn.group, _BRANCHES))
         if insn.operands and branches:
             last = insn.operands[-1]
             if last.type == CS_OP_IMM:
                 target = last.imm % (1 << 8 * self._facts.pointer_size)
+        if target is None and re.fullmatch(engine.cs_own_target, insn.mnemonic):
+            target = insn.address
+            operands = f"{operands}, 0x{target:x}".removeprefix(", ")
         return Insn(
             insn.address,
             bytes(insn.bytes),
             insn.mnemonic,
-            _DISPLACEMENT.sub(lambda found: str(int(found[0], 16)), insn.op_str),
+            _DISPLACEMENT.sub(lambda found: str(int(found[0], 16)), operands),
             target,
             returns=insn.mnemonic in engine.cs_returns or bool(insn.group(CS_GRP_RET)),
         )
