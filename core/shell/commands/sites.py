@@ -9,7 +9,7 @@ from ..command import Argument, Arguments, Command, Context, UsageMistake, expec
 
 
 def site(context: Context, arguments: Arguments) -> None:
-    """Show the call sites of functions: as compiled, as ftrace expects them, as they are."""
+    """Show the call sites of functions: as they came, as ftrace expects them, as they are."""
     expect(arguments, 1)
     session = context.session
     prefix = session.port.facts.abi.text_prefix
@@ -57,7 +57,8 @@ COMMANDS = (
         "show a call site as compiled, expected and now",
         site,
         Argument.FUNCTION,
-        "Marks: * changed since it was compiled, ! not what ftrace expects.",
+        "Of a module: as its file has it, as loaded, expected and now.\n"
+        "Marks: * changed since it was compiled or loaded, ! not what ftrace expects.",
     ),
     Command(
         "tramp",
@@ -65,6 +66,7 @@ COMMANDS = (
         "show how calls reach the tracer",
         tramp,
         Argument.LOADED_MODULE,
-        "Of a MODULE all trampolines, or that of FUNC, as they are in memory; ! is wrong.",
+        "Of a MODULE all trampolines, or that of FUNC, as they are in memory, each word at\n"
+        "its offset; ! is wrong.",
     ),
 )
