@@ -66,7 +66,6 @@ COMMANDS = (
         "show how calls reach the tracer",
         tramp,
         Argument.LOADED_MODULE,
-        "Of a MODULE all trampolines, or that of FUNC, as they are in memory, each word at\n"
-        "its offset; ! is wrong.",
+        "Of a MODULE all trampolines, or that of FUNC, as they are in memory; ! is wrong.",
     ),
 )
