@@ -37,7 +37,8 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
         name, address = view.via
         when = "" if view.state == ENABLED else "when enabled "
         lines.append(line((f"{when}through ", "dim"), (name, "link"), (f" at {address:x}", "dim")))
-    lines.append(line(""))
+    else:
+        lines.append(line(""))
     if not view.readable:
         lines.append(line(("! the memory of this site is not there", "bad")))
     own = [
@@ -49,7 +50,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     width = 3 * max([_LEAST_BYTES, *own])
     digits = max((len(f"{row.address:x}") for row in view.rows), default=0)
     last = max((row.address for row in view.rows if row.wrong), default=None)
-    for row in view.rows:
+    for row in _shown(view):
         lines += _row_lines(row, digits, width, "as loaded" if view.relocated else "as compiled")
         if row.address == last:
             why = "not what ftrace expects: it will not change it"
@@ -62,6 +63,13 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
         why = ", ".join(view.relocations) or "by insmod"
         lines.append(line((f"  in the file: not relocated ({why})", "dim")))
     return tuple(lines)
+
+
+def _shown(view: CallSite) -> list[SiteRow]:
+    """The rows; of those that stay before a site of four forms only one: a small pane has it."""
+    first = next((at for at, row in enumerate(view.rows) if row.is_site), 0)
+    start = first - 1 if view.relocated else 0
+    return [row for at, row in enumerate(view.rows) if at >= start or row.changed or row.wrong]
 
 
 def site_row(lines: Sequence[Line]) -> int:

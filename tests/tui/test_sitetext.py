@@ -83,7 +83,9 @@ def test_a_word_of_the_site_that_stays_the_same_is_shown_once() -> None:
 
 def test_a_call_out_of_reach_says_what_it_goes_through() -> None:
     site = replace(view("enabled", CALL, CALL), via=("ftrace_caller.stub", 0xD000_0000_0000_E200))
-    assert text(site)[2:4] == ["through ftrace_caller.stub at d00000000000e200", ""]
+    lines = text(site)
+    assert lines[2] == "through ftrace_caller.stub at d00000000000e200"
+    assert lines[3].startswith("▶ ")
 
 
 def test_a_site_that_is_disabled_says_what_its_call_would_go_through() -> None:
@@ -114,6 +116,12 @@ def test_what_insmod_made_of_the_file_stands_below_what_the_file_has() -> None:
         "  ffffffff81000045              55                 push rbp",
         "  in the file: not relocated (R_X86_64_PLT32 __fentry__)",
     ]
+    before = tuple(SiteRow(IP - at, PUSH, PUSH, PUSH, False) for at in (2, 1))
+    assert [each[:18] for each in text(replace(site, rows=before + rows))[3:5]] == [
+        f"  {IP - 1:x}",
+        f"▶ {IP:x}",
+    ]
+    assert text(replace(site, rows=before + site.rows))[3].startswith(f"  {IP - 2:x}")
     wrong = replace(site.rows[0], in_file=empty, now=TRAP)
     assert [each[20:31].strip() for each in text(replace(site, rows=(wrong,)))[3:7]] == [
         "in the file",
