@@ -39,6 +39,7 @@ _Assembler = Callable[[str, bool], Answer]
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _GLOBL = re.compile(r"^[ \t]*\.glob[a]?l[ \t]+(?P<name>[.\w$]+)[ \t]*$", re.MULTILINE)
 _DECIMAL = re.compile(r"(?<![\w.$%])[1-9][0-9]+(?!\w)")
+_SUM = re.compile(r"[.\w$]+(?:\s*[+-]\s*[.\w$]+)*")
 _START = "assembly_start"
 
 
@@ -64,6 +65,32 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
     if not code:
         raise AssemblyError("there is no instruction", line)
     return code
+
+
+def typed_values(line: str, resolve: Resolver) -> set[int] | None:
+    """The numbers and addresses in a typed line, sums of them evaluated.
+
+    None where it counts from its own place, by `.` or `$`.
+    """
+    found = set()
+    for each in _SUM.findall(line):
+        total, sign = 0, 1
+        for term in re.findall(r"[.\w$]+|[+-]", each):
+            if term in ("+", "-"):
+                sign = 1 if term == "+" else -1
+                continue
+            if term in (".", "$"):
+                return None
+            try:
+                value: int | None = int(term, 0)
+            except ValueError:
+                value = resolve(term)
+            if value is None:
+                break
+            total += sign * value
+        else:
+            found.add(total)
+    return found
 
 
 class _Child:

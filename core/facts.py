@@ -44,6 +44,9 @@ class Engine:
     """Mnemonics of returns, where Capstone has no group of them."""
     cs_calls: frozenset[str] = frozenset()
     """Mnemonics of calls, where Capstone has no group of them."""
+    cs_own_target: str = ""
+    """Branches that Capstone shows without target where that is the branch itself: their
+    mnemonics, a regular expression."""
     ks_registers: str = ""
     """Registers as people type them, a regular expression, where Keystone wants a prefix."""
     ks_prefix: str = ""
@@ -103,6 +106,11 @@ class Abi:
     toc: Toc | None = None
     """None where the address of a function is that of its code."""
 
+    @property
+    def text_prefix(self) -> str:
+        """What the names of code begin with, such as a dot; mostly nothing."""
+        return "" if self.toc is None else self.toc.prefix
+
 
 @dataclass(frozen=True, slots=True)
 class AddressMap:
@@ -156,6 +164,17 @@ class Breakpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class ElfFlags:
+    """What `e_flags` says of the ABI a file was built for."""
+
+    mask: int
+    allowed: frozenset[int]
+    """Values under the mask."""
+    name: str
+    """What they stand for, such as `ELFv1`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """Everything about an architecture that is data."""
 
@@ -178,3 +197,5 @@ class Facts:
     max_insn_size: int
     insn_align: int
     """Instructions begin at multiples of it; text is stored in no smaller units."""
+    elf_flags: ElfFlags | None = None
+    """None where they say nothing of importance."""

@@ -36,6 +36,10 @@ def load_kernel(port: Port, image: Image, memory: Memory) -> None:
             spans.append((start, end))
     if not spans:
         raise image.error("it has no segment to load")
+    area = port.facts.map
+    for start, end in spans:
+        if start < area.modules_end and area.modules < end:
+            raise image.error(f"it is linked at {start:#x}, where modules go")
     try:
         for number, (start, end) in enumerate(spans):
             memory.map(start, end - start, f"kernel{number}")

@@ -213,8 +213,7 @@ class Modules:
         self._check_vermagic(name, info.get("vermagic"))
         wanted = [word for word in info.get("depends", "").split(",") if word]
         used: list[str] = []
-        abi_toc = self._port.facts.abi.toc
-        prefix = "" if abi_toc is None else abi_toc.prefix
+        prefix = self._port.facts.abi.text_prefix
 
         def resolve(symbol: str) -> int | None:
             symbol = symbol.removeprefix(prefix)
@@ -390,8 +389,7 @@ class Modules:
 
 def _stub_names(module: Module) -> SymbolTable:
     """Names for the trampolines of `module`, so that a call of one can be read."""
-    toc = module.port.facts.abi.toc
-    prefix = "" if toc is None else toc.prefix
+    prefix = module.port.facts.abi.text_prefix
     names = {
         each.symbol.removeprefix(prefix) + STUB_SUFFIX: each.address for each in module.trampolines
     }

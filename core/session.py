@@ -13,13 +13,14 @@ import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from .arch import Port
-from .assemble import assemble_line
+from .assemble import assemble_line, typed_values
 from .elf.image import Image
-from .errors import MemoryFault, UsageError
+from .errors import AssemblyError, MemoryFault, UsageError
 from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .kernel import load_kernel
@@ -32,6 +33,7 @@ from .trace.subbuffer import PageFormat
 from .tracefs import TraceArray, TracefsTree
 from .views.callsite import CallSite, call_site
 from .views.disasm import Disassembler, Insn
+from .views.filetext import file_text
 from .views.path import Hop, PathReader
 from .workloads import workload_names
 
@@ -256,6 +258,7 @@ class Session:
                 self.disassembler,
                 row,
                 image_text=self._loaded_text,
+                file_text=partial(file_text, self.modules.loaded),
                 source_line=self.source_line,
             )
 
@@ -294,6 +297,12 @@ class Session:
         """The tracers current_tracer takes."""
         return self.array.tracers()
 
+    def code_address(self, name: str) -> int | None:
+        """Where the symbol `name` is; of a function its code, and not its descriptor."""
+        prefix = self.port.facts.abi.text_prefix
+        code = self.kallsyms.address(prefix + name) if prefix else None
+        return self.kallsyms.address(name) if code is None else code
+
     def address_of(self, text: str) -> int:
         """The address `text` means: a number, a symbol, or a symbol and an offset.
 
@@ -307,7 +316,7 @@ class Session:
             offset = int(match["offset"] or "0", 0)
         except ValueError:
             raise UsageError(f"'{match['offset']}' is no offset") from None
-        address = self.kallsyms.address(name)
+        address = self.code_address(name)
         if address is None:
             try:
                 address = int(name, 0 if name[:2].lower() == "0x" else 16)
@@ -318,8 +327,24 @@ class Session:
         return address + offset
 
     def assemble(self, source: str, address: int) -> bytes:
-        """The instructions of `source` for `address`. Raises `AssemblyError`."""
-        return assemble_line(self.port.facts, source, address, self.kallsyms.address)
+        """The instructions of `source` for `address`.
+
+        Raises `AssemblyError`, also for a branch that does not reach: the
+        assembler cuts it short and says nothing.
+        """
+        code = assemble_line(self.port.facts, source, address, self.code_address)
+        values = typed_values(source, self.code_address)
+        modulus = 1 << 8 * self.port.facts.pointer_size
+        wanted = {value % modulus for value in values or ()}
+        for insn in self.disassembler.decode(address, code):
+            if wanted and insn.target is not None and insn.target not in wanted:
+                place = self.kallsyms.format(insn.target)
+                raise AssemblyError(
+                    f"{insn.mnemonic} does not reach that far from {insn.address:x}; "
+                    f"it would go to {place}",
+                    source,
+                )
+        return code
 
     def poke(self, address: int, data: bytes) -> bytes:
         """Write `data` to guest memory and tell every vCPU; returns what was there.
@@ -331,10 +356,6 @@ class Session:
             self.machine.memory.write(address, data)
             self.machine.flush(address, address + len(data))
             return before
-
-    def disassembly(self, data: bytes, address: int) -> str:
-        """`data` at `address` as instructions on one line."""
-        return self.disassembler.line(address, data)
 
     def instructions(self, address: int, size: int) -> list[Insn]:
         """The instructions in memory that begin in the `size` bytes at `address`.

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import MissingSymbolError
-from ..core.ftrace.filter import text_prefix
 from ..core.ftrace.records import Flag
 from ..core.session import Session
 from ..core.shell.shell import Shell
@@ -26,7 +25,7 @@ from ..core.views.callsite import find_sites
 from .functions import FunctionIndex, FunctionTable
 from .pathtext import path_lines
 from .report import bug_report, oops_report
-from .sitetext import site_lines
+from .sitetext import site_lines, site_row
 from .spans import Line, line
 from .view import Done, Report, State, Status, View
 
@@ -88,7 +87,7 @@ class SessionDriver:
 
     def _ip_of(self, name: str) -> int | None:
         records = self.session.ftrace.records
-        rows = find_sites(records, name, text_prefix(self.session.port.facts))
+        rows = find_sites(records, name, self.session.port.facts.abi.text_prefix)
         return int(records.table["ip"][rows[0]]) if rows else None
 
     # Views
@@ -100,12 +99,14 @@ class SessionDriver:
             table = self._functions()
             trace = self._events(hurry)
             row = None if self._ip is None else session.ftrace.records.find(self._ip)
+            site = () if row is None else site_lines(session.call_site(row))
             return View(
                 status=self._status(),
                 functions=table,
                 trace=trace,
                 ip=None if row is None else self._ip,
-                site=() if row is None else site_lines(session.call_site(row)),
+                site=site,
+                site_row=site_row(site),
                 path=() if row is None else self._path(row),
                 reports=self._all_reports(),
             )
@@ -132,7 +133,7 @@ class SessionDriver:
         version = (session.boots, records.generation)
         if self._index is None or version != self._index_of:
             modules = [module or "" for module in records.module_names()]
-            prefix = text_prefix(session.port.facts)
+            prefix = session.port.facts.abi.text_prefix
             ips = records.table["ip"].copy()
             self._index = FunctionIndex(records.names, modules, ips, prefix)
             self._index_of = version

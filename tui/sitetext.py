@@ -2,15 +2,20 @@
 
 The three forms of the site stand below each other with their bytes in columns,
 once where all are the same, so that a changed byte stands out where it is: it
-is reversed and carries a `*`, and one that ftrace does not expect a `!`.
+is reversed and carries a `*`, and one that ftrace does not expect a `!`. Over
+them stands what the module's file has, where insmod made something else of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.views.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
-from .spans import Line, Span, line
+from .spans import Line, Span, line, plain
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
+_SITE = "▶ "
+_LEAST_DIGITS = 8
 _WORD = 12
 _LEAST_BYTES = 6
 
@@ -30,21 +35,23 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     ]
     if view.via is not None:
         name, address = view.via
-        lines.append(line(("through ", "dim"), (name, "link"), (f" at {address:x}", "dim")))
-    lines.append(line(""))
+        when = "" if view.state == ENABLED else "when enabled "
+        lines.append(line((f"{when}through ", "dim"), (name, "link"), (f" at {address:x}", "dim")))
+    else:
+        lines.append(line(""))
     if not view.readable:
         lines.append(line(("! the memory of this site is not there", "bad")))
     own = [
         len(code.data)
         for row in view.rows
         if row.is_site
-        for code in (row.compiled, row.expected, row.now)
+        for code in (row.in_file or row.now, row.compiled, row.expected, row.now)
     ]
     width = 3 * max([_LEAST_BYTES, *own])
     digits = max((len(f"{row.address:x}") for row in view.rows), default=0)
     last = max((row.address for row in view.rows if row.wrong), default=None)
-    for row in view.rows:
-        lines += _row_lines(row, digits, width)
+    for row in _shown(view):
+        lines += _row_lines(row, digits, width, "as loaded" if view.relocated else "as compiled")
         if row.address == last:
             why = "not what ftrace expects: it will not change it"
             lines += [
@@ -52,36 +59,63 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
                 for text in (f"! {why}", view.reason and f"! {view.reason}")
                 if text
             ]
+    if view.relocated:
+        why = ", ".join(view.relocations) or "by insmod"
+        lines.append(line((f"  in the file: not relocated ({why})", "dim")))
     return tuple(lines)
 
 
-def _row_lines(row: SiteRow, digits: int, width: int) -> list[Line]:
+def _shown(view: CallSite) -> list[SiteRow]:
+    """The rows; of those that stay before a site of four forms only one: a small pane has it."""
+    first = next((at for at, row in enumerate(view.rows) if row.is_site), 0)
+    start = first - 1 if view.relocated else 0
+    return [row for at, row in enumerate(view.rows) if at >= start or row.changed or row.wrong]
+
+
+def site_row(lines: Sequence[Line]) -> int:
+    """The row of `site_lines` to have in sight: the last form of the site's first instruction."""
+    own = next((row for row, each in enumerate(lines) if plain(each).startswith(_SITE)), 0)
+    end = own + 1
+    while end < len(lines) and plain(lines[end]).startswith(" " * (len(_SITE) + _LEAST_DIGITS)):
+        end += 1
+    return end - 1 if own else 0
+
+
+def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]:
+    """The site's text as it came, as expected and as it is; one line where all are the same."""
     address = f"{row.address:{digits}x}"
     if not row.is_site and not row.changed and not row.wrong:
         head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
         return [(*head, *_bytes(row.now, row.now, width, " "), (row.now.asm, "dim"))]
     compiled, expected, now = row.compiled, row.expected, row.now
-    if row.is_site and not row.changed and not row.wrong:
-        head = (("▶ ", "accent"), (address, "strong"), (f"  {'the same':<{_WORD}}", "dim"))
-        return [(*head, *_bytes(now, now, width, " "), (now.asm, ""))]
-    blank = " " * (digits + 2)
+    place: tuple[Span, ...] = ((_SITE, "accent"), (address, "strong"))
+    below: tuple[Span, ...] = ((" " * (digits + 2), ""),)
+    lines: list[Line] = []
+    if row.in_file is not None:
+        label = (f"  {'in the file':<{_WORD}}", "dim")
+        stored = (*_bytes(row.in_file, row.in_file, width, " "), (row.in_file.asm, ""))
+        lines.append((*place, label, *stored))
+        place = below
+    if not row.changed and not row.wrong:
+        label = (f"  {'loaded, now' if lines else 'the same':<{_WORD}}", "dim")
+        return [*lines, (*place, label, *_bytes(now, now, width, " "), (now.asm, ""))]
     sign: Span = ("!", "bad") if row.wrong else ("*", "accent") if row.changed else (" ", "")
-    lines: list[Line] = [
+    return [
+        *lines,
         (
-            ("▶ ", "accent"),
-            (address, "strong"),
-            (f"  {'as compiled':<{_WORD}}", "dim"),
+            *place,
+            (f"  {origin:<{_WORD}}", "dim"),
             *_bytes(compiled, compiled, width, " "),
             (compiled.asm, ""),
         ),
         (
-            (blank, ""),
+            *below,
             (f"  {'expected':<{_WORD}}", "dim"),
             *_bytes(expected, compiled, width, "*"),
             (expected.asm, ""),
         ),
         (
-            (blank, ""),
+            *below,
             ("  now ", "strong"),
             sign,
             (" " * (_WORD - 5), ""),
@@ -89,7 +123,6 @@ def _row_lines(row: SiteRow, digits: int, width: int) -> list[Line]:
             (now.asm, "strong"),
         ),
     ]
-    return lines
 
 
 def _bytes(code: Code, other: Code, width: int, sign: str) -> list[Span]:

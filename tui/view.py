@@ -189,5 +189,7 @@ class View:
     trace: Trace | None = None
     ip: int | None = None
     site: tuple[Line, ...] = ()
+    site_row: int = 0
+    """The row of `site` to have in sight when another site comes."""
     path: tuple[Line, ...] = ()
     reports: tuple[Report, ...] = ()

@@ -78,7 +78,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
 def explain(ip: int, expected: bytes, found: bytes) -> str:
     """Why a site is refused, in the words of the kernel where it has some; see `Port.explain`."""
     if expected == found or not any(expected):
-        return "out of reach of a bl (+-32 MB), and no stub leads there"
+        return "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it"
     if len(found) != len(expected):
         return ""
     want, have = _words(expected), _words(found)
@@ -89,8 +89,10 @@ def explain(ip: int, expected: bytes, found: bytes) -> str:
     if not insn.is_bl(have[0]):
         return f"Not expected bl: opcode is {have[0]:08x}"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
-    what = "behind the bl" if row else f"a bl to {insn.branch_target(ip, have[0]):x}"
-    return f"Expected {want[row]:08x} found {have[row]:08x}, {what}"
+    differ = f"Expected {want[row]:08x} found {have[row]:08x}"
+    if row and want[row] == insn.LD_R2:
+        return f"no restore of r2 (ld r2,40(r1)) behind the bl: {differ}"
+    return f"no nop behind the bl: {differ}" if row else differ
 
 
 def _words(text: bytes) -> list[int]:

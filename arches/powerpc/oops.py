@@ -94,7 +94,7 @@ def _what(crash: Crash) -> tuple[list[str], str, int]:
     """What happened, in lines of their own; what the task dies of; and by which signal."""
     fault, nip, r1 = crash.fault, crash.registers["nip"], crash.registers["r1"]
     if fault.access is Access.ILLEGAL:
-        return [fault.detail or fault.access.value], "Exception in kernel mode", SIGILL
+        return [], "Exception in kernel mode", SIGILL
     if fault.access is Access.INTERRUPT:
         first = f"Bad kernel stack pointer {r1:x} at {nip:x}"
         return [first], "Bad kernel stack pointer", SIGABRT
@@ -107,7 +107,10 @@ def _what(crash: Crash) -> tuple[list[str], str, int]:
         first = "BUG: Unable to handle kernel unaligned access"
         return [first, where], "Kernel access of bad area", SIGBUS
     if fault.access is Access.OTHER:
-        return [fault.detail or "exception"], "Exception in kernel mode", SIGTRAP
+        # The kernel has a line for what it does not expect, and none for a trap.
+        known = any(fault.detail == trap.meaning for trap in TRAPS.values())
+        lines = [] if known or not fault.detail else [fault.detail]
+        return lines, "Exception in kernel mode", SIGTRAP
     lines = [*(_fetch(crash) if fault.access is Access.FETCH else [_data(crash)]), where]
     if _overran(crash):
         lines.append("Thread overran stack, or stack corrupted")

@@ -56,6 +56,7 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
         ks_prefix="%",
         cs_returns=frozenset({"blr"}),
         cs_calls=frozenset({"bl", "bla", "bctrl", "blrl"}),
+        cs_own_target=r"b(?:[lgn][te]|eq|n[lgsu]|so|un|dn?z[tf]?)l?[+-]?",
         traps=oops.TRAPS,
     )
 

@@ -120,6 +120,12 @@ def _file_header(path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.L
             f"is for {machine}, and {facts.name} is {facts.elf_machine}",
             offset=elf.IDENT_SIZE + 2,
         )
+    flags = facts.elf_flags
+    if flags is not None and int(header["flags"]) & flags.mask not in flags.allowed:
+        of_file = int(header["flags"]) & flags.mask
+        raise WrongMachineError(
+            path, f"is for another ABI (e_flags {of_file:#x}), and {facts.name} is {flags.name}"
+        )
     if int(header["type"]) not in (elf.ET_REL, elf.ET_EXEC, elf.ET_DYN):
         raise ImageError(path, "neither executable nor relocatable", offset=elf.IDENT_SIZE)
     return header

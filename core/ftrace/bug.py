@@ -42,7 +42,7 @@ def reported(
     symbol = kallsyms.format(bug.ip)
     lines = [bug.reason] if bug.reason else []
     lines += [RULE, _FAILED[bug.errno], f"[<{bug.ip:08x}>] {symbol}"]
-    if bug.errno == errno.EINVAL:
+    if bug.errno == errno.EINVAL and bug.found != bug.expected:
         lines.append(f" actual:   {_bytes(bug.found)}")
         if bug.expected:
             lines.append(f" expected: {_bytes(bug.expected)}")

@@ -17,7 +17,13 @@ from ..assemble import assemble
 from ..elf.image import Image
 from ..elf.linker import PAGE_SIZE, Layout, layout, link
 from ..elf.symbols import SymbolTable
-from ..errors import AssemblyError, MissingSymbolError, ModuleError, UnknownSymbol
+from ..errors import (
+    AssemblyError,
+    MissingSymbolError,
+    ModuleError,
+    RelocationOverflow,
+    UnknownSymbol,
+)
 from ..kallsyms import Kallsyms
 from ..machine.function import kernel_toc
 from ..machine.memory import Memory
@@ -81,6 +87,8 @@ def load_entry(
         )
     except UnknownSymbol as error:
         raise MissingSymbolError(str(kernel.path), error.symbol) from error
+    except RelocationOverflow as error:
+        raise kernel.error(f"it is out of reach of the tracer at {behind:#x}: {error}") from error
     except ModuleError as error:
         raise tracer.error(str(error)) from error
     memory.map(address, PAGE_SIZE + linked.size, REGION)

@@ -30,7 +30,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import TracefsError
-from ..facts import Facts
 
 FTRACE_BUFF_MAX = 1024
 """A longer word is refused, in bytes."""
@@ -88,11 +87,6 @@ class Glob:
         if searched[:1] == "*" and not set("*?[\\") & set(searched[1:].removesuffix("*")):
             searched = searched[1:]
         return searched.startswith(prefix)
-
-
-def text_prefix(facts: Facts) -> str:
-    """What names of code begin with, where they do not just have the name of the function."""
-    return "" if facts.abi.toc is None else facts.abi.toc.prefix
 
 
 def _encode(text: str) -> bytes:

@@ -309,6 +309,35 @@ class Ftrace:
         """The trampolines that the calls of `edit` go through."""
         return self.records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
 
+    def _with_callees(self, found: FtraceBug) -> FtraceBug:
+        """The same bug, saying what the site calls where it should call something else."""
+        calls, shall = (self.port.call_target(found.ip, t) for t in (found.found, found.expected))
+        if found.address != found.ip or calls is None or shall is None or calls == shall:
+            return found
+        reason = f"{found.reason}, " if found.reason else ""
+        reason += f"it calls {self._way(calls)} and not {self._way(shall)}"
+        return FtraceBug(
+            found.ip,
+            errno=found.errno,
+            expected=found.expected,
+            found=found.found,
+            reason=reason,
+        )
+
+    def _way(self, address: int) -> str:
+        """What lies at `address`, and for a stub where it leads now."""
+        shown = self._name(address)
+        for stub in self.records.stubs_at(np.array([address], np.uint64)):
+            target = self.patcher.stub_target(stub)
+            shown += f" (leads {'nowhere' if target is None else 'to ' + self._name(target)})"
+        return shown
+
+    def _name(self, address: int) -> str:
+        """The function that begins at `address`, or the place in one."""
+        symbol = self.kallsyms.lookup(address)
+        at_start = symbol is not None and symbol.address == address
+        return symbol.name if symbol is not None and at_start else self.kallsyms.format(address)
+
     def _shut_off(self, found: FtraceBug, step: Step | None, target: int) -> FtraceBug:
         """Shut ftrace off for the bug `found` and return the report of it.
 
@@ -321,6 +350,7 @@ class Ftrace:
             flags, users = int(self.records.table["flags"][row]), int(self.records.users[row])
         if step is None:
             step = Step.CALL if users else Step.NOP
+        found = self._with_callees(found)
         report = bug.reported(found, step, self.kallsyms, flags, users, target)
         self.disabled = True
         self.bug = report

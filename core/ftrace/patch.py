@@ -123,11 +123,7 @@ class Patcher:
         step = self._port.facts.insn_align
         differ = (at for at, (a, b) in enumerate(zip(stub.code, found, strict=True)) if a != b)
         at = next(differ) // step * step
-        stubs = self._port.stubs
-        if stubs is None:
-            leads = self._port.call_target(stub.address, found)
-        else:
-            leads = stubs.target(stub.address, found, stub.toc)
+        leads = self.stub_target(stub)
         reason = f"the trampoline of {stub.symbol} at {stub.address:x} "
         if leads is None:
             reason += f"leads nowhere: it is damaged at +{at:#x}"
@@ -143,6 +139,17 @@ class Patcher:
             address=stub.address + at,
             reason=reason,
         )
+
+    def stub_target(self, stub: Trampoline) -> int | None:
+        """The code that `stub` leads to as it is in memory; None if it is no stub any more."""
+        stubs = self._port.stubs
+        try:
+            found = self._machine.memory.read(stub.address, len(stub.code))
+        except MemoryFault:
+            return None
+        if stubs is None:
+            return self._port.call_target(stub.address, found)
+        return stubs.target(stub.address, found, stub.toc)
 
     def apply(
         self, edit: Edit, method: str | None = None, stubs: Sequence[Trampoline] = ()

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..ftrace.filter import text_prefix
 from ..tracefs.tree import Directory, Tracefs
 from .command import Argument
 
@@ -70,7 +69,7 @@ def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
 def _functions(shell: Shell, word: str) -> Iterable[str]:
     """Names of functions, without the prefix of code where `word` has none."""
     names = shell.session.function_names()
-    prefix = text_prefix(shell.session.port.facts)
+    prefix = shell.session.port.facts.abi.text_prefix
     if not prefix or word.startswith(prefix):
         return names
     return (name.removeprefix(prefix) for name in names)

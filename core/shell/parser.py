@@ -3,8 +3,9 @@
 A small part of the POSIX shell's grammar, which covers what people type at
 tracefs: commands separated by `;`, newlines, `&&` and `||`; words with single
 quotes, double quotes and backslashes; `#` comments; `>` and `>>` redirections
-of a command's output. There are no variables, so `$` is an ordinary character,
-and no pipes or background jobs, which are refused rather than misread.
+of a command's output. There are no variables, so `$` is an ordinary character, as
+are parentheses inside a word, which instructions need (`40(r1)`); and no
+subshells, pipes or background jobs, which are refused rather than misread.
 
 Quoting follows the Shell Command Language, sections 2.2 (quoting) and 2.3
 (token recognition): between double quotes a backslash is special only before
@@ -21,7 +22,7 @@ from enum import Enum
 from ..errors import DynftraceError
 
 _OPERATORS = ("&&", "||", ">>", ">", ";", "\n", "|", "&", "<", "(", ")")
-_ENDS_WORD = frozenset(" \t\r\n;&|<>()")
+_ENDS_WORD = frozenset(" \t\r\n;&|<>")
 _GLOB = frozenset("*?[]\\")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arch import Addresses
 from ..errors import TracefsError
-from ..ftrace.filter import FunctionNames, Rows, text_prefix
+from ..ftrace.filter import FunctionNames, Rows
 from ..ftrace.records import Flag
 from .array import TraceArray
 from .tree import File, Handle, Node
@@ -61,7 +61,7 @@ class FunctionTable:
         indices = np.fromiter(
             (-1 if owner is None else number[owner] for owner in owners), np.int32, len(owners)
         )
-        prefix = text_prefix(self.array.ftrace.port.facts)
+        prefix = self.array.ftrace.port.facts.abi.text_prefix
         self._names = FunctionNames(records.names, indices, loaded, prefix)
         self._lines = [
             name if owner is None else f"{name} [{owner}]"

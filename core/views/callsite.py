@@ -1,7 +1,9 @@
 """One call site as it was compiled, as ftrace expects it, and as it is.
 
 Three texts of the same few instructions stand side by side: what the compiler
-left, what must be there by the record's state, what guest memory holds. On
+left, what must be there by the record's state, what guest memory holds. What it
+left in a module is what insmod made of it; of the site itself there is a fourth
+text then, that of the file, where a call has no target yet but a relocation. On
 machines with instructions of several lengths the three can be cut differently;
 a row ends where an instruction ends in all of them, if there is such a place
 near by.
@@ -18,11 +20,15 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.records import Flag, Records
 from ..machine.memory import Memory
 from .disasm import Disassembler
+from .filetext import FileText
 
 NOP, ENABLED, FAILED = "nop", "enabled", "failed"
 
 ImageText = Callable[[int, int], "bytes | None"]
 """`size` bytes that the loaded files have for an address, relocated; None where they have none."""
+
+Stored = Callable[[int, int], "FileText | None"]
+"""`size` bytes that a module's file has for an address, not relocated; None without a file."""
 
 _LEAD = 256
 """A site farther into its function is shown without the instructions before it, bytes."""
@@ -41,18 +47,21 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
-    """The same bytes of text in their three forms."""
+    """The same bytes of text in their forms."""
 
     address: int
     compiled: Code
+    """As they were before ftrace changed them; of a module, as they were loaded."""
     expected: Code
     now: Code
     is_site: bool
     """Whether it is part of the call site, and not of the text around it."""
+    in_file: Code | None = None
+    """A site as the module's file has it, where that differs; a call has its relocation's name."""
 
     @property
     def changed(self) -> bool:
-        """Whether it is no longer what the compiler left."""
+        """Whether it is no longer what was compiled or loaded."""
         return self.now.data != self.compiled.data
 
     @property
@@ -85,6 +94,13 @@ class CallSite:
     reason: str
     """Why ftrace would refuse to change it, where it would and the architecture says."""
     rows: tuple[SiteRow, ...]
+    relocations: tuple[str, ...] = ()
+    """Type and symbol of what is still to be done to the site in the module's file."""
+
+    @property
+    def relocated(self) -> bool:
+        """Whether loading changed it, so that `compiled` is what insmod made."""
+        return any(row.in_file is not None for row in self.rows)
 
 
 def find_sites(records: Records, text: str, prefix: str = "") -> list[int]:
@@ -146,6 +162,7 @@ def call_site(
     row: int,
     *,
     image_text: ImageText = lambda address, size: None,
+    file_text: Stored = lambda address, size: None,
     source_line: Callable[[int], tuple[str, int] | None] = lambda address: None,
     before: int = 2,
     after: int = 3,
@@ -177,6 +194,8 @@ def call_site(
     stub = stub_of(ftrace, row)
     there = now[address - start :][: len(text)]
     refused = readable and there != text
+    stored = file_text(start, end - start)
+    pending = () if stored is None else stored.pending
     return CallSite(
         name=records.names[row],
         module=records.module_of(row),
@@ -189,15 +208,9 @@ def call_site(
         source=source_line(ip),
         readable=readable,
         reason=ftrace.port.explain(ip, text, there) if refused else "",
-        rows=tuple(
-            SiteRow(
-                at,
-                Code(old, disasm.line(at, old)),
-                Code(want, disasm.line(at, want)),
-                Code(found, disasm.line(at, found)),
-                at < stop and at + len(old) > ip,
-            )
-            for at, old, want, found in shown
+        rows=tuple(_site_row(disasm, each, range(ip, stop), stored) for each in shown),
+        relocations=tuple(
+            f"{each.kind} {each.symbol}".rstrip() for each in pending if ip <= each.place < stop
         ),
     )
 
@@ -211,6 +224,40 @@ def _window(ftrace: Ftrace, ip: int, after: int) -> tuple[int, int]:
         return ip, end
     start = symbol.address if ip - symbol.address <= _LEAD else ip
     return start, max(end, min(symbol.address + symbol.size, end + after * facts.max_insn_size))
+
+
+def _site_row(
+    disasm: Disassembler,
+    row: tuple[int, bytes, bytes, bytes],
+    site: range,
+    stored: FileText | None,
+) -> SiteRow:
+    """A row of `_rows` as text, with what the file has where it is part of the `site`."""
+    at, *texts = row
+    old, want, found = (Code(data, disasm.line(at, data)) for data in texts)
+    is_site = at < site.stop and at + len(old.data) > site.start
+    in_file = None if stored is None or not is_site else _in_file(disasm, stored, at, old.data)
+    return SiteRow(at, old, want, found, is_site, in_file)
+
+
+def _in_file(disasm: Disassembler, stored: FileText, address: int, loaded: bytes) -> Code | None:
+    """What `stored` has where `loaded` is now; None for the same.
+
+    Displacements of the file mean nothing before relocation: a branch names the
+    symbol it waits for, and one that waits for none how far from itself it goes.
+    """
+    data = stored.data[address - stored.address :][: len(loaded)]
+    if data == loaded:
+        return None
+    words = []
+    for insn in disasm.decode(address, data):
+        waiting = [each.symbol for each in stored.pending if insn.address <= each.place < insn.end]
+        names = {}
+        if insn.target is not None:
+            far = f".{insn.target - insn.address:+#x}"
+            names[insn.target] = next(filter(None, waiting), far)
+        words.append(disasm.text(insn, names))
+    return Code(data, "; ".join(words))
 
 
 def _overlay(text: bytes, offset: int, part: bytes) -> bytes:

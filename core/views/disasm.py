@@ -104,7 +104,7 @@ class Disassembler:
     def text(self, insn: Insn, names: Mapping[int, str] | None = None) -> str:
         """`call ftrace_caller`: operands with the name of the target.
 
-        `names` has those that are not of symbols. A pointer keeps its value too.
+        `names` has those that are not of symbols.
         """
         operands, target = insn.operands, insn.target
         if target is not None:
@@ -113,7 +113,7 @@ class Disassembler:
                 # The target is the last operand of a conditional branch too.
                 operands = ", ".join([*operands.split(", ")[:-1], name or f"0x{target:x}"])
             elif name:
-                operands = f"{operands}  {name}"
+                operands = name
         return f"{insn.mnemonic} {operands}".rstrip()
 
     def line(self, address: int, data: bytes) -> str:
@@ -160,17 +160,21 @@ class Disassembler:
 
     def _insn(self, insn: CsInsn) -> Insn:
         target = None
+        operands = insn.op_str
         engine = self._facts.engine
         branches = insn.mnemonic in engine.cs_calls or any(map(insn.group, _BRANCHES))
         if insn.operands and branches:
             last = insn.operands[-1]
             if last.type == CS_OP_IMM:
                 target = last.imm % (1 << 8 * self._facts.pointer_size)
+        if target is None and re.fullmatch(engine.cs_own_target, insn.mnemonic):
+            target = insn.address
+            operands = f"{operands}, 0x{target:x}".removeprefix(", ")
         return Insn(
             insn.address,
             bytes(insn.bytes),
             insn.mnemonic,
-            _DISPLACEMENT.sub(lambda found: str(int(found[0], 16)), insn.op_str),
+            _DISPLACEMENT.sub(lambda found: str(int(found[0], 16)), operands),
             target,
             returns=insn.mnemonic in engine.cs_returns or bool(insn.group(CS_GRP_RET)),
         )

@@ -160,7 +160,7 @@ class PathReader:
         found = self._read(start, slot - start)
         expected = entry.code[start - entry.address : slot - entry.address]
         right = found == expected
-        note = "as assembled from entry.S" if right else "is not the code that was put there"
+        note = "as assembled from entry.S" if right else "is not the code put there"
         return self._hop(CALLER, start, found, slot, right, note, expected)
 
     def _slot(self) -> Hop:
@@ -223,19 +223,24 @@ class PathReader:
             expected,
         )
 
-    def _names(self, insns: Sequence[Insn]) -> dict[int, str]:
-        """What pointers among `insns` to no symbol are called: the TOCs of kernel and modules."""
+    def tocs(self) -> dict[int, str]:
+        """What the TOC pointers of the kernel and of modules with trampolines are called."""
         ftrace = self._ftrace
-        if self._facts.abi.toc is None or all(insn.decoded for insn in insns):
-            return {}
-        names = {}
+        names: dict[int, str] = {}
+        if self._facts.abi.toc is None:
+            return names
         for stub in self._stubs():
             symbol = ftrace.kallsyms.lookup(stub.address)
             names[stub.toc] = "TOC" if symbol is None else f"TOC [{symbol.module}]"
         # Where its place is not mapped any more, a number has to do.
         with suppress(MemoryFault):
             names[kernel_toc(self._facts, self._memory, ftrace.kallsyms)] = "TOC"
+        names.pop(0, None)  # of a kernel that has none
         return names
+
+    def _names(self, insns: Sequence[Insn]) -> dict[int, str]:
+        """What pointers among `insns` to no symbol are called."""
+        return {} if all(insn.decoded for insn in insns) else self.tocs()
 
     def _code(self, pointer: int) -> int:
         """The code a function pointer leads to; itself, where that cannot be read."""

@@ -8,12 +8,14 @@ are not what ftrace expects.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
-from .callsite import CallSite, Code, SiteRow
-from .path import Hop
+from .callsite import ENABLED, CallSite, Code, SiteRow
+from .path import SITE, Hop
 from .stubs import StubView
 
-_LABELS = ("compiled", "expected", "now")
+_WIDTH = 80
+"""Cells of a terminal; sentences go on below."""
 
 
 def site_lines(site: CallSite) -> list[str]:
@@ -21,37 +23,47 @@ def site_lines(site: CallSite) -> list[str]:
     module = f" [{site.module}]" if site.module else ""
     users = f"{site.users} user" + ("" if site.users == 1 else "s")
     names = f" ({', '.join(site.ops)})" if site.ops else ""
-    lines = [f"{site.name}{module}  ip {site.ip:x}  {site.state}  {users}{names}"]
+    head = f"{site.name}{module}  ip {site.ip:x}  {site.state}"
+    lines = _filled(f"{head}  {users}{names}", head, users + names)
     if site.source is not None:
         lines.append(f"{site.source[0]}:{site.source[1]}")
     if site.via is not None:
-        lines.append(f"calls ftrace_caller through {site.via[0]} at {site.via[1]:x}")
+        when = "" if site.state == ENABLED else "when enabled, "
+        lines.append(f"{when}calls ftrace_caller through {site.via[0]} at {site.via[1]:x}")
     if not site.readable:
         lines.append("its memory is not mapped")
     width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)
     digits = max((len(f"{row.address:x}") for row in site.rows), default=0)
     for row in site.rows:
-        lines += _row_lines(row, digits, 3 * width - 1)
+        lines += _row_lines(row, digits, 3 * width - 1, "loaded" if site.relocated else "compiled")
+    if site.relocated:
+        lines.append(f"in file: not relocated ({', '.join(site.relocations) or 'by insmod'})")
     if any(row.changed and not row.wrong for row in site.rows):
-        lines.append("* changed since it was compiled")
+        lines.append(f"* changed since it was {'loaded' if site.relocated else 'compiled'}")
     if any(row.wrong for row in site.rows):
-        lines.append("! not what ftrace expects" + (f": {site.reason}" if site.reason else ""))
+        wrong = "! not what ftrace expects"
+        whole = f"{wrong}: {site.reason}" if site.reason else wrong
+        lines += _filled(whole, f"{wrong}:", site.reason)
     return lines
 
 
-def _codes(row: SiteRow) -> tuple[Code, Code, Code]:
-    return row.compiled, row.expected, row.now
+def _codes(row: SiteRow) -> tuple[Code, ...]:
+    stored = () if row.in_file is None else (row.in_file,)
+    return *stored, row.compiled, row.expected, row.now
 
 
-def _row_lines(row: SiteRow, digits: int, width: int) -> list[str]:
-    """One line for text that is, and shall be, as compiled, else one for each form."""
+def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
+    """One line for text that is, and shall be, as it came, else one for each form."""
     mark = "!" if row.wrong else "*" if row.changed else " "
-    if not row.wrong and not row.changed:
+    if not row.wrong and not row.changed and row.in_file is None:
         label = "the same" if row.is_site else ""
         return [_code_line(" ", f"{row.address:{digits}x}", label, row.now, width)]
-    lines = []
-    for label, code in zip(_LABELS, _codes(row), strict=True):
-        place = f"{row.address:x}" if label == _LABELS[0] else ""
+    codes = _codes(row)
+    lines: list[str] = []
+    for label, code in zip(
+        ("in file", origin, "expected", "now")[-len(codes) :], codes, strict=True
+    ):
+        place = "" if lines else f"{row.address:x}"
         sign = mark if label == "now" else " "
         lines.append(_code_line(sign, place.rjust(digits), label, code, width))
     return lines
@@ -63,47 +75,59 @@ def _code_line(mark: str, place: str, label: str, code: Code, width: int) -> str
 
 def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
     """The view of a path: one line a hop and, with `code`, its instructions below."""
-    labels = max((len(hop.label) for hop in hops), default=0)
-    names = max((len(hop.name) for hop in hops), default=0)
+    names = [f"{hop.label} {hop.name}" if hop.label == SITE else hop.name for hop in hops]
+    width = max((len(name) for name in names), default=0)
     digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
     lines = []
-    for number, hop in enumerate(hops):
+    for number, (hop, name) in enumerate(zip(hops, names, strict=True)):
         arrow = "  " if number == 0 else "->"
-        sign = "ok" if hop.verified else "! "
-        lines.append(
-            f"{arrow} {hop.label:<{labels}}  {hop.address:{digits}x}  {hop.name:<{names}}  "
-            f"{sign}  {hop.note}".rstrip()
-        )
+        place = f"{name:<{width}}  {hop.address:{digits}x}"
+        lines.append(f"{arrow} {place}  {_sign(hop)}  {hop.note}".rstrip())
         if code:
-            lines += _hop_code(hop, digits, _bytes_width(hops))
+            places = [f"{insn.address:{digits}x}" for insn, _ in hop.insns]
+            lines += _hop_code(hop, places, _bytes_width(hops))
     return lines
 
 
 def stub_lines(stubs: Sequence[StubView]) -> list[str]:
-    """A module's trampolines: where each leads, who needs it, and every word of it."""
-    hops = [stub.hop for stub in stubs]
-    digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
-    names = max((len(hop.name) for hop in hops), default=0)
+    """A module's trampolines: where each leads, who needs it, and every word of it.
+
+    The words stand at offsets, as `STUB+0x8` names them.
+    """
+    width = _bytes_width([stub.hop for stub in stubs])
     lines = []
     for stub in stubs:
         hop = stub.hop
-        sign = "ok" if hop.verified else "! "
-        lines.append(f"{hop.address:{digits}x}  {hop.name:<{names}}  {sign}  {hop.note}")
+        head = f"{hop.address:x}  {hop.name}  {_sign(hop)}"
+        lines += _filled(f"{head}  {hop.note}", head, hop.note)
         for count, when in ((stub.compiled, "as compiled"), (stub.enabled, "when enabled")):
             if count:
                 lines.append(f"     {count} call site{'' if count == 1 else 's'} {when}")
-        lines += _hop_code(hop, digits, _bytes_width(hops))
+        offsets = [f"+{insn.address - hop.address:#x}" for insn, _ in hop.insns]
+        digits = max((len(offset) for offset in offsets), default=0)
+        lines += _hop_code(hop, [f"{offset:<{digits}}" for offset in offsets], width)
     return lines
+
+
+def _sign(hop: Hop) -> str:
+    return "ok" if hop.verified else "! "
 
 
 def _bytes_width(hops: Sequence[Hop]) -> int:
     return max((3 * len(insn.data) - 1 for hop in hops for insn, _ in hop.insns), default=0)
 
 
-def _hop_code(hop: Hop, digits: int, width: int) -> list[str]:
+def _hop_code(hop: Hop, places: Sequence[str], width: int) -> list[str]:
     """The instructions of a hop, `!` before those that are not what ftrace keeps there."""
     return [
-        f"     {insn.address:{digits}x}  {'!' if hop.wrong(insn) else ' '} "
+        f"     {place}  {'!' if hop.wrong(insn) else ' '} "
         f"{insn.data.hex(' '):<{width}}  {text}".rstrip()
-        for insn, text in hop.insns
+        for place, (insn, text) in zip(places, hop.insns, strict=True)
     ]
+
+
+def _filled(whole: str, head: str, rest: str) -> list[str]:
+    """`whole` where it fits, else `head` and below it `rest`, as many lines as it takes."""
+    if len(whole) <= _WIDTH:
+        return [whole]
+    return [head.rstrip(), *wrap(rest, _WIDTH, initial_indent="     ", subsequent_indent="     ")]

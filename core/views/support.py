@@ -18,16 +18,14 @@ from ..arch import Addresses, Port, Sites
 from ..elf.image import Image
 from ..elf.symbols import SymbolTable
 from ..ftrace.entry import Entry, load_entry
-from ..ftrace.filter import text_prefix
 from ..ftrace.sites import call_sites
 from ..kallsyms import Kallsyms
 from ..kernel import load_kernel
 from ..machine.function import function_at
 from ..machine.memory import PAGE_SIZE, Memory
+from ..session import KERNEL
 from .callsite import Code
 from .disasm import Disassembler
-
-KERNEL = "vmlinux.elf"
 
 EXAMPLE = "schedule"
 """The function whose site is shown, where the kernel has it."""
@@ -119,7 +117,7 @@ def support(port: Port) -> Support:
 def _example(kernel: _Kernel, ips: Addresses) -> int:
     """The row of `ips` that is shown."""
     names = kernel.kallsyms.names_of(ips)
-    wanted = text_prefix(kernel.port.facts) + EXAMPLE
+    wanted = kernel.port.facts.abi.text_prefix + EXAMPLE
     return names.index(wanted) if wanted in names else 0
 
 

@@ -253,3 +253,16 @@ def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) 
         seen.append(vcpu.registers.pc)
     assert int(records.table["ip"][row]) in seen
     assert [address for address in seen if address in wanted] == wanted
+
+
+def test_a_functions_name_means_its_code_and_a_call_goes_through_its_pointer(user: User) -> None:
+    session = user.session
+    code = session.address_of("schedule")
+    assert session.kallsyms.lookup(code) == session.kallsyms.lookup(code + 1)
+    assert f"{user.prefix}schedule+0x0/" in session.kallsyms.format(code)
+    for way in ("sys_getppid", f"{user.prefix}sys_getppid", hex(session.address_of("sys_getppid"))):
+        assert user(f"call {way}").split(" = ")[1] == user("call sys_getppid").split(" = ")[1]
+
+
+def test_an_errno_is_an_error_whatever_the_size_of_a_word(user: User) -> None:
+    assert "No such device" in user.refused("run usb")

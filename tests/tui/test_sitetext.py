@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dynftrace.core.views.callsite import CallSite, Code, SiteRow
-from dynftrace.tui.sitetext import site_lines
+from dynftrace.tui.sitetext import site_lines, site_row
 from dynftrace.tui.spans import plain
 
 IP = 0xFFFF_FFFF_8100_0040
@@ -83,7 +83,52 @@ def test_a_word_of_the_site_that_stays_the_same_is_shown_once() -> None:
 
 def test_a_call_out_of_reach_says_what_it_goes_through() -> None:
     site = replace(view("enabled", CALL, CALL), via=("ftrace_caller.stub", 0xD000_0000_0000_E200))
-    assert text(site)[2:4] == ["through ftrace_caller.stub at d00000000000e200", ""]
+    lines = text(site)
+    assert lines[2] == "through ftrace_caller.stub at d00000000000e200"
+    assert lines[3].startswith("▶ ")
+
+
+def test_a_site_that_is_disabled_says_what_its_call_would_go_through() -> None:
+    site = replace(view("nop", NOP, NOP), via=("ftrace_caller.stub", 0xD000_0000_0000_E200))
+    assert text(site)[2] == "when enabled through ftrace_caller.stub at d00000000000e200"
+
+
+def test_what_insmod_made_of_the_file_stands_below_what_the_file_has() -> None:
+    site = view("enabled", CALL, CALL)
+    empty = Code(bytes.fromhex("e800000000"), "call __fentry__")
+    nop, load = (
+        Code(bytes.fromhex("60000000"), "nop"),
+        Code(bytes.fromhex("e8410028"), "ld r2, 40(r1)"),
+    )
+    rows = (
+        replace(site.rows[0], in_file=empty),
+        SiteRow(IP + 5, load, load, load, True, nop),
+        site.rows[1],
+    )
+    lines = text(replace(site, rows=rows, relocations=("R_X86_64_PLT32 __fentry__",)))
+    assert lines[3:] == [
+        "▶ ffffffff81000040  in the file e8 00 00 00 00     call __fentry__",
+        "                    as loaded   e8 cb 5d 00 00     call __fentry__",
+        "                    expected    e8 5b*00*20*00     call ftrace_caller",
+        "                    now *       e8 5b*00*20*00     call ftrace_caller",
+        "▶ ffffffff81000045  in the file 60 00 00 00        nop",
+        "                    loaded, now e8 41 00 28        ld r2, 40(r1)",
+        "  ffffffff81000045              55                 push rbp",
+        "  in the file: not relocated (R_X86_64_PLT32 __fentry__)",
+    ]
+    before = tuple(SiteRow(IP - at, PUSH, PUSH, PUSH, False) for at in (2, 1))
+    assert [each[:18] for each in text(replace(site, rows=before + rows))[3:5]] == [
+        f"  {IP - 1:x}",
+        f"▶ {IP:x}",
+    ]
+    assert text(replace(site, rows=before + site.rows))[3].startswith(f"  {IP - 2:x}")
+    wrong = replace(site.rows[0], in_file=empty, now=TRAP)
+    assert [each[20:31].strip() for each in text(replace(site, rows=(wrong,)))[3:7]] == [
+        "in the file",
+        "as loaded",
+        "expected",
+        "now !",
+    ]
 
 
 def test_changed_bytes_are_reversed_too() -> None:
@@ -100,3 +145,9 @@ def test_memory_that_is_not_there() -> None:
     site = view("nop", NOP, Code(b"", ""))
     object.__setattr__(site, "readable", False)
     assert "! the memory of this site is not there" in text(site)
+
+
+def test_the_row_to_see_first_is_the_last_form_of_the_sites_first_instruction() -> None:
+    lines = site_lines(view("enabled", CALL, CALL))
+    assert plain(lines[site_row(lines)]).strip().startswith("now *")
+    assert site_row(()) == 0

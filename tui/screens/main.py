@@ -123,7 +123,7 @@ class MainScreen(Screen[None]):
         self._view = view
         self.status.show(view.status, mode)
         self.functions.show(view.functions)
-        self.site.show(view.site)
+        self.site.show(view.site, view.site_row)
         self.path.show(view.path)
         self.trace.show(view.trace)
 

@@ -22,11 +22,17 @@ class TextView(Rows):
         """Measure what was given at the start."""
         self.changed()
 
-    def show(self, lines: Sequence[Line]) -> None:
-        """Show other lines, scrolled as before as far as they reach."""
-        if lines != self._lines:
-            self._lines = lines
-            self.changed()
+    def show(self, lines: Sequence[Line], first: int | None = None) -> None:
+        """Show other lines, scrolled as before as far as they reach.
+
+        `first` is the row to see first where the lines are about something else
+        than before: they begin with another word.
+        """
+        if lines == self._lines:
+            return
+        before, self._lines = self._lines, lines
+        other = _subject(before) != _subject(lines)
+        self.changed(first if other else None)
 
     def count(self) -> int:
         """Lines there are."""
@@ -39,3 +45,8 @@ class TextView(Rows):
     def line(self, row: int, width: int) -> Line:
         """Line `row`."""
         return self._lines[row] if self._lines else self._empty
+
+
+def _subject(lines: Sequence[Line]) -> str:
+    """What the lines are about: how they begin."""
+    return lines[0][0][0] if lines and lines[0] else ""

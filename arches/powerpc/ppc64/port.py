@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from unicorn.unicorn_const import UC_MODE_PPC64
 
 from ....core.arch import Relocations
-from ....core.facts import Abi, AddressMap, CallSites, Facts, Toc
+from ....core.facts import Abi, AddressMap, CallSites, ElfFlags, Facts, Toc
 from .. import port as power
 from ..callsite import Form
 from ..insn import LD_R2, NOP, WORD
@@ -76,6 +76,7 @@ FACTS = Facts(
     nops=("nop", "b"),
     max_insn_size=WORD,
     insn_align=WORD,
+    elf_flags=ElfFlags(mask=3, allowed=frozenset({0, 1}), name="ELFv1"),
 )
 
 FORM = Form(direct=(NOP,), stub=(LD_R2,), prefer_stub=True)

@@ -1,13 +1,49 @@
-"""Changing guest memory by hand: poke."""
+"""Guest memory by hand: dump, poke."""
 
 from __future__ import annotations
 
 import re
 
 from ...errors import AssemblyError
-from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
+from ...session import Session
+from ..command import Argument, Arguments, Command, Context, UsageMistake, expect, number
+
+MOST_WORDS = 4096
 
 _BYTE = re.compile(r"(?:[0-9a-fA-F]{2})+")
+
+
+def dump(context: Context, arguments: Arguments) -> None:
+    """Show words of a pointer's size, and what each points to, up to the first not mapped."""
+    expect(arguments, 1, 2)
+    session = context.session
+    count = number(arguments[1].text, "N", 1) if len(arguments) > 1 else 4
+    if count > MOST_WORDS:
+        raise UsageMistake(f"N must be at most {MOST_WORDS}, not {count}")
+    facts, memory, kallsyms = session.port.facts, session.machine.memory, session.kallsyms
+    size = facts.pointer_size
+    start = literal_address(session, arguments[0].text)
+    tocs = session.paths.tocs()
+    for address in range(start, start + count * size, size):
+        data = memory.read(address, size)
+        value = memory.read_int(address, size)
+        known = kallsyms.lookup(value) is not None
+        name = tocs.get(value) or (kallsyms.format(value) if known else "")
+        line = f"{address:0{2 * size}x}  {data.hex(' ')}  {value:0{2 * size}x}  {name}"
+        context.line(line.rstrip())
+
+
+def literal_address(session: Session, text: str) -> int:
+    """The address `text` means, where a symbol is the one of that very name.
+
+    Elsewhere the name of a function means its code, whatever has its plain name.
+    Raises `UsageError`.
+    """
+    name, plus, offset = text.strip().partition("+")
+    address = session.kallsyms.address(name)
+    if address is None or (plus and not offset):
+        return session.address_of(text)
+    return session.address_of(f"0x{address:x}{plus}{offset}")
 
 
 def poke(context: Context, arguments: Arguments) -> None:
@@ -26,7 +62,7 @@ def poke(context: Context, arguments: Arguments) -> None:
     context.line(f"{address:x} {session.kallsyms.format(address)}")
     for label, insns in (("before", old), ("after", session.instructions(address, len(data)))):
         for insn in insns:
-            text = session.disassembler.text(insn)
+            text = session.paths.text(insn.address, insn.data)
             context.line(f"  {label:<6}  {insn.address:x}  {insn.data.hex(' ')}  {text}")
 
 
@@ -56,6 +92,16 @@ def _assembled(context: Context, source: str, address: int) -> bytes:
 
 
 COMMANDS = (
+    Command(
+        "dump",
+        "ADDR|SYMBOL[+OFF] [N]",
+        "show N words of memory and what they point to",
+        dump,
+        Argument.FUNCTION,
+        "A line each: address, bytes, value, symbol. A SYMBOL is taken literally: where\n"
+        "functions have descriptors, `dump schedule` shows the descriptor (entry, TOC,\n"
+        "environment) and `dump .schedule` the code.",
+    ),
     Command(
         "poke",
         "ADDR|SYMBOL[+OFF] ASM|HEX",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...ftrace.filter import text_prefix
 from ...views.callsite import find_sites
 from ...views.sitetext import path_lines, site_lines, stub_lines
 from ...views.stubs import module_stubs
@@ -10,10 +9,10 @@ from ..command import Argument, Arguments, Command, Context, UsageMistake, expec
 
 
 def site(context: Context, arguments: Arguments) -> None:
-    """Show the call sites of functions: as compiled, as ftrace expects them, as they are."""
+    """Show the call sites of functions: as they came, as ftrace expects them, as they are."""
     expect(arguments, 1)
     session = context.session
-    prefix = text_prefix(session.port.facts)
+    prefix = session.port.facts.abi.text_prefix
     shown = 0
     for word in arguments:
         rows = find_sites(session.ftrace.records, word.text, prefix)
@@ -43,7 +42,7 @@ def tramp(context: Context, arguments: Arguments) -> None:
         return
     stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
     if len(arguments) > 1:
-        wanted = {arguments[1].text, text_prefix(session.port.facts) + arguments[1].text}
+        wanted = {arguments[1].text, session.port.facts.abi.text_prefix + arguments[1].text}
         stubs = tuple(stub for stub in stubs if stub.symbol in wanted)
         if not stubs:
             context.fail(f"tramp: {module.name} has no trampoline of {arguments[1].text}")
@@ -58,7 +57,8 @@ COMMANDS = (
         "show a call site as compiled, expected and now",
         site,
         Argument.FUNCTION,
-        "Marks: * changed since it was compiled, ! not what ftrace expects.",
+        "Of a module: as its file has it, as loaded, expected and now.\n"
+        "Marks: * changed since it was compiled or loaded, ! not what ftrace expects.",
     ),
     Command(
         "tramp",

@@ -6,8 +6,6 @@ import os
 
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect, number
 
-_BITS = 64
-
 
 def run(context: Context, arguments: Arguments) -> None:
     """Run one of the guest's workloads to its end; without a name, list them."""
@@ -18,7 +16,7 @@ def run(context: Context, arguments: Arguments) -> None:
             context.line(name)
         return
     count = number(arguments[1].text, "COUNT", 1) if len(arguments) > 1 else 1
-    result = signed(session.run_workload(arguments[0].text, count))
+    result = signed(session.run_workload(arguments[0].text, count), _bits(context))
     if result < 0:
         context.fail(f"run: {arguments[0].text}: {os.strerror(-result)}")
 
@@ -29,7 +27,7 @@ def call(context: Context, arguments: Arguments) -> None:
     session = context.session
     values = [_value(context, word.text) for word in arguments[1:]]
     result = session.call(arguments[0].text, values)
-    context.line(f"{arguments[0].text} = {result:#x} ({signed(result)})")
+    context.line(f"{arguments[0].text} = {result:#x} ({signed(result, _bits(context))})")
 
 
 def _value(context: Context, text: str) -> int:
@@ -41,15 +39,21 @@ def _value(context: Context, text: str) -> int:
         if address is None:
             raise UsageMistake(f"'{text}' is neither a number nor a symbol") from None
         return address
-    if not -(1 << (_BITS - 1)) <= value < 1 << _BITS:
-        raise UsageMistake(f"{text} does not fit {_BITS} bits")
+    bits = _bits(context)
+    if not -(1 << (bits - 1)) <= value < 1 << bits:
+        raise UsageMistake(f"{text} does not fit {bits} bits")
     return value
 
 
-def signed(value: int) -> int:
-    """`value`, 64 bits, as a signed number."""
-    value %= 1 << _BITS
-    return value - (1 << _BITS) if value >> (_BITS - 1) else value
+def _bits(context: Context) -> int:
+    """The size of a result or an argument."""
+    return 8 * context.session.port.facts.pointer_size
+
+
+def signed(value: int, bits: int) -> int:
+    """`value`, of so many bits, as a signed number."""
+    value %= 1 << bits
+    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 COMMANDS = (

@@ -162,12 +162,12 @@ EXPLAINED = {
     "another bl": (
         [BL, NOP],
         ["48000101", NOP],
-        "Expected 48000001 found 48000101, a bl to c000000000000200",
+        "Expected 48000001 found 48000101",
     ),
     "no restore of r2": (
         [BL, LD_R2],
         [BL, NOP],
-        "Expected e8410028 found 60000000, behind the bl",
+        "no restore of r2 (ld r2,40(r1)) behind the bl: Expected e8410028 found 60000000",
     ),
     "not two nops": (
         [NOP, NOP],
@@ -179,12 +179,12 @@ EXPLAINED = {
     "out of reach": (
         [NOP, NOP],
         [NOP, NOP],
-        "out of reach of a bl (+-32 MB), and no stub leads there",
+        "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it",
     ),
     "never in reach": (
         ["00000000", "00000000"],
         [BL, NOP],
-        "out of reach of a bl (+-32 MB), and no stub leads there",
+        "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it",
     ),
     "unreadable": ([BL, NOP], [], ""),
 }

@@ -126,6 +126,51 @@ def test_pokes_that_are_refused(session: Session, shell: Shell, command: str) ->
     assert session.machine.memory.read(session.address_of("schedule"), 32) == before
 
 
+def test_dump_shows_words_and_what_they_point_to(session: Session, sh: Sh) -> None:
+    memory = session.machine.memory
+    ip, place = session.address_of("schedule"), session.port.facts.map.direct_map + 0x100
+    memory.write(place, (ip + 5).to_bytes(8, "little") + bytes(8))
+    shown = memory.read(place, 8).hex(" ")
+    assert sh(f"dump 0x{place:x} 2").splitlines() == [
+        f"{place:016x}  {shown}  {ip + 5:016x}  {session.kallsyms.format(ip + 5)}",
+        f"{place + 8:016x}  00 00 00 00 00 00 00 00  0000000000000000",
+    ]
+    lines = sh("dump schedule").splitlines()
+    assert [int(line.split()[0], 16) for line in lines] == [ip, ip + 8, ip + 16, ip + 24]
+    assert sh("dump schedule+0x8 1") == lines[1] + "\n"
+    assert bytes.fromhex(lines[0][18:41]) == memory.read(ip, 8)
+    assert len(sh("dump schedule 4096").splitlines()) == 4096
+
+
+def test_dump_ends_where_memory_does(session: Session, shell: Shell) -> None:
+    region = session.machine.memory.region_at(session.address_of("schedule"))
+    assert region is not None
+    outcome = shell.execute(f"dump 0x{region.end - 12:x}")
+    assert outcome.status == 1 and len(outcome.output.splitlines()) == 1
+    assert outcome.error == f"dump: guest memory at 0x{region.end - 4:x} (8 bytes): not mapped\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "error"),
+    [
+        ("dump", 2, "missing argument"),
+        ("dump schedule 1 2", 2, "unexpected argument '2'"),
+        ("dump schedule 0", 2, "N must be at least 1, not 0"),
+        ("dump schedule 4097", 2, "N must be at most 4096, not 4097"),
+        ("dump schedule x", 2, "N must be a number, not 'x'"),
+        ("dump nosuch", 1, "no symbol 'nosuch'"),
+        ("dump schedule+", 1, "'schedule+' is no address"),
+        ("dump schedule+x", 1, "'x' is no offset"),
+        ("dump ffffffffffffffff", 1, "guest memory at 0xffffffffffffffff (8 bytes): not mapped"),
+        ("dump 0x10000000000000000", 1, "'0x10000000000000000' is outside the address space"),
+    ],
+)
+def test_dumps_that_are_refused(shell: Shell, command: str, status: int, error: str) -> None:
+    outcome = shell.execute(command)
+    assert (outcome.status, outcome.output) == (status, "")
+    assert outcome.error.splitlines()[0] == f"dump: {error}"
+
+
 def test_a_poked_site_is_refused_and_stays(session: Session, shell: Shell, sh: Sh) -> None:
     sh("poke schedule 90; echo schedule > set_ftrace_filter")
     ip = session.address_of("schedule")
@@ -169,6 +214,8 @@ def test_help_lists_every_command(shell: Shell, sh: Sh) -> None:
     assert [line.split()[0] for line in lines] == list(shell.commands)
     assert max(map(len, lines)) <= 80
     assert "usage: poke" in sh("help poke")
+    for name in ("dump", "poke", "site", "tramp"):
+        assert max(map(len, sh(f"help {name}").splitlines())) <= 80
     assert shell.execute("help nonsense").status == 2
 
 
@@ -182,6 +229,7 @@ def test_completion(shell: Shell, session: Session) -> None:
     assert words("echo schedule > set_ftrace_f") == ("set_ftrace_filter",)
     assert words("echo x; run sys") == ("syscalls",)
     assert "schedule" in words("site sched") and "schedule" in words("echo sched")
+    assert "schedule" in words("dump sched")
     assert words("insmod usbc") == ("usbcore",)
     assert words("rmmod ") == ()
     assert "nop" in words("echo no")

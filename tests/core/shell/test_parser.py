@@ -77,6 +77,11 @@ def test_refused(text: str, reason: str, incomplete: bool) -> None:
     assert caught.value.incomplete is incomplete
 
 
+def test_instructions_need_parentheses() -> None:
+    (command,) = parse("poke schedule ld r2,40(r1)")
+    assert [word.text for word in command.words] == ["poke", "schedule", "ld", "r2,40(r1)"]
+
+
 def test_quoted_glob_characters_stand_for_themselves() -> None:
     (command,) = parse(r"""ls per_cpu/cpu* 'a*' \? "[x]" """)
     globs = [word.is_glob for word in command.words]

@@ -6,18 +6,20 @@ import numpy as np
 
 from dynftrace.core.ftrace.records import Records
 from dynftrace.core.views.callsite import CallSite, call_site, find_sites
+from dynftrace.core.views.filetext import FileText, Pending
 from dynftrace.core.views.sitetext import site_lines
 
-from .siteworld import FENTRY, LATE, NOP5, SCHEDULE, STUB, World, call
+from .siteworld import FENTRY, LATE, NOP5, PROBE, PROLOGUE, SCHEDULE, STUB, World, call
 
 
-def view(world: World, row: int) -> CallSite:
+def view(world: World, row: int, stored: FileText | None = None) -> CallSite:
     return call_site(
         world.ftrace,
         world.memory,
         world.disasm,
         row,
         image_text=world.image_text,
+        file_text=lambda address, size: stored,
         source_line=lambda address: ("kernel/sched.c", 41),
     )
 
@@ -136,6 +138,63 @@ def test_a_site_of_a_module_says_what_its_call_goes_through() -> None:
     assert site.rows[0].now.asm == "call ftrace_caller.stub"
     assert site_lines(site)[2] == f"calls ftrace_caller through ftrace_caller.stub at {STUB + 16:x}"
     assert view(world, 0).via is None
+
+
+def test_a_disabled_site_says_what_its_call_would_go_through() -> None:
+    world = World()
+    world.load_module()
+    through = f"calls ftrace_caller through ftrace_caller.stub at {STUB + 16:x}"
+    assert site_lines(view(world, 2))[2] == f"when enabled, {through}"
+
+
+def test_a_site_of_a_module_before_relocation() -> None:
+    world = World()
+    world.load_module()
+    empty = b"\xe8" + bytes(4)
+    wait = (Pending(PROBE + 1, "R_X86_64_PLT32", "__fentry__"),)
+    site = view(world, 2, FileText(PROBE, empty + b"\xcc" + PROLOGUE[1:], wait))
+    assert site.relocated and site.relocations == ("R_X86_64_PLT32 __fentry__",)
+    first, *rest = site.rows
+    assert first.in_file is not None
+    assert (first.in_file.data, first.in_file.asm) == (empty, "call __fentry__")
+    assert all(row.in_file is None for row in rest)  # text around it is as it was loaded
+    lines = site_lines(site)
+    labels = [line[18:].split()[0:2] for line in lines[3:7]]
+    assert labels == [["in", "file"], ["loaded", "e8"], ["expected", "0f"], ["*", "now"]]
+    assert lines[-2:] == [
+        "in file: not relocated (R_X86_64_PLT32 __fentry__)",
+        "* changed since it was loaded",
+    ]
+
+
+def test_a_word_that_only_insmod_changed_shows_all_its_forms() -> None:
+    world = World()
+    world.load_module()
+    world.memory.write(PROBE, world.ftrace.records.compiled[2].tobytes())
+    world.enable(2, "function_trace_call")
+    world.ftrace.records.compiled[2] = np.frombuffer(world.memory.read(PROBE, 5), np.uint8)
+    site = view(world, 2, FileText(PROBE, NOP5 + PROLOGUE))
+    row = site.rows[0]
+    assert not row.changed and not row.wrong and row.in_file is not None
+    lines = site_lines(site)
+    assert [line[18:].split()[:1] for line in lines[3:7]] == [
+        ["in"],
+        ["loaded"],
+        ["expected"],
+        ["now"],
+    ]
+    assert lines[3].endswith(" nop dword ptr [rax + rax]")
+    assert lines[-1] == "in file: not relocated (by insmod)"
+
+
+def test_a_branch_that_waits_for_no_symbol_says_how_far_it_goes() -> None:
+    world = World()
+    world.load_module()
+    for data, text in ((bytes(4), "call .+0x5"), (b"\xfb\xff\xff\xff", "call .+0x0")):
+        site = view(world, 2, FileText(PROBE, b"\xe8" + data + PROLOGUE))
+        assert site.rows[0].in_file is not None and site.rows[0].in_file.asm == text
+    same = FileText(PROBE, call(PROBE, STUB) + PROLOGUE)
+    assert not view(world, 2, same).relocated
 
 
 def test_text() -> None:

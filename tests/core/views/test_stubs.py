@@ -29,21 +29,22 @@ def test_as_text() -> None:
     world = World()
     stub = world.load_module()[1]
     lines = stub_lines(stubs(world))
-    assert lines[0] == f"{STUB:x}  __fentry__.stub     ok  leads to __fentry__"
+    assert lines[0] == f"{STUB:x}  __fentry__.stub  ok  leads to __fentry__"
     assert lines[1] == "     1 call site as compiled"
     code = stub.code[:5].hex(" ")
     assert lines[6:] == [
         f"{STUB + 16:x}  ftrace_caller.stub  ok  leads to ftrace_caller",
         "     1 call site when enabled",
-        f"     {STUB + 16:x}    {code:<23}  jmp ftrace_caller",
-        f"     {STUB + 21:x}    {'00':<23}  .byte 0x0",
-        f"     {STUB + 22:x}    {'00 00':<23}  .short 0x0",
-        f"     {STUB + 24:x}    {stub.code[8:].hex(' ')}  .quad 0x{stub.target:x}  ftrace_caller",
+        f"     +0x0    {code:<23}  jmp ftrace_caller",
+        f"     +0x5    {'00':<23}  .byte 0x0",
+        f"     +0x6    {'00 00':<23}  .short 0x0",
+        f"     +0x8    {stub.code[8:].hex(' ')}  .quad ftrace_caller",
     ]
     world.memory.write(STUB + 16, b"\x90")
     changed = stub_lines(stubs(world))
-    assert "  !   +0x0 is 90, " in changed[6]
-    assert changed[8].startswith(f"     {STUB + 16:x}  ! 90 ")
+    wrong = "+0x0 is 90, expected e9; leads nowhere"
+    assert changed[6] == f"{STUB + 16:x}  ftrace_caller.stub  !   {wrong}"
+    assert changed[8].startswith("     +0x0  ! 90 ")
     assert changed[-1] == lines[-1]
     assert stub_lines(()) == []
 

@@ -1,0 +1,50 @@
+"""What the report says of a module's site that is wrong, in a running machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.shell import Shell
+
+SITE = ".usb_ifnum_to_if+0x1c"
+
+
+@pytest.fixture
+def shell() -> Shell:
+    """usb_ifnum_to_if, and nothing else, is traced."""
+    session = Session.open(arches.load("ppc64"), MachineSpec(modules=("usbcore",)))
+    shell = Shell(session)
+    outcome = shell.execute(
+        "echo usb_ifnum_to_if > set_ftrace_filter; echo function > current_tracer"
+    )
+    assert outcome.status == 0
+    return shell
+
+
+@pytest.mark.parametrize(
+    ("poke", "reason"),
+    [
+        (
+            f"poke {SITE} bl _mcount.stub",
+            "it calls _mcount.stub (leads to ._mcount) "
+            "and not ftrace_caller.stub (leads to ftrace_caller)",
+        ),
+        (f"poke {SITE}+4 nop", "no restore of r2 (ld r2,40(r1)) behind the bl: Expected e8410028"),
+        (f"poke {SITE} nop", "Not expected bl: opcode is 60000000"),
+        (
+            "poke ftrace_caller.stub+0x24 0x00000040",
+            "leads elsewhere: addr c000000000000040 does not match expected c000000001000000",
+        ),
+    ],
+)
+def test_it_names_what_is_wrong(shell: Shell, poke: str, reason: str) -> None:
+    address = shell.session.address_of(SITE)
+    poke = poke.replace(f"{SITE}+4", hex(address + 4))
+    assert shell.execute(poke).status == 0
+    before = shell.session.machine.memory.read(address, 8)
+    outcome = shell.execute("echo nop > current_tracer")
+    assert reason in outcome.error
+    assert reason in shell.execute("dmesg").output
+    assert shell.session.machine.memory.read(address, 8) == before

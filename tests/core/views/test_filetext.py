@@ -1,0 +1,79 @@
+"""What the file of a module has for its loaded text; the oracle reads the file with pyelftools."""
+
+from __future__ import annotations
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from dynftrace import arches
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.views.filetext import file_text
+
+FUNCTION = "usb_ifnum_to_if"
+
+
+@pytest.fixture(scope="module", params=arches.names())
+def session(request: pytest.FixtureRequest) -> Session:
+    """A machine with usbcore, not booted."""
+    return Session.open(arches.load(request.param), MachineSpec(modules=("usbcore",), cpus=1))
+
+
+def site(session: Session) -> tuple[int, int]:
+    """The record of the function, and its address."""
+    records = session.ftrace.records
+    row = records.names.index(session.port.facts.abi.text_prefix + FUNCTION)
+    return row, int(records.table["ip"][row])
+
+
+def test_bytes_and_relocations_are_those_of_the_file(session: Session) -> None:
+    _, ip = site(session)
+    size = session.port.facts.sites.size
+    found = file_text(session.modules.loaded, ip, size)
+    assert found is not None and found.address == ip
+    (module,) = session.modules.loaded
+    with module.image.path.open("rb") as file:
+        elf = ELFFile(file)
+        (symbol,) = elf.get_section_by_name(".symtab").get_symbol_by_name(
+            session.port.facts.abi.text_prefix + FUNCTION
+        )
+        section = elf.get_section(symbol["st_shndx"])
+        offset = ip - module.linked.bases[symbol["st_shndx"]]
+        assert found.data == section.data()[offset : offset + size]
+        table = elf.get_section_by_name(f".rela{section.name}")
+        names = elf.get_section(table["sh_link"])
+        pending = [
+            (ip - offset + each["r_offset"], names.get_symbol(each["r_info_sym"]).name)
+            for each in table.iter_relocations()
+            if offset <= each["r_offset"] < offset + size
+        ]
+    assert [(each.place, each.symbol) for each in found.pending] == pending
+    assert pending[0][1] == session.port.facts.sites.mcount_symbols[0]
+    assert all(each.kind.startswith("R_") for each in found.pending)
+
+
+def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
+    row, ip = site(session)
+    view = session.call_site(row)
+    rows = [each for each in view.rows if each.is_site]
+    stored = b"".join((each.in_file or each.compiled).data for each in rows)
+    found = file_text(session.modules.loaded, ip, session.port.facts.sites.size)
+    assert found is not None and stored == found.data
+    assert view.relocated and all(each.in_file is not None for each in rows)
+    call = rows[0].in_file
+    assert call is not None
+    assert call.asm.endswith(f" {session.port.facts.sites.mcount_symbols[0]}")
+    # Behind a call that a stub makes, the compiler left a nop.
+    assert [each.in_file.asm for each in rows[1:] if each.in_file] == ["nop"] * (len(rows) - 1)
+    kernel = session.ftrace.records.names.index(session.port.facts.abi.text_prefix + "schedule")
+    assert not session.call_site(kernel).relocated
+
+
+def test_nothing_is_known_outside_of_modules(session: Session) -> None:
+    (module,) = session.modules.loaded
+    modules = session.modules.loaded
+    schedule = session.code_address("schedule")
+    assert schedule is not None
+    assert file_text(modules, schedule, 4) is None
+    assert file_text(modules, module.base - 4, 8) is None
+    assert file_text(modules, module.base + module.size - 4, 8) is None
+    assert file_text((), module.base, 4) is None
