@@ -122,4 +122,6 @@ void init_completion(struct completion *x);
 void complete(struct completion *x);
 void wait_for_completion(struct completion *x);
 
+#include "word.h"
+
 #endif

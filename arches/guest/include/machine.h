@@ -194,4 +194,20 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 #define FUNCTION_CODE(function) ((unsigned long)(function))
 #endif
 
+/* The call site in the function with its code at `code`, where it is not behind a
+ * prologue of any form; and bytes that are no instruction, to write over it. */
+#ifdef __mips__
+#define CALL_SITE(code)                                                         \
+	({                                                                      \
+		const u32 *insn_ = (const u32 *)(code);                         \
+		while (*insn_++ != 0x03e00825) /* move at, ra */                \
+			;                                                       \
+		(unsigned long)insn_;                                           \
+	})
+#define NO_INSTRUCTION { 0xec, 0xec, 0xec, 0xec } /* before release 6 */
+#else
+#define CALL_SITE(code) (code)
+#define NO_INSTRUCTION { 0xf0, 0x0f, 0xc7, 0xc8, 0xcc } /* of the old `lock cmpxchg8b` bug */
+#endif
+
 #endif

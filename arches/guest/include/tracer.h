@@ -65,4 +65,15 @@ extern u64 function_count[FUNCTION_COUNT_CPUS];
 void *ring_buffer_lock_reserve(unsigned long length);
 void ring_buffer_unlock_commit(const void *data, unsigned long length);
 
+/*
+ * struct ftrace_entry as it lies in the buffer, where events begin at multiples of
+ * 4: some architectures have other instructions for a long there.
+ */
+typedef unsigned long event_address __attribute__((aligned(4)));
+struct ftrace_event {
+	struct trace_entry ent;
+	event_address ip;
+	event_address parent_ip;
+};
+
 #endif

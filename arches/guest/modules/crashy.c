@@ -24,9 +24,9 @@ static notrace unsigned long site_of(unsigned long code)
 	return (unsigned long)insn;
 }
 #else
-/* The first bytes of the old `lock cmpxchg8b` bug. */
-static const u8 scribble[] = { 0xf0, 0x0f, 0xc7, 0xc8, 0xcc };
-#define site_of(code) (code)
+/* What only the architecture can say. */
+static const u8 scribble[] = NO_INSTRUCTION;
+#define site_of CALL_SITE
 #endif
 
 long crashy_scribble(unsigned long address)

@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) u64 word_pair(u32 first, u32 second
 static __attribute__((noinline)) void
 function_trace_slow(unsigned long ip, unsigned long parent_ip, u32 irqs_off)
 {
-	struct ftrace_entry *entry = ring_buffer_lock_reserve(sizeof(*entry));
+	struct ftrace_event *entry = ring_buffer_lock_reserve(sizeof(*entry));
 
 	if (!entry)
 		return;
@@ -106,8 +106,8 @@ void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 	cpu->buffer.write_stamp = now;
 	event = (u32 *)(page + RB_PAGE_HEADER + commit);
 	commit += FN_SIZE;
-	*(unsigned long *)(event + 3 + sizeof(long) / 4) = parent_ip;
-	*(unsigned long *)(event + 3) = ip;
+	*(event_address *)(event + 3 + sizeof(long) / 4) = parent_ip;
+	*(event_address *)(event + 3) = ip;
 	event[2] = cpu->pid;
 	((struct event_pair *)event)->words =
 		word_pair(RB_EVENT_HEADER(FN_WORDS, delta), tracing_gen_ctx(TRACE_FN, irqs_off));
@@ -133,7 +133,7 @@ void function_count_call(unsigned long ip, unsigned long parent_ip, void *op,
 
 struct print_entry {
 	struct trace_entry ent;
-	unsigned long ip;
+	event_address ip;
 	char buf[];
 };
 
