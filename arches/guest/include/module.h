@@ -76,4 +76,10 @@ extern struct module __this_module;
 #define THIS_MODULE ((struct module *)NULL)
 #endif
 
+/* For another build of the same module, to lie beside it. */
+#ifdef __DISABLE_EXPORTS
+#undef EXPORT_SYMBOL
+#define EXPORT_SYMBOL(sym)
+#endif
+
 #endif

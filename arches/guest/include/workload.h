@@ -17,12 +17,20 @@ extern struct workload workloads[];
 
 long run_workload(const char *name, unsigned long count);
 
-/* A module brings the round of the workload `usb`; NULL takes it back. */
+/* A module brings a round of the workload `usb`, and takes it back. */
 void usb_register_workload(long (*round)(unsigned long n));
 
 /* drivers/: the parts of workloads that are kernel code */
 long irq_storm(unsigned int count);
 long lock_torture(unsigned int loops);
 long timer_torture(unsigned int count);
+
+/* One module has a round, or on the ports with several builds of usbcore, each of them. */
+#ifdef USB_FLAVOURS
+void usb_unregister_workload(long (*round)(unsigned long n));
+long usb_round(unsigned long n);
+#else
+#define usb_unregister_workload(round) usb_register_workload(NULL)
+#endif
 
 #endif

@@ -89,7 +89,7 @@ static long syscalls_round(unsigned long n)
 	}
 	return ret ? ret : pipe_part();
 }
-
+#ifndef USB_FLAVOURS /* else init/usb_rounds.c has this */
 static long (*usb_round_hook)(unsigned long);
 
 void usb_register_workload(long (*round)(unsigned long n))
@@ -104,7 +104,7 @@ static long usb_round(unsigned long n)
 
 	return round ? round(n) : -ENODEV;
 }
-
+#endif
 #define BOMB_DEPTH 6
 
 /* Two children each, down to BOMB_DEPTH: more than there may be tasks, so some forks fail. */

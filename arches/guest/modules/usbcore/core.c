@@ -223,10 +223,10 @@ static int usb_init(void)
 
 static void usb_exit(void)
 {
-	usb_register_workload(NULL);
+	usb_unregister_workload(usb_workload);
 	hub_exit();
 	hcd_exit();
 }
 
 MODULE_LICENSE("GPL");
-DEFINE_MODULE("usbcore", "", usb_init, usb_exit);
+DEFINE_MODULE(USBCORE, "", usb_init, usb_exit);

@@ -146,4 +146,9 @@ void hub_exit(void);
 struct usb_device *hub_port_connect(const struct usb_gadget *gadget);
 void usb_disconnect(struct usb_device *dev);
 
+/* The module's name; another build of it has another. */
+#ifndef USBCORE
+#define USBCORE "usbcore"
+#endif
+
 #endif
