@@ -17,35 +17,42 @@ A call puts its return address into ra, where the function that is traced still
 has its own: the compiler saves that in at before, and mcount returns with ra as
 at was. On o32 the delay slot makes 8 bytes of stack, which mcount gives back.
 
-So a near site is two words that go together: without the `jal` alone, sp would
-drift by 8 at each call. No CPU may be between them while they change, and none
-can be: a jump and its delay slot are one to it. A far site is five words. A task
-may have been preempted between any two of them, and goes on with the next,
-whatever that is by then: so only the first word changes, into a branch over the
-rest. Its delay slot still adds to v1, which nobody reads. As the other words go
-on loading the address of mcount, that is made to lead to ftrace_caller, once.
+So a near site of o32 is two words that go together: without the `jal` alone, sp
+would drift by 8 at each call. No CPU may be between them while they change, and
+none is, since a jump and its delay slot are one to it. Two nops are not: one who
+waits behind the first would find a lone `addiu`. So the `jal` becomes a branch
+too, to where it would have returned, with a nop in its delay slot. On n64, which
+takes no stack, there is a nop in the slot anyway, and a nop will do.
+
+A far site is five words. A task may have been preempted between any two of them,
+and goes on with the next, whatever that is by then: so only the first changes,
+into a branch over the rest. Its delay slot still adds to v1, which nobody reads.
+As the other words go on loading the address of mcount, that is made to lead to
+ftrace_caller, once.
 
                         Compiled                    Disabled    Enabled
-    o32 kernel          jal   _mcount               nop         jal   ftrace_caller
+    o32 kernel          jal   _mcount               b     1f    jal   ftrace_caller
                         addiu sp,sp,-8              nop         addiu sp,sp,-8
+                     1:
+    o32 module,         jal   _mcount_trampoline    b     1f    jal   ftrace_caller_trampoline
+      trampolines       addiu sp,sp,-8              nop         addiu sp,sp,-8
+                     1:
     o32 module,         lui   v1,%hi(_mcount)       b     1f    lui   v1,%hi(_mcount)
       long calls        addiu v1,v1,%lo(_mcount)
                         move  at,ra
                         jalr  v1
                         addiu sp,sp,-8
                      1:
-    o32 module,         jal   _mcount_trampoline    nop         jal   ftrace_caller_trampoline
-      trampolines       addiu sp,sp,-8              nop         addiu sp,sp,-8
     n64 kernel          jal   _mcount               nop         jal   ftrace_caller
-                        nop                         nop         nop
+                        nop
+    n64 module,         jal   _mcount_trampoline    nop         jal   ftrace_caller_trampoline
+      trampolines       nop
     n64 module,         lui   v1,%hi(_mcount)       b     1f    lui   v1,%hi(_mcount)
       long calls        daddiu v1,v1,%lo(_mcount)
                         move  at,ra
                         jalr  v1
                         nop
                      1:
-    n64 module,         jal   _mcount_trampoline    nop         jal   ftrace_caller_trampoline
-      trampolines       nop                         nop         nop
 
 Trampolines are code that is linked into a module: they load the address of
 mcount, or of ftrace_caller, and jump there. (_mcount and ftrace_caller lie in
