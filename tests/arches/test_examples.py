@@ -19,8 +19,14 @@ TOOLS = {
     "x86_64": ("", "x86_64"),
     "ppc64": ("powerpc64-linux-gnu-", "powerpc64-"),
     "ppc32": ("powerpc-linux-gnu-", "powerpc-"),
+    "mips": ("mips-linux-gnu-", "mips-"),
+    "mipsel": ("mipsel-linux-gnu-", "mipsel-"),
+    "mips64": ("mips64-linux-gnuabi64-", "mips64-"),
 }
 """Of each port: what the names of its tools begin with, and that of their machine."""
+
+SAME = {"mipsel-linux-gnu-": "mips-linux-gnu-"}
+"""Tools whose commands are those of others but for that."""
 
 
 @pytest.fixture(params=TOOLS)
@@ -40,7 +46,9 @@ def build(arch: str, source: str, folder: Path) -> None:
     shutil.copy(next(GUEST.glob(f"examples/*/{source}")), folder)
     shutil.copytree(GUEST / "include", folder / "include")
     blocks = re.findall(r"```sh\n(.*?)```", (GUEST / "README.md").read_text(), re.DOTALL)
-    (block,) = (block for block in blocks if source in block and block.startswith(prefix + "gcc "))
+    written = SAME.get(prefix, prefix)
+    (block,) = (block for block in blocks if source in block and block.startswith(written + "gcc "))
+    block = re.sub(rf"^{written}", prefix, block, flags=re.MULTILINE) if prefix else block
     subprocess.run(["sh", "-e", "-c", block], cwd=folder, check=True, capture_output=True)
 
 

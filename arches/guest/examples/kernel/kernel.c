@@ -13,6 +13,11 @@ __asm__(".globl __fentry__\n__fentry__: ret");
 notrace void _mcount(void)
 {
 }
+#elif defined(__mips64) /* behind the prologue; what ra was is in at */
+__asm__(".set push; .set noreorder; .set noat; .globl _mcount\n_mcount: jr $ra; move $ra,$1; .set pop");
+#elif defined(__mips__) /* the same, and 8 bytes of stack are given back */
+__asm__(".set push; .set noreorder; .set noat; .globl _mcount\n"
+	"_mcount: addiu $sp,$sp,8; jr $ra; move $ra,$1; .set pop");
 #elif defined(__powerpc__) /* where it returns to is in lr; what lr was, at 4(r1) */
 __asm__(".globl _mcount\n_mcount: mflr 0; mtctr 0; lwz 0,4(1); mtlr 0; bctr");
 #endif
