@@ -10,7 +10,8 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core import abi
-from dynftrace.core.errors import GuestError, ModuleError
+from dynftrace.core.errors import GuestError, ModuleError, RelocationOverflow
+from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.session import MachineSpec, Session
 
 WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers"]
@@ -160,3 +161,70 @@ def test_crashy_jumps_where_it_is_told(session: Session) -> None:
     with pytest.raises(GuestError):
         session.call("crashy_jump", [0x12340000])
     assert [oops.pc for oops in session.machine.oopses] == [0x12340000]
+
+
+FLAVOURED = [
+    arch for arch in arches.names() if (arches.load(arch).images() / "usbcore-near.ko").exists()
+]
+"""Where usbcore is there in further builds."""
+
+
+@pytest.mark.parametrize("arch", FLAVOURED)
+def test_a_module_whose_calls_do_not_reach_is_refused_and_leaves_nothing(session: Session) -> None:
+    before = (session.machine.memory.regions, session.function_names())
+    with pytest.raises(RelocationOverflow) as refused:
+        session.insmod("usbcore-near")
+    mcount = session.kallsyms.address("_mcount")
+    assert str(refused.value).startswith(
+        f"module usbcore_near: relocation overflow, v:{mcount:x}, location:"
+    )
+    assert refused.value.errno == errno.ENOEXEC
+    assert not session.modules.loaded
+    assert (session.machine.memory.regions, session.function_names()) == before
+    session.insmod("usbcore")
+    assert session.run_workload("usb") == 1
+
+
+@pytest.mark.parametrize("arch", FLAVOURED)
+def test_two_builds_of_usbcore_lie_beside_each_other(session: Session) -> None:
+    session.insmod("usbcore")
+    session.insmod("usbcore-trampoline")
+    session.tracefs.write("set_ftrace_filter", "usb_alloc_dev")
+    session.tracefs.write("current_tracer", "function")
+    assert session.run_workload("usb", 2) == 2
+    assert session.ring.written() == 4
+    session.rmmod("usbcore")
+    assert session.run_workload("usb") == 1
+    assert session.ring.written() == 5
+    session.rmmod("usbcore_trampoline")
+    no_device = -errno.ENODEV % (1 << 8 * session.port.facts.pointer_size)
+    assert session.run_workload("usb") == no_device
+
+
+@pytest.mark.parametrize("arch", FLAVOURED)
+def test_sites_of_every_form_tell_their_ip_to_the_list_of_users(session: Session) -> None:
+    """Each user is asked for by ip, so what the guest tells must be the record's."""
+    for module in ("usbcore", "usbcore-trampoline"):
+        session.insmod(module)
+    session.tracefs.write("set_ftrace_filter", "usb_alloc_dev kmem_cache_free")
+    session.tracefs.write("current_tracer", "function")
+    names = session.function_names()
+    rows = [row for row, name in enumerate(names) if name in ("usb_alloc_dev", "kmem_cache_free")]
+    ips = session.ftrace.records.table["ip"][rows]
+    assert len(ips) == 3
+    counted = session.ftrace.entry["function_count"]
+    for ip in ips:
+        ops = FtraceOps("one", session.ftrace.entry["function_count_call"])
+        ops.filter_hash = FtraceHash.of(np.array([ip], np.uint64))
+        session.ftrace.register(ops)
+        for cpu in range(8):
+            session.machine.memory.write_int(counted + 8 * cpu, 0, 8)
+        session.tracefs.write("trace", "")
+        session.run_workload("usb", 3)
+        counts = [session.machine.memory.read_int(counted + 8 * cpu, 8) for cpu in range(8)]
+        lines = [line for line in session.tracefs.read("trace").splitlines() if line[0] != "#"]
+        if ip < session.port.facts.map.modules:
+            assert sum(counts) == len([line for line in lines if "kmem_cache_free" in line]) > 3
+        else:
+            assert sum(counts) == 3
+        session.ftrace.unregister(ops)

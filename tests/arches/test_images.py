@@ -13,6 +13,7 @@ import pytest
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import Relocation
 from numpy.typing import NDArray
 
 from dynftrace.arches import load
@@ -52,6 +53,9 @@ PORTS = [
     Images("x86_64", "x86", "x86", "", "x86_64-linux"),
     Images("ppc64", "ppc64", "powerpc/ppc64", "powerpc64-linux-gnu-", "powerpc64-linux"),
     Images("ppc32", "ppc32", "powerpc/ppc32", "powerpc-linux-gnu-", "powerpc-linux"),
+    Images("mips", "mips", "mips/mips32", "mips-linux-gnu-", "mips-linux"),
+    Images("mipsel", "mipsel", "mips/mipsel", "mipsel-linux-gnu-", "mipsel-linux"),
+    Images("mips64", "mips64", "mips/mips64", "mips64-linux-gnuabi64-", "mips64-linux"),
 ]
 
 
@@ -105,9 +109,11 @@ def test_the_committed_images_are_what_the_sources_make(images: Images, tmp_path
     # Elsewhere on purpose: nothing of where it was built may be in the bytes.
     sources = tmp_path / "a place" / "arches"
     shutil.copytree(GUEST, sources / "guest")
-    (sources / images.folder).mkdir(parents=True)
-    for name in ("switch.S", "kernel.lds"):
-        shutil.copy(images.path.parent / name, sources / images.folder / name)
+    for name in ("switch.S", "kernel.lds", "trampoline.S"):
+        for path in (ROOT / "arches").rglob(name):
+            there = sources / path.relative_to(ROOT / "arches")
+            there.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, there)
     built = tmp_path / "images"
     variables = {"PORTS": images.port, "IMAGES": built, "BUILD": tmp_path / "build"}
     subprocess.run(
@@ -278,21 +284,41 @@ def test_the_plain_kernel_has_no_sites_and_the_same_functions(images: Images) ->
     assert set(plain) == set(traced)
 
 
+LOW_HALF = 6
+"""R_MIPS_LO16: the second of the two relocations of a far call."""
+
+
+def relocations(elf: ELFFile, section: str) -> list[Relocation]:
+    """The relocations of a section."""
+    table = elf.get_section_by_name(f".rela{section}") or elf.get_section_by_name(f".rel{section}")
+    return list(table.iter_relocations())
+
+
+def symbol_of(elf: ELFFile, relocation: Relocation) -> str:
+    """The name of the symbol it is against."""
+    symbol = elf.get_section_by_name(".symtab").get_symbol(relocation["r_info_sym"])
+    assert isinstance(symbol.name, str)
+    return symbol.name
+
+
 def test_the_modules_list_each_of_their_sites(images: Images) -> None:
-    for name in ("usbcore.ko", "usbhub.ko", "crashy.ko"):
+    for name in images.names():
+        if not name.endswith(".ko"):
+            continue
         elf = images.elf(name)
         table = elf.get_section_by_name("__mcount_loc")
         assert table["sh_addralign"] * 8 == elf.elfclass or images.arch == "x86_64"
-        relocations = elf.get_section_by_name(".rela__mcount_loc")
-        assert relocations.num_relocations() * elf.elfclass // 8 == table["sh_size"]
-        names = elf.get_section_by_name(".symtab")
+        places = relocations(elf, "__mcount_loc")
+        assert len(places) * elf.elfclass // 8 == table["sh_size"]
+        mcount = "_mcount_trampoline" if "trampoline" in name else "_mcount"
         calls = [
             relocation
-            for relocation in elf.get_section_by_name(".rela.text").iter_relocations()
-            if names.get_symbol(relocation["r_info_sym"]).name.lstrip(".")
-            in ("__fentry__", "_mcount")
+            for relocation in relocations(elf, ".text")
+            if symbol_of(elf, relocation).lstrip(".") in ("__fentry__", mcount)
+            and (relocation["r_info_type"], elf["e_machine"]) != (LOW_HALF, "EM_MIPS")
         ]
-        assert len(calls) == relocations.num_relocations()
+        assert len(calls) == len(places)
+        assert len(places) >= 2
 
 
 def test_the_port_says_where_the_images_are_linked(images: Images) -> None:
@@ -340,3 +366,84 @@ def test_ppc64_code_has_its_dot_and_its_descriptor() -> None:
     assert of_descriptors < code and len(of_descriptors) == len(descriptors)
     toc = elf.get_section_by_name(".toc")["sh_addr"] + 0x8000
     assert {tuple(words[1:]) for words in descriptors} == {(toc, 0)}
+
+
+MIPS = [images for images in PORTS if images.folder.startswith("mips")]
+
+NEAR, NEAR_TRAMPOLINE = "usbcore-near.ko", "usbcore-trampoline.ko"
+
+HALVES = {5, 6}
+JUMP = 4
+"""R_MIPS_HI16 and R_MIPS_LO16, and R_MIPS_26."""
+
+
+@pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
+def test_mips_code_needs_no_other_unit_and_no_gp(images: Images) -> None:
+    """Nor the FPU, which no interrupt saves, nor a pointer to small data, which nobody sets."""
+    order = "<u4" if images.arch == "mipsel" else ">u4"
+    for name in images.names():
+        if name == "BUILD.txt":
+            continue
+        elf = images.elf(name)
+        words = np.frombuffer(elf.get_section_by_name(".text").data(), order).astype(np.uint32)
+        opcode, base = words >> 26, words >> 21 & 31
+        # cop0, cop1, cop2, cop1x; loads and stores of the FPU and of coprocessor 2
+        assert not np.isin(opcode, [16, 17, 18, 19, 49, 50, 53, 54, 57, 58, 61, 62]).any(), name
+        assert not ((opcode >= 8) & (base == 28)).any(), name
+        if elf["e_type"] == "ET_REL":
+            kinds = {relocation["r_info_type"] for relocation in relocations(elf, ".text")}
+            assert kinds <= HALVES | {JUMP}, name
+
+
+@pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
+def test_mips_modules_call_the_kernel_by_what_reaches_it(images: Images) -> None:
+    for name in ("usbcore.ko", "usbhub.ko", "crashy.ko", NEAR, NEAR_TRAMPOLINE):
+        elf = images.elf(name)
+        near = {
+            symbol_of(elf, relocation)
+            for relocation in relocations(elf, ".text")
+            if relocation["r_info_type"] == JUMP
+        }
+        if name == NEAR:
+            assert {"_mcount", "printk"} < near
+        else:
+            assert near == ({"_mcount_trampoline"} if name == NEAR_TRAMPOLINE else set())
+
+
+@pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
+def test_mips_sites_are_what_the_port_knows(images: Images) -> None:
+    """Of the kernel all near, `jal` and what is in its slot; and mcount begins as expected."""
+    elf, port = images.elf(), load(images.arch)
+    section = elf.get_section_by_name(".text")
+    start = section["sh_addr"]
+    words = np.frombuffer(section.data(), "<u4" if elf.little_endian else ">u4")
+
+    def at(address: int, count: int) -> list[int]:
+        row = (address - start) // 4
+        return [int(word) for word in words[row : row + count]]
+
+    mcount = symbols(elf)["_mcount"]
+    jal = 3 << 26 | mcount >> 2 & 0x3FF_FFFF
+    slot = 0 if elf.elfclass == 64 else 0x27BD_FFF8  # addiu sp,sp,-8
+    assert {tuple(at(int(ip), 2)) for ip in sites(elf)} == {(jal, slot)}
+    edit = port.dyn_arch_init(mcount, port.facts.map.tracer)
+    assert edit is not None
+    order = "little" if elf.little_endian else "big"
+    assert edit.expected.tobytes() == b"".join(
+        word.to_bytes(4, order) for word in at(mcount, edit.expected.shape[1] // 4)
+    )
+
+
+@pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
+def test_mips_steps_lie_in_one_page(images: Images) -> None:
+    """What word.h takes for one step ends in no other page; ll and sc stay out of locks."""
+    elf = images.elf()
+    order = "<u4" if elf.little_endian else ">u4"
+    words = np.frombuffer(elf.get_section_by_name(".text").data(), order)
+    # sltu rd,$0,rd and movz rd,rs,rd, behind a load and an xor, before a store
+    sltu = (words & 0xFFE0_07FF == 0x0000_002B)[:-2]
+    movz = (words & 0xFC00_07FF == 0x0000_000A)[1:-1]
+    steps = np.flatnonzero(sltu & movz) - 2
+    steps = steps[words[steps] >> 26 == (words[steps + 4] >> 26) - 8]
+    assert len(steps) > 10
+    assert np.all(steps * 4 % 32 == 0)
