@@ -19,6 +19,9 @@ _PORTS = {
     "x86_64": ".x86.port",
     "ppc64": ".powerpc.ppc64.port",
     "ppc32": ".powerpc.ppc32.port",
+    "mips": ".mips.mips32.port",
+    "mipsel": ".mips.mipsel.port",
+    "mips64": ".mips.mips64.port",
 }
 
 DEFAULT = "x86_64"

@@ -31,6 +31,18 @@ class Trap:
 
 
 @dataclass(frozen=True, slots=True)
+class Branches:
+    """Where a saved context of the emulator says that a branch waits for its delay slot."""
+
+    context: int
+    """Bytes of a context, which tell the emulator's version."""
+    offset: int
+    """Of a 32-bit word in it, in bytes."""
+    mask: int
+    """Its bits that are 0 outside of delay slots."""
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """How the emulator, disassembler and assembler are opened (their own constants)."""
 
@@ -51,6 +63,10 @@ class Engine:
     """Registers as people type them, a regular expression, where Keystone wants a prefix."""
     ks_prefix: str = ""
     """That prefix."""
+    uc_cpu: int | None = None
+    """The emulator's CPU model, where the one it takes by itself lacks instructions."""
+    branches: Branches | None = None
+    """None where branches have no delay slots."""
     traps: Mapping[int, Trap] = field(default_factory=dict)
     """What the emulator reports as interrupts, by its numbers; each is an oops."""
 

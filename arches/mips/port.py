@@ -28,11 +28,17 @@ from capstone import CS_ARCH_MIPS, CS_MODE_BIG_ENDIAN, CS_MODE_LITTLE_ENDIAN
 from keystone.keystone_const import KS_ARCH_MIPS, KS_MODE_BIG_ENDIAN, KS_MODE_LITTLE_ENDIAN
 from numpy.typing import NDArray
 from unicorn import mips_const
-from unicorn.unicorn_const import UC_ARCH_MIPS, UC_MODE_BIG_ENDIAN, UC_MODE_LITTLE_ENDIAN
+from unicorn.unicorn_const import (
+    UC_ARCH_MIPS,
+    UC_MODE_BIG_ENDIAN,
+    UC_MODE_LITTLE_ENDIAN,
+    UC_MODE_MIPS32,
+    UC_MODE_MIPS64,
+)
 
 from ...core.arch import Addresses, Edit, Effect, Relocations, Sites, Stubs
 from ...core.crash import Crash
-from ...core.facts import AddressMap, CallSites, Engine, Facts, Register
+from ...core.facts import AddressMap, Branches, CallSites, Engine, Facts, Register
 from . import callsite, insn, oops, reloc
 from .callsite import Form
 
@@ -64,6 +70,13 @@ def registers(names: Sequence[str]) -> tuple[Register, ...]:
     return (*(Register(name, first + number) for number, name in enumerate(names)), *_BEHIND)
 
 
+BRANCHES = {
+    UC_MODE_MIPS32: Branches(context=11236, offset=11196, mask=0x0087_F800),
+    UC_MODE_MIPS64: Branches(context=16028, offset=15980, mask=0x0087_F800),
+}
+"""`CPUMIPSState.hflags` and `MIPS_HFLAG_BMASK` of Unicorn 2.1.4."""
+
+
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
     """Emulator, disassembler and assembler for one byte order and the width the modes say."""
     big = order == "big"
@@ -76,6 +89,8 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
         ks_mode=ks_mode | (KS_MODE_BIG_ENDIAN if big else KS_MODE_LITTLE_ENDIAN),
         ks_registers=r"zero|at|v[01]|a[0-7]|t[0-9]|s[0-8]|k[01]|gp|sp|fp|ra",
         ks_prefix="$",
+        uc_cpu=mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC if uc_mode == UC_MODE_MIPS64 else None,
+        branches=BRANCHES[uc_mode],
         cs_returns=frozenset({"jr"}),
         cs_calls=frozenset({"jal", "bal", "bgezal", "bltzal", "bgezall", "bltzall", "jalr"}),
         traps=oops.TRAPS,

@@ -36,6 +36,7 @@ from ..arch import Effect
 from ..crash import Fault
 from ..facts import Facts
 from .clock import Clock
+from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
 from .interrupt import Interrupts
 from .memory import Memory, Region
@@ -96,10 +97,14 @@ class Vcpu:
         self.idle_calls = 0
         """How often the guest went to sleep here."""
         self._uc = Uc(facts.engine.uc_arch, facts.engine.uc_mode)
+        if facts.engine.uc_cpu is not None:
+            self._uc.ctl_set_cpu_model(facts.engine.uc_cpu)
         self._uc.ctl(UC_CTL_TLB_TYPE, UC_CTL_IO_WRITE, ctypes.c_int(UC_TLB_VIRTUAL))
         self._uc.ctl_exits_enabled(True)
         self._uc.ctl_set_exits([])
-        if native_clock is not False:
+        branches = facts.engine.branches
+        self._slots = None if branches is None else DelaySlots(self._uc, branches)
+        if native_clock is not False and self._slots is None:
             fill_whole_pages(self._uc)
         self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
         self._control = self._clock.control
@@ -160,7 +165,32 @@ class Vcpu:
         return self.ticks
 
     def run(self, deadline: int) -> Stop:
-        """Run until `deadline` (virtual ns), or until something else stops it."""
+        """Run until `deadline` (virtual ns), or until something else stops it.
+
+        Never stops between a branch and its delay slot.
+        """
+        stop = self._run(deadline)
+        if self._slots is None:
+            return stop
+        if stop.why in (Why.DEADLINE, Why.CALL) and self._slots.pending():
+            stop = self._finish_branch(stop)
+        if stop.why in (Why.FAULT, Why.INTERRUPT):
+            self._slots.forget()
+        return stop
+
+    def _finish_branch(self, stop: Stop) -> Stop:
+        """After `stop` between a branch and its slot, in front of a block: run the slot."""
+        requested = self.local["stop_request"]
+        self.local["stop_request"] = 0
+        then = self._run(self.ticks + 1)
+        if requested:
+            self.local["stop_request"] = requested
+        if then.why is Why.DEADLINE:
+            then = _CALL if self._clock.stop_requested else stop
+        return then
+
+    def _run(self, deadline: int) -> Stop:
+        """Run until `deadline`, or until something else stops it, wherever that is."""
         clock = self._clock
         clock.deadline = deadline
         self._trap = None

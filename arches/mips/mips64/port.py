@@ -11,7 +11,7 @@ Source: MIPSpro N32/N64 ABI Handbook, chapter 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,12 @@ FACTS = Facts(
         red_zone=0,
         call_frame=0,
     ),
-    map=mips.address_map(8),
+    map=replace(
+        mips.address_map(8),
+        ring_buffer=0x9800_0000_4000_0000,
+        hashes=0x9800_0001_0000_0000,
+        hashes_end=0x9800_0002_0000_0000,
+    ),
     sites=mips.SITES,
     patch_methods=("stop_machine", "none"),
     breakpoint=None,

@@ -1,0 +1,95 @@
+"""Branches and the instructions behind them are one, whatever the engine makes of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.assemble import assemble
+from dynftrace.core.machine.memory import PAGE_SIZE, Memory
+from dynftrace.core.machine.vcpu import Stop, Vcpu, Why
+
+FAR = 10**9
+
+
+def vcpu_with(arch: str, source: str, at: int = 0) -> tuple[Vcpu, int, Memory]:
+    """A vCPU at code `at` bytes into its pages, with a0 in pages it has not seen yet."""
+    facts = arches.load(arch).facts
+    memory = Memory(facts.byteorder, facts.pointer_size)
+    vcpu = Vcpu(0, 1, facts, memory, native_clock=None)
+    base = facts.map.tracer
+    memory.map(base, 4 * PAGE_SIZE, "code")
+    memory.map(facts.map.direct_map, 16 * PAGE_SIZE, "data")
+    source = f".set noreorder\n.set noat\n{source}\nhere: b here\nnop"
+    memory.write(base + at, assemble(facts, source, base + at, lambda name: None).code)
+    vcpu.registers.write({"pc": base + at, "a0": facts.map.direct_map})
+    return vcpu, base + at, memory  # which must live as long
+
+
+@pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
+def test_a_load_in_a_delay_slot_of_memory_not_seen_before(arch: str) -> None:
+    """The first instruction at the branch's target runs once, and may be a branch."""
+    rounds = """
+        addiu $v0, $zero, 8
+next:   b one
+        lw $v1, 0($a0)
+        nop
+one:    addiu $a1, $a1, 1
+        addiu $a0, $a0, 0x1000
+        b two
+        sw $v1, 0x1000($a0)
+        nop
+two:    bne $v0, $a1, next
+        nop"""
+    vcpu, _, _memory = vcpu_with(arch, rounds)
+    assert vcpu.run(1000) == Stop(Why.DEADLINE)
+    assert vcpu.registers.read()["a1"] == 8
+
+
+@pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
+def test_no_stop_is_between_a_branch_and_its_slot(arch: str) -> None:
+    """A block ends where a page does, and a branch may be the last in it."""
+    vcpu, branch, _memory = vcpu_with(
+        arch,
+        """
+        b over
+        addiu $a1, $a1, 1
+        addiu $a1, $a1, 0x100
+over:   addiu $a1, $a1, 2""",
+        PAGE_SIZE - 4,
+    )
+    assert vcpu.run(1) == Stop(Why.DEADLINE)
+    registers = vcpu.registers.read()
+    assert (registers["pc"], registers["a1"]) == (branch + 12, 1)
+    assert vcpu.ticks == 8
+    assert vcpu.run(100) == Stop(Why.DEADLINE)
+    assert vcpu.registers.read()["a1"] == 3
+
+
+@pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
+def test_after_a_fault_in_a_slot_other_code_runs(arch: str) -> None:
+    vcpu, start, _memory = vcpu_with(
+        arch,
+        """
+        b over
+        lw $a1, 0($zero)
+over:   addiu $a1, $a1, 1
+        nop
+        addiu $a1, $zero, 5
+        nop""",
+    )
+    stop = vcpu.run(100)
+    assert stop.why is Why.FAULT and stop.fault is not None
+    assert stop.fault.address == 0
+    vcpu.registers.write({"pc": start + 16})
+    assert vcpu.run(100) == Stop(Why.DEADLINE)
+    assert vcpu.registers.read()["a1"] == 5
+
+
+@pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
+def test_a_step_over_a_branch(arch: str) -> None:
+    vcpu, start, _memory = vcpu_with(arch, "b over\nlw $a1, 0($a0)\nnop\nover: b over\nnop")
+    vcpu.step(2)
+    assert vcpu.registers.pc == start + 12
+    vcpu.step(2)
+    assert vcpu.registers.pc == start + 12
