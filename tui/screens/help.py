@@ -73,7 +73,7 @@ def _signs() -> list[Line]:
     rows = [line(("Signs", "strong"))]
     for state in (State.TRACED, State.NOP, State.CHOSEN, State.REFUSED):
         rows.append(_row(SIGNS[state], TONES[state], f"{WORDS[state]} function"))
-    rows.append(_row("*", "accent", "byte changed since it was compiled"))
+    rows.append(_row("*", "accent", "byte changed since it was loaded"))
     rows.append(_row("!", "bad", "byte ftrace does not expect"))
     rows += [line(""), line(("The filter of the functions", "strong"))]
     rows.append(_row("sched", "accent", "names that contain it"))
