@@ -9,13 +9,14 @@ farther away.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Port, Sites
 from ..elf.image import Image
+from ..elf.linker import layout, link
 from ..elf.symbols import SymbolTable
 from ..ftrace.entry import Entry, load_entry
 from ..ftrace.sites import call_sites
@@ -29,6 +30,9 @@ from .disasm import Disassembler
 
 EXAMPLE = "schedule"
 """The function whose site is shown, where the kernel has it."""
+
+MODULE = "usbcore"
+"""The module whose sites are looked at."""
 
 CALLER = "ftrace_caller"
 
@@ -46,6 +50,17 @@ class StubSupport:
 
 
 @dataclass(frozen=True, slots=True)
+class LongSupport:
+    """A site of a module that reaches everything by itself, in more words than a kernel's."""
+
+    compiled: Code
+    disabled: Code
+    """What of it changes, disabled."""
+    enabled: Code
+    """The same, enabled."""
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
     """One port."""
 
@@ -60,7 +75,9 @@ class Support:
     reach: tuple[int, int] | None
     """How far before and behind itself a site can call, in bytes; None for everywhere."""
     stub: StubSupport | None
-    """None where modules reach everything."""
+    """None where modules need none."""
+    long: LongSupport | None
+    """None where the sites of modules are as the kernel's."""
     patch_methods: tuple[str, ...]
 
 
@@ -98,18 +115,20 @@ def support(port: Port) -> Support:
     ip = ips[example : example + 1]
     compiled, _ = kernel.memory.gather(ip, facts.sites.size)
     sites = Sites(ip, compiled=compiled)
+    length = int(port.lengths(sites)[0])
     call = port.make_call(sites, kernel.caller)
     offsets = _offsets(kernel, ips)
     return Support(
         name=facts.name,
         bits=8 * facts.pointer_size,
         byteorder=facts.byteorder,
-        compiled=kernel.code(sites.ip, compiled),
+        compiled=kernel.code(sites.ip, compiled[:, :length]),
         disabled=kernel.code(call.address, call.expected),
         enabled=kernel.code(call.address, call.replacement),
         offsets=(min(offsets), max(offsets)),
-        reach=_reach(port),
+        reach=_reach(port, sites),
         stub=_stub(kernel),
+        long=_long(kernel, length),
         patch_methods=facts.patch_methods,
     )
 
@@ -149,11 +168,43 @@ def _stub(kernel: _Kernel) -> StubSupport | None:
     )
 
 
-def _reach(port: Port) -> tuple[int, int] | None:
-    """The farthest targets before and behind a site that a call without a stub reaches."""
+def _long(kernel: _Kernel, length: int) -> LongSupport | None:
+    """The first site of the example's module, where it is longer than `length` bytes."""
+    port = kernel.port
+    path = port.images() / f"{MODULE}.ko"
+    if port.stubs is not None or not path.exists():
+        return None
+    image = Image.load(path, port.facts)
+    where = layout(image)
+    base = port.facts.map.modules
+    linked = link(port, image, MODULE, where, base, kernel.image.symbols.address_of)
+    memory = Memory(port.facts.byteorder, port.facts.pointer_size)
+    memory.map(base, where.size, MODULE)
+    linked.write(memory.write)
+    kernel.kallsyms.add(linked.symbols, MODULE)
+    ip = call_sites(port, image, memory.read, linked.bases)[:1]
+    compiled, _ = memory.gather(ip, port.facts.sites.size)
+    mcount = kernel.image.symbols.address_of(port.facts.sites.mcount_symbols[0]) or 0
+    sites = Sites(ip, {kernel.caller: np.array([mcount], np.uint64)}, compiled)
+    own = int(port.lengths(sites)[0])
+    if own == length:
+        return None
+    call = port.make_call(sites, kernel.caller)
+    changed = (call.expected != call.replacement).any(axis=0).nonzero()[0].max() + 1
+    step = port.facts.insn_align
+    end = -(-int(changed) // step) * step
+    return LongSupport(
+        kernel.code(ip, compiled[:, :own]),
+        kernel.code(call.address, call.expected[:, :end]),
+        kernel.code(call.address, call.replacement[:, :end]),
+    )
+
+
+def _reach(port: Port, example: Sites) -> tuple[int, int] | None:
+    """The farthest targets before and behind a site like `example` that a call reaches."""
     step = port.facts.insn_align
     middle = 1 << (8 * port.facts.pointer_size - 1)
-    site = Sites(np.array([middle], np.uint64))
+    site = replace(example, ip=np.array([middle], np.uint64))
 
     def reaches(distance: int) -> bool:
         return bool(port.make_call(site, middle + distance * step).reachable[0])

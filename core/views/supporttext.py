@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .callsite import Code
 from .support import Support
 
 _UNITS = (("GB", 30), ("MB", 20), ("KB", 10), ("bytes", 0))
@@ -24,7 +25,15 @@ def support_lines(ports: Sequence[Support]) -> list[str]:
         lines += [f"  {name:<12} {code.data.hex(' '):<{width}}  {code.asm}" for name, code in codes]
         lines.append(f"  {'call sites':<12} {_place(port)}")
         lines.append(f"  {'a call':<12} reaches {_reach(port)}")
-        if port.stub is None:
+        if port.long is not None:
+            lines += [
+                f"  {'modules':<12} have calls of {len(port.long.compiled.data)} bytes, "
+                "which reach everything:",
+                f"  {'':<12}   {port.long.compiled.asm}",
+                f"  {'':<12} disabled  {_code(port.long.disabled)}",
+                f"  {'':<12} enabled   {_code(port.long.enabled)}",
+            ]
+        elif port.stub is None:
             lines.append(f"  {'modules':<12} reach all without stubs")
         else:
             lines.append(f"  {'modules':<12} go through stubs of {port.stub.size} bytes:")
@@ -34,27 +43,31 @@ def support_lines(ports: Sequence[Support]) -> list[str]:
 
 
 def support_table(ports: Sequence[Support]) -> str:
-    """A Markdown table, a column for each port."""
-    rows: tuple[tuple[str, Callable[[Support], str]], ...] = (
+    """Two Markdown tables, a row for each port: the kernel's sites, and calls of modules."""
+    kernel: tuple[tuple[str, Callable[[Support], str]], ...] = (
         ("", lambda port: f"`{port.name}`"),
-        ("---", lambda port: "---"),
         ("machine", _machine),
         ("call site as compiled", lambda port: f"`{port.compiled.asm}`"),
         ("where it is", _place),
-        ("disabled", lambda port: f"`{port.disabled.data.hex(' ')}` `{port.disabled.asm}`"),
+        ("disabled", lambda port: f"`{port.disabled.asm}`"),
         ("enabled", lambda port: f"`{port.enabled.asm}`"),
+        ("patching", lambda port: ", ".join(f"`{method}`" for method in port.patch_methods)),
+    )
+    modules: tuple[tuple[str, Callable[[Support], str]], ...] = (
+        ("", lambda port: f"`{port.name}`"),
         ("a call reaches", _reach),
         ("calls of modules", _modules),
         ("enabled in a module", _in_module),
-        ("patching", lambda port: ", ".join(f"`{method}`" for method in port.patch_methods)),
     )
-    return "".join(_row(name, [cell(port) for port in ports]) for name, cell in rows)
+    return f"{_table(kernel, ports)}\n{_table(modules, ports)}"
 
 
-def _row(name: str, cells: Sequence[str]) -> str:
-    if name == "---":
-        return "|" + "---|" * (len(cells) + 1) + "\n"
-    return f"| {' | '.join([name, *cells])} |\n".replace("|  |", "| |")
+def _table(
+    columns: Sequence[tuple[str, Callable[[Support], str]]], ports: Sequence[Support]
+) -> str:
+    rows = [[name for name, _ in columns], ["---"] * len(columns)]
+    rows += [[cell(port) for _, cell in columns] for port in ports]
+    return "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in rows)
 
 
 def _machine(port: Support) -> str:
@@ -69,7 +82,13 @@ def _place(port: Support) -> str:
     return f"{far} bytes into the function"
 
 
+def _code(code: Code) -> str:
+    return f"{code.data.hex(' ')}  {code.asm}"
+
+
 def _modules(port: Support) -> str:
+    if port.long is not None:
+        return f"`{port.long.compiled.asm}`"
     if port.stub is None:
         return "reach all without stubs"
     names = ", ".join(f"`{text.split()[0]}`" for text in port.stub.code)
@@ -77,6 +96,8 @@ def _modules(port: Support) -> str:
 
 
 def _in_module(port: Support) -> str:
+    if port.long is not None:
+        return f"`{port.long.enabled.asm}`, disabled `{port.long.disabled.asm}`"
     return "as in the kernel" if port.stub is None else f"`{port.stub.enabled.asm}`"
 
 
@@ -84,6 +105,8 @@ def _reach(port: Support) -> str:
     if port.reach is None:
         return "everywhere"
     back, ahead = (_size(distance) for distance in port.reach)
+    if not port.reach[0]:
+        return f"the {ahead} it is in"
     return f"+-{back}" if back == ahead else f"-{back} to +{ahead}"
 
 

@@ -39,7 +39,9 @@ def test_bytes_and_relocations_are_those_of_the_file(session: Session) -> None:
         section = elf.get_section(symbol["st_shndx"])
         offset = ip - module.linked.bases[symbol["st_shndx"]]
         assert found.data == section.data()[offset : offset + size]
-        table = elf.get_section_by_name(f".rela{section.name}")
+        table = elf.get_section_by_name(f".rela{section.name}") or elf.get_section_by_name(
+            f".rel{section.name}"
+        )
         names = elf.get_section(table["sh_link"])
         pending = [
             (ip - offset + each["r_offset"], names.get_symbol(each["r_info_sym"]).name)
@@ -58,12 +60,13 @@ def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
     stored = b"".join((each.in_file or each.compiled).data for each in rows)
     found = file_text(session.modules.loaded, ip, session.port.facts.sites.size)
     assert found is not None and stored == found.data
-    assert view.relocated and all(each.in_file is not None for each in rows)
-    call = rows[0].in_file
-    assert call is not None
-    assert call.asm.endswith(f" {session.port.facts.sites.mcount_symbols[0]}")
-    # Behind a call that a stub makes, the compiler left a nop.
-    assert [each.in_file.asm for each in rows[1:] if each.in_file] == ["nop"] * (len(rows) - 1)
+    assert view.relocated and rows[0].in_file is not None
+    mcount = session.port.facts.sites.mcount_symbols[0]
+    assert any(each.endswith(f" {mcount}") for each in view.relocations)
+    if session.port.stubs is not None:
+        # Behind a call that a stub makes, the compiler left a nop.
+        assert rows[0].in_file.asm.endswith(f" {mcount}")
+        assert [each.in_file.asm for each in rows[1:] if each.in_file] == ["nop"] * (len(rows) - 1)
     kernel = session.ftrace.records.names.index(session.port.facts.abi.text_prefix + "schedule")
     assert not session.call_site(kernel).relocated
 

@@ -8,7 +8,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.views.callsite import Code
-from dynftrace.core.views.support import StubSupport, Support, support
+from dynftrace.core.views.support import LongSupport, StubSupport, Support, support
 from dynftrace.core.views.supporttext import support_lines, support_table
 
 NEAR = Support(
@@ -21,6 +21,7 @@ NEAR = Support(
     offsets=(0, 0),
     reach=(2**31 - 5, 2**31 + 4),
     stub=None,
+    long=None,
     patch_methods=("stop_machine", "none"),
 )
 FAR = replace(
@@ -34,21 +35,34 @@ FAR = replace(
 )
 
 
+LONG = replace(
+    NEAR,
+    name="long",
+    reach=(0, 1 << 28),
+    long=LongSupport(Code(bytes(8), "lui; jalr"), Code(b"\x10", "b 8"), Code(b"\x3c", "lui")),
+)
+
+
 @pytest.mark.parametrize("name", arches.names())
 def test_each_port(name: str) -> None:
     port = arches.load(name)
     told = support(port)
     assert (told.name, told.bits) == (name, 8 * port.facts.pointer_size)
     forms = (told.compiled, told.disabled, told.enabled)
-    assert {len(form.data) for form in forms} == {port.facts.sites.size}
+    (length,) = {len(form.data) for form in forms}
+    assert length == port.facts.sites.size or told.long is not None
     mcount = port.facts.sites.mcount_symbols[0]
     assert mcount in told.compiled.asm and "ftrace_caller" in told.enabled.asm
     assert set(told.disabled.asm.replace(";", " ").split()) >= {"nop"}
+    if told.long is not None:
+        assert len(told.long.compiled.data) == port.facts.sites.size
+        assert told.long.enabled.data == told.long.compiled.data[: len(told.long.enabled.data)]
+        assert told.long.disabled.data != told.long.enabled.data
     assert (told.stub is None) == (port.stubs is None)
     if told.stub is not None:
         assert "ftrace_caller.stub" in told.stub.enabled.asm
         assert not any(text.startswith(".") for text in told.stub.code)
-    assert told.reach is not None and told.reach[0] > port.facts.insn_align
+    assert told.reach is not None and told.reach[1] > port.facts.insn_align
     assert 0 <= told.offsets[0] <= told.offsets[1]
 
 
@@ -61,19 +75,22 @@ def test_the_reach_is_what_the_manual_says() -> None:
 
 
 def test_as_a_table() -> None:
-    assert support_table([NEAR, FAR]) == (
-        "| | `near` | `far` |\n"
-        "|---|---|---|\n"
-        "| machine | 64-bit, little-endian | 32-bit, big-endian |\n"
-        "| call site as compiled | `call __fentry__` | `call __fentry__` |\n"
-        "| where it is | first in the function | 8 to 24 bytes into the function |\n"
-        "| disabled | `0f 1f 44 00 00` `nop` | `0f 1f 44 00 00` `nop` |\n"
-        "| enabled | `call ftrace_caller` | `call ftrace_caller` |\n"
-        "| a call reaches | +-2 GB | +-32 MB |\n"
-        "| calls of modules | reach all without stubs "
-        "| through stubs of 16 bytes: `lis`, `bctr` |\n"
-        "| enabled in a module | as in the kernel | `bl ftrace_caller.stub` |\n"
-        "| patching | `stop_machine`, `none` | `stop_machine`, `none` |\n"
+    assert support_table([NEAR, FAR, LONG]) == (
+        "| | machine | call site as compiled | where it is | disabled | enabled | patching |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n"
+        "| `near` | 64-bit, little-endian | `call __fentry__` | first in the function "
+        "| `nop` | `call ftrace_caller` | `stop_machine`, `none` |\n"
+        "| `far` | 32-bit, big-endian | `call __fentry__` | 8 to 24 bytes into the function "
+        "| `nop` | `call ftrace_caller` | `stop_machine`, `none` |\n"
+        "| `long` | 64-bit, little-endian | `call __fentry__` | first in the function "
+        "| `nop` | `call ftrace_caller` | `stop_machine`, `none` |\n"
+        "\n"
+        "| | a call reaches | calls of modules | enabled in a module |\n"
+        "| --- | --- | --- | --- |\n"
+        "| `near` | +-2 GB | reach all without stubs | as in the kernel |\n"
+        "| `far` | +-32 MB | through stubs of 16 bytes: `lis`, `bctr` "
+        "| `bl ftrace_caller.stub` |\n"
+        "| `long` | the 256 MB it is in | `lui; jalr` | `lui`, disabled `b 8` |\n"
     )
 
 
@@ -99,7 +116,7 @@ def test_as_text() -> None:
     ("reach", "text"),
     [
         (None, "everywhere"),
-        ((0, 1 << 28), "-0 bytes to +256 MB"),
+        ((0, 1 << 28), "the 256 MB it is in"),
         ((128 << 20, (128 << 20) - 4), "+-128 MB"),
         ((1 << 20, (1 << 20) - 2), "+-1 MB"),
     ],
