@@ -93,6 +93,12 @@ SCENES = {
         "ppc64",
     ),
     "ppc32-trampoline": Scene(_FAR, _WHOLE_WAY, "ppc32"),
+    "mips-site": Scene(_FAR, POSES["site"], "mips"),
+    "mips-trampoline": Scene(
+        ("insmod usbcore-trampoline", *_FAR[1:]),
+        _WHOLE_WAY,
+        "mips",
+    ),
 }
 """The screens by the names of their files."""
 

@@ -35,7 +35,7 @@ class StubView:
 def module_stubs(
     ftrace: Ftrace, paths: PathReader, name: str, stubs: Sequence[Trampoline]
 ) -> tuple[StubView, ...]:
-    """The trampolines `stubs` of module `name`, in order of address."""
+    """The trampolines `stubs` of module `name`, and others its sites use, in order of address."""
     records = ftrace.records
     rows = np.flatnonzero(np.array([owner == name for owner in records.module_names()], np.bool_))
     sites = records.sites(rows)
@@ -45,14 +45,16 @@ def module_stubs(
         traced = _through(ftrace.port.make_call(sites, ftrace.entry[CALLER]))
     except MissingSymbolError:
         left = traced = np.empty(0, np.uint64)
+    used = records.stubs_at(np.concatenate([left, traced]))
+    known = {stub.address: stub for stub in (*used, *stubs)}
     return tuple(
         StubView(
             paths.stub(stub),
             stub.symbol,
-            int(np.count_nonzero(left == np.uint64(stub.address))),
-            int(np.count_nonzero(traced == np.uint64(stub.address))),
+            int(np.count_nonzero(left == np.uint64(address))),
+            int(np.count_nonzero(traced == np.uint64(address))),
         )
-        for stub in sorted(stubs, key=lambda stub: stub.address)
+        for address, stub in sorted(known.items())
     )
 
 

@@ -37,10 +37,10 @@ def tramp(context: Context, arguments: Arguments) -> None:
     module = session.modules.find(arguments[0].text)
     if module is None:
         raise UsageMistake(f"no module '{arguments[0].text}' is loaded")
-    if not module.trampolines:
+    stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
+    if not stubs:
         context.line(f"{module.name} reaches ftrace_caller without trampolines")
         return
-    stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
     if len(arguments) > 1:
         wanted = {arguments[1].text, session.port.facts.abi.text_prefix + arguments[1].text}
         stubs = tuple(stub for stub in stubs if stub.symbol in wanted)
