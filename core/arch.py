@@ -266,6 +266,16 @@ class Port(Protocol):
         """Whether the instruction `text` begins with is one with the next: a branch delayed."""
         ...
 
+    def trapped_at(
+        self, number: int, registers: Mapping[str, int], address: int, block: bytes
+    ) -> int:
+        """Where the trap `number` of `Engine.traps` was raised, if the emulator lost pc.
+
+        `block` is the code at `address` without a branch in it that ran last, to its
+        end; the other `registers` are as the instruction found them.
+        """
+        ...
+
     def is_return_address(self, before: bytes) -> bool:
         """Whether `before`, the `max_insn_size` bytes in front of an address, end in a call."""
         ...

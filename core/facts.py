@@ -26,8 +26,11 @@ class Trap:
     """In the words of the architecture's manual, such as `program interrupt: trap`."""
     illegal: bool
     """Whether the instruction is none."""
-    reported_at: int
-    """Where the emulator leaves pc: this many bytes behind the instruction's start."""
+    reported_at: int | None
+    """Where the emulator leaves pc: this many bytes behind the instruction's start.
+
+    None where it loses pc: `Port.trapped_at` then finds the instruction.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,15 +50,15 @@ TRAP = "Trap exception"
 FLOATING_POINT = "Floating Point exception"
 
 TRAPS: Mapping[int, Trap] = {
-    12: Trap(ADDRESS_LOAD, False, 0),
-    13: Trap(ADDRESS_STORE, False, 0),
+    12: Trap(ADDRESS_LOAD, False, None),
+    13: Trap(ADDRESS_STORE, False, None),
     17: Trap(SYSTEM_CALL, False, WORD),
-    18: Trap(BREAK, False, 0),
-    19: Trap(UNUSABLE, False, 0),
-    20: Trap(RESERVED, True, 0),
-    21: Trap(OVERFLOW, False, 0),
-    22: Trap(TRAP, False, 0),
-    23: Trap(FLOATING_POINT, False, 0),
+    18: Trap(BREAK, False, None),
+    19: Trap(UNUSABLE, False, None),
+    20: Trap(RESERVED, True, None),
+    21: Trap(OVERFLOW, False, None),
+    22: Trap(TRAP, False, None),
+    23: Trap(FLOATING_POINT, False, None),
 }
 """The emulator's interrupts that instructions raise."""
 

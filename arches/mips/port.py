@@ -41,6 +41,7 @@ from ...core.crash import Crash
 from ...core.facts import AddressMap, Branches, CallSites, Engine, Facts, Register
 from . import callsite, insn, oops, reloc
 from .callsite import Form
+from .trapped import trapped_at
 
 O32 = (
     *("zero", "at", "v0", "v1", "a0", "a1", "a2", "a3"),
@@ -219,6 +220,16 @@ class MipsPort(ABC):
     def has_delay_slot(self, text: bytes) -> bool:
         """Whether it is a jump or a branch."""
         return len(text) >= insn.WORD and insn.has_delay_slot(insn.word_at(text, self.form.order))
+
+    def trapped_at(
+        self, number: int, registers: Mapping[str, int], address: int, block: bytes
+    ) -> int:
+        """The instruction of `block` that must have trapped."""
+        bits, modulus = self.form.bits, 1 << self.form.bits
+        general = [0, *(registers[each.name] for each in self.facts.abi.pt_regs[1:32])]
+        values = [value - (value >> (bits - 1) << bits) for value in general]
+        words = [insn.word_at(block, self.form.order, at) for at in range(0, len(block), insn.WORD)]
+        return trapped_at(number, values, address, words) % modulus
 
     def is_return_address(self, before: bytes) -> bool:
         """Whether `before` ends in a call and its delay slot."""

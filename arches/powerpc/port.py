@@ -150,6 +150,12 @@ class PowerPort(ABC):
         """No branch has one."""
         return False
 
+    def trapped_at(
+        self, number: int, registers: Mapping[str, int], address: int, block: bytes
+    ) -> int:
+        """Not asked for: the emulator tells of each trap."""
+        return address
+
     def is_return_address(self, before: bytes) -> bool:
         """Whether `before` ends in a branch that sets LR."""
         return len(before) >= insn.WORD and insn.is_call(insn.word_at(before[-insn.WORD :]))

@@ -6,6 +6,7 @@ the block has not run and pc is its start, or counts the block:
 
     if (control->ticks >= control->deadline || local->stop_request)
             return control->stop(uc);
+    control->block = address, control->size = size;
     control->ticks += size;
     clock->ticks = control->ticks;      in the guest's byte order
 
@@ -13,7 +14,8 @@ The deadline is compared before the block is counted: the total does not depend
 on where slices end. `control` and the two CPU-local pages are three pages of
 host memory in a row, so one pointer reaches all:
 
-    +0      control   u64 ticks, u64 deadline, address of uc_emu_stop; host byte order
+    +0      control   u64 ticks, u64 deadline, address of uc_emu_stop, u64 block, u64 size;
+                      host byte order
     +4096   clock     struct cpu_clock, mapped read-only into the guest
     +8192   local     struct cpu_local, mapped into the guest behind it
 
@@ -36,7 +38,7 @@ from .. import abi
 from .memory import PAGE_SIZE, host_pages
 from .native import native_hook
 
-_TICKS, _DEADLINE, _STOP = 0, 1, 2  # words of the control page
+_TICKS, _DEADLINE, _STOP, _BLOCK, _SIZE = 0, 1, 2, 3, 4  # words of the control page
 _NEVER = (1 << 64) - 1
 
 
@@ -51,7 +53,7 @@ class Clock:
         self.byteorder = byteorder
         self._pages, self.bytes = host_pages((1 + abi.LOCAL_PAGES) * PAGE_SIZE)
         words = memoryview(self._pages)
-        self.control = words[: 3 * 8].cast("Q")
+        self.control = words[: 5 * 8].cast("Q")
         """The control page; `ticks` is its first word."""
         self._control = self.control
         self._control[_STOP] = _address_of(uclib.uc_emu_stop)
@@ -105,6 +107,11 @@ class Clock:
             self._shared[_DEADLINE] = value
 
     @property
+    def block(self) -> tuple[int, int]:
+        """Address and bytes of the block that ran last."""
+        return self._control[_BLOCK], self._control[_SIZE]
+
+    @property
     def stop_requested(self) -> bool:
         """Whether the guest asked for the machine's attention."""
         return self._stop_request[0] != 0
@@ -126,6 +133,7 @@ class Clock:
             if ticks >= control[_DEADLINE] or request[0]:
                 uc.emu_stop()
                 return
+            control[_BLOCK], control[_SIZE] = address, size
             ticks += size
             control[_TICKS] = ticks
             if shared is not None:

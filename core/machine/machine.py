@@ -300,9 +300,21 @@ class Machine:
         if trap is None:
             self._die(vcpu, Fault(Access.OTHER, detail=f"unexpected interrupt {number:#04x}"))
             return
-        vcpu.registers.pc -= trap.reported_at
+        if trap.reported_at is None:
+            vcpu.registers.pc = self._trapped_at(vcpu, number)
+        else:
+            vcpu.registers.pc -= trap.reported_at
         access = Access.ILLEGAL if trap.illegal else Access.OTHER
         self._die(vcpu, Fault(access, detail=trap.meaning))
+
+    def _trapped_at(self, vcpu: Vcpu, number: int) -> int:
+        """Where `vcpu` raised trap `number`, which the engine does not say."""
+        address, size = vcpu.block
+        try:
+            block = self.memory.read(address, size)
+        except MemoryFault:
+            return address
+        return self.port.trapped_at(number, vcpu.registers.read(), address, block)
 
     def _die(self, vcpu: Vcpu, fault: Fault) -> None:
         """Stop `vcpu` for good, with a report in dmesg and in `oopses`."""

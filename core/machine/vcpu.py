@@ -198,12 +198,18 @@ class Vcpu:
         try:
             self._uc.emu_start(self.registers.pc, 0)
         except UcError as error:
-            return Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
+            if self._trap is None:
+                return Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         if self._trap is not None:
             return Stop(Why.INTERRUPT, number=self._trap)
         if clock.stop_requested:
             return _CALL
         return _DEADLINE if clock.ticks >= deadline else _HALT
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Address and bytes of the code without a branch in it that ran last."""
+        return self._clock.block
 
     def call(self) -> tuple[int, ...]:
         """`cpu_local.call` and the four words of `call_arg`."""
@@ -229,7 +235,8 @@ class Vcpu:
         try:
             self._uc.emu_start(self.registers.pc, 0, count=count)
         except UcError as error:
-            stop = Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
+            if self._trap is None:
+                stop = Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         finally:
             self._uc.hook_del(hook)
             self._flush_all()

@@ -4,7 +4,7 @@
 // void block(uc_engine *uc, uint64_t address, uint32_t size, struct control *control)
 //
 // Called by the engine before each block of guest code; core/machine/clock.py draws
-// `control`. AAPCS64: uc in x0, address in x1, size in w2, control in x3; x4
+// `control`. AAPCS64: uc in x0, address in x1, size in w2, control in x3; x2 and x4
 // to x6 are free to use. The stop is a tail call, so uc is still where
 // uc_emu_stop(uc) expects it, and the return address is still in x30.
 
@@ -16,7 +16,10 @@ block:
 	add	x6, x3, #0x1000
 	ldr	w5, [x6, #0x1000]
 	cbnz	w5, stop
-	add	x4, x4, w2, uxtw
+	uxtw	x2, w2
+	str	x1, [x3, #0x18]
+	str	x2, [x3, #0x20]
+	add	x4, x4, x2
 	str	x4, [x3]
 	{swap}
 	str	x4, [x6]

@@ -15,6 +15,8 @@ block:
 	cmp	dword ptr [rcx + 0x2000], 0
 	jne	stop
 	mov	edx, edx
+	mov	[rcx + 0x18], rsi
+	mov	[rcx + 0x20], rdx
 	add	rax, rdx
 	mov	[rcx], rax
 	{swap}
