@@ -76,7 +76,8 @@ def _called(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
 
 def _check(port: Port, image: Image, ips: Addresses, bases: Mapping[int, int]) -> None:
     """Raise `ImageError` for the first site that is not in code, or is not aligned."""
-    size = port.facts.sites.size
+    # A site may be shorter than the longest; what lies behind it is seen when it changes.
+    size = min(port.facts.sites.size, port.facts.max_insn_size)
     inside = np.zeros(len(ips), np.bool_)
     for section in image.sections:
         base = bases.get(section.index)

@@ -144,7 +144,7 @@ class Disassembler:
 
     def _undecoded(self, address: int, raw: bytes) -> Insn:
         """Bytes that are no instruction; where all instructions are words, the word."""
-        if len(raw) == self._facts.max_insn_size:
+        if len(raw) == self._facts.insn_align > 1:
             value = f"0x{self._int(raw):0{2 * len(raw)}x}"
             return Insn(address, raw, _DIRECTIVES[len(raw)], value, None, False)
         return Insn(address, raw, ".byte", ", ".join(f"0x{b:02x}" for b in raw), None, False)
