@@ -61,7 +61,7 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
     if "\n" in line or any(part.strip().startswith(".") for part in line.split(";")):
         raise AssemblyError("one line of instructions is taken, and no directives", line)
     with _Child(facts, address, line) as child:
-        code = _assemble(facts, line, resolve, child.assemble).code
+        code = _assemble(facts, line, resolve, child.assemble, facts.engine.ks_prelude).code
     if not code:
         raise AssemblyError("there is no instruction", line)
     return code
@@ -134,8 +134,10 @@ class _Child:
         return Answer(bytes.fromhex(code), error, externals)
 
 
-def _assemble(facts: Facts, source: str, resolve: Resolver, assembler: _Assembler) -> EntryCode:
-    """Assemble `source` with its labels and symbols."""
+def _assemble(
+    facts: Facts, source: str, resolve: Resolver, assembler: _Assembler, prelude: str = ""
+) -> EntryCode:
+    """Assemble `source` with its labels and symbols, behind the directives of `prelude`."""
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), source)
     if not text.isascii() or "\0" in text:
         raise AssemblyError("the source is not plain ASCII", source)
@@ -144,10 +146,12 @@ def _assemble(facts: Facts, source: str, resolve: Resolver, assembler: _Assemble
     if facts.engine.ks_registers:
         plain = rf"(?<![\w.$%])({facts.engine.ks_registers})(?![\w.$])"
         text = re.sub(plain, lambda match: facts.engine.ks_prefix + match[0], text)
-    externals = assembler(f"{_START}: {text}", True).externals
+    externals = assembler(f"{prelude}{_START}: {text}", True).externals
     text = _with_numbers(text, externals, resolve)
+    if prelude and facts.engine.ks_branches:
+        text = ";".join(_near_branch(facts, part) for part in text.split(";"))
     offsets = "".join(f"\n.long {name} - {_START}" for name in exported)
-    answer = assembler(f"{_START}: {text}{offsets}", False)
+    answer = assembler(f"{prelude}{_START}: {text}{offsets}", False)
     if answer.error:
         raise _error(text, answer.error, assembler)
     size = len(answer.code) - 4 * len(exported)
@@ -158,6 +162,25 @@ def _assemble(facts: Facts, source: str, resolve: Resolver, assembler: _Assemble
             for row, name in enumerate(exported)
         },
     )
+
+
+def _near_branch(facts: Facts, line: str) -> str:
+    """`line` with the target of a branch cut to the bits the assembler takes; who typed it checks.
+
+    The branch goes where it should if that is in reach, and elsewhere if not.
+    """
+    match = re.fullmatch(
+        rf"(?P<branch>\s*(?:{facts.engine.ks_branches})\s(?:.*,)?)(?P<target>[^,]+)", line
+    )
+    if match is None:
+        return line
+    values = typed_values(match["target"], lambda name: None)
+    if not values or len(values) != 1:
+        return line
+    bits = facts.engine.ks_branch_bits
+    low = values.pop() % (1 << bits)
+    low -= (low >> (bits - 1)) << bits
+    return f"{match['branch']} {'-' if low < 0 else ''}{abs(low):#x}"
 
 
 def _integer(raw: bytes, facts: Facts) -> int:

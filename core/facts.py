@@ -66,6 +66,12 @@ class Engine:
     """Registers as people type them, a regular expression, where Keystone wants a prefix."""
     ks_prefix: str = ""
     """That prefix."""
+    ks_prelude: str = ""
+    """Directives in front of a typed line, each ended by `;`."""
+    ks_branches: str = ""
+    """Mnemonics of branches to whose targets Keystone grants few bits, a regular expression."""
+    ks_branch_bits: int = 0
+    """So many, of which the highest is a sign; it takes no others into account."""
     uc_cpu: int | None = None
     """The emulator's CPU model, where the one it takes by itself lacks instructions."""
     branches: Branches | None = None
