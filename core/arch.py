@@ -83,7 +83,8 @@ class Edit:
     Where `reachable` is false the change cannot be encoded for that site and
     nothing may be written (the kernel's EINVAL). `via` names the stubs that the
     old or the new text goes through, shape (n,) each, 0 for none: core looks at
-    them too before anything is written.
+    them too before anything is written. Where sites differ in size, `lengths` says
+    how many bytes of each row count, shape (n,).
     """
 
     address: Addresses
@@ -91,6 +92,12 @@ class Edit:
     replacement: Bytes
     reachable: NDArray[np.bool_]
     via: tuple[Addresses, ...] = ()
+    lengths: NDArray[np.intp] | None = None
+
+    def row(self, text: Bytes, row: int) -> bytes:
+        """Row `row` of `text`, one of this edit's, as far as it counts."""
+        raw: bytes = text[row].tobytes()
+        return raw if self.lengths is None else raw[: int(self.lengths[row])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ class Engine:
     """Mnemonics of returns, where Capstone has no group of them."""
     cs_calls: frozenset[str] = frozenset()
     """Mnemonics of calls, where Capstone has no group of them."""
+    cs_names: Mapping[str, str] = field(default_factory=dict)
+    """Capstone's names of registers that this ABI calls otherwise."""
     cs_own_target: str = ""
     """Branches that Capstone shows without target where that is the branch itself: their
     mnemonics, a regular expression."""

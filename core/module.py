@@ -130,7 +130,8 @@ class Modules:
         self.loaded = list(saved)
 
     def find(self, name: str) -> Module | None:
-        """The loaded module `name`."""
+        """The loaded module `name`, in which dashes are underscores."""
+        name = name.replace("-", "_")
         return next((module for module in self.loaded if module.name == name), None)
 
     def users(self, name: str) -> list[str]:
@@ -152,7 +153,12 @@ class Modules:
         image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
         if not image.relocatable:
             raise image.error("not a module: it is linked already")
-        module = self._link(image)
+        try:
+            module = self._link(image)
+        except ModuleError as error:
+            if error.errno in (errno.ENOEXEC, errno.ENOENT):
+                self._machine.dmesg.write(self._machine.now, str(error))
+            raise
         region = f"module {module.name}"
         self._machine.memory.map(module.base, module.size, region)
         module.linked.write(self._machine.memory.write)

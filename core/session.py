@@ -338,11 +338,8 @@ class Session:
         wanted = {value % modulus for value in values or ()}
         for insn in self.disassembler.decode(address, code):
             if wanted and insn.target is not None and insn.target not in wanted:
-                place = self.kallsyms.format(insn.target)
                 raise AssemblyError(
-                    f"{insn.mnemonic} does not reach that far from {insn.address:x}; "
-                    f"it would go to {place}",
-                    source,
+                    f"{insn.mnemonic} does not reach that far from {insn.address:x}", source
                 )
         return code
 
@@ -375,12 +372,16 @@ class Session:
             return [insn for insn in insns if insn.address < address + size]
 
     def instruction(self, cpu: int) -> str:
-        """Where `cpu` is and what it executes next, on one line."""
+        """Where `cpu` is and what its next step executes, on one line."""
         with self.lock:
             pc = self.machine.registers(cpu)[self.port.facts.abi.pc.name]
             place = f"cpu{cpu}  {pc:x}  {self.kallsyms.format(pc)}"
             try:
-                insn = self.instructions(pc, 1)[0]
+                insns = self.instructions(pc, 1)
+                if self.port.has_delay_slot(insns[0].data):
+                    insns += self.instructions(insns[0].end, 1)
             except MemoryFault:
                 return f"{place}  (not mapped)"
-            return f"{place}  {insn.data.hex(' ')}  {self.disassembler.text(insn)}"
+            data = b"".join(insn.data for insn in insns)
+            text = "; ".join(self.disassembler.text(insn) for insn in insns)
+            return f"{place}  {data.hex(' ')}  {text}"

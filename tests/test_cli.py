@@ -68,7 +68,8 @@ def test_arches_lists_every_architecture(capsys: pytest.CaptureFixture[str]) -> 
     assert [block.split()[0] for block in blocks] == list(arches.names())
     status, out, err = here(capsys, "arches", "--markdown")
     assert (status, err) == (0, "")
-    assert out.splitlines()[0] == "| | " + " | ".join(f"`{name}`" for name in arches.names()) + " |"
+    for name in arches.names():
+        assert sum(line.startswith(f"| `{name}` |") for line in out.splitlines()) == 2
 
 
 def test_sh_does_not_load_the_console() -> None:

@@ -22,9 +22,6 @@ from .insn import ADDIU, DADDIU, LUI, NOP, RA, V1, WORD, Words
 NEAR, FAR = 2, 5
 """Instructions of a site."""
 
-CHANGED = 2
-"""Instructions of an edit: those that change, and in a far site the delay slot of its `b`."""
-
 UNENCODABLE = 0xFFFF_FFFF
 """Stands for text that there is none of."""
 
@@ -67,6 +64,8 @@ class Calls:
     reachable: NDArray[np.bool_]
     via: Addresses
     """The trampoline that each calls, 0 where it calls the target itself or cannot."""
+    lengths: NDArray[np.intp]
+    """Bytes of each site."""
 
 
 def far(form: Form, sites: Sites) -> NDArray[np.bool_]:
@@ -87,7 +86,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
     near = np.where(by_stub, stub_reaches, reaches)
     reachable = np.where(is_far, loaded == np.where(by_stub, stubs, address), near)
 
-    width = FAR if form.naive and _known(sites) else CHANGED
+    width = FAR if _known(sites) else NEAR
     text = compiled[:, :width].copy()
     nops = text.copy()
     text[~is_far, 0] = np.where(by_stub, stub_word, word)[~is_far]
@@ -99,7 +98,13 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
         nops[is_far, 0] = _OVER_FAR
     text[~reachable] = UNENCODABLE
     via = np.where(by_stub & reachable, stubs, np.uint64(0))
-    return Calls(insn.bytes_of(text, form.order), insn.bytes_of(nops, form.order), reachable, via)
+    return Calls(
+        insn.bytes_of(text, form.order),
+        insn.bytes_of(nops, form.order),
+        reachable,
+        via,
+        np.where(is_far, width, NEAR) * WORD,
+    )
 
 
 def call_target(form: Form, ip: int, text: bytes) -> int | None:
@@ -160,9 +165,10 @@ def _what(form: Form, ip: int, want: list[int], row: int) -> str:
     """What row `row` of the text `want` is."""
     opcode = want[0] >> 26
     if row:
-        if row == 1 and opcode in (insn.JAL, insn.J):
-            return "in the delay slot"
-        return "behind the first word"
+        delayed = opcode in (insn.JAL, insn.J) or want[0] in (_OVER_NEAR, _OVER_FAR)
+        if len(want) > NEAR:
+            return f"word {row} of the far call" + (", in a delay slot" if row == FAR - 1 else "")
+        return "in the delay slot" if delayed else "behind the first word"
     target = insn.jump_target(ip, want[0])
     if target is not None:
         name = "jal" if opcode == insn.JAL else "j"

@@ -18,8 +18,8 @@ has its own: the compiler saves that in at before, and mcount returns with ra as
 at was. On o32 the delay slot makes 8 bytes of stack, which mcount gives back.
 
 So a near site of o32 is two words that go together: without the `jal` alone, sp
-would drift by 8 at each call. No CPU may be between them while they change, and
-none is, since a jump and its delay slot are one to it. Two nops are not: one who
+would drift by 8 at each call. They are two stores, and no CPU may run meanwhile.
+None is between them, since a jump and its delay slot are one to it. Two nops are not: one who
 waits behind the first would find a lone `addiu`. So the `jal` becomes a branch
 too, to where it would have returned, with a nop in its delay slot. On n64, which
 takes no stack, there is a nop in the slot anyway, and a nop will do.

@@ -71,6 +71,13 @@ def registers(names: Sequence[str]) -> tuple[Register, ...]:
     return (*(Register(name, first + number) for number, name in enumerate(names)), *_BEHIND)
 
 
+N64_NAMES = {
+    "fp": "s8",
+    **{f"t{number}": f"a{number + 4}" for number in range(4)},
+    **{f"t{number + 4}": f"t{number}" for number in range(4)},
+}
+"""Registers 8 to 15 by the names of n64, from those of o32, which Capstone has."""
+
 BRANCHES = {
     UC_MODE_MIPS32: Branches(context=11236, offset=11196, mask=0x0087_F800),
     UC_MODE_MIPS64: Branches(context=16028, offset=15980, mask=0x0087_F800),
@@ -95,6 +102,7 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
         ks_branch_bits=18,
         uc_cpu=mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC if uc_mode == UC_MODE_MIPS64 else None,
         branches=BRANCHES[uc_mode],
+        cs_names=N64_NAMES if uc_mode == UC_MODE_MIPS64 else {"fp": "s8"},
         cs_returns=frozenset({"jr"}),
         cs_calls=frozenset({"jal", "bal", "bgezal", "bltzal", "bgezall", "bltzall", "jalr"}),
         traps=oops.TRAPS,
@@ -160,18 +168,18 @@ class MipsPort(ABC):
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """From a call of `target` to a branch over it, or to nops."""
         was = callsite.calls(self.form, sites, target)
-        return Edit(sites.ip, was.text, was.nops, was.reachable, (was.via,))
+        return Edit(sites.ip, was.text, was.nops, was.reachable, (was.via,), was.lengths)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         """From a branch over it, or nops, to a call of `target`."""
         new = callsite.calls(self.form, sites, target)
-        return Edit(sites.ip, new.nops, new.text, new.reachable, (new.via,))
+        return Edit(sites.ip, new.nops, new.text, new.reachable, (new.via,), new.lengths)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
         """From a call of `old` to a call of `new`; a far site can only ever call one of them."""
         was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
         reachable = was.reachable & shall.reachable
-        return Edit(sites.ip, was.text, shall.text, reachable, (was.via, shall.via))
+        return Edit(sites.ip, was.text, shall.text, reachable, (was.via, shall.via), was.lengths)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
         """From `jal old` to `jal new` at the slot; what is in its delay slot stays."""

@@ -116,8 +116,9 @@ class SymbolTable:
     def by_address(self) -> NDArray[np.intp]:
         """Rows of the symbols that name an address, one an address, in order of it.
 
-        Of several at one address a function goes first, then a global name,
-        then the one with fewer leading underscores, then the file's order.
+        Of several at one address a function goes first, one of that type before a
+        label of code, then a global name, then the one with fewer leading
+        underscores, then the file's order.
         """
         rows = np.flatnonzero(self.defined)
         names = self.names
@@ -130,6 +131,7 @@ class SymbolTable:
             (
                 underscores,
                 self.binding[rows] != STB_GLOBAL,
+                self.kind[rows] != STT_FUNC,
                 ~self.functions[rows],
                 self.address[rows],
             )

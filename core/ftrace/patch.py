@@ -15,8 +15,8 @@ Methods, for a guest that is in the middle of running:
                   new text says
     none          for teaching: the first half of every place is written, the
                   guest runs on, then the second half; a vCPU can fetch an
-                  instruction, or a pair of them, that is half old and half new.
-                  Where instructions are aligned words, a word is written whole
+                  instruction that is half old and half new. Where instructions
+                  are aligned words, the first is written whole, then the others
 """
 
 from __future__ import annotations
@@ -98,13 +98,16 @@ class Patcher:
         if not len(edit.address):
             return
         found, readable = self._machine.memory.gather(edit.address, edit.expected.shape[1])
-        right = readable & edit.reachable & (found == edit.expected).all(axis=1)
+        same = found == edit.expected
+        if edit.lengths is not None:
+            same |= np.arange(same.shape[1]) >= edit.lengths[:, None]
+        right = readable & edit.reachable & same.all(axis=1)
         if not right.all():
             row = int(np.argmin(right))
-            ip, expected = int(edit.address[row]), edit.expected[row].tobytes()
+            ip, expected = int(edit.address[row]), edit.row(edit.expected, row)
             if not readable[row]:
                 raise FtraceBug(ip, errno=errno.EFAULT, expected=expected)
-            there = found[row].tobytes()
+            there = edit.row(found, row)
             reason = self._port.explain(ip, expected, there)
             raise FtraceBug(ip, errno=errno.EINVAL, expected=expected, found=there, reason=reason)
         for stub in stubs:
@@ -166,19 +169,26 @@ class Patcher:
             self._by_breakpoint(edit)
         elif method == NONE:
             align = self._port.facts.insn_align
-            half = edit.replacement.shape[1] // 2 // align * align
-            if half:
-                self._put(edit, slice(0, half))
+            width = edit.replacement.shape[1]
+            half = width // 2 if align == 1 else align
+            self._put(edit, slice(0, half))
+            if half < width:
                 self._machine.sync()
-            self._put(edit, slice(half, None))
+                self._put(edit, slice(half, width))
         else:
             self._put(edit, slice(None))
 
     def _put(self, edit: Edit, columns: slice) -> None:
-        """Write `columns` of the replacement and make it seen."""
-        data = np.ascontiguousarray(edit.replacement[:, columns])
-        address = edit.address + np.uint64(columns.start or 0)
-        self._machine.memory.scatter(address, data)
+        """Write `columns` of the replacement, as far as they count, and make it seen."""
+        width = edit.replacement.shape[1]
+        start, stop, _ = columns.indices(width)
+        lengths = np.full(len(edit.address), width) if edit.lengths is None else edit.lengths
+        for length in np.unique(lengths).tolist():
+            end = min(stop, length)
+            if start < end:
+                rows = lengths == length
+                data = np.ascontiguousarray(edit.replacement[rows, start:end])
+                self._machine.memory.scatter(edit.address[rows] + np.uint64(start), data)
         self._flush(edit)
 
     def _flush(self, edit: Edit) -> None:

@@ -141,7 +141,7 @@ def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
     edit = ftrace.port.make_nop(sites, target)
     enabled = int(ftrace.records.table["flags"][row]) & Flag.ENABLED
     text = edit.expected if enabled else edit.replacement
-    return int(edit.address[0]), text[0].tobytes()
+    return int(edit.address[0]), edit.row(text, 0)
 
 
 def stub_of(ftrace: Ftrace, row: int) -> Trampoline | None:

@@ -142,6 +142,13 @@ class Disassembler:
                 at += len(found[-1].data)
         return found
 
+    def _names(self, operands: str) -> str:
+        """`operands` with the ABI's names of registers."""
+        names = self._facts.engine.cs_names
+        if not names:
+            return operands
+        return re.sub(r"(?<=\$)\w+", lambda match: names.get(match[0], match[0]), operands)
+
     def _undecoded(self, address: int, raw: bytes) -> Insn:
         """Bytes that are no instruction; where all instructions are words, the word."""
         if len(raw) == self._facts.insn_align > 1:
@@ -160,7 +167,7 @@ class Disassembler:
 
     def _insn(self, insn: CsInsn) -> Insn:
         target = None
-        operands = insn.op_str
+        operands = self._names(insn.op_str)
         engine = self._facts.engine
         branches = insn.mnemonic in engine.cs_calls or any(map(insn.group, _BRANCHES))
         if insn.operands and branches:

@@ -186,8 +186,10 @@ def test_one_site_and_many_are_encoded_alike(port: Port, sites: Sites) -> None:
     caller = port.facts.map.tracer
     many = port.make_call(sites, caller)
     for row in (0, len(sites) - 1):
-        one = port.make_call(Sites(sites.ip[row : row + 1]), caller)
-        assert one.replacement[0].tobytes() == many.replacement[row].tobytes()
+        one = port.make_call(
+            Sites(sites.ip[row : row + 1], compiled=sites.compiled[row : row + 1]), caller
+        )
+        assert one.row(one.replacement, 0) == many.row(many.replacement, row)
     check(port.make_call(Sites(sites.ip[:0]), caller), 0)
 
 
@@ -238,10 +240,11 @@ def test_an_enabled_site_leaves_everything_as_a_disabled_one_does(
     starts = symbols.address[symbols.by_address]
     edit = port.make_call(sites, caller)
     for row in range(0, len(sites), 40):
-        ip, end = int(sites.ip[row]), int(edit.address[row]) + edit.expected.shape[1]
+        forms = edit.row(edit.expected, row), edit.row(edit.replacement, row)
+        ip, end = int(sites.ip[row]), int(edit.address[row]) + len(forms[0])
         start = int(starts[np.searchsorted(starts, sites.ip[row], "right") - 1])
         seen = []
-        for text in (edit.expected[row].tobytes(), edit.replacement[row].tobytes()):
+        for text in forms:
             uc = engine(port, base)
             page = start // PAGE * PAGE
             uc.mem_map(page, 2 * PAGE)

@@ -50,9 +50,8 @@ class World:
         raw = b"".join(int(word, 16).to_bytes(4, self.order) for word in words)
         return np.frombuffer(raw, np.uint8)
 
-    def words(self, text: np.ndarray) -> list[str]:
+    def words(self, raw: bytes) -> list[str]:
         """A row of bytes as numbers."""
-        raw = text.tobytes()
         return [
             f"{int.from_bytes(raw[at : at + 4], self.order):08x}" for at in range(0, len(raw), 4)
         ]
@@ -89,10 +88,10 @@ def vias(edit: Edit) -> list[list[int]]:
 def test_the_kernels_sites(port: MipsPort, world: World) -> None:
     sites = Sites(array(world.kernel + 0x200, world.kernel + 0x10))
     first = port.init_nop(sites, world.mcount)
-    assert world.words(first.expected[0]) == ["0c082400", world.slot]
-    assert world.words(first.replacement[0]) == world.nops
+    assert world.words(first.row(first.expected, 0)) == ["0c082400", world.slot]
+    assert world.words(first.row(first.replacement, 0)) == world.nops
     call = port.make_call(sites, world.caller)
-    assert world.words(call.replacement[1]) == ["0c480010", world.slot]
+    assert world.words(call.row(call.replacement, 1)) == ["0c480010", world.slot]
     assert (call.expected == first.replacement).all()
     for edit in (first, call, port.make_nop(sites, world.caller)):
         assert edit.reachable.all()
@@ -102,8 +101,8 @@ def test_the_kernels_sites(port: MipsPort, world: World) -> None:
 def test_a_far_site_changes_its_first_word_only(port: MipsPort, world: World) -> None:
     sites = world.sites(world.far, world.far, stubs={world.caller: [world.mcount] * 2})
     first = port.init_nop(sites, world.mcount)
-    assert world.words(first.expected[0]) == [*world.far[:2]]
-    assert world.words(first.replacement[0]) == [OVER, world.far[1]]
+    assert world.words(first.row(first.expected, 0)) == [*world.far]
+    assert world.words(first.row(first.replacement, 0)) == [OVER, *world.far[1:]]
     assert vias(first) == [[0, 0]]
     call = port.make_call(sites, world.caller)
     assert (call.expected == first.replacement).all()
@@ -119,8 +118,8 @@ def test_a_far_site_calls_only_what_it_was_compiled_to_call(port: MipsPort, worl
     stubs = {world.caller: [world.mcount, world.mcount + 8, 0]}
     edit = port.make_call(world.sites(world.far, world.far, world.far, stubs=stubs), world.caller)
     assert edit.reachable.tolist() == [True, False, False]
-    assert world.words(edit.replacement[1]) == [ONES, ONES]
-    assert world.words(edit.expected[1]) == [OVER, world.far[1]]
+    assert world.words(edit.row(edit.replacement, 1)) == [ONES] * 5
+    assert world.words(edit.row(edit.expected, 1)) == [OVER, *world.far[1:]]
     assert vias(edit) == [[world.mcount, 0, 0]]
 
 
@@ -130,13 +129,13 @@ def test_a_near_site_of_a_module_calls_its_trampolines(port: MipsPort, world: Wo
     stubs = {world.mcount: [tramps, tramps], world.caller: [tramps + 16, 0]}
     sites = world.sites(*rows, stubs=stubs)
     first = port.init_nop(sites, world.mcount)
-    assert world.words(first.expected[0]) == ["0c000400", world.slot]
+    assert world.words(first.row(first.expected, 0)) == ["0c000400", world.slot]
     assert first.reachable.all() and vias(first) == [[tramps] * 2]
     call = port.make_call(sites, world.caller)
-    assert world.words(call.replacement[0]) == ["0c000404", world.slot]
+    assert world.words(call.row(call.replacement, 0)) == ["0c000404", world.slot]
     assert call.reachable.tolist() == [True, False]
     assert vias(call) == [[tramps + 16, 0]]
-    assert world.words(call.replacement[1]) == [ONES, ONES]
+    assert world.words(call.row(call.replacement, 1)) == [ONES, ONES]
 
 
 def test_a_trampoline_out_of_reach_is_none(port: MipsPort, world: World) -> None:
@@ -152,8 +151,12 @@ def test_near_and_far_sites_mix(port: MipsPort, world: World) -> None:
     assert port.lengths(sites).tolist() == [20, 8, 20]
     edit = port.make_call(sites, world.caller)
     assert edit.reachable.all()
-    assert [world.words(row)[0] for row in edit.replacement] == ["3c038021", "0c000400", "3c038021"]
-    assert [world.words(row)[0] for row in edit.expected] == [OVER, world.nops[0], OVER]
+    assert [world.words(row.tobytes())[0] for row in edit.replacement] == [
+        "3c038021",
+        "0c000400",
+        "3c038021",
+    ]
+    assert [world.words(row.tobytes())[0] for row in edit.expected] == [OVER, world.nops[0], OVER]
 
 
 @pytest.mark.parametrize("row", range(5))
@@ -176,10 +179,10 @@ def test_the_naive_nop_covers_all_of_a_call(port: MipsPort, world: World) -> Non
     stubs = {world.caller: [world.mcount, world.module + 0x1000]}
     sites = world.sites(world.far, near, stubs=stubs)
     edit = naive.make_call(sites, world.caller)
-    assert world.words(edit.expected[0]) == [NOP] * 5
-    assert world.words(edit.replacement[0]) == list(world.far)
-    assert world.words(edit.expected[1]) == [NOP, NOP, *near[2:]]
-    assert world.words(edit.replacement[1]) == list(near)
+    assert world.words(edit.row(edit.expected, 0)) == [NOP] * 5
+    assert world.words(edit.row(edit.replacement, 0)) == list(world.far)
+    assert world.words(edit.row(edit.expected, 1)) == [NOP, NOP]
+    assert world.words(edit.row(edit.replacement, 1)) == list(near[:2])
     none = Sites(sites.ip[:0], {}, sites.compiled[:0])
     assert naive.make_call(none, world.caller).expected.shape == (0, 20)
     assert naive.with_nop("b") == port
@@ -202,8 +205,8 @@ def test_mcount_is_made_to_lead_to_ftrace_caller(port: MipsPort, world: World) -
     assert edit.address.tolist() == [world.mcount]
     wide = port.facts.pointer_size == 8
     returns = ["03e00008", "0020f825"] if wide else ["27bd0008", "03e00008"]
-    assert world.words(edit.expected[0]) == returns
-    assert world.words(edit.replacement[0]) == ["08480010", NOP]
+    assert world.words(edit.row(edit.expected, 0)) == returns
+    assert world.words(edit.row(edit.replacement, 0)) == ["08480010", NOP]
     assert port.call_target(world.mcount, edit.replacement[0].tobytes()) == world.caller
     far = port.dyn_arch_init(world.mcount, world.module)
     assert far is not None and not far.reachable.any()
@@ -213,8 +216,8 @@ def test_the_slot_is_one_word(port: MipsPort, world: World) -> None:
     slot = world.caller + 0x80
     edit = port.update_ftrace_func(slot, slot + 0x40, slot - 0x40)
     assert edit.reachable.all()
-    assert world.words(edit.expected[0]) == ["0c480040"]
-    assert world.words(edit.replacement[0]) == ["0c480020"]
+    assert world.words(edit.row(edit.expected, 0)) == ["0c480040"]
+    assert world.words(edit.row(edit.replacement, 0)) == ["0c480020"]
 
 
 @given(data=st.data())
@@ -439,9 +442,8 @@ def test_objdump_reads_the_sites(port: MipsPort, world: World, tmp_path: Path) -
     stubs = {world.caller: [world.mcount, world.module + 0x1000]}
     sites = world.sites(world.far, world.near("0c000400"), stubs=stubs)
     calls = port.make_call(sites, world.caller)
-    text = np.concatenate([calls.expected[0], calls.replacement[1]])
     path = tmp_path / "code"
-    path.write_bytes(text.tobytes())
+    path.write_bytes(calls.row(calls.expected, 0)[:8] + calls.row(calls.replacement, 1))
     command = [OBJDUMP, "-D", "-b", "binary", "-m", "mips:isa64r2", f"-E{world.order[0].upper()}"]
     run = [*command, f"--adjust-vma={world.module:#x}", str(path)]
     output = subprocess.run(run, capture_output=True, text=True, check=True).stdout

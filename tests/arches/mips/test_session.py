@@ -1,0 +1,98 @@
+"""What only MIPS shows: the overflow, three builds of a module side by side, delay slots."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.shell import Shell
+
+PORTS = ("mips", "mipsel", "mips64")
+
+
+@pytest.fixture(params=PORTS)
+def shell(request: pytest.FixtureRequest) -> Shell:
+    return Shell(Session.open(arches.load(request.param), MachineSpec()))
+
+
+def sh(shell: Shell, text: str) -> str:
+    outcome = shell.execute(text)
+    assert (outcome.error, outcome.status) == ("", 0), text
+    return outcome.output
+
+
+def test_near_calls_overflow_and_nothing_stays(shell: Shell) -> None:
+    regions = len(shell.session.machine.memory.regions)
+    functions = sh(shell, "cat available_filter_functions")
+    outcome = shell.execute("insmod usbcore-near")
+    assert outcome.status != 0
+    assert "Invalid module format" in outcome.error
+    location = shell.session.port.facts.map.modules
+    text = f"module usbcore_near: relocation overflow, v:{shell.session.ftrace.mcount():x}, "
+    assert text in outcome.error and text in sh(shell, "dmesg")
+    assert f"location:{location:x}"[:-1] in outcome.error
+    assert sh(shell, "lsmod").splitlines()[1:] == []
+    assert len(shell.session.machine.memory.regions) == regions
+    assert sh(shell, "cat available_filter_functions") == functions
+    sh(shell, "insmod usbcore")
+
+
+def test_far_calls_and_trampolines_are_traced_side_by_side(shell: Shell) -> None:
+    sh(shell, "insmod usbcore; insmod usbcore-trampoline; echo function > current_tracer")
+    sh(shell, "run usb")
+    modules = shell.session.modules.loaded
+    assert [module.name for module in modules] == ["usbcore", "usbcore_trampoline"]
+    shown = sh(shell, "site usb_ifnum_to_if").split("\n\n")
+    assert "through _mcount " in shown[0] and "lui" in shown[0]
+    assert "through ftrace_caller_trampoline" in shown[1]
+    assert "jal ftrace_caller_trampoline" in shown[1]
+    for module in ("usbcore", "usbcore-trampoline"):
+        assert "  ok  leads to ftrace_caller" in sh(shell, f"tramp {module}")
+    sh(shell, "echo nop > current_tracer; rmmod usbcore-trampoline; rmmod usbcore")
+    assert not shell.session.machine.oopses
+
+
+@pytest.mark.parametrize("word", range(5))
+def test_each_word_of_a_far_site_is_looked_at(shell: Shell, word: int) -> None:
+    sh(shell, "insmod usbcore")
+    address = shell.session.address_of("usb_ifnum_to_if")
+    sh(shell, f"poke 0x{address + 4 * word:x} 0x12345678")
+    before = shell.session.machine.memory.read(address, 20)
+    outcome = shell.execute("echo function > current_tracer")
+    assert "ftrace failed to modify" in outcome.error
+    assert shell.session.machine.memory.read(address, 20) == before
+
+
+def test_a_step_shows_branch_and_slot_and_never_stops_between(shell: Shell) -> None:
+    port = shell.session.port
+    lines = sh(shell, "step 60").splitlines()
+    pcs = [int(line.split()[1], 16) for line in lines]
+    memory = shell.session.machine.memory
+    behind = {pc + 4 for pc in pcs if port.has_delay_slot(memory.read(pc, 4))}
+    jumps = [line for line, pc in zip(lines, pcs, strict=True) if pc + 4 in behind]
+    assert jumps and all("; " in line for line in jumps)
+    for before, pc in pairwise(pcs):
+        if before + 4 in behind:
+            assert pc != before + 4
+
+
+def test_a_branch_over_two_words_and_not_two_nops_for_a_task_between_them() -> None:
+    """The lesson of README: with nops a CPU that stands between two words is lost."""
+    ends = []
+    for nop in ("b", "nop"):
+        session = Session.open(arches.load("mips"), MachineSpec(nop=nop))
+        shell = Shell(session)
+        sh(shell, "step 10")
+        shell.execute("echo function > current_tracer; run syscalls")
+        ends.append(len(session.machine.oopses))
+    assert ends == [0, 1]
+
+
+def test_registers_have_the_names_of_the_abi() -> None:
+    shell = Shell(Session.open(arches.load("mips64"), MachineSpec(boot=False)))
+    shown = sh(shell, "poke schedule lw a4, 0(sp)") + sh(shell, "poke schedule lw t0, 0(sp)")
+    assert re.findall(r"after .* lw (\S+),", shown) == ["$a4", "$t0"]
