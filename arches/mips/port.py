@@ -136,7 +136,7 @@ SITES = CallSites(
         "ftrace_caller_trampoline": "ftrace_caller",
     },
     # What any call may change; v0 may hold the static chain, which mcount keeps.
-    clobbers=frozenset({"at", "v1", *(f"t{number}" for number in range(10)), "hi", "lo"}),
+    clobbers=frozenset({"at", *(f"t{number}" for number in range(10)), "hi", "lo"}),
 )
 
 

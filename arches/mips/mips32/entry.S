@@ -38,8 +38,8 @@ function_trace_op:
  *            the static chain; at: where the traced function returns to, which
  *            ra shall be then; ra: where the site goes on. The site has taken
  *            8 bytes of stack, which are given back
- * Keeps      a0..a3, v0 and at; s0..s7, s8 and gp because the tracer does
- * Clobbers   v1, t0..t9, hi and lo, of which no function may expect anything
+ * Keeps      a0..a3, v0, v1 and at; s0..s7, s8 and gp because the tracer does
+ * Clobbers   t0..t9, hi and lo, of which no function may expect anything
  *
  * ip is rec.ip: the call of a near site, 8 before where it returns to, and the
  * first instruction of a far one, another 12 before. The kernel's sites are all
@@ -50,7 +50,7 @@ function_trace_op:
  *
  *     sp + 44   where ftrace_caller returns to              ip + 8 or ip + 20
  *     sp + 40   at                                          parent_ip
- *     sp + 36   unused, keeps sp aligned
+ *     sp + 36   v1
  *     sp + 32   a3
  *     sp + 28   a2
  *     sp + 24   a1
@@ -64,6 +64,7 @@ ftrace_caller:
         sw      $ra, 44($sp)                    // these two in the site's bytes
         sw      $at, 40($sp)
         sw      $v0, 16($sp)
+        sw      $v1, 36($sp)
         sw      $a0, 20($sp)
         sw      $a1, 24($sp)
         sw      $a2, 28($sp)
@@ -93,6 +94,7 @@ ftrace_call:
         lw      $t0, 44($sp)
         lw      $ra, 40($sp)
         lw      $v0, 16($sp)
+        lw      $v1, 36($sp)
         lw      $a0, 20($sp)
         lw      $a1, 24($sp)
         lw      $a2, 28($sp)

@@ -37,8 +37,8 @@ function_trace_op:
  * On entry   all arguments of the traced function in a0..a7 and above its sp; v0,
  *            the static chain; at: where the traced function returns to, which
  *            ra shall be then; ra: where the site goes on
- * Keeps      a0..a7, v0 and at; s0..s7, s8 and gp because the tracer does
- * Clobbers   v1, t0..t3, t8, t9, hi and lo, of which no function may expect
+ * Keeps      a0..a7, v0, v1 and at; s0..s7, s8 and gp because the tracer does
+ * Clobbers   t0..t3, t8, t9, hi and lo, of which no function may expect
  *            anything
  *
  * ip is rec.ip: the call of a near site, 8 before where it returns to, and the
@@ -48,7 +48,7 @@ function_trace_op:
  * The stack at ftrace_call, lowest address at the bottom. A caller leaves nothing
  * for the arguments of a function it calls.
  *
- *     sp + 88   unused, keeps sp aligned to 16
+ *     sp + 88   v1
  *     sp + 80   where ftrace_caller returns to              ip + 8 or ip + 20
  *     sp + 72   at                                          parent_ip
  *     sp + 64   a7
@@ -65,6 +65,7 @@ function_trace_op:
 ftrace_caller:
         daddiu  $sp, $sp, -96
         sd      $v0, 0($sp)
+        sd      $v1, 88($sp)
         sd      $a0, 8($sp)
         sd      $a1, 16($sp)
         sd      $a2, 24($sp)
@@ -100,6 +101,7 @@ ftrace_call:
         ld      $t0, 80($sp)
         ld      $ra, 72($sp)
         ld      $v0, 0($sp)
+        ld      $v1, 88($sp)
         ld      $a0, 8($sp)
         ld      $a1, 16($sp)
         ld      $a2, 24($sp)

@@ -12,7 +12,7 @@ from unicorn.unicorn_const import UC_TLB_VIRTUAL
 from dynftrace.arches import load
 from dynftrace.arches.mips import insn
 from dynftrace.arches.mips.port import MipsPort
-from dynftrace.core.arch import EntryCode
+from dynftrace.core.arch import EntryCode, Sites
 from dynftrace.core.assemble import assemble
 
 ARCHES = ["mips", "mipsel", "mips64"]
@@ -123,6 +123,7 @@ def test_a_call_is_told_and_leaves_everything_as_it_was(arch: str, form: str) ->
     abi = here.port.facts.abi
     sp = here.port.facts.map.host_stack + 0x2000
     free = here.port.facts.sites.clobbers | {"zero", "sp", "ra", "pc"}
+    free |= {"v1"} if form == "far" else set()
     kept = [register.name for register in abi.pt_regs if register.name not in free]
     for number, name in enumerate(kept):
         here.write(name, 0x100 + number)
@@ -156,3 +157,30 @@ def test_a_million_calls_leave_sp_where_it_was(arch: str, form: str) -> None:
     assert here.read("s0") == 0
     assert here.read("sp") == sp
     assert here.uc.reg_read(mips_const.UC_MIPS_REG_PC) == here.loop + 16
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_million_calls_with_the_site_going_on_and_off_leave_sp_too(arch: str, form: str) -> None:
+    here = world(arch, form)
+    port, rounds = here.port, 200
+    sp = port.facts.map.host_stack + 0x2000
+    compiled = bytes(here.uc.mem_read(here.ip, port.facts.sites.size))
+    caller = here.label("ftrace_caller")
+    through = {"kernel": 0, "far": port.facts.map.tracer - 0x10_0000}.get(form, here.ip - 4 + 0x100)
+    stubs = {caller: np.array([through], np.uint64)} if through else {}
+    row = np.frombuffer(compiled, np.uint8)[None, :]
+    sites = Sites(np.array([here.ip], np.uint64), stubs, row)
+    here.write("sp", sp)
+    for number in range(rounds):
+        verb = port.make_call if number % 2 else port.make_nop
+        edit = verb(sites, caller)
+        assert edit.reachable.all()
+        assert here.uc.mem_read(here.ip, len(edit.row(edit.expected, 0))) == edit.row(
+            edit.expected, 0
+        )
+        here.uc.mem_write(here.ip, edit.row(edit.replacement, 0))
+        here.uc.ctl_remove_cache(here.ip, here.ip + port.facts.sites.size)
+        here.write("s0", CALLS // rounds)
+        here.uc.emu_start(here.loop, here.loop + 16)
+        assert (here.read("s0"), here.read("sp")) == (0, sp)
