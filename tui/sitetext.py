@@ -59,6 +59,8 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
                 for text in (f"! {why}", view.reason and f"! {view.reason}")
                 if text
             ]
+    if view.standing:
+        lines.append(line((f"  {view.standing}", "dim")))
     if view.relocated:
         why = ", ".join(view.relocations) or "by insmod"
         lines.append(line((f"  in the file: not relocated ({why})", "dim")))

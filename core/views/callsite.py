@@ -94,6 +94,8 @@ class CallSite:
     reason: str
     """Why ftrace would refuse to change it, where it would and the architecture says."""
     rows: tuple[SiteRow, ...]
+    standing: str = ""
+    """Why most of it stays as it is when it is enabled and disabled, where that is so."""
     relocations: tuple[str, ...] = ()
     """Type and symbol of what is still to be done to the site in the module's file."""
 
@@ -155,6 +157,23 @@ def stub_of(ftrace: Ftrace, row: int) -> Trampoline | None:
     return found[0] if found else None
 
 
+def _standing(ftrace: Ftrace, row: int) -> str:
+    """Why words of the site stay as they are when it is enabled and disabled; mostly nothing."""
+    sites = ftrace.records.sites(slice(row, row + 1))
+    size = int(ftrace.port.lengths(sites)[0])
+    step = ftrace.port.facts.insn_align
+    try:
+        edit = ftrace.port.make_nop(sites, ftrace.entry["ftrace_caller"])
+    except MissingSymbolError:
+        return ""
+    pairs = enumerate(zip(edit.row(edit.expected, 0), edit.row(edit.replacement, 0), strict=True))
+    changed = max((at // step + 1 for at, (old, new) in pairs if old != new), default=0)
+    if step == 1 or not edit.reachable[0] or size <= 2 * changed * step:
+        return ""
+    words = "word changes" if changed == 1 else f"{changed} words change"
+    return f"only its first {words}: a task may stand at any of the others"
+
+
 def call_site(
     ftrace: Ftrace,
     memory: Memory,
@@ -207,6 +226,7 @@ def call_site(
         via=None if stub is None else (disasm.name(stub.address) or "stub", stub.address),
         source=source_line(ip),
         readable=readable,
+        standing=_standing(ftrace, row),
         reason=ftrace.port.explain(ip, text, there) if refused else "",
         rows=tuple(_site_row(disasm, each, range(ip, stop), stored) for each in shown),
         relocations=tuple(

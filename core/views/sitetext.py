@@ -36,6 +36,8 @@ def site_lines(site: CallSite) -> list[str]:
     digits = max((len(f"{row.address:x}") for row in site.rows), default=0)
     for row in site.rows:
         lines += _row_lines(row, digits, 3 * width - 1, "loaded" if site.relocated else "compiled")
+    if site.standing:
+        lines.append(site.standing)
     if site.relocated:
         lines.append(f"in file: not relocated ({', '.join(site.relocations) or 'by insmod'})")
     if any(row.changed and not row.wrong for row in site.rows):
