@@ -151,7 +151,7 @@ class ConsoleApp(App[None]):
             text = text.strip().rpartition("\n")[2]
         self.main.told(done.command, text, failed)
         if done.ip is not None:
-            self.main.go_to(done.ip)
+            self.main.go_to(done.ip, soon=True)
         elif message.box and len(done.output.splitlines()) > 1 and self.screen is self.main:
             self.push_screen(Box(done.command, [line(each) for each in done.output.splitlines()]))
 

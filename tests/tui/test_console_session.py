@@ -154,3 +154,9 @@ async def test_what_did_not_change_is_the_same_object(session: Session) -> None:
     driver.execute("echo > trace")
     empty = driver.view()
     assert empty.trace is not None and len(empty.trace) == 0
+
+
+async def test_a_function_that_comes_with_the_same_line_is_gone_to(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await do(app, pilot, "insmod usbcore; site usb_ifnum_to_if")
+        assert site(app)[0].startswith("usb_ifnum_to_if [usbcore]")

@@ -71,6 +71,7 @@ class MainScreen(Screen[None]):
         # Kept, not queried: a view may still come while the screen is taken down.
         self.status = StatusBar(id="status")
         self.functions = FunctionPane()
+        self._wanted: int | None = None
         self.site = TextView(id="site", empty="booting…")
         self.path = TextView(id="path", empty="booting…")
         self.trace = TracePane()
@@ -123,6 +124,8 @@ class MainScreen(Screen[None]):
         self._view = view
         self.status.show(view.status, mode)
         self.functions.show(view.functions)
+        if self._wanted is not None:
+            self.go_to(self._wanted, soon=True)
         self.site.show(view.site, view.site_row)
         self.path.show(view.path)
         self.trace.show(view.trace)
@@ -154,10 +157,16 @@ class MainScreen(Screen[None]):
         """Go to a function in the list and show its site."""
         self.go_to(message.key)
 
-    def go_to(self, key: int) -> None:
-        """Put the list's cursor on the function whose rec.ip is `key`; show its site."""
+    def go_to(self, key: int, *, soon: bool = False) -> None:
+        """Put the list's cursor on the function whose rec.ip is `key`; show its site.
+
+        With `soon` it may have come just now, and is gone to when a view has it.
+        """
+        self._wanted = None
         if self.functions.go_to(key):
             self.activate(2)
+        elif soon:
+            self._wanted = key
         else:
             self.notify("that address is not in available_filter_functions", timeout=3)
 
