@@ -146,10 +146,13 @@ def test_a_poked_site_is_refused_and_nothing_is_written(user: User) -> None:
     assert "No such device" in user.refused("echo function > current_tracer")
 
 
-def words_of_stubs(arch: str) -> range:
-    """Offsets of the words of a stub; none where there are no stubs."""
-    port = arches.load(arch)
-    return range(0, 0 if port.stubs is None else port.stubs.facts.size, port.facts.insn_align)
+WORDS_OF_STUBS = [
+    (name, word)
+    for name, port in ((name, arches.load(name)) for name in arches.names())
+    if port.stubs is not None
+    for word in range(0, port.stubs.facts.size, port.facts.insn_align)
+]
+"""Every word of a stub, of the ports whose loader makes stubs."""
 
 
 def test_only_modules_out_of_reach_have_trampolines(user: User) -> None:
@@ -162,36 +165,36 @@ def test_only_modules_out_of_reach_have_trampolines(user: User) -> None:
     assert ("without trampolines" in user("tramp usbcore")) != far
 
 
-def test_a_damaged_stub_is_refused_whichever_word_it_is(arch: str) -> None:
-    for word in words_of_stubs(arch):
-        user = User(arch, modules=("usbcore",))
-        stub = user.session.modules.loaded[0].trampolines[-1]
-        user(f"poke 0x{stub.address + word:x} 0xdeadbeef")
-        before = user.text()
-        error = user.refused("echo function > current_tracer")
-        assert "the trampoline of ftrace_caller" in error and "found de ad be ef" in error
-        assert user.text() == before
-        report = user("dmesg")
-        assert "------------[ ftrace bug ]------------" in report
-        assert f"{stub.address + word:x}" in report
+@pytest.mark.parametrize(("name", "word"), WORDS_OF_STUBS)
+def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) -> None:
+    user = User(name, modules=("usbcore",))
+    stub = user.session.modules.loaded[0].trampolines[-1]
+    user(f"poke 0x{stub.address + word:x} 0xdeadbeef")
+    before = user.text()
+    error = user.refused("echo function > current_tracer")
+    assert "the trampoline of ftrace_caller" in error and "found de ad be ef" in error
+    assert user.text() == before
+    report = user("dmesg")
+    assert "------------[ ftrace bug ]------------" in report
+    assert f"{stub.address + word:x}" in report
 
 
-def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(arch: str) -> None:
-    for word in words_of_stubs(arch):
-        session = User(arch, modules=("usbcore",)).session
-        ftrace, memory = session.ftrace, session.machine.memory
-        rows = np.array([row for row, of in enumerate(ftrace.records.module_names()) if of])
-        sites, compiled = ftrace.records.sites(rows), ftrace.records.compiled[rows]
-        memory.scatter(sites.ip, compiled)  # as they were before their first change
-        edit = ftrace.port.init_nop(sites, ftrace.mcount())
-        stubs = ftrace.records.stubs_at(edit.via[0])
-        ftrace.patcher.verify(edit, stubs)
-        (stub,) = stubs
-        memory.write(stub.address + word, b"\xde\xad\xbe\xef")
-        with pytest.raises(FtraceBug, match=r"the trampoline of .*mcount") as caught:
-            ftrace.patcher.apply(edit, None, stubs)
-        assert caught.value.address == stub.address + word
-        assert (memory.gather(sites.ip, compiled.shape[1])[0] == compiled).all()
+@pytest.mark.parametrize(("name", "word"), WORDS_OF_STUBS)
+def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(name: str, word: int) -> None:
+    session = User(name, modules=("usbcore",)).session
+    ftrace, memory = session.ftrace, session.machine.memory
+    rows = np.array([row for row, of in enumerate(ftrace.records.module_names()) if of])
+    sites, compiled = ftrace.records.sites(rows), ftrace.records.compiled[rows]
+    memory.scatter(sites.ip, compiled)  # as they were before their first change
+    edit = ftrace.port.init_nop(sites, ftrace.mcount())
+    stubs = ftrace.records.stubs_at(edit.via[0])
+    ftrace.patcher.verify(edit, stubs)
+    (stub,) = stubs
+    memory.write(stub.address + word, b"\xde\xad\xbe\xef")
+    with pytest.raises(FtraceBug, match=r"the trampoline of .*mcount") as caught:
+        ftrace.patcher.apply(edit, None, stubs)
+    assert caught.value.address == stub.address + word
+    assert (memory.gather(sites.ip, compiled.shape[1])[0] == compiled).all()
 
 
 def test_a_fault_is_an_oops_in_the_words_of_the_architecture(user: User) -> None:

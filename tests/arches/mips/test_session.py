@@ -69,6 +69,26 @@ def test_each_word_of_a_far_site_is_looked_at(shell: Shell, word: int) -> None:
     assert shell.session.machine.memory.read(address, 20) == before
 
 
+@pytest.mark.parametrize(
+    ("module", "way"),
+    [("usbcore", "_mcount"), ("usbcore-trampoline", "ftrace_caller_trampoline")],
+)
+def test_damage_on_the_way_to_ftrace_caller_is_refused(shell: Shell, module: str, way: str) -> None:
+    sh(shell, f"insmod {module}")
+    session = shell.session
+    row = session.ftrace.records.names.index("usb_ifnum_to_if")
+    stub = next(hop for hop in session.call_path(row) if hop.label == "stub")
+    assert stub.address == session.address_of(way)
+    ip = int(session.ftrace.records.table["ip"][row])
+    for word in range(0, len(stub.data), 4):
+        sh(shell, f"poke 0x{stub.address + word:x} 0x12345678")
+        before = session.machine.memory.read(ip, 20)
+        outcome = shell.execute("echo function > current_tracer")
+        assert "the trampoline of ftrace_caller" in outcome.error
+        assert session.machine.memory.read(ip, 20) == before
+        sh(shell, f"reboot; insmod {module}")
+
+
 def test_a_step_shows_branch_and_slot_and_never_stops_between(shell: Shell) -> None:
     port = shell.session.port
     lines = sh(shell, "step 60").splitlines()
