@@ -67,6 +67,13 @@ class Processors(Protocol):
     def set_registers(self, cpu: int, values: Mapping[str, int]) -> None: ...
 
 
+def stub_target(port: Port, stub: Trampoline, found: bytes) -> int | None:
+    """The code that `stub` leads to when it holds `found`; None if that is no stub."""
+    if port.stubs is None:
+        return port.call_target(stub.address, found)
+    return port.stubs.target(stub.address, found, stub.toc)
+
+
 class Patcher:
     """Applies edits to the text of a machine."""
 
@@ -126,7 +133,7 @@ class Patcher:
         step = self._port.facts.insn_align
         differ = (at for at, (a, b) in enumerate(zip(stub.code, found, strict=True)) if a != b)
         at = next(differ) // step * step
-        leads = self.stub_target(stub)
+        leads = stub_target(self._port, stub, found)
         reason = f"the trampoline of {stub.symbol} at {stub.address:x} "
         if leads is None:
             reason += f"leads nowhere: it is damaged at +{at:#x}"
@@ -145,14 +152,11 @@ class Patcher:
 
     def stub_target(self, stub: Trampoline) -> int | None:
         """The code that `stub` leads to as it is in memory; None if it is no stub any more."""
-        stubs = self._port.stubs
         try:
             found = self._machine.memory.read(stub.address, len(stub.code))
         except MemoryFault:
             return None
-        if stubs is None:
-            return self._port.call_target(stub.address, found)
-        return stubs.target(stub.address, found, stub.toc)
+        return stub_target(self._port, stub, found)
 
     def apply(
         self, edit: Edit, method: str | None = None, stubs: Sequence[Trampoline] = ()

@@ -19,6 +19,7 @@ import numpy as np
 from ..arch import Trampoline
 from ..errors import MemoryFault
 from ..ftrace.ftrace import Ftrace
+from ..ftrace.patch import stub_target
 from ..ftrace.records import Flag
 from ..machine.function import function_at, kernel_toc
 from ..machine.memory import Memory
@@ -100,12 +101,7 @@ class PathReader:
     def stub(self, stub: Trampoline) -> Hop:
         """A module's trampoline, compared with what was put there, to the last word."""
         found = self._read(stub.address, len(stub.code))
-        makers = self._ftrace.port.stubs
-        target = None
-        if found and makers is None:
-            target = self._target(stub.address, found)
-        elif found and makers is not None:
-            target = makers.target(stub.address, found, stub.toc)
+        target = stub_target(self._ftrace.port, stub, found) if found else None
         insns = self._stub_insns(stub, stub.address, found)
         right = found == stub.code and target == stub.target
         leads = "leads nowhere" if target is None else f"leads to {self._name(target)}"
