@@ -1,7 +1,8 @@
 """Architectures by name, each loaded when it is asked for.
 
 Nothing else in the project lists architectures: a port is a module with a
-function `port()`, and one line here.
+function `port()`, and one line here. Where the teaching kernel is built in more
+than one way, each build is a port of its own, called ARCH-BUILD.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ..core.arch import Port
 
 _PORTS = {
-    "x86_64": ".x86.port",
+    "x86_64": ".x86.x86_64.port",
     "ppc64": ".powerpc.ppc64.port",
     "ppc32": ".powerpc.ppc32.port",
     "mips": ".mips.mips32.port",
@@ -30,6 +31,20 @@ DEFAULT = "x86_64"
 def names() -> tuple[str, ...]:
     """The architectures `--arch` takes, in the order they are shown."""
     return tuple(_PORTS)
+
+
+def build(arch: str | None, kernel: str | None) -> tuple[str, str | None]:
+    """The port that `--arch` and `--kernel` mean, either None if not given, and an image's path.
+
+    `kernel` may name a build, whose port it then is. Raises `UsageError` where
+    that is of another architecture.
+    """
+    if kernel not in _PORTS:
+        return arch or DEFAULT, kernel
+    of = kernel.partition("-")[0]
+    if arch not in (None, of, kernel):
+        raise UsageError(f"the kernel {kernel} is one of {of}, not of {arch}")
+    return kernel, None
 
 
 def load(name: str) -> Port:

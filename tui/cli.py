@@ -45,9 +45,8 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         ),
         click.option(
             "--kernel",
-            metavar="ELF",
-            type=click.Path(path_type=Path),
-            help="Kernel image to boot instead of the teaching kernel.",
+            metavar="NAME|ELF",
+            help="Kernel to boot: another build of the teaching kernel, or an image of your own.",
         ),
         click.option(
             "--module",
@@ -79,18 +78,22 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
     def with_opener(
         *args: object,
         arch: str,
-        kernel: Path | None,
+        kernel: str | None,
         modules: tuple[str, ...],
         cpus: int,
         patch: str | None,
         nop: str | None,
         **others: object,
     ) -> object:
+        chosen = click.get_current_context().get_parameter_source("arch")
+        given = arch if chosen is click.core.ParameterSource.COMMANDLINE else None
+        name, image = arches.build(given, kernel)
+
         def open_session() -> Session:
             from ..core.session import MachineSpec, Session
 
-            spec = MachineSpec(kernel, modules, cpus, patch, nop)
-            return Session.open(arches.load(arch), spec)
+            spec = MachineSpec(None if image is None else Path(image), modules, cpus, patch, nop)
+            return Session.open(arches.load(name), spec)
 
         return command(*args, open_session=open_session, **others)
 

@@ -1,1 +1,1 @@
-"""The x86-64 port."""
+"""What the x86 ports share: instructions, call sites, reports of faults, verbs."""

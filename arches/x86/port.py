@@ -1,106 +1,60 @@
-"""The x86-64 port: facts, and the verbs put together.
+"""What the x86 ports share: the verbs, the emulator's and the tools' constants.
 
-Kernel text at 0xffffffff81000000, modules at 0xffffffffa0000000, as on a
-machine of the years in which dynamic ftrace was written; everything that is
-called lies in the top 2 GB, so a `call rel32` reaches it (insn.py). Calls
-follow the System V ABI for AMD64: arguments in rdi, rsi, rdx, rcx, r8, r9, the
-result in rax, the stack 16-byte aligned where a call is made, and no red zone
-below it, since interrupts land on the same stack.
+Whatever the width of a word, a call site is one `call rel32` and one nop of the
+same size (insn.py), a call pushes its return address, and `int3` is the
+breakpoint. A port adds its facts and its relocations.
 
-Sources: System V ABI, AMD64 supplement, section 3.2; the kernel's memory map
-in Documentation/arch/x86/x86_64/mm.rst.
+Sources: as in insn.py.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
+from typing import Self
 
 import numpy as np
-from capstone import CS_ARCH_X86, CS_MODE_64
-from keystone.keystone_const import KS_ARCH_X86, KS_MODE_64
+from capstone import CS_ARCH_X86
+from keystone.keystone_const import KS_ARCH_X86
 from numpy.typing import NDArray
 from unicorn import x86_const
-from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_64
+from unicorn.unicorn_const import UC_ARCH_X86
 
 from ...core.arch import Addresses, Bytes, Edit, Effect, Relocations, Sites
 from ...core.crash import Crash
-from ...core.facts import Abi, AddressMap, Breakpoint, CallSites, Engine, Facts, Register
-from . import insn, oops, reloc
+from ...core.facts import Breakpoint, Engine, Facts, Register
+from . import insn, oops
 
-WORD = 8
+PATCH_METHODS = ("stop_machine", "breakpoint", "none")
+BREAKPOINT = Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1)
+MAX_INSN_SIZE = 15
 
 
-def _register(name: str) -> Register:
+def register(name: str) -> Register:
+    """A register by its name in the manual."""
     number: int = getattr(x86_const, f"UC_X86_REG_{name.upper()}")
     return Register(name, number)
 
 
-_ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
-_PT_REGS = (
-    *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp"),
-    *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
-    *("rip", "rflags", "rsp"),
-)
-
-FACTS = Facts(
-    name="x86_64",
-    elf_machine="EM_X86_64",
-    pointer_size=WORD,
-    byteorder="little",
-    engine=Engine(
+def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
+    """Emulator, disassembler and assembler for words of the size that the modes say."""
+    return Engine(
         uc_arch=UC_ARCH_X86,
-        uc_mode=UC_MODE_64,
+        uc_mode=uc_mode,
         cs_arch=CS_ARCH_X86,
-        cs_mode=CS_MODE_64,
+        cs_mode=cs_mode,
         ks_arch=KS_ARCH_X86,
-        ks_mode=KS_MODE_64,
-    ),
-    abi=Abi(
-        pc=_register("rip"),
-        sp=_register("rsp"),
-        arguments=tuple(_register(name) for name in _ARGUMENTS),
-        result=_register("rax"),
-        pt_regs=tuple(_register(name) for name in _PT_REGS),
-        link=None,
-        stack_align=16,
-        red_zone=0,
-        call_frame=0,
-    ),
-    map=AddressMap(
-        local=0xFFFF_FFFF_FF50_0000,
-        tracer=0xFFFF_FFFF_9000_0000,
-        modules=0xFFFF_FFFF_A000_0000,
-        modules_end=0xFFFF_FFFF_C000_0000,
-        ring_buffer=0xFFFF_C900_0000_0000,
-        hashes=0xFFFF_C980_0000_0000,
-        hashes_end=0xFFFF_C980_8000_0000,
-        direct_map=0xFFFF_8880_0000_0000,
-        host_stack=0xFFFF_C9FF_0000_0000,
-    ),
-    sites=CallSites(
-        size=insn.REL32_SIZE,
-        sections=("__mcount_loc",),
-        mcount_symbols=("__fentry__", "mcount"),
-        call_relocations=frozenset({2, 4}),  # R_X86_64_PC32, R_X86_64_PLT32
-        relocation_offset=-1,  # the field follows the opcode
-        clobbers=frozenset({"rflags"}),
-    ),
-    patch_methods=("stop_machine", "breakpoint", "none"),
-    breakpoint=Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1),
-    nops=("nop",),
-    max_insn_size=15,
-    insn_align=1,
-)
+        ks_mode=ks_mode,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class X86Port:
-    """x86-64; see `core.arch.Port` for what each verb owes."""
+class X86Port(ABC):
+    """An x86 port; see `core.arch.Port` for what each verb owes."""
 
-    facts: Facts = FACTS
+    facts: Facts
 
     def call_adjust(self, addresses: Addresses) -> Addresses:
         """The table names the call itself."""
@@ -149,36 +103,37 @@ class X86Port:
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Do the nop, call or jump `text`; raises `ValueError` for anything else."""
+        pc, sp, word = self.facts.abi.pc.name, self.facts.abi.sp.name, self.facts.pointer_size
         target = self.call_target(ip, text)
         if target is None:
             size = insn.is_nop(text)
             if not size:
                 raise ValueError(f"no call site text: {text.hex(' ')}")
-            return Effect({"rip": ip + size})
+            return Effect({pc: ip + size})
         if text[0] != insn.CALL:
-            return Effect({"rip": target})
-        sp = registers["rsp"] - WORD
-        back = (ip + insn.REL32_SIZE).to_bytes(WORD, "little")
-        return Effect({"rip": target, "rsp": sp}, ((sp, back),))
+            return Effect({pc: target})
+        top = registers[sp] - word
+        back = (ip + insn.REL32_SIZE).to_bytes(word, "little")
+        return Effect({pc: target, sp: top}, ((top, back),))
 
     def enter_call(
         self, function: int, arguments: Sequence[int], sp: int, return_to: int
     ) -> Effect:
-        """The registers and the pushed return address of a call with up to six arguments."""
-        if len(arguments) > len(_ARGUMENTS):
-            raise ValueError(f"a call takes at most {len(_ARGUMENTS)} arguments")
-        sp = sp - sp % self.facts.abi.stack_align - WORD
-        registers = {"rip": function, "rsp": sp}
-        registers.update(
-            (name, value % 2**64) for name, value in zip(_ARGUMENTS, arguments, strict=False)
-        )
-        return Effect(registers, ((sp, return_to.to_bytes(WORD, "little")),))
+        """The registers of a call and the return address it pushes."""
+        abi, word = self.facts.abi, self.facts.pointer_size
+        if len(arguments) > len(abi.arguments):
+            raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")
+        top = sp - sp % abi.stack_align - word
+        registers = {abi.pc.name: function, abi.sp.name: top}
+        for register, value in zip(abi.arguments, arguments, strict=False):
+            registers[register.name] = value % (1 << 8 * word)
+        return Effect(registers, ((top, return_to.to_bytes(word, "little")),))
 
     def lengths(self, sites: Sites) -> NDArray[np.intp]:
         """All of it."""
         return np.full(len(sites), self.facts.sites.size, np.intp)
 
-    def with_nop(self, name: str) -> X86Port:
+    def with_nop(self, name: str) -> Self:
         """There is one form only."""
         if name not in self.facts.nops:
             raise ValueError(f"no nop {name!r}")
@@ -207,21 +162,26 @@ class X86Port:
         """Modules lie within reach of the kernel."""
         return None
 
+    @abstractmethod
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to one section's bytes."""
-        reloc.relocate(module, text, relocations)
 
+    @abstractmethod
     def relocation_name(self, kind: int) -> str:
-        """Such as `R_X86_64_PC32`."""
-        return reloc.name(kind)
+        """The ABI's name of a relocation type."""
 
     def entry_source(self) -> str:
         """The text of entry.S."""
-        return (files(__package__) / "entry.S").read_text(encoding="utf-8")
+        return (self.folder / "entry.S").read_text(encoding="utf-8")
 
     def images(self) -> Path:
         """The folder of built images."""
-        return Path(__file__).parent / "images"
+        return self.folder / "images"
+
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
 
 
 def _all(sites: Sites, target: int) -> Addresses:
@@ -231,8 +191,3 @@ def _all(sites: Sites, target: int) -> Addresses:
 
 def _nops(n: int) -> Bytes:
     return np.tile(np.frombuffer(insn.NOP5, np.uint8), (n, 1))
-
-
-def port() -> X86Port:
-    """The port, as `arches.load` finds it."""
-    return X86Port()

@@ -50,7 +50,7 @@ class Images:
 
 
 PORTS = [
-    Images("x86_64", "x86", "x86", "", "x86_64-linux"),
+    Images("x86_64", "x86_64", "x86/x86_64", "", "x86_64-linux"),
     Images("ppc64", "ppc64", "powerpc/ppc64", "powerpc64-linux-gnu-", "powerpc64-linux"),
     Images("ppc32", "ppc32", "powerpc/ppc32", "powerpc-linux-gnu-", "powerpc-linux"),
     Images("mips", "mips", "mips/mips32", "mips-linux-gnu-", "mips-linux"),

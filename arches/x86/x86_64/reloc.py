@@ -19,9 +19,9 @@ import numpy as np
 from elftools.elf.enums import ENUM_RELOC_TYPE_x64
 from numpy.typing import NDArray
 
-from ...core.arch import Relocations
-from ...core.errors import ModuleError, RelocationOverflow, UnknownRelocation
-from ...core.field import outside, store
+from ....core.arch import Relocations
+from ....core.errors import ModuleError, RelocationOverflow, UnknownRelocation
+from ....core.field import outside, store
 
 Values = NDArray[np.int64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynftrace.arches.x86.port import port
+from dynftrace.arches.x86.x86_64.port import port
 from dynftrace.core.arch import Sites
 
 PORT = port()

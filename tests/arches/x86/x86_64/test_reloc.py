@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynftrace.arches.x86 import reloc
+from dynftrace.arches.x86.x86_64 import reloc
 from dynftrace.core.arch import Relocations
 from dynftrace.core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 

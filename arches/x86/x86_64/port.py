@@ -1,0 +1,104 @@
+"""The x86-64 port: facts; the verbs are in ../port.py.
+
+Kernel text at 0xffffffff81000000, modules at 0xffffffffa0000000, as on a
+machine of the years in which dynamic ftrace was written; everything that is
+called lies in the top 2 GB, so a `call rel32` reaches it (../insn.py). Calls
+follow the System V ABI for AMD64: arguments in rdi, rsi, rdx, rcx, r8, r9, the
+result in rax, the stack 16-byte aligned where a call is made, and no red zone
+below it, since interrupts land on the same stack.
+
+Sources: System V ABI, AMD64 supplement, section 3.2; the kernel's memory map
+in Documentation/arch/x86/x86_64/mm.rst.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from capstone import CS_MODE_64
+from keystone.keystone_const import KS_MODE_64
+from numpy.typing import NDArray
+from unicorn.unicorn_const import UC_MODE_64
+
+from ....core.arch import Relocations
+from ....core.facts import Abi, AddressMap, CallSites, Facts
+from .. import port as x86
+from ..insn import REL32_SIZE
+from . import reloc
+
+_ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+_PT_REGS = (
+    *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp"),
+    *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+    *("rip", "rflags", "rsp"),
+)
+
+FACTS = Facts(
+    name="x86_64",
+    elf_machine="EM_X86_64",
+    pointer_size=8,
+    byteorder="little",
+    engine=x86.engine(UC_MODE_64, CS_MODE_64, KS_MODE_64),
+    abi=Abi(
+        pc=x86.register("rip"),
+        sp=x86.register("rsp"),
+        arguments=tuple(x86.register(name) for name in _ARGUMENTS),
+        result=x86.register("rax"),
+        pt_regs=tuple(x86.register(name) for name in _PT_REGS),
+        link=None,
+        stack_align=16,
+        red_zone=0,
+        call_frame=0,
+    ),
+    map=AddressMap(
+        local=0xFFFF_FFFF_FF50_0000,
+        tracer=0xFFFF_FFFF_9000_0000,
+        modules=0xFFFF_FFFF_A000_0000,
+        modules_end=0xFFFF_FFFF_C000_0000,
+        ring_buffer=0xFFFF_C900_0000_0000,
+        hashes=0xFFFF_C980_0000_0000,
+        hashes_end=0xFFFF_C980_8000_0000,
+        direct_map=0xFFFF_8880_0000_0000,
+        host_stack=0xFFFF_C9FF_0000_0000,
+    ),
+    sites=CallSites(
+        size=REL32_SIZE,
+        sections=("__mcount_loc",),
+        mcount_symbols=("__fentry__", "mcount"),
+        call_relocations=frozenset({2, 4}),  # R_X86_64_PC32, R_X86_64_PLT32
+        relocation_offset=-1,  # the field follows the opcode
+        clobbers=frozenset({"rflags"}),
+    ),
+    patch_methods=x86.PATCH_METHODS,
+    breakpoint=x86.BREAKPOINT,
+    nops=("nop",),
+    max_insn_size=x86.MAX_INSN_SIZE,
+    insn_align=1,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class X8664Port(x86.X86Port):
+    """x86-64; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts = FACTS
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to one section's bytes."""
+        reloc.relocate(module, text, relocations)
+
+    def relocation_name(self, kind: int) -> str:
+        """Such as `R_X86_64_PC32`."""
+        return reloc.name(kind)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
+        return Path(__file__).parent
+
+
+def port() -> X8664Port:
+    """The port, as `arches.load` finds it."""
+    return X8664Port()
