@@ -107,6 +107,8 @@ class Stub:
     align: int
     code: int
     """Instructions at the start; behind them lies data the instructions load."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the kernel calls the stubs of these callees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,3 +228,6 @@ class Facts:
     """Instructions begin at multiples of it; text is stored in no smaller units."""
     elf_flags: ElfFlags | None = None
     """None where they say nothing of importance."""
+    modules_far: tuple[int, int] | None = None
+    """Where modules go when what is near the kernel is full, and calls need stubs: start
+    and end, page-aligned. None where one area is all there is."""

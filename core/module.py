@@ -37,16 +37,15 @@ from .elf.modinfo import exports, guest_string, image_string, modinfo
 from .elf.structs import SHN_UNDEF, STB_GLOBAL
 from .elf.stubs import StubTable
 from .elf.symbols import SymbolTable
-from .errors import GuestError, ImageError, MissingSymbolError, ModuleError
+from .errors import GuestError, ImageError, MissingSymbolError, ModuleError, UsageError
+from .ftrace.entry import CALLERS
 from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .machine.function import function_at
 from .machine.machine import Machine
 
 STUB_SUFFIX = ".stub"
-"""Behind the callee's name: what a trampoline is called in disassembly."""
-
-_FTRACE_CALLER = "ftrace_caller"
+"""Behind the callee's name: what a trampoline is called where the kernel has no name for it."""
 
 THIS_MODULE = ".gnu.linkonce.this_module"
 KSYMTAB = "__ksymtab"
@@ -68,7 +67,7 @@ class Module:
 
     @property
     def trampolines(self) -> tuple[Trampoline, ...]:
-        """The stubs its far calls go through, that of ftrace_caller last."""
+        """The stubs its far calls go through, those of `CALLERS` last."""
         return self.linked.trampolines
 
     @property
@@ -142,19 +141,21 @@ class Modules:
         """How often the guest holds it."""
         return 0 if module.this_module is None else int(self._this(module)["refcnt"])
 
-    def insmod(self, file: Image | Path | str) -> Module:
+    def insmod(self, file: Image | Path | str, far: bool = False) -> Module:
         """Load a module, make its records, and run its init.
 
-        Raises `ImageError` for a file that is none, `ModuleError` and its kin
-        with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or what init
-        returned), `FtraceBug`, and `GuestError` when init does not come back;
-        after that last one the module stays, in the state it is in.
+        `far` puts it where the kernel puts modules when there is no room near it.
+        Raises `UsageError` where there is no such place, `ImageError` for a file that
+        is none, `ModuleError` and its kin with the kernel's errno (EEXIST, ENOEXEC,
+        ENOENT, ENOMEM, or what init returned), `FtraceBug`, and `GuestError` when
+        init does not come back; after that last one the module stays, in the state
+        it is in.
         """
         image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
         if not image.relocatable:
             raise image.error("not a module: it is linked already")
         try:
-            module = self._link(image)
+            module = self._link(image, far)
         except ModuleError as error:
             if error.errno in (errno.ENOEXEC, errno.ENOENT):
                 self._machine.dmesg.write(self._machine.now, str(error))
@@ -210,7 +211,7 @@ class Modules:
 
     # Loading
 
-    def _link(self, image: Image) -> Module:
+    def _link(self, image: Image, far: bool) -> Module:
         """Check and relocate a module; no guest memory is touched."""
         info = modinfo(image)
         name = info["name"]
@@ -232,7 +233,7 @@ class Modules:
                     return other.exports[symbol]
             return self._tracer_symbol(symbol)
 
-        linked = self._settle(image, name, resolve)
+        linked = self._settle(image, name, resolve, self._area(far))
         for other in wanted:
             if self.find(other) is None:
                 raise ModuleError(
@@ -241,22 +242,38 @@ class Modules:
         depends = tuple(dict.fromkeys([*used, *wanted]))
         return Module(name, image, linked, depends, {}, None, self._port)
 
-    def _settle(self, image: Image, name: str, resolve: Callable[[str], int | None]) -> Linked:
-        """Find `image` a place, relocate it for there, and make its trampolines."""
+    def _area(self, far: bool) -> tuple[int, int]:
+        """Where modules go, from and to. Raises `UsageError` where there is but one area."""
+        facts = self._port.facts
+        if not far:
+            return facts.map.modules, facts.map.modules_end
+        if facts.modules_far is None:
+            raise UsageError(f"modules of {facts.name} have one area, and none farther away")
+        return facts.modules_far
+
+    def _settle(
+        self,
+        image: Image,
+        name: str,
+        resolve: Callable[[str], int | None],
+        area: tuple[int, int],
+    ) -> Linked:
+        """Find `image` a place in `area`, relocate it for there, and make its trampolines."""
         stubs = self._port.stubs
         if stubs is None:
             where = layout(image)
-            linked = link(self._port, image, name, where, self._place(name, where), resolve)
+            linked = link(self._port, image, name, where, self._place(name, where, area), resolve)
             return replace(linked, trampolines=self._linked_stubs(linked))
-        size = stubs.facts.size * (stub_callees(self._port, image) + 1)
+        size = stubs.facts.size * (stub_callees(self._port, image) + len(CALLERS))
         where = layout(image, size, stubs.facts.align)
-        base = self._place(name, where)
+        base = self._place(name, where, area)
         toc = toc_pointer(self._port, image, where, base)
         table = StubTable(stubs, name, base + where.stubs, size, toc, self._function_at)
         linked = link(self._port, image, name, where, base, resolve, toc=toc, stubs=table)
         # A kernel that lacks what the tracer needs has nothing to call.
         with contextlib.suppress(MissingSymbolError):
-            table.stub_for(self._ftrace.entry[_FTRACE_CALLER], _FTRACE_CALLER)
+            for caller, address in self._ftrace.entry.callers.items():
+                table.stub_for(address, caller)
         return replace(linked, trampolines=table.made)
 
     def _tracer_symbol(self, symbol: str) -> int | None:
@@ -302,18 +319,18 @@ class Modules:
                 f"{name}: version magic '{found or ''}' should be '{wanted}'",
             )
 
-    def _place(self, name: str, where: Layout) -> int:
-        """The lowest free place of the modules' area."""
-        area = self._port.facts.map
-        base = area.modules
-        for taken in sorted(self.loaded, key=lambda module: module.base):
+    def _place(self, name: str, where: Layout, area: tuple[int, int]) -> int:
+        """The lowest free place of `area`."""
+        base, end = area
+        inside = [module for module in self.loaded if area[0] <= module.base < end]
+        for taken in sorted(inside, key=lambda module: module.base):
             if base + where.size <= taken.base:
                 break
             base = max(base, taken.base + taken.size)
             base = -(-base // where.align) * where.align
         if not where.size:
             raise ModuleError(name, errno.ENOEXEC, f"{name}: nothing in it is to be loaded")
-        if base + where.size > area.modules_end:
+        if base + where.size > end:
             raise ModuleError(name, errno.ENOMEM)
         return base
 
@@ -395,9 +412,11 @@ class Modules:
 
 def _stub_names(module: Module) -> SymbolTable:
     """Names for the trampolines of `module`, so that a call of one can be read."""
-    prefix = module.port.facts.abi.text_prefix
-    names = {
-        each.symbol.removeprefix(prefix) + STUB_SUFFIX: each.address for each in module.trampolines
-    }
+    prefix, stubs = module.port.facts.abi.text_prefix, module.port.stubs
+    known = {} if stubs is None else stubs.facts.names
+    names = {}
+    for each in module.trampolines:
+        callee = each.symbol.removeprefix(prefix)
+        names[known.get(callee, callee + STUB_SUFFIX)] = each.address
     last = module.trampolines[-1]
     return SymbolTable.of_labels(names, last.address + len(last.code))

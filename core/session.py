@@ -230,10 +230,14 @@ class Session:
         """Names of the modules that come along."""
         return sorted(path.stem for path in self.port.images().glob("*.ko"))
 
-    def insmod(self, name: str) -> Module:
-        """Load a module by name or path. Raises `ModuleError`, `ImageError`, `GuestError`."""
+    def insmod(self, name: str, far: bool = False) -> Module:
+        """Load a module by name or path, `far` where a call does not reach the kernel.
+
+        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` where modules
+        have one area only.
+        """
         with self.lock:
-            module = self.modules.insmod(self.module_path(name))
+            module = self.modules.insmod(self.module_path(name), far)
             self.tracefs.module_loaded(module.name)
             return module
 

@@ -34,6 +34,9 @@ REGION = "tracer"
 NEEDED = ("ftrace_caller", "ftrace_call", "ftrace_stub")
 """Labels that every port's entry.S exports."""
 
+CALLERS = ("ftrace_caller", "ftrace_regs_caller")
+"""What a site may call; the second saves all registers, and is there or not."""
+
 _NAME = "tracer"
 
 
@@ -49,6 +52,11 @@ class Entry:
 
     def __getitem__(self, name: str) -> int:
         return self.symbols[name]
+
+    @property
+    def callers(self) -> dict[str, int]:
+        """Those of `CALLERS` that there are, with their addresses."""
+        return {name: self.symbols[name] for name in CALLERS if name in self.symbols}
 
 
 def load_entry(

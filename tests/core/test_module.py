@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from dynftrace.core.errors import (
     RelocationOverflow,
     UnknownRelocation,
     UnknownSymbol,
+    UsageError,
     WrongMachineError,
 )
 from dynftrace.core.ftrace.records import Flag
@@ -73,6 +75,21 @@ def test_a_module_gets_a_place_records_and_symbols_and_its_init_runs(guest: Boot
     assert guest.kallsyms.format(guest.address("usb_ifnum_to_if")).endswith("[usbcore]")
     assert any("usbcore: registered" in line for line in guest.machine.dmesg.lines)
     assert guest.modules.refcnt(usb) == 0
+
+
+def test_a_module_can_be_put_far_from_the_kernel_where_there_is_such_a_place(
+    guest: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="one area"):
+        guest.modules.insmod(built(guest, "usbcore"), far=True)
+    end = guest.port.facts.map.modules_end
+    far = (end - 0x100_0000, end)
+    port = replace(guest.port, facts=replace(guest.port.facts, modules_far=far))
+    monkeypatch.setattr(guest.modules, "_port", port)
+    usb = guest.modules.insmod(built(guest, "usbcore"), far=True)
+    hub = guest.modules.insmod(built(guest, "usbhub"))
+    assert usb.base == far[0]
+    assert hub.base == guest.port.facts.map.modules
 
 
 def test_a_module_that_needs_another_is_bound_to_it(guest: Booted) -> None:

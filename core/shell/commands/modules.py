@@ -17,12 +17,17 @@ _INSERT_REASONS = {
 """What the loader of a real machine says instead of strerror (init_module(2) has no words)."""
 
 
+FAR = "--far"
+
+
 def insmod(context: Context, arguments: Arguments) -> None:
     """Load one module."""
+    far = bool(arguments) and arguments[0].text == FAR
+    arguments = arguments[far:]
     expect(arguments, 1, 1)
     name = arguments[0].text
     try:
-        context.session.insmod(name)
+        context.session.insmod(name, far)
     except ModuleError as error:
         reason = _INSERT_REASONS.get(error.errno) or os.strerror(error.errno)
         context.fail(f"insmod: ERROR: could not insert module {name}: {reason}")
@@ -65,7 +70,14 @@ def lsmod(context: Context, arguments: Arguments) -> None:
 
 
 COMMANDS = (
-    Command("insmod", "NAME|PATH", "load a module", insmod, Argument.AVAILABLE_MODULE),
+    Command(
+        "insmod",
+        f"[{FAR}] NAME|PATH",
+        "load a module",
+        insmod,
+        Argument.AVAILABLE_MODULE,
+        "With --far out of reach of a call, as the kernel does when there is no room near it.",
+    ),
     Command("rmmod", "NAME…", "unload modules", rmmod, Argument.LOADED_MODULE),
     Command("lsmod", "", "list the loaded modules", lsmod),
 )

@@ -59,6 +59,9 @@ def test_modules(shell: Shell, sh: Sh) -> None:
     lines = sh("lsmod").splitlines()[1:]
     assert re.fullmatch(r"usbhub {13} +\d+  0", lines[0])
     assert re.fullmatch(r"usbcore {12} +\d+  1 usbhub", lines[1])
+    assert shell.execute("insmod --far crashy").error == (
+        "insmod: modules of x86_64 have one area, and none farther away\n"
+    )
     assert shell.execute("insmod usbcore").error.startswith(
         "insmod: ERROR: could not insert module usbcore: File exists\n"
     )
