@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from .tracefs import TraceArray, TracefsTree
 from .views.callsite import CallSite, call_site
 from .views.disasm import Disassembler, Insn
 from .views.filetext import file_text
+from .views.origin import Listing, listing
 from .views.path import Hop, PathReader
 from .workloads import workload_names
 
@@ -265,6 +266,21 @@ class Session:
                 file_text=partial(file_text, self.modules.loaded),
                 source_line=self.source_line,
             )
+
+    def listings(self, rows: Collection[int] | None = None) -> list[Listing]:
+        """The lists of call sites that the kernel and its modules came with.
+
+        With `rows` only the entries of those records. Raises `ImageError`.
+        """
+        with self.lock:
+            kernel = {s.index: s.address for s in self.image.sections if s.loaded}
+            files = [(self.image, kernel)]
+            files += [(each.image, dict(each.linked.bases)) for each in self.modules.loaded]
+            records, memory = self.ftrace.records, self.machine.memory
+            found = [
+                listing(self.port, image, bases, memory, records, rows) for image, bases in files
+            ]
+            return [each for each in found if each is not None]
 
     def call_path(self, row: int) -> tuple[Hop, ...]:
         """The way of a call from the site of record `row` to the tracer.

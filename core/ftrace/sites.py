@@ -11,14 +11,28 @@ port's `call_adjust` turns each entry into rec.ip.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..arch import Addresses, Port
+from ..elf.headers import Section
 from ..elf.image import Image
 
 Reader = Callable[[int, int], bytes]
 """Reads `size` bytes of guest memory at an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTable:
+    """The compiler's list of call sites in a loaded image."""
+
+    section: Section
+    """The one it is in; a kernel's list has others around it."""
+    address: int
+    """Of its first entry, where it is loaded."""
+    size: int
+    """In bytes."""
 
 
 def call_sites(
@@ -33,30 +47,33 @@ def call_sites(
     """
     if bases is None:
         bases = {section.index: section.address for section in image.sections if section.loaded}
-    entries = _listed(port, image, read, bases)
-    if entries is None:
+    table = site_table(port, image, bases)
+    if table is None:
         entries = _called(port, image, bases)
+    else:
+        entries = image.words(read(table.address, table.size))
     ips = np.unique(port.call_adjust(entries[entries != 0]))
     _check(port, image, ips, bases)
     return ips
 
 
-def _listed(port: Port, image: Image, read: Reader, bases: Mapping[int, int]) -> Addresses | None:
-    """The entries of the compiler's list; None where the image has none."""
+def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable | None:
+    """Where the compiler's list is; None where the image has none. Raises `ImageError`."""
     for name in port.facts.sites.sections:
         section = image.section(name)
         if section is not None and section.loaded and section.index in bases:
-            return image.words(read(bases[section.index], section.size))
+            return SiteTable(section, bases[section.index], section.size)
     start = image.symbols.address_of("__start_mcount_loc")
     stop = image.symbols.address_of("__stop_mcount_loc")
     if image.relocatable or start is None or stop is None:
         return None
-    if image.section_of(start, stop) is None:
+    section = image.section_of(start, stop)
+    if section is None:
         raise image.error(
             f"__start_mcount_loc..__stop_mcount_loc is {start:#x}..{stop:#x}, "
             "which does not lie in one section"
         )
-    return image.words(read(start, stop - start))
+    return SiteTable(section, start, stop - start)
 
 
 def _called(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:

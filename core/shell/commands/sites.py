@@ -1,8 +1,9 @@
-"""Call sites and the way a call takes: site, tramp."""
+"""Call sites, the records of them, and the way a call takes: site, records, tramp."""
 
 from __future__ import annotations
 
 from ...views.callsite import find_sites
+from ...views.origin import listing_lines
 from ...views.sitetext import path_lines, site_lines, stub_lines
 from ...views.stubs import module_stubs
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
@@ -50,6 +51,33 @@ def tramp(context: Context, arguments: Arguments) -> None:
         context.line(line)
 
 
+def records(context: Context, arguments: Arguments) -> None:
+    """Show the compiler's lists of call sites, and which record each entry became."""
+    session = context.session
+    prefix = session.port.facts.abi.text_prefix
+    known, rows = session.ftrace.records, None
+    if arguments:
+        rows = []
+        for word in arguments:
+            found = find_sites(known, word.text, prefix)
+            if not found:
+                context.fail(f"records: {word.text}: no function of that name has a record")
+            rows += found
+        if not rows:
+            return
+    shown = 0
+    for each in session.listings(rows):
+        if rows is not None and not each.entries:
+            continue
+        if shown:
+            context.line()
+        shown += 1
+        for line in listing_lines(each, known):
+            context.line(line)
+    if not shown:
+        context.line("no file that is loaded has a list of call sites")
+
+
 COMMANDS = (
     Command(
         "site",
@@ -59,6 +87,14 @@ COMMANDS = (
         Argument.FUNCTION,
         "Of a module: as its file has it, as loaded, expected and now.\n"
         "Marks: * changed since it was compiled or loaded, ! not what ftrace expects.",
+    ),
+    Command(
+        "records",
+        "[FUNC…]",
+        "show the lists that records come from",
+        records,
+        Argument.FUNCTION,
+        "Each entry as the file has it, its relocation, what is in memory, its record.",
     ),
     Command(
         "tramp",
