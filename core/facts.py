@@ -134,6 +134,13 @@ class Abi:
     """Bytes a caller leaves at `sp` for the callee's use."""
     toc: Toc | None = None
     """None where the address of a function is that of its code."""
+    stack_arguments: int = 0
+    """How many more than `arguments` the port's `enter_call` takes, and puts on the stack."""
+
+    @property
+    def most_arguments(self) -> int:
+        """So many arguments a call by the machine may have."""
+        return len(self.arguments) + self.stack_arguments
 
     @property
     def text_prefix(self) -> str:

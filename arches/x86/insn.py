@@ -5,23 +5,32 @@ alignment, so the five bytes of a call site may straddle a cache line, and a
 CPU may be about to fetch any of them: a plain store over a running site can be
 seen half done. Two ways round it: stop every CPU, or write a one-byte `int3`
 first, change the tail behind it, and put the first byte last. Against that,
-the rest is kind: one `call rel32` reaches +-2 GB, and the kernel and its
-modules live together in the top 2 GB, so no site ever needs a trampoline. The
-compiler's `-mfentry` puts the site first in the function, before anything is
-pushed: the stack holds the way back into the function and, above it, the way
-back to the caller, and all of the function's arguments are still in registers.
+the rest is kind: one `call rel32` reaches +-2 GB, which is everything where an
+address has 32 bits, and on 64 bits the kernel and its modules live together in
+the top 2 GB; so no site ever needs a trampoline. The compiler's `-mfentry` puts
+the site first in the function, before anything is pushed: the stack holds the
+way back into the function and, above it, the way back to the caller, and all
+arguments of the function that come in registers are still there.
 
     Compiled    e8 rel32          call __fentry__     (0f 1f 44 00 00 with -mnop-mcount)
-    Disabled    0f 1f 44 00 00    nopl 0(%rax,%rax,1)
+    Disabled    0f 1f 44 00 00    nopl 0(%rax,%rax,1)             in 64 bits
+                3e 8d 74 26 00    leal %ds:0(%esi,%eiz,1),%esi    in 32 bits
     Enabled     e8 rel32          call ftrace_caller
 
-A relative branch counts from the end of its instruction: target = ip + 5 + rel32.
+A relative branch counts from the end of its instruction, and addresses wrap:
+target = ip + 5 + rel32, modulo 2**32 or 2**64.
 
-Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2:
-CALL, JMP, INT 3, and NOP with its table of recommended multi-byte sequences.
+A 32-bit CPU may be older than the `nop` with an operand (0f 1f, from the Pentium
+Pro on), so there the kernel's nops load a register with what it holds.
+
+Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2:
+CALL, JMP, INT 3, and NOP with its table of recommended multi-byte sequences; the
+kernel's arch/x86/include/asm/nops.h for those of 32 bits.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +52,7 @@ JMP8 = 0xEB
 REL32_SIZE = 5
 JMP8_SIZE = 2
 
-NOPS = {
+NOPS64: Mapping[int, bytes] = {
     1: bytes.fromhex("90"),  # nop
     2: bytes.fromhex("66 90"),  # 66 nop
     3: bytes.fromhex("0f 1f 00"),  # nop dword ptr [rax]
@@ -56,19 +65,33 @@ NOPS = {
 }
 """The manual's nop of each size in bytes; each is one instruction, so none can be torn."""
 
-NOP5 = NOPS[REL32_SIZE]
-"""The disabled call site."""
+NOPS32: Mapping[int, bytes] = {
+    1: bytes.fromhex("90"),  # nop
+    2: bytes.fromhex("89 f6"),  # mov esi, esi
+    3: bytes.fromhex("8d 76 00"),  # lea esi, [esi + 0], 8-bit displacement
+    4: bytes.fromhex("8d 74 26 00"),  # lea esi, [esi + 0] by way of a SIB byte
+    5: bytes.fromhex("3e 8d 74 26 00"),  # lea esi, ds:[esi + 0] by way of a SIB byte
+    6: bytes.fromhex("8d b6 00 00 00 00"),  # lea esi, [esi + 0], 32-bit displacement
+    7: bytes.fromhex("8d b4 26 00 00 00 00"),  # lea esi, [esi + 0], 32-bit, SIB
+    8: bytes.fromhex("3e 8d b4 26 00 00 00 00"),  # lea esi, ds:[esi + 0], 32-bit, SIB
+}
+"""The kernel's for any CPU of 32 bits, each one instruction as well."""
+
+NOP5 = NOPS64[REL32_SIZE]
+"""The disabled call site of 64 bits, and what `-mnop-mcount` leaves in either."""
 
 
-def rel32(opcode: int, ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
-    """Encode `opcode rel32` at each `ip` towards its `target`.
+def rel32(
+    opcode: int, ip: Addresses, target: Addresses, bits: int = 64
+) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Encode `opcode rel32` at each `ip` towards its `target`; addresses have `bits`.
 
     Returns the text, shape (n, 5), and which sites reach; the bytes of a site
     that does not are all `int3`.
     """
-    distance = (target - (ip + np.uint64(REL32_SIZE))).view(np.int64)
-    short = distance.astype("<i4")
-    reach = short.astype(np.int64) == distance
+    end = ip + np.uint64(REL32_SIZE)
+    short = (target - end).view(np.int64).astype("<i4")
+    reach = (end + short.astype(np.int64).view(np.uint64)) & np.uint64(2**bits - 1) == target
     text = np.empty((len(ip), REL32_SIZE), np.uint8)
     text[:, 0] = opcode
     text[:, 1:] = np.ascontiguousarray(short).view(np.uint8).reshape(-1, 4)
@@ -76,22 +99,22 @@ def rel32(opcode: int, ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray
     return text, reach
 
 
-def call(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
+def call(ip: Addresses, target: Addresses, bits: int = 64) -> tuple[Bytes, NDArray[np.bool_]]:
     """Encode `call target` at each `ip`; see `rel32`."""
-    return rel32(CALL, ip, target)
+    return rel32(CALL, ip, target, bits)
 
 
-def jmp(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
+def jmp(ip: Addresses, target: Addresses, bits: int = 64) -> tuple[Bytes, NDArray[np.bool_]]:
     """Encode `jmp target` at each `ip`; see `rel32`."""
-    return rel32(JMP, ip, target)
+    return rel32(JMP, ip, target, bits)
 
 
-def rel32_target(ip: int, text: bytes) -> int | None:
+def rel32_target(ip: int, text: bytes, bits: int = 64) -> int | None:
     """Where the `call rel32` or `jmp rel32` at `ip` goes; None if `text` is neither."""
     if len(text) < REL32_SIZE or text[0] not in (CALL, JMP):
         return None
     distance = int.from_bytes(text[1:REL32_SIZE], "little", signed=True)
-    return (ip + REL32_SIZE + distance) % 2**64
+    return (ip + REL32_SIZE + distance) % 2**bits
 
 
 def jmp8(ip: int, target: int) -> bytes:
@@ -102,24 +125,27 @@ def jmp8(ip: int, target: int) -> bytes:
     return bytes((JMP8, distance & 0xFF))
 
 
-def jmp8_target(ip: int, text: bytes) -> int | None:
+def jmp8_target(ip: int, text: bytes, bits: int = 64) -> int | None:
     """Where the `jmp rel8` at `ip` goes; None if `text` is none."""
     if len(text) < JMP8_SIZE or text[0] != JMP8:
         return None
     distance = int.from_bytes(text[1:JMP8_SIZE], "little", signed=True)
-    return (ip + JMP8_SIZE + distance) % 2**64
+    return (ip + JMP8_SIZE + distance) % 2**bits
 
 
-def is_nop(text: bytes) -> int:
-    """Size of the nop of `NOPS` that `text` begins with, 0 if there is none."""
-    for size, nop in reversed(NOPS.items()):
+def nop_size(text: bytes, nops: Mapping[int, bytes]) -> int:
+    """Size of the nop of `nops` that `text` begins with, 0 if there is none."""
+    for size, nop in reversed(nops.items()):
         if text.startswith(nop):
             return size
     return 0
 
 
 def ends_in_call(before: bytes) -> bool:
-    """Whether `before` ends in a call: `e8 rel32`, or `ff /2` with any operand in 64-bit mode."""
+    """Whether `before` ends in a call: `e8 rel32`, or `ff /2` with any operand.
+
+    Operands have the same sizes in 32 and in 64 bits.
+    """
     if len(before) >= REL32_SIZE and before[-REL32_SIZE] == CALL:
         return True
     return any(

@@ -1,12 +1,15 @@
-"""The report of a fault in the words of the x86 kernel.
+"""The report of a fault in the words of the x86 kernel, 64-bit and 32-bit.
 
 What went wrong comes first: `BUG:` and the address for a page fault, which also
 says what kind of access it was and whether the page was there, the exception's
-name for the rest. Then one line each for the CPU and RIP, the bytes around
-RIP, the registers, and the way there.
+name for the rest. Then one line each for the CPU and where it is (RIP or EIP), the
+bytes around there, the registers, and the way there. Registers of 64 bits come
+three a row in the order of pt_regs, those of 32 four a row, the flags last; the
+32-bit kernel tells no number of where it is.
 
 Sources: Intel SDM volume 3, section 6.15 (names of exceptions, the error code
-of #PF); the kernel's Documentation/admin-guide/bug-hunting.rst.
+of #PF); the kernel's Documentation/admin-guide/bug-hunting.rst; formats of the
+messages as Linux 6.1 prints them.
 """
 
 from __future__ import annotations
@@ -14,46 +17,57 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.crash import Access, Crash
+from ...core.facts import Facts
 
 CODE_BEFORE = 42
 CODE_AFTER = 21
-"""Bytes shown on either side of the first one at RIP."""
+"""Bytes shown on either side of the first one at pc."""
 
 REGISTERS_A_ROW = 3
+ROWS32 = (("eax", "ebx", "ecx", "edx"), ("esi", "edi", "ebp", "esp"), ("eflags",))
 PAGE = 4096
 
 
-def report(crash: Crash) -> tuple[str, ...]:
-    """All lines of the oops."""
-    return tuple(_lines(crash))
+def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
+    """All lines of the oops of a port."""
+    return tuple(_lines(crash, facts))
 
 
-def _lines(crash: Crash) -> Iterator[str]:
-    what = _what(crash)
+def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
+    what = _what(crash, facts)
     if len(what) > 1:
         yield from what
     head = "Oops" if len(what) > 1 else what[0]
     yield f"{head}: 0000 [#{crash.count}] SMP"
     yield f"CPU: {crash.cpu} PID: {crash.pid}"
-    rip = crash.registers["rip"]
-    yield f"RIP: {rip:016x} {crash.symbol(rip)}"
-    yield _code(crash, rip)
-    shown = [
-        f"{name.upper():>3}: {value:016x}"
-        for name, value in crash.registers.items()
-        if name != "rip"
-    ]
-    for row in range(0, len(shown), REGISTERS_A_ROW):
-        yield " ".join(shown[row : row + REGISTERS_A_ROW])
+    pc = crash.registers[facts.abi.pc.name]
+    yield f"RIP: {pc:016x} {crash.symbol(pc)}" if _wide(facts) else f"EIP: {crash.symbol(pc)}"
+    yield _code(crash, pc)
+    digits = 2 * facts.pointer_size
+    for row in _rows(facts):
+        yield " ".join(f"{name.upper():>3}: {crash.registers[name]:0{digits}x}" for name in row)
     yield "Call Trace:"
     for address in crash.trace:
         yield f" {crash.symbol(address)}"
     yield f"---[ end trace of CPU {crash.cpu} ]---"
 
 
-def _what(crash: Crash) -> tuple[str, ...]:
+def _wide(facts: Facts) -> bool:
+    return facts.pointer_size == 8
+
+
+def _rows(facts: Facts) -> tuple[tuple[str, ...], ...]:
+    """The names of the registers of each row; pc has been told."""
+    if not _wide(facts):
+        return ROWS32
+    names = tuple(each.name for each in facts.abi.pt_regs if each != facts.abi.pc)
+    starts = range(0, len(names), REGISTERS_A_ROW)
+    return tuple(names[start : start + REGISTERS_A_ROW] for start in starts)
+
+
+def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
     """What happened: one line for an exception, three for a page fault."""
-    fault, rsp = crash.fault, crash.registers["rsp"]
+    fault, sp, digits = crash.fault, crash.registers[facts.abi.sp.name], 2 * facts.pointer_size
     if fault.access is Access.ILLEGAL:
         return ("invalid opcode",)
     if fault.access is Access.INTERRUPT:
@@ -64,9 +78,9 @@ def _what(crash: Crash) -> tuple[str, ...]:
     kind = (f"#PF: supervisor {fault.access.value} in kernel mode", f"#PF: {why}")
     if fault.address is None:
         return ("BUG: unable to handle page fault", *kind)
-    address = f"{fault.address:016x}"
-    if fault.access is Access.WRITE and not fault.mapped and 0 <= rsp - fault.address < PAGE:
-        first = f"BUG: stack guard page was hit at {address} (stack is {rsp:016x}..)"
+    address = f"{fault.address:0{digits}x}"
+    if fault.access is Access.WRITE and not fault.mapped and 0 <= sp - fault.address < PAGE:
+        first = f"BUG: stack guard page was hit at {address} (stack is {sp:0{digits}x}..)"
     elif fault.address < PAGE:
         first = f"BUG: kernel NULL pointer dereference, address: {address}"
     else:
@@ -74,11 +88,11 @@ def _what(crash: Crash) -> tuple[str, ...]:
     return (first, *kind)
 
 
-def _code(crash: Crash, rip: int) -> str:
-    """The bytes around `rip`, the one at it in angle brackets."""
+def _code(crash: Crash, pc: int) -> str:
+    """The bytes around `pc`, the one at it in angle brackets."""
     if not crash.text:
-        return f"Code: Unable to access opcode bytes at 0x{rip:x}."
-    at = rip - crash.text_address
+        return f"Code: Unable to access opcode bytes at 0x{pc:x}."
+    at = pc - crash.text_address
     data = crash.text
     before, after = data[max(0, at - CODE_BEFORE) : at], data[at + 1 : at + 1 + CODE_AFTER]
     shown = [*(f"{byte:02x}" for byte in before), f"<{data[at]:02x}>"]

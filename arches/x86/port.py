@@ -2,7 +2,8 @@
 
 Whatever the width of a word, a call site is one `call rel32` and one nop of the
 same size (insn.py), a call pushes its return address, and `int3` is the
-breakpoint. A port adds its facts and its relocations.
+breakpoint. Arguments that have no register lie on the stack, above that address.
+A port adds its facts and its relocations.
 
 Sources: as in insn.py.
 """
@@ -56,6 +57,16 @@ class X86Port(ABC):
 
     facts: Facts
 
+    @property
+    def bits(self) -> int:
+        """Of an address."""
+        return 8 * self.facts.pointer_size
+
+    @property
+    def nops(self) -> Mapping[int, bytes]:
+        """The nops of this width, by their sizes in bytes."""
+        return insn.NOPS64 if self.bits == 64 else insn.NOPS32
+
     def call_adjust(self, addresses: Addresses) -> Addresses:
         """The table names the call itself."""
         return addresses
@@ -66,26 +77,26 @@ class X86Port(ABC):
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """From `call mcount`, or the nop of `-mnop-mcount`, to the nop."""
-        expected, reachable = insn.call(sites.ip, _all(sites, mcount))
+        expected, reachable = self._call(sites, mcount)
         nop = np.frombuffer(insn.NOP5, np.uint8)
         already = (sites.compiled == nop).all(axis=1)
         expected[already] = nop
-        return Edit(sites.ip, expected, _nops(len(sites)), reachable | already)
+        return Edit(sites.ip, expected, self._nop(sites), reachable | already)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """From `call target` to the nop."""
-        expected, reachable = insn.call(sites.ip, _all(sites, target))
-        return Edit(sites.ip, expected, _nops(len(sites)), reachable)
+        expected, reachable = self._call(sites, target)
+        return Edit(sites.ip, expected, self._nop(sites), reachable)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         """From the nop to `call target`."""
-        replacement, reachable = insn.call(sites.ip, _all(sites, target))
-        return Edit(sites.ip, _nops(len(sites)), replacement, reachable)
+        replacement, reachable = self._call(sites, target)
+        return Edit(sites.ip, self._nop(sites), replacement, reachable)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
         """From `call old` to `call new`."""
-        expected, was = insn.call(sites.ip, _all(sites, old))
-        replacement, reachable = insn.call(sites.ip, _all(sites, new))
+        expected, was = self._call(sites, old)
+        replacement, reachable = self._call(sites, new)
         return Edit(sites.ip, expected, replacement, reachable & was)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
@@ -98,15 +109,15 @@ class X86Port(ABC):
 
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Where a call or jump with a fixed target goes."""
-        target = insn.rel32_target(ip, text)
-        return target if target is not None else insn.jmp8_target(ip, text)
+        target = insn.rel32_target(ip, text, self.bits)
+        return target if target is not None else insn.jmp8_target(ip, text, self.bits)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Do the nop, call or jump `text`; raises `ValueError` for anything else."""
         pc, sp, word = self.facts.abi.pc.name, self.facts.abi.sp.name, self.facts.pointer_size
         target = self.call_target(ip, text)
         if target is None:
-            size = insn.is_nop(text)
+            size = insn.nop_size(text, self.nops)
             if not size:
                 raise ValueError(f"no call site text: {text.hex(' ')}")
             return Effect({pc: ip + size})
@@ -119,15 +130,19 @@ class X86Port(ABC):
     def enter_call(
         self, function: int, arguments: Sequence[int], sp: int, return_to: int
     ) -> Effect:
-        """The registers of a call and the return address it pushes."""
+        """The registers of a call, and what lies on the stack: where it returns to, arguments."""
         abi, word = self.facts.abi, self.facts.pointer_size
-        if len(arguments) > len(abi.arguments):
-            raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")
-        top = sp - sp % abi.stack_align - word
+        if len(arguments) > abi.most_arguments:
+            raise ValueError(f"a call takes at most {abi.most_arguments} arguments")
+        values = [value % (1 << self.bits) for value in arguments]
+        pushed = values[len(abi.arguments) :]
+        top = sp - word * len(pushed)
+        top -= top % abi.stack_align + word
         registers = {abi.pc.name: function, abi.sp.name: top}
-        for register, value in zip(abi.arguments, arguments, strict=False):
-            registers[register.name] = value % (1 << 8 * word)
-        return Effect(registers, ((top, return_to.to_bytes(word, "little")),))
+        for register, value in zip(abi.arguments, values, strict=False):
+            registers[register.name] = value
+        stack = b"".join(value.to_bytes(word, "little") for value in (return_to, *pushed))
+        return Effect(registers, ((top, stack),))
 
     def lengths(self, sites: Sites) -> NDArray[np.intp]:
         """All of it."""
@@ -155,7 +170,7 @@ class X86Port(ABC):
 
     def oops(self, crash: Crash) -> tuple[str, ...]:
         """The report in the words of the x86 kernel."""
-        return oops.report(crash)
+        return oops.report(crash, self.facts)
 
     @property
     def stubs(self) -> None:
@@ -183,11 +198,11 @@ class X86Port(ABC):
     def folder(self) -> Path:
         """Where the files of this port lie."""
 
+    def _call(self, sites: Sites, target: int) -> tuple[Bytes, NDArray[np.bool_]]:
+        """`call target` at each site, and which sites reach it."""
+        return insn.call(sites.ip, np.full(len(sites), target, np.uint64), self.bits)
 
-def _all(sites: Sites, target: int) -> Addresses:
-    """`target` for each site."""
-    return np.full(len(sites), target, np.uint64)
-
-
-def _nops(n: int) -> Bytes:
-    return np.tile(np.frombuffer(insn.NOP5, np.uint8), (n, 1))
+    def _nop(self, sites: Sites) -> Bytes:
+        """The nop that disables each site."""
+        nop = np.frombuffer(self.nops[insn.REL32_SIZE], np.uint8)
+        return np.tile(nop, (len(sites), 1))

@@ -392,8 +392,9 @@ class Machine:
         return self.requests.result(sequence) % (1 << 8 * self.memory.pointer_size)
 
     def _borrow(self, function: int, arguments: Sequence[int], limit_ns: int) -> int:
-        if len(arguments) > len(self.port.facts.abi.arguments):
-            raise UsageError(f"a call takes at most {len(self.port.facts.abi.arguments)} arguments")
+        most = self.port.facts.abi.most_arguments
+        if len(arguments) > most:
+            raise UsageError(f"a call takes at most {most} arguments")
         self._running, self._stop = True, False
         try:
             return borrow.call(self, function, arguments, limit_ns)

@@ -87,11 +87,11 @@ class X8664Port(x86.X86Port):
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to one section's bytes."""
-        reloc.relocate(module, text, relocations)
+        reloc.ABI.relocate(module, text, relocations)
 
     def relocation_name(self, kind: int) -> str:
         """Such as `R_X86_64_PC32`."""
-        return reloc.name(kind)
+        return reloc.ABI.name(kind)
 
     @property
     def folder(self) -> Path:

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What an enabled call site calls, for i386. Intel syntax: destination first.
+ *
+ * void ftrace_caller(void)
+ *
+ * Not a function of C: it is called before the first instruction of the traced
+ * function's body, so everything that function may expect at its entry must be
+ * there again afterwards. It calls, through the slot at ftrace_call,
+ *
+ *     void tracer(unsigned long ip, unsigned long parent_ip,
+ *                 struct ftrace_ops *op, struct pt_regs *regs)
+ *
+ * with the first three arguments in eax, edx, ecx, and the fourth on the stack.
+ *
+ * On entry   arguments of the traced function in eax, edx, ecx, further ones on
+ *            the stack
+ * Keeps      every register; ebx, esi, edi and ebp because the tracer does
+ * Clobbers   flags, which no function may expect anything of
+ *
+ * The stack at ftrace_call, lowest address at the bottom:
+ *
+ *     esp + 20   where the traced function returns to         parent_ip
+ *     esp + 16   where ftrace_caller returns to               ip + MCOUNT_INSN_SIZE
+ *     esp + 12   eax
+ *     esp +  8   ecx
+ *     esp +  4   edx
+ *     esp        0: no pt_regs were saved                     regs
+ */
+        .globl ftrace_caller
+ftrace_caller:
+        push    eax
+        push    ecx
+        push    edx
+        push    0
+
+        mov     eax, [esp + 16]
+        sub     eax, 5                          // MCOUNT_INSN_SIZE
+        mov     edx, [esp + 20]
+        mov     ecx, dword ptr [function_trace_op]
+
+        /* The slot: rewritten to call the one tracer, or the list of them. */
+        .globl ftrace_call
+ftrace_call:
+        call    ftrace_stub
+
+        add     esp, 4
+        pop     edx
+        pop     ecx
+        pop     eax
+
+/*
+ * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
+ *                  struct ftrace_ops *op, struct pt_regs *regs)
+ *
+ * The tracer that does nothing. Stands here because ftrace_caller ends with
+ * the same return.
+ */
+        .globl ftrace_stub
+ftrace_stub:
+        ret
+
+/*
+ * void ftrace_regs_caller(void)
+ *
+ * The same, for a tracer that wants to see the registers: all of them as the
+ * traced function finds them when it is entered, but that eip is its call site.
+ *
+ * Keeps      every register, the flags too
+ *
+ * The stack at ftrace_regs_call, lowest address at the bottom:
+ *
+ *     esp + 48   where the traced function returns to         parent_ip
+ *     esp + 44   where ftrace_regs_caller returns to          ip + MCOUNT_INSN_SIZE
+ *     esp + 40   esp of the traced function: esp + 48         struct pt_regs, its end
+ *     esp + 36   eflags
+ *     esp + 32   eip
+ *     esp + 28   ebp
+ *     esp + 24   edi
+ *     esp + 20   esi
+ *     esp + 16   edx
+ *     esp + 12   ecx
+ *     esp +  8   ebx
+ *     esp +  4   eax                                          struct pt_regs
+ *     esp        its address                                  regs
+ */
+        .globl ftrace_regs_caller
+ftrace_regs_caller:
+        push    esp                             // as it was before this push: 4 too low
+        pushfd
+        push    0                               // eip, when there is a register to compute it in
+        push    ebp
+        push    edi
+        push    esi
+        push    edx
+        push    ecx
+        push    ebx
+        push    eax
+        push    esp                             // again as before: at the pt_regs
+        add     dword ptr [esp + 40], 4
+
+        mov     eax, [esp + 44]
+        sub     eax, 5                          // MCOUNT_INSN_SIZE
+        mov     [esp + 32], eax
+        mov     edx, [esp + 48]
+        mov     ecx, dword ptr [function_trace_op]
+
+        /* The slot, rewritten as the one above. */
+        .globl ftrace_regs_call
+ftrace_regs_call:
+        call    ftrace_stub
+
+        pop     eax                             // regs
+        pop     eax
+        pop     ebx
+        pop     ecx
+        pop     edx
+        pop     esi
+        pop     edi
+        pop     ebp
+        lea     esp, [esp + 4]                  // eip
+        popfd
+        lea     esp, [esp + 4]                  // esp
+        ret
+
+/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+        .balign 4
+        .globl function_trace_op
+function_trace_op:
+        .long   0

@@ -1,0 +1,103 @@
+"""The i386 port: facts; the verbs are in ../port.py.
+
+Addresses have 32 bits: 3 GB are a process's and the last GB is the kernel's, its
+text at 0xc1000000, RAM up to 0xf8000000, then vmalloc space, where modules lie,
+and fixed mappings at the very end. A `call rel32` reaches all of it (../insn.py).
+
+Calls are as the kernel builds itself (`-mregparm=3`): arguments in eax, edx, ecx,
+further ones on the stack, the result in eax; whoever calls takes the arguments
+off the stack again. The stack is aligned to its own words
+(`-mpreferred-stack-boundary=2`), and interrupts land on it, there being no red zone.
+
+Sources: System V ABI, Intel386 supplement, chapter 3; GCC's manual, "x86 Options";
+the kernel's arch/x86/Makefile and arch/x86/include/asm/pgtable_32_areas.h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from capstone import CS_MODE_32
+from keystone.keystone_const import KS_MODE_32
+from numpy.typing import NDArray
+from unicorn.unicorn_const import UC_MODE_32
+
+from ....core.arch import Relocations
+from ....core.facts import Abi, AddressMap, CallSites, Facts
+from .. import port as x86
+from ..insn import REL32_SIZE
+from . import reloc
+
+_ARGUMENTS = ("eax", "edx", "ecx")
+_PT_REGS = ("eax", "ebx", "ecx", "edx", "esi", "edi", "ebp", "eip", "eflags", "esp")
+
+FACTS = Facts(
+    name="i386",
+    elf_machine="EM_386",
+    pointer_size=4,
+    byteorder="little",
+    engine=x86.engine(UC_MODE_32, CS_MODE_32, KS_MODE_32),
+    abi=Abi(
+        pc=x86.register("eip"),
+        sp=x86.register("esp"),
+        arguments=tuple(x86.register(name) for name in _ARGUMENTS),
+        result=x86.register("eax"),
+        pt_regs=tuple(x86.register(name) for name in _PT_REGS),
+        link=None,
+        stack_align=4,
+        red_zone=0,
+        call_frame=0,
+        stack_arguments=3,
+    ),
+    map=AddressMap(
+        local=0xFFFF_8000,
+        tracer=0xC800_0000,
+        modules=0xF880_0000,
+        modules_end=0xFF80_0000,
+        ring_buffer=0xE000_0000,
+        hashes=0xE800_0000,
+        hashes_end=0xF000_0000,
+        direct_map=0xD000_0000,
+        host_stack=0xD800_0000,
+    ),
+    sites=CallSites(
+        size=REL32_SIZE,
+        sections=("__mcount_loc",),
+        mcount_symbols=("__fentry__", "mcount"),
+        call_relocations=frozenset({2, 4}),  # R_386_PC32, R_386_PLT32
+        relocation_offset=-1,  # the field follows the opcode
+        clobbers=frozenset({"eflags"}),
+    ),
+    patch_methods=x86.PATCH_METHODS,
+    breakpoint=x86.BREAKPOINT,
+    nops=("nop",),
+    max_insn_size=x86.MAX_INSN_SIZE,
+    insn_align=1,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class I386Port(x86.X86Port):
+    """i386; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts = FACTS
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to one section's bytes."""
+        reloc.ABI.relocate(module, text, relocations)
+
+    def relocation_name(self, kind: int) -> str:
+        """Such as `R_386_PC32`."""
+        return reloc.ABI.name(kind)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
+        return Path(__file__).parent
+
+
+def port() -> I386Port:
+    """The port, as `arches.load` finds it."""
+    return I386Port()
