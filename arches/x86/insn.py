@@ -91,7 +91,7 @@ def rel32(
     """
     end = ip + np.uint64(REL32_SIZE)
     short = (target - end).view(np.int64).astype("<i4")
-    reach = (end + short.astype(np.int64).view(np.uint64)) & np.uint64(2**bits - 1) == target
+    reach = (end + short.astype(np.int64).view(np.uint64)) & np.uint64((1 << bits) - 1) == target
     text = np.empty((len(ip), REL32_SIZE), np.uint8)
     text[:, 0] = opcode
     text[:, 1:] = np.ascontiguousarray(short).view(np.uint8).reshape(-1, 4)
@@ -114,7 +114,7 @@ def rel32_target(ip: int, text: bytes, bits: int = 64) -> int | None:
     if len(text) < REL32_SIZE or text[0] not in (CALL, JMP):
         return None
     distance = int.from_bytes(text[1:REL32_SIZE], "little", signed=True)
-    return (ip + REL32_SIZE + distance) % 2**bits
+    return (ip + REL32_SIZE + distance) % (1 << bits)
 
 
 def jmp8(ip: int, target: int) -> bytes:
@@ -130,15 +130,12 @@ def jmp8_target(ip: int, text: bytes, bits: int = 64) -> int | None:
     if len(text) < JMP8_SIZE or text[0] != JMP8:
         return None
     distance = int.from_bytes(text[1:JMP8_SIZE], "little", signed=True)
-    return (ip + JMP8_SIZE + distance) % 2**bits
+    return (ip + JMP8_SIZE + distance) % (1 << bits)
 
 
 def nop_size(text: bytes, nops: Mapping[int, bytes]) -> int:
     """Size of the nop of `nops` that `text` begins with, 0 if there is none."""
-    for size, nop in reversed(nops.items()):
-        if text.startswith(nop):
-            return size
-    return 0
+    return next((size for size, nop in nops.items() if text.startswith(nop)), 0)
 
 
 def ends_in_call(before: bytes) -> bool:

@@ -3,33 +3,58 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
 import numpy as np
 import pytest
-from capstone import CS_ARCH_X86, CS_MODE_64, Cs
+from capstone import CS_ARCH_X86, CS_MODE_32, CS_MODE_64, Cs
 from hypothesis import given
 from hypothesis import strategies as st
-from unicorn import Uc
-from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_64
-from unicorn.x86_const import UC_X86_REG_RIP, UC_X86_REG_RSP
+from unicorn import Uc, x86_const
+from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_32, UC_MODE_64
+from unicorn.x86_const import (
+    UC_X86_REG_EIP,
+    UC_X86_REG_ESP,
+    UC_X86_REG_RIP,
+    UC_X86_REG_RSP,
+)
 
 from dynftrace.arches.x86 import insn
 
 TEXT = 0xFFFF_FFFF_8100_0000
+LOW = 0x1_0000
+"""Text of neither kernel, for what is alike in both widths."""
+
+
+@dataclass(frozen=True)
+class Width:
+    """What there is in one size of an address."""
+
+    bits: int
+    cs_mode: int
+    objdump: str
+    nops: Mapping[int, bytes]
+
+
+WIDE = Width(64, CS_MODE_64, "i386:x86-64", insn.NOPS64)
+NARROW = Width(32, CS_MODE_32, "i386", insn.NOPS32)
+WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW], ids=["64", "32"])
 
 addresses = st.integers(TEXT, TEXT + 0x3FFF_FFFF)
+anywhere32 = st.integers(0, 2**32 - 1)
 
 
-def one(ip: int, target: int, opcode: int = insn.CALL) -> tuple[bytes, bool]:
-    text, reach = insn.rel32(opcode, np.array([ip], np.uint64), np.array([target], np.uint64))
+def one(ip: int, target: int, opcode: int = insn.CALL, bits: int = 64) -> tuple[bytes, bool]:
+    text, reach = insn.rel32(opcode, np.array([ip], np.uint64), np.array([target], np.uint64), bits)
     return text[0].tobytes(), bool(reach[0])
 
 
-def decoded(text: bytes, ip: int) -> tuple[str, str, int]:
+def decoded(text: bytes, ip: int, width: Width = WIDE) -> tuple[str, str, int]:
     """Mnemonic, operands and size of the first instruction, as Capstone reads it."""
-    instruction = next(Cs(CS_ARCH_X86, CS_MODE_64).disasm(text, ip))
+    instruction = next(Cs(CS_ARCH_X86, width.cs_mode).disasm(text, ip))
     return instruction.mnemonic, instruction.op_str, instruction.size
 
 
@@ -52,6 +77,22 @@ def test_capstone_reads_the_jump_we_wrote(ip: int, target: int) -> None:
     text, reach = one(ip, target, insn.JMP)
     assert reach
     assert decoded(text, ip) == ("jmp", hex(target), 5)
+
+
+@given(ip=anywhere32, target=anywhere32)
+@pytest.mark.parametrize(("opcode", "name"), [(insn.CALL, "call"), (insn.JMP, "jmp")])
+def test_with_32_bits_every_address_is_reached(
+    opcode: int, name: str, ip: int, target: int
+) -> None:
+    text, reach = one(ip, target, opcode, bits=32)
+    assert reach
+    assert decoded(text, ip, NARROW) == (name, hex(target) if target > 9 else str(target), 5)
+    assert insn.rel32_target(ip, text, 32) == target
+
+
+def test_no_address_of_32_bits_is_reached_in_vain() -> None:
+    text, reach = one(0x1000, 2**32, bits=32)
+    assert (text, reach) == (insn.INT3 * 5, False)
 
 
 @pytest.mark.parametrize(
@@ -77,17 +118,40 @@ def test_sites_are_encoded_one_by_one_in_one_go() -> None:
     assert text.shape == (0, 5)
 
 
-@pytest.mark.parametrize("size", range(1, 10))
-def test_each_nop_is_one_instruction_of_its_size(size: int) -> None:
-    nop = insn.NOPS[size]
-    mnemonic, _, length = decoded(nop, TEXT)
-    assert (mnemonic.split()[-1], length) in {("nop", size), ("xchg", size)}
-    assert insn.is_nop(nop) == size
+@WIDTHS
+def test_each_nop_is_one_instruction_of_its_size(width: Width) -> None:
+    assert list(width.nops) == list(range(1, len(width.nops) + 1))
+    for size, nop in width.nops.items():
+        mnemonic, operands, length = decoded(nop, LOW, width)
+        assert length == size
+        assert mnemonic in ("nop", "xchg") or (mnemonic, operands) in {
+            ("mov", "esi, esi"),
+            ("lea", "esi, [esi]"),
+            ("lea", "esi, ds:[esi]"),
+        }
+        assert insn.nop_size(nop + b"\xcc", width.nops) == size
 
 
 def test_the_disabled_site_is_the_kernels_nop() -> None:
-    assert bytes.fromhex("0f 1f 44 00 00") == insn.NOP5
-    assert insn.is_nop(b"\xe8\0\0\0\0") == 0
+    assert bytes.fromhex("0f 1f 44 00 00") == insn.NOP5 == insn.NOPS64[5]
+    assert bytes.fromhex("3e 8d 74 26 00") == insn.NOPS32[5]
+    assert insn.nop_size(b"\xe8\0\0\0\0", insn.NOPS64) == 0
+
+
+@WIDTHS
+def test_a_nop_changes_no_register_and_no_flag(width: Width) -> None:
+    kinds = ("AX", "BX", "CX", "DX", "SI", "DI", "BP", "SP", "FLAGS")
+    first = "R" if width.bits == 64 else "E"
+    registers = [getattr(x86_const, f"UC_X86_REG_{first}{kind}") for kind in kinds]
+    for size, nop in width.nops.items():
+        engine = Uc(UC_ARCH_X86, UC_MODE_64 if width.bits == 64 else UC_MODE_32)
+        engine.mem_map(LOW, 0x1000)
+        engine.mem_write(LOW, nop)
+        for value, register in enumerate(registers):
+            engine.reg_write(register, 0x2000_0000 + 0x1110 * value)
+        before = [engine.reg_read(register) for register in registers]
+        engine.emu_start(LOW, LOW + size)
+        assert [engine.reg_read(register) for register in registers] == before
 
 
 @pytest.mark.parametrize("distance", [-128, -2, 0, 127])
@@ -95,6 +159,14 @@ def test_short_jumps(distance: int) -> None:
     text = insn.jmp8(TEXT, TEXT + 2 + distance)
     assert decoded(text, TEXT) == ("jmp", hex(TEXT + 2 + distance), 2)
     assert insn.jmp8_target(TEXT, text) == TEXT + 2 + distance
+    text = insn.jmp8(LOW, LOW + 2 + distance)
+    assert decoded(text, LOW, NARROW) == ("jmp", hex(LOW + 2 + distance), 2)
+    assert insn.jmp8_target(LOW, text, 32) == LOW + 2 + distance
+
+
+def test_a_short_jump_wraps_with_the_address() -> None:
+    assert insn.jmp8_target(2**32 - 2, bytes.fromhex("eb 10"), 32) == 0x10
+    assert insn.jmp8_target(2**64 - 2, bytes.fromhex("eb 10")) == 0x10
 
 
 @pytest.mark.parametrize("distance", [-129, 128])
@@ -122,6 +194,22 @@ CALLS = {
 }
 
 
+CALLS32 = {
+    "call 0xc1000000": "e8 fb ff ff ff",
+    "call eax": "ff d0",
+    "call [ebx + 8]": "ff 53 08",
+    "call [esp + 8]": "ff 54 24 08",
+    "call [eax*4 + table]": "ff 14 85 00 00 00 c1",
+    "call [table]": "ff 15 00 00 00 c1",
+}
+
+
+@pytest.mark.parametrize("text", CALLS32.values(), ids=CALLS32.keys())
+def test_code_behind_a_call_is_a_return_address_in_32_bits(text: str) -> None:
+    assert decoded(bytes.fromhex(text), LOW, NARROW)[0] == "call"
+    assert insn.ends_in_call(bytes(15) + bytes.fromhex(text))
+
+
 @pytest.mark.parametrize("text", CALLS.values(), ids=CALLS.keys())
 def test_code_behind_a_call_is_a_return_address(text: str) -> None:
     assert decoded(bytes.fromhex(text), TEXT)[0] == "call"
@@ -135,26 +223,37 @@ def test_code_behind_anything_else_is_none(text: str) -> None:
     assert not insn.ends_in_call(bytes(8) + bytes.fromhex(text))
 
 
-def test_a_call_runs_to_its_target_and_a_nop_runs_past() -> None:
-    engine = Uc(UC_ARCH_X86, UC_MODE_64)
+@pytest.mark.parametrize(
+    ("width", "mode", "pc", "sp"),
+    [
+        (WIDE, UC_MODE_64, UC_X86_REG_RIP, UC_X86_REG_RSP),
+        (NARROW, UC_MODE_32, UC_X86_REG_EIP, UC_X86_REG_ESP),
+    ],
+    ids=["64", "32"],
+)
+def test_a_call_runs_to_its_target_and_a_nop_runs_past(
+    width: Width, mode: int, pc: int, sp: int
+) -> None:
+    engine, word = Uc(UC_ARCH_X86, mode), width.bits // 8
     engine.mem_map(0x10000, 0x2000)
-    engine.mem_write(0x10100, one(0x10100, 0x10800)[0])
-    engine.reg_write(UC_X86_REG_RSP, 0x11800)
+    engine.mem_write(0x10100, one(0x10100, 0x10800, bits=width.bits)[0])
+    engine.reg_write(sp, 0x11800)
     engine.emu_start(0x10100, 0x10800)
-    assert engine.reg_read(UC_X86_REG_RIP) == 0x10800
-    assert int.from_bytes(engine.mem_read(0x117F8, 8), "little") == 0x10105
-    engine.mem_write(0x10200, insn.NOP5)
+    assert engine.reg_read(pc) == 0x10800
+    assert int.from_bytes(engine.mem_read(0x11800 - word, word), "little") == 0x10105
+    engine.mem_write(0x10200, width.nops[5])
     engine.emu_start(0x10200, 0, count=1)
-    assert engine.reg_read(UC_X86_REG_RIP) == 0x10205
+    assert engine.reg_read(pc) == 0x10205
 
 
+@WIDTHS
 @pytest.mark.skipif(which("objdump") is None, reason="objdump is not installed")
-def test_objdump_reads_them_alike(tmp_path: Path) -> None:
-    code = one(0, 0x1000)[0] + one(5, 0x20, insn.JMP)[0] + b"".join(insn.NOPS.values())
+def test_objdump_reads_them_alike(width: Width, tmp_path: Path) -> None:
+    code = one(0, 0x1000, bits=width.bits)[0] + one(5, 0x20, insn.JMP, width.bits)[0]
     path = tmp_path / "code"
-    path.write_bytes(code)
+    path.write_bytes(code + b"".join(width.nops.values()))
     output = subprocess.run(
-        ["objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", str(path)],
+        ["objdump", "-D", "-b", "binary", "-m", width.objdump, "-M", "intel", str(path)],
         capture_output=True,
         text=True,
         check=True,
@@ -162,5 +261,7 @@ def test_objdump_reads_them_alike(tmp_path: Path) -> None:
     lines = [line.split("\t")[2].split() for line in output.splitlines() if line.count("\t") >= 2]
     assert lines[0][:2] == ["call", "0x1000"]
     assert lines[1][:2] == ["jmp", "0x20"]
-    assert len(lines) == 2 + len(insn.NOPS)
-    assert all({"nop", "xchg"} & set(line) for line in lines[2:])
+    assert len(lines) == 2 + len(width.nops)
+    for words in lines[2:]:
+        target, _, source = words[-1].partition(",")
+        assert {"nop", "xchg"} & set(words) or (target == "esi" and "esi" in source)

@@ -32,7 +32,7 @@ def batch(*rows: tuple[int, int, int, int]) -> Relocations:
 
 def field_of(kind: int, symbol: int, addend: int, width: int) -> int:
     text = np.zeros(16, np.uint8)
-    reloc.relocate("m", text, batch((kind, 3, symbol, addend)))
+    reloc.ABI.relocate("m", text, batch((kind, 3, symbol, addend)))
     assert not text[:3].any() and not text[3 + width :].any()
     return int.from_bytes(text[3 : 3 + width].tobytes(), "little")
 
@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, 
     text = np.zeros(16, np.uint8)
     rows = batch((1, 8, 7, 0), (kind, 3, symbol, 0))
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
-        reloc.relocate("usb", text, rows)
+        reloc.ABI.relocate("usb", text, rows)
     assert caught.value.kind == name
     assert caught.value.location == PLACE + 3
     assert not text.any(), "nothing may be written"
@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, 
 def test_an_unknown_type_is_named(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
-        reloc.relocate("usb", text, batch((1, 8, 7, 0), (kind, 0, 0, 0)))
+        reloc.ABI.relocate("usb", text, batch((1, 8, 7, 0), (kind, 0, 0, 0)))
     assert not text.any()
 
 
@@ -104,15 +104,15 @@ def test_an_unknown_type_is_named(kind: int, name: str) -> None:
 def test_a_field_outside_its_section_is_refused(offset: int) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(ModuleError, match="outside its section"):
-        reloc.relocate("usb", text, batch((1, offset, 7, 0)))
+        reloc.ABI.relocate("usb", text, batch((1, offset, 7, 0)))
 
 
 def test_a_section_smaller_than_the_field_is_refused() -> None:
     with pytest.raises(ModuleError, match="outside its section"):
-        reloc.relocate("usb", np.zeros(3, np.uint8), batch((2, 0, PLACE, 0)))
+        reloc.ABI.relocate("usb", np.zeros(3, np.uint8), batch((2, 0, PLACE, 0)))
 
 
 def test_addends_in_the_field_are_not_this_abi() -> None:
     implicit = replace(batch((1, 0, 7, 0)), explicit=False)
     with pytest.raises(ModuleError, match="REL"):
-        reloc.relocate("usb", np.zeros(16, np.uint8), implicit)
+        reloc.ABI.relocate("usb", np.zeros(16, np.uint8), implicit)
