@@ -17,6 +17,7 @@ GUEST = Path(__file__).resolve().parents[2] / "arches" / "guest"
 
 TOOLS = {
     "x86_64": ("", "x86_64"),
+    "i386": ("i686-linux-gnu-", "i686-"),
     "ppc64": ("powerpc64-linux-gnu-", "powerpc64-"),
     "ppc32": ("powerpc-linux-gnu-", "powerpc-"),
     "mips": ("mips-linux-gnu-", "mips-"),

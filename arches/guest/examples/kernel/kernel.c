@@ -7,7 +7,7 @@
 #define notrace __attribute__((no_instrument_function))
 
 /* What the compiler calls at the start of each function; it must change nothing. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__i386__)
 __asm__(".globl __fentry__\n__fentry__: ret");
 #elif defined(__powerpc64__) /* an ordinary call, behind the function's prologue */
 notrace void _mcount(void)

@@ -13,21 +13,14 @@ from dynftrace.arches.x86.x86_64 import reloc
 from dynftrace.core.arch import Relocations
 from dynftrace.core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 
+from .. import relocating
+
 PLACE = 0xFFFF_FFFF_A000_0000
 
 
 def batch(*rows: tuple[int, int, int, int]) -> Relocations:
     """Rows of (type, offset, S, A)."""
-    kind, offset, symbol, addend = zip(*rows, strict=True)
-    return Relocations(
-        np.array(kind, np.uint32),
-        np.array(offset, np.uint64),
-        np.array(offset, np.uint64) + np.uint64(PLACE),
-        np.array(symbol, np.uint64),
-        np.array(addend, np.int64),
-        external=np.zeros(len(rows), np.bool_),
-        stub=np.zeros(len(rows), np.bool_),
-    )
+    return relocating.batch(PLACE, *rows, explicit=True)
 
 
 def field_of(kind: int, symbol: int, addend: int, width: int) -> int:

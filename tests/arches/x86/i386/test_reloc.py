@@ -1,0 +1,126 @@
+"""i386 relocations against their formulas as plain integers, and against GNU ld."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from shutil import which
+
+import numpy as np
+import pytest
+from elftools.elf.elffile import ELFFile
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynftrace.arches.x86.i386.reloc import ABI
+from dynftrace.core.arch import Relocations
+from dynftrace.core.errors import ModuleError, UnknownRelocation
+
+from .. import relocating
+
+PLACE = 0xF880_0000
+TOOLS = "i686-linux-gnu-"
+
+
+def batch(*rows: tuple[int, int, int]) -> Relocations:
+    """Rows of (type, offset, S); A stands in the field."""
+    return relocating.batch(PLACE, *((*row, 0) for row in rows), explicit=False)
+
+
+def field_of(kind: int, symbol: int, addend: int) -> int:
+    """The field at offset 3, which held `addend`, after one relocation."""
+    text = np.zeros(16, np.uint8)
+    text[3:7] = list((addend % 2**32).to_bytes(4, "little"))
+    ABI.relocate("m", text, batch((kind, 3, symbol)))
+    assert not text[:3].any() and not text[7:].any()
+    return int.from_bytes(text[3:7].tobytes(), "little")
+
+
+anywhere = st.integers(0, 2**32 - 1)
+addends = st.integers(-(2**31), 2**31 - 1)
+
+
+@given(s=anywhere, a=addends)
+def test_r_386_32_is_s_plus_a(s: int, a: int) -> None:
+    assert field_of(1, s, a) == (s + a) % 2**32
+
+
+@given(s=anywhere, a=addends)
+@pytest.mark.parametrize("kind", [2, 4])
+def test_r_386_pc32_and_plt32_are_s_plus_a_minus_p(kind: int, s: int, a: int) -> None:
+    assert field_of(kind, s, a) == (s + a - (PLACE + 3)) % 2**32
+
+
+@given(a=addends)
+def test_r_386_none_changes_nothing(a: int) -> None:
+    assert field_of(0, 2**32 - 1, a) == a % 2**32
+
+
+@pytest.mark.parametrize(("kind", "name"), [(3, "R_386_GOT32"), (77, "R_386_77")])
+def test_an_unknown_type_is_named_and_nothing_is_written(kind: int, name: str) -> None:
+    text = np.zeros(16, np.uint8)
+    with pytest.raises(UnknownRelocation, match=name):
+        ABI.relocate("usb", text, batch((1, 8, 7), (kind, 0, 0)))
+    assert not text.any()
+
+
+@pytest.mark.parametrize("offset", [13, 16, 2**31, 2**32 - 1])
+def test_a_field_outside_its_section_is_refused(offset: int) -> None:
+    text = np.zeros(16, np.uint8)
+    with pytest.raises(ModuleError, match="outside its section"):
+        ABI.relocate("usb", text, batch((1, 0, 7), (2, offset, 7)))
+    assert not text.any()
+
+
+def test_a_section_smaller_than_the_field_is_refused() -> None:
+    with pytest.raises(ModuleError, match="outside its section"):
+        ABI.relocate("usb", np.zeros(3, np.uint8), batch((2, 0, PLACE)))
+
+
+def test_addends_in_the_relocation_are_not_this_abi() -> None:
+    explicit = replace(batch((1, 0, 7)), explicit=True)
+    with pytest.raises(ModuleError, match="RELA relocations, and this ABI has REL only"):
+        ABI.relocate("usb", np.zeros(16, np.uint8), explicit)
+
+
+SOURCE = """
+        .text
+start:  call    there
+        jmp     there@PLT
+        mov     word + 8, %eax
+        movl    $here - 4, word
+        jmp     start + 0x12345
+        .long   there - .
+        .data
+        .long   0, 0
+word:   .long   1
+here:   .long   0
+        .section .there, "ax"
+        .globl there
+        nop
+there:  ret
+"""
+
+
+@pytest.mark.skipif(which(f"{TOOLS}ld") is None, reason=f"{TOOLS}ld is not installed")
+def test_gnu_ld_writes_the_same_bytes(tmp_path: Path) -> None:
+    places = {".text": PLACE, ".data": 0x0800_0000, ".there": 0xC100_0000}
+    (tmp_path / "a.s").write_text(SOURCE)
+    layout = " ".join(f"{name} {at:#x} : {{ *({name}) }}" for name, at in places.items())
+    (tmp_path / "a.lds").write_text(f"SECTIONS {{ {layout} }}")
+    for command in (["as", "-o", "a.o", "a.s"], ["ld", "-T", "a.lds", "-o", "a.elf", "a.o"]):
+        subprocess.run([TOOLS + command[0], *command[1:]], cwd=tmp_path, check=True)
+    with (tmp_path / "a.o").open("rb") as before, (tmp_path / "a.elf").open("rb") as after:
+        old, new = ELFFile(before), ELFFile(after)
+        symbols = old.get_section_by_name(".symtab")
+        rows = []
+        for each in old.get_section_by_name(".rel.text").iter_relocations():
+            symbol = symbols.get_symbol(each["r_info_sym"])
+            base = places[old.get_section(symbol["st_shndx"]).name]
+            rows.append((each["r_info_type"], each["r_offset"], base + symbol["st_value"]))
+        text = np.frombuffer(old.get_section_by_name(".text").data(), np.uint8).copy()
+        expected = new.get_section_by_name(".text").data()
+    assert {kind for kind, _, _ in rows} == {1, 2, 4}
+    ABI.relocate("a", text, batch(*rows))
+    assert text.tobytes() == expected
