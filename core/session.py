@@ -214,7 +214,7 @@ class Session:
             pointer = pointer_to(self.port.facts, self.kallsyms, self.address_of(function))
             if pointer is None:
                 raise UsageError(f"no function descriptor leads to '{function}'")
-            most = len(self.port.facts.abi.arguments)
+            most = self.port.facts.abi.most_arguments
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
             return self.machine.request_call(pointer, arguments)
