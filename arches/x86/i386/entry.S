@@ -63,8 +63,9 @@ ftrace_stub:
 /*
  * void ftrace_regs_caller(void)
  *
- * The same, for a tracer that wants to see the registers: all of them as the
- * traced function finds them when it is entered, but that eip is its call site.
+ * The same, but the tracer gets all registers, as `regs`, and what it changes of
+ * them the traced function has, all but esp. They are those of the traced
+ * function's entry; eip, as in the kernel, is where it goes on.
  *
  * Keeps      every register, the flags too
  *
@@ -74,7 +75,7 @@ ftrace_stub:
  *     esp + 44   where ftrace_regs_caller returns to          ip + MCOUNT_INSN_SIZE
  *     esp + 40   esp of the traced function: esp + 48         struct pt_regs, its end
  *     esp + 36   eflags
- *     esp + 32   eip
+ *     esp + 32   eip                                          ip + MCOUNT_INSN_SIZE
  *     esp + 28   ebp
  *     esp + 24   edi
  *     esp + 20   esi
@@ -86,9 +87,9 @@ ftrace_stub:
  */
         .globl ftrace_regs_caller
 ftrace_regs_caller:
-        push    esp                             // as it was before this push: 4 too low
+        push    esp                             // what it was before the push, 4 too low
         pushfd
-        push    0                               // eip, when there is a register to compute it in
+        push    dword ptr [esp + 8]             // eip
         push    ebp
         push    edi
         push    esi
@@ -96,16 +97,15 @@ ftrace_regs_caller:
         push    ecx
         push    ebx
         push    eax
-        push    esp                             // again as before: at the pt_regs
-        add     dword ptr [esp + 40], 4
+        push    esp                             // the same, at the pt_regs: regs
+        add     dword ptr [esp + 40], 4         // esp
 
         mov     eax, [esp + 44]
         sub     eax, 5                          // MCOUNT_INSN_SIZE
-        mov     [esp + 32], eax
         mov     edx, [esp + 48]
         mov     ecx, dword ptr [function_trace_op]
 
-        /* The slot, rewritten as the one above. */
+        /* The slot, rewritten together with ftrace_call. */
         .globl ftrace_regs_call
 ftrace_regs_call:
         call    ftrace_stub
@@ -118,7 +118,7 @@ ftrace_regs_call:
         pop     esi
         pop     edi
         pop     ebp
-        lea     esp, [esp + 4]                  // eip
+        pop     dword ptr [esp + 8]             // eip; counted from behind it, as all pops
         popfd
         lea     esp, [esp + 4]                  // esp
         ret

@@ -89,9 +89,19 @@ def test_the_tracer_sees_the_registers_of_the_traced_function() -> None:
     ip, parent, op, regs = world.to_the_tracer()
     assert (ip, parent, op) == (IP, PARENT, OP)
     saved = dict(zip(NUMBERS, world.words(regs, len(NUMBERS)), strict=True))
-    assert saved == AT_ENTRY
+    assert saved == AT_ENTRY | {"eip": IP + 5}
     assert world.words(saved["esp"], 1) == [PARENT]
     assert world.back() == AT_ENTRY | {"eip": IP + 5}
+
+
+def test_what_the_tracer_changes_of_the_registers_the_function_has() -> None:
+    world = World("ftrace_regs_caller", "ftrace_regs_call")
+    *_, regs = world.to_the_tracer()
+    changed = {name: 0x5000_0000 + n for n, name in enumerate(NUMBERS)}
+    changed |= {"eip": KERNEL + 0x300, "eflags": 0x6, "esp": SP + 0x40}
+    world.uc.mem_write(regs, np.array([changed[name] for name in NUMBERS], "<u4").tobytes())
+    world.uc.emu_start(world.labels["ftrace_stub"], KERNEL + 0x300)
+    assert world.read() == changed | {"esp": SP}
 
 
 @pytest.mark.parametrize("slot", ["ftrace_call", "ftrace_regs_call"])
