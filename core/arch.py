@@ -314,7 +314,13 @@ class Port(Protocol):
     # Sources and images
 
     def entry_source(self) -> str:
-        """The text of entry.S. Labels core needs: ftrace_caller, ftrace_call, ftrace_stub."""
+        """The text of entry.S. Labels core needs: ftrace_caller, ftrace_call, ftrace_stub.
+
+        With `ftrace_regs_caller` there may be users that want registers: it has the
+        tracer called with a `struct pt_regs` as fourth argument, `Abi.pt_regs` in their
+        order, a slot of `pointer_size` bytes each, as they are at the traced function's
+        entry. Where it does not lead through ftrace_call it has a slot ftrace_regs_call.
+        """
         ...
 
     def images(self) -> Path:

@@ -12,6 +12,7 @@ from enum import Enum
 
 from ..errors import FtraceBug
 from ..kallsyms import Kallsyms
+from .records import Flag
 
 RULE = "------------[ ftrace bug ]------------"
 
@@ -51,7 +52,7 @@ def reported(
     lines += [
         step.value,
         f"ftrace record flags: {flags:x}",
-        f" ({users})  ",
+        f" ({users}){' R' if flags & Flag.REGS else '  '}",
         f" expected tramp: {target:x}",
     ]
     return FtraceBug(

@@ -31,11 +31,20 @@ from ..machine.memory import Memory
 REGION = "tracer"
 """Name of the memory region."""
 
-NEEDED = ("ftrace_caller", "ftrace_call", "ftrace_stub")
-"""Labels that every port's entry.S exports."""
+CALLER = "ftrace_caller"
+"""What an enabled site calls."""
 
-CALLERS = ("ftrace_caller", "ftrace_regs_caller")
+REGS_CALLER = "ftrace_regs_caller"
+"""What it calls for a user that wants registers, on ports that have it."""
+
+SLOTS = {CALLER: "ftrace_call", REGS_CALLER: "ftrace_regs_call"}
+"""By each caller, the slot inside it that calls the tracer; callers may share one."""
+
+CALLERS = tuple(SLOTS)
 """What a site may call; the second saves all registers, and is there or not."""
+
+NEEDED = (CALLER, SLOTS[CALLER], "ftrace_stub")
+"""Labels that every port's entry.S exports."""
 
 _NAME = "tracer"
 
@@ -57,6 +66,16 @@ class Entry:
     def callers(self) -> dict[str, int]:
         """Those of `CALLERS` that there are, with their addresses."""
         return {name: self.symbols[name] for name in CALLERS if name in self.symbols}
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Addresses of all slots; they call the same tracer."""
+        return tuple(self.symbols[name] for name in SLOTS.values() if name in self.symbols)
+
+    def slot_of(self, caller: str) -> int:
+        """Address of the slot that `caller` comes to."""
+        own = self.symbols.get(SLOTS[caller])
+        return self.symbols[SLOTS[CALLER]] if own is None else own
 
 
 def load_entry(

@@ -2,12 +2,12 @@
 
 At start every site is turned from what the compiler left into a nop. From then
 on the text follows one rule: a site holds a call of ftrace_caller exactly when
-some registered ops wants it, and the slot `ftrace_call` inside ftrace_caller
-calls ftrace_stub with no ops, the ops' own function with one, and
-ftrace_ops_list_func with several.
+some registered ops wants it, of ftrace_regs_caller when one of these wants the
+registers, and the slot inside each of the two calls ftrace_stub with no ops,
+the ops' own function with one, and ftrace_ops_list_func with several.
 
-The guest may run while text changes, so the slot calls the list function during
-every change of it: that function looks at the table of ops and is right before,
+The guest may run while text changes, so the slots call the list function during
+every change of them: that function looks at the table of ops and is right before,
 during and after.
 
 A site that does not hold what ftrace left there is a bug: nothing is written,
@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..abi import FTRACE_OPS_MAX
 from ..arch import Addresses, Edit, Trampoline
@@ -32,7 +33,7 @@ from ..machine.function import function_at
 from ..machine.machine import Machine
 from . import bug
 from .bug import Step
-from .entry import Entry, load_entry
+from .entry import CALLER, REGS_CALLER, Entry, load_entry
 from .ops import FtraceHash, FtraceOps
 from .opslist import OpsList
 from .patch import STOP_MACHINE, Patcher
@@ -48,6 +49,19 @@ class SavedFtrace:
     ops: tuple[tuple[FtraceOps, FtraceHash, FtraceHash], ...]
     disabled: bool
     slot: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Change:
+    """Records whose sites change alike."""
+
+    rows: NDArray[np.intp]
+    edit: Edit
+    step: Step
+    target: int
+    """What their calls reach before (`ftrace_get_addr_curr`)."""
+    flags: Flag
+    """What they get when it is done."""
 
 
 class Ftrace:
@@ -69,7 +83,7 @@ class Ftrace:
         self.bug: FtraceBug | None = None
         """The bug that shut ftrace off, with its report."""
         self.slot = 0
-        """Guest address of the code the slot `ftrace_call` calls now."""
+        """Guest address of the code that the slots `ftrace_call`, `ftrace_regs_call` call now."""
         self._machine = machine
         self._memory = machine.memory
         self._entry: Entry | MissingSymbolError | None = None
@@ -104,12 +118,12 @@ class Ftrace:
         """Make mcount lead to ftrace_caller, where sites can reach nothing else."""
         if not isinstance(self._entry, Entry):
             return
-        caller = self._entry["ftrace_caller"]
+        caller = self._entry[CALLER]
         edit = self.port.dyn_arch_init(self.mcount(), caller)
         if edit is not None:
             self._apply(edit, Step.INIT, caller, STOP_MACHINE)
             code = edit.replacement[0].tobytes()
-            self._by_mcount = (Trampoline(int(edit.address[0]), code, caller, "ftrace_caller"),)
+            self._by_mcount = (Trampoline(int(edit.address[0]), code, caller, CALLER),)
 
     def module_init(
         self,
@@ -156,7 +170,7 @@ class Ftrace:
         """The entry code; raises `MissingSymbolError` where the kernel lacks what it needs."""
         if isinstance(self._entry, Entry):
             return self._entry
-        raise self._entry or MissingSymbolError(str(self.kernel.path), "ftrace_caller")
+        raise self._entry or MissingSymbolError(str(self.kernel.path), CALLER)
 
     @property
     def call_target(self) -> int | None:
@@ -167,10 +181,14 @@ class Ftrace:
         """Have `ops` called from the sites it wants (`register_ftrace_function`).
 
         Raises `TracefsError` (EBUSY when it is registered or the guest's table
-        is full, ENODEV when ftrace is off), `MissingSymbolError`, and
-        `FtraceBug`, after which `ops` is not registered.
+        is full, EINVAL when it wants registers and the port saves none, ENODEV when
+        ftrace is off), `MissingSymbolError`, and `FtraceBug`, after which `ops` is
+        not registered.
         """
         self.check()
+        if ops.save_regs and REGS_CALLER not in self.entry.callers:
+            reason = f"{self.port.facts.name} has no {REGS_CALLER} to save registers"
+            raise TracefsError(errno.EINVAL, reason)
         if ops in self.ops or len(self.ops) == FTRACE_OPS_MAX:
             raise TracefsError(errno.EBUSY)
         self.ops.append(ops)
@@ -242,34 +260,65 @@ class Ftrace:
 
     def _follow(self) -> None:
         """Make text agree with the registered ops. Raises `FtraceBug` with nothing written."""
-        table, caller = self.records.table, self.entry["ftrace_caller"]
-        count = np.zeros(len(table), np.uint32)
-        for ops in self.ops:
-            count += ops.matches(table["ip"])
-        table["flags"] = (table["flags"] & ~np.uint32(COUNT_MASK)) | count
-        enabled = self.records.flagged(Flag.ENABLED)
-        calls = np.flatnonzero((count > 0) & ~enabled)
-        nops = np.flatnonzero((count == 0) & enabled)
-        call_edit = self.port.make_call(self.records.sites(calls), caller)
-        nop_edit = self.port.make_nop(self.records.sites(nops), caller)
+        table = self.records.table
+        self._count_users()
+        changes = self._changes()
         func = self._wanted_func()
         assert self._list is not None
         between = self._code(self._list.func)
         # All of it before any of it; each is looked at again when its turn comes, because
         # the guest may run in between.
         self._verify(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
-        self._verify(call_edit, Step.CALL, caller)
-        self._verify(nop_edit, Step.NOP, caller)
+        for change in changes:
+            self._verify(change.edit, change.step, change.target)
         self._list.write(self.ops)
         if func != self.slot:
             self._set_slot(between)
-        self._apply(_joined(nop_edit, call_edit), None, caller)
-        table["flags"][calls] |= np.uint32(Flag.ENABLED | Flag.TOUCHED)
-        table["flags"][nops] &= ~np.uint32(Flag.ENABLED)
+        if changes:
+            self._apply(_joined(*(change.edit for change in changes)), None)
+        for change in changes:
+            table["flags"][change.rows] &= ~np.uint32(Flag.ENABLED | Flag.REGS_EN)
+            table["flags"][change.rows] |= np.uint32(change.flags)
         if func != self.slot:
             if "function_trace_op" in self.entry.symbols:
                 self._memory.write_int(self.entry["function_trace_op"], self._list.table)
             self._set_slot(func)
+
+    def _count_users(self) -> None:
+        """Note in each record how many ops want it, and whether one wants registers."""
+        table = self.records.table
+        count = np.zeros(len(table), np.uint32)
+        for ops in self.ops:
+            wanted = ops.matches(table["ip"])
+            count += wanted
+            if ops.save_regs:
+                count |= np.where(wanted, np.uint32(Flag.REGS), np.uint32(0))
+        table["flags"] = (table["flags"] & ~np.uint32(COUNT_MASK | Flag.REGS)) | count
+
+    def _changes(self) -> list[_Change]:
+        """What must change for text to agree with the records: calls, nops, other callers."""
+        port, callers = self.port, [*self.entry.callers.values()]
+        regs_wanted, regs_now = (self.records.flagged(f) for f in (Flag.REGS, Flag.REGS_EN))
+        # 0 for a nop, else the number of the caller, from 1.
+        shall = (self.records.users > 0) * (1 + regs_wanted.astype(np.intp))
+        now = self.records.flagged(Flag.ENABLED) * (1 + regs_now.astype(np.intp))
+        enabled = (Flag(0), Flag.ENABLED, Flag.ENABLED | Flag.REGS_EN)
+        found: list[_Change] = []
+        for old, new in ((0, 1), (0, 2), (1, 2), (2, 1), (1, 0), (2, 0)):
+            rows = np.flatnonzero((now == old) & (shall == new))
+            if not len(rows):
+                continue
+            sites = self.records.sites(rows)
+            target = callers[max(old - 1, 0)]
+            if not old:
+                step, edit = Step.CALL, port.make_call(sites, callers[new - 1])
+            elif not new:
+                step, edit = Step.NOP, port.make_nop(sites, target)
+            else:
+                step, edit = Step.UPDATE, port.modify_call(sites, target, callers[new - 1])
+            flags = enabled[new] | (Flag.TOUCHED if new else Flag(0))
+            found.append(_Change(rows, edit, step, target, flags))
+        return found
 
     def _wanted_func(self) -> int:
         """The code the slot shall call for the registered ops."""
@@ -289,7 +338,9 @@ class Ftrace:
             self.slot = func
 
     def _slot_edit(self, old: int, new: int) -> Edit:
-        return self.port.update_ftrace_func(self.entry["ftrace_call"], old, new)
+        """The slots together: all of them call the same."""
+        slots = self.entry.slots
+        return _joined(*(self.port.update_ftrace_func(slot, old, new) for slot in slots))
 
     def _verify(self, edit: Edit, step: Step, target: int) -> None:
         """Verify `edit`; a bug is reported and shuts ftrace off."""
@@ -298,7 +349,9 @@ class Ftrace:
         except FtraceBug as found:
             raise self._shut_off(found, step, target) from found
 
-    def _apply(self, edit: Edit, step: Step | None, target: int, method: str | None = None) -> None:
+    def _apply(
+        self, edit: Edit, step: Step | None, target: int = 0, method: str | None = None
+    ) -> None:
         """Write `edit`; a bug is reported and shuts ftrace off. Without `step` see `_shut_off`."""
         try:
             self.patcher.apply(edit, method, self._stubs(edit))
@@ -341,7 +394,7 @@ class Ftrace:
     def _shut_off(self, found: FtraceBug, step: Step | None, target: int) -> FtraceBug:
         """Shut ftrace off for the bug `found` and return the report of it.
 
-        Without `step` it is what the record's users say.
+        Without `step` that and the `target` are what the record says.
         """
         row = self.records.find(found.ip)
         flags, users = 0, 0
@@ -349,7 +402,8 @@ class Ftrace:
             self.records.table["failed"][row] = True
             flags, users = int(self.records.table["flags"][row]), int(self.records.users[row])
         if step is None:
-            step = Step.CALL if users else Step.NOP
+            step = Step.NOP if not users else Step.UPDATE if flags & Flag.ENABLED else Step.CALL
+            target = self.entry[REGS_CALLER if flags & Flag.REGS_EN else CALLER]
         found = self._with_callees(found)
         report = bug.reported(found, step, self.kallsyms, flags, users, target)
         self.disabled = True

@@ -77,6 +77,11 @@ class FtraceOps:
     """Guest address of `void func(ip, parent_ip, op, regs)`."""
     filter_hash: FtraceHash = field(default_factory=FtraceHash)
     notrace_hash: FtraceHash = field(default_factory=FtraceHash)
+    save_regs: bool = False
+    """Whether `regs` are to be the registers of the traced function (FTRACE_OPS_FL_SAVE_REGS).
+
+    Another user's call may come without, as NULL, while sites change.
+    """
 
     def matches(self, ips: Addresses) -> NDArray[np.bool_]:
         """Which of n call sites this ops wants."""

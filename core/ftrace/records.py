@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes, Sites, Trampoline
+from .entry import CALLER, REGS_CALLER
 
 KERNEL = -1
 """`module` of the kernel's own records."""
@@ -33,6 +34,10 @@ class Flag(IntFlag):
     """It has been enabled since it was made."""
     DISABLED = 1 << 25
     """It must not be changed; its module is on its way in or out."""
+    REGS_EN = 1 << 29
+    """The call saves registers: it is one of ftrace_regs_caller."""
+    REGS = 1 << 30
+    """An ftrace_ops that wants it wants the registers."""
     ENABLED = 1 << 31
     """The site holds a call."""
 
@@ -201,6 +206,12 @@ class Records:
         """Which records have `flag`."""
         mask: NDArray[np.bool_] = (self.table["flags"] & np.uint32(flag)) != 0
         return mask
+
+    def caller_of(self, row: int) -> str:
+        """The name of what the call of `row` reaches, or would if it were enabled now."""
+        flags = int(self.table["flags"][row])
+        regs = Flag.REGS_EN if flags & Flag.ENABLED else Flag.REGS
+        return REGS_CALLER if flags & regs else CALLER
 
     @property
     def pages(self) -> int:

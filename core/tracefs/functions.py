@@ -105,9 +105,9 @@ class AvailableFilterFunctionsAddrs(_FunctionFile):
 class EnabledFunctions(File):
     """The functions whose site holds a call now, or (`touched`) ever did.
 
-    How many ftrace_ops want each, then letters for what they ask of it (saved
-    registers R, changing ip I, direct call D, own ops O, was ever modified M),
-    of which nothing here does any, and what ftrace_caller calls now.
+    How many ftrace_ops want each, then letters for what they ask of it: saved
+    registers R; of changing ip I, direct call D, own ops O, was ever modified M
+    nothing here does any. Last what ftrace_caller calls now.
     """
 
     def __init__(self, functions: FunctionTable, touched: bool) -> None:
@@ -116,16 +116,19 @@ class EnabledFunctions(File):
         self._touched = touched
 
     def read(self) -> str:
-        """`name (users)`, blanks for the letters, `->function`."""
+        """`name (users)`, columns of letters, `->function`."""
         records = self._array.ftrace.records
         shown = records.flagged(Flag.ENABLED)
         if self._touched:
             shown = shown | records.flagged(Flag.TOUCHED)
         rows = np.flatnonzero(shown)
         lines, users = self._functions.lines(), records.users
+        letters = np.where(records.flagged(Flag.REGS), " R", "").tolist()
         target = self._array.ftrace.call_target
         arrow = "" if target is None else f" ->{self._array.kallsyms.format(target)}"
-        return _text([f"{lines[row]} ({users[row]}){'':11}{arrow}" for row in rows.tolist()])
+        return _text(
+            [f"{lines[row]} ({users[row]}){letters[row]:<11}{arrow}" for row in rows.tolist()]
+        )
 
 
 class DynFtraceTotalInfo(File):

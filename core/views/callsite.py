@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ..arch import Trampoline
 from ..errors import MemoryFault, MissingSymbolError
+from ..ftrace.entry import CALLER
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.records import Flag, Records
 from ..machine.memory import Memory
@@ -86,7 +87,7 @@ class CallSite:
     ops: tuple[str, ...]
     """Their names."""
     via: tuple[str, int] | None
-    """Name and address of the stub its call goes through, None where ftrace_caller is in reach."""
+    """Name and address of the stub its call goes through, None where `caller` is in reach."""
     source: tuple[str, int] | None
     """File and line, where debug information has them."""
     readable: bool
@@ -94,6 +95,8 @@ class CallSite:
     reason: str
     """Why ftrace would refuse to change it, where it would and the architecture says."""
     rows: tuple[SiteRow, ...]
+    caller: str = CALLER
+    """What it calls, or would if it were enabled."""
     standing: str = ""
     """Why most of it stays as it is when it is enabled and disabled, where that is so."""
     relocations: tuple[str, ...] = ()
@@ -136,7 +139,7 @@ def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
     """Where the site's text that ftrace keeps begins, and what it must be now."""
     sites = ftrace.records.sites(slice(row, row + 1))
     try:
-        target = ftrace.entry["ftrace_caller"]
+        target = ftrace.entry[ftrace.records.caller_of(row)]
     except MissingSymbolError:
         # Nothing was ever enabled, and a nop is the same whatever it replaced.
         target = int(sites.ip[0])
@@ -149,7 +152,7 @@ def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
 def stub_of(ftrace: Ftrace, row: int) -> Trampoline | None:
     """The stub an enabled call of record `row` goes through; None where it needs none."""
     try:
-        caller = ftrace.entry["ftrace_caller"]
+        caller = ftrace.entry[ftrace.records.caller_of(row)]
     except MissingSymbolError:
         return None
     edit = ftrace.port.make_call(ftrace.records.sites(slice(row, row + 1)), caller)
@@ -163,7 +166,7 @@ def _standing(ftrace: Ftrace, row: int) -> str:
     size = int(ftrace.port.lengths(sites)[0])
     step = ftrace.port.facts.insn_align
     try:
-        edit = ftrace.port.make_nop(sites, ftrace.entry["ftrace_caller"])
+        edit = ftrace.port.make_nop(sites, ftrace.entry[ftrace.records.caller_of(row)])
     except MissingSymbolError:
         return ""
     pairs = enumerate(zip(edit.row(edit.expected, 0), edit.row(edit.replacement, 0), strict=True))
@@ -226,6 +229,7 @@ def call_site(
         via=None if stub is None else (disasm.name(stub.address) or "stub", stub.address),
         source=source_line(ip),
         readable=readable,
+        caller=records.caller_of(row),
         standing=_standing(ftrace, row),
         reason=ftrace.port.explain(ip, text, there) if refused else "",
         rows=tuple(_site_row(disasm, each, range(ip, stop), stored) for each in shown),

@@ -5,7 +5,8 @@ bytes that are there, and both compared with what ftrace keeps there: the site
 calls its module's stub of ftrace_caller or ftrace_caller itself, the stub is
 what insmod wrote and ends at ftrace_caller, ftrace_caller is the entry code as
 it was assembled, the slot `ftrace_call` in it calls the tracer, or the function
-that calls several.
+that calls several. Where a user of the site wants registers, ftrace_regs_caller
+and `ftrace_regs_call` stand in their places.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from ..arch import Trampoline
 from ..errors import MemoryFault
+from ..ftrace.entry import CALLER, SLOTS
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.patch import stub_target
 from ..ftrace.records import Flag
@@ -26,7 +28,7 @@ from ..machine.memory import Memory
 from .callsite import expected_text, stub_of
 from .disasm import Disassembler, Insn
 
-SITE, STUB, CALLER, SLOT, TRACER = "site", "stub", "ftrace_caller", "ftrace_call", "tracer"
+SITE, STUB, SLOT, TRACER = "site", "stub", SLOTS[CALLER], "tracer"
 
 _TRACER_INSNS = 3
 """Instructions of the tracer that are shown."""
@@ -37,6 +39,7 @@ class Hop:
     """One station of the call."""
 
     label: str
+    """What kind it is: one of `SITE`, `STUB`, `CALLER`, `SLOT`, `TRACER`."""
     address: int
     name: str
     """The symbol there, or the number."""
@@ -79,16 +82,17 @@ class PathReader:
         Raises `MissingSymbolError` for a kernel without the entry code.
         """
         stub = stub_of(self._ftrace, row)
-        wanted = self._ftrace.entry[CALLER] if stub is None else stub.address
+        caller = self._ftrace.records.caller_of(row)
+        wanted = self._ftrace.entry[caller] if stub is None else stub.address
         hops = [self._site(row, wanted)]
         if stub is not None:
             hops.append(self.stub(stub))
-        return (*hops, *self.entry_hops())
+        return (*hops, *self.entry_hops(caller))
 
-    def entry_hops(self) -> tuple[Hop, ...]:
-        """ftrace_caller, its slot, and what the slot calls: the end of every path."""
-        slot = self._slot()
-        hops = [self._caller(), slot]
+    def entry_hops(self, caller: str = CALLER) -> tuple[Hop, ...]:
+        """`caller`, its slot, and what the slot calls: the end of every path."""
+        slot = self._slot(self._ftrace.entry.slot_of(caller))
+        hops = [*self._caller(caller, slot.address), slot]
         if slot.target is not None:
             hops.append(self._tracer(slot.target))
             if slot.verified and len(self._ftrace.ops) > 1:
@@ -150,18 +154,27 @@ class PathReader:
             note = f"nop; calls {self._name(wanted)} when enabled"
         return self._hop(SITE, address, found, target, right, note, expected)
 
-    def _caller(self) -> Hop:
+    def _caller(self, caller: str, slot: int) -> Iterator[Hop]:
+        """The entry code from `caller` to its `slot`; a hop for each piece, as they are shared."""
         entry = self._ftrace.entry
-        start, slot = entry[CALLER], entry[SLOT]
-        found = self._read(start, slot - start)
-        expected = entry.code[start - entry.address : slot - entry.address]
-        right = found == expected
-        note = "as assembled from entry.S" if right else "is not the code put there"
-        return self._hop(CALLER, start, found, slot, right, note, expected)
+        labels = sorted({*entry.symbols.values(), slot})
+        at = entry[caller]
+        for _ in labels:
+            end = next((label for label in labels if label > at), at)
+            expected = entry.code[at - entry.address : end - entry.address]
+            last = self._disasm.decode(at, expected)[-1:]
+            jump = last[0].target if last else None
+            target = end if end == slot or jump is None else jump
+            found = self._read(at, len(expected))
+            right = found == expected
+            note = "as assembled from entry.S" if right else "is not the code put there"
+            yield self._hop(CALLER, at, found, target, right, note, expected)
+            if target == slot or target not in labels:
+                break
+            at = target
 
-    def _slot(self) -> Hop:
+    def _slot(self, at: int) -> Hop:
         ftrace = self._ftrace
-        at = ftrace.entry[SLOT]
         edit = ftrace.port.update_ftrace_func(at, ftrace.slot, ftrace.slot)
         expected = edit.expected[0].tobytes()
         found = self._read(int(edit.address[0]), len(expected))

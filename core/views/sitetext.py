@@ -29,7 +29,7 @@ def site_lines(site: CallSite) -> list[str]:
         lines.append(f"{site.source[0]}:{site.source[1]}")
     if site.via is not None:
         when = "" if site.state == ENABLED else "when enabled, "
-        lines.append(f"{when}calls ftrace_caller through {site.via[0]} at {site.via[1]:x}")
+        lines.append(f"{when}calls {site.caller} through {site.via[0]} at {site.via[1]:x}")
     if not site.readable:
         lines.append("its memory is not mapped")
     width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)

@@ -1,8 +1,8 @@
 """A module's trampolines: each as it is in memory, and which call sites need it.
 
 The records say what each must be: sites as compiled call the stub of mcount,
-enabled ones that of ftrace_caller. The others are calls of the module's own
-code to functions elsewhere.
+enabled ones that of ftrace_caller, or of ftrace_regs_caller. The others are calls of
+the module's own code to functions elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from ..arch import Addresses, Edit, Trampoline
 from ..errors import MissingSymbolError
 from ..ftrace.ftrace import Ftrace
-from .path import CALLER, Hop, PathReader
+from .path import Hop, PathReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,9 @@ def module_stubs(
     try:
         mcount = ftrace.mcount()
         left = _through(ftrace.port.init_nop(sites, mcount))
-        traced = _through(ftrace.port.make_call(sites, ftrace.entry[CALLER]))
+        callers = ftrace.entry.callers.values()
+        calls = (ftrace.port.make_call(sites, caller) for caller in callers)
+        traced = np.concatenate([_through(call) for call in calls])
     except MissingSymbolError:
         left = traced = np.empty(0, np.uint64)
     used = records.stubs_at(np.concatenate([left, traced]))

@@ -12,11 +12,11 @@ from unicorn import Uc
 from unicorn.unicorn_const import UC_TLB_VIRTUAL
 
 from dynftrace import arches
-from dynftrace.core.arch import Edit, Port, Sites
+from dynftrace.core.arch import Edit, EntryCode, Port, Sites
 from dynftrace.core.assemble import assemble
 from dynftrace.core.elf.image import Image
 from dynftrace.core.facts import Register
-from dynftrace.core.ftrace.entry import NEEDED
+from dynftrace.core.ftrace.entry import CALLER, NEEDED, REGS_CALLER, SLOTS
 from dynftrace.core.ftrace.sites import call_sites
 
 PAGE = 4096
@@ -86,9 +86,46 @@ def put(uc: Uc, port: Port, registers: Mapping[str, int], stores: tuple = ()) ->
         uc.mem_write(address, data)
 
 
+def callers(port: Port) -> tuple[EntryCode, list[str]]:
+    """The entry code at its place, and which callers it has."""
+    entry = assemble(port.facts, port.entry_source(), port.facts.map.tracer, lambda name: None)
+    return entry, [name for name in SLOTS if name in entry.symbols]
+
+
+def called(port: Port, kernel: Image, start: int, end: int, entry: EntryCode) -> Uc:
+    """An engine that is to enter the function at `start`, of which the text up to `end` is there.
+
+    Each register has a value of its own.
+    """
+    facts, base = port.facts, port.facts.map.tracer
+    uc = engine(port, base)
+    uc.mem_map(start // PAGE * PAGE, 2 * PAGE)
+    uc.mem_write(start, reader(kernel)(start, end - start))
+    uc.mem_write(base, entry.code)
+    values = {r.name: 0x1000 + number for number, r in enumerate(facts.abi.pt_regs)}
+    call = port.enter_call(start, [1, 2, 3, 4], base + 8 * PAGE, base + 12 * PAGE)
+    put(uc, port, {**values, **call.registers}, call.stores)
+    return uc
+
+
+def argument(port: Port, uc: Uc, number: int) -> int:
+    """Argument `number`, from 0, of the call at pc."""
+    abi, size = port.facts.abi, port.facts.pointer_size
+    if number < len(abi.arguments):
+        return uc.reg_read(abi.arguments[number].number)
+    at = uc.reg_read(abi.sp.number) + abi.call_frame + (number - len(abi.arguments)) * size
+    return int.from_bytes(uc.mem_read(at, size), port.facts.byteorder)
+
+
 def everything(port: Port) -> list[Register]:
     abi = port.facts.abi
     return [abi.pc, abi.sp, abi.result, *abi.arguments, *abi.pt_regs, *filter(None, [abi.link])]
+
+
+def start_of(kernel: Image, ip: int) -> int:
+    """Where the function begins that the site `ip` is in."""
+    starts = kernel.symbols.address[kernel.symbols.by_address]
+    return int(starts[np.searchsorted(starts, np.uint64(ip), "right") - 1])
 
 
 def is_call(port: Port, text: bytes, ip: int) -> bool:
@@ -223,48 +260,75 @@ def test_a_verb_leaves_its_arguments_alone(port: Port, sites: Sites) -> None:
 # Entry code
 
 
-def test_entry_code_has_its_labels_and_a_slot_that_calls_the_stub(port: Port) -> None:
+def test_entry_code_has_its_labels_and_slots_that_call_the_stub(port: Port) -> None:
     base = port.facts.map.tracer
-    entry = assemble(port.facts, port.entry_source(), base, lambda name: None)
+    entry, _ = callers(port)
     assert set(NEEDED) <= entry.symbols.keys()
-    slot = base + entry.symbols["ftrace_call"]
     stub = base + entry.symbols["ftrace_stub"]
-    edit = port.update_ftrace_func(slot, stub, base + 0x800)
-    at = int(edit.address[0]) - base
-    assert entry.code[at : at + edit.expected.shape[1]] == edit.expected[0].tobytes()
-    assert port.call_target(slot, edit.replacement[0].tobytes()) == base + 0x800
+    for name in SLOTS.values():
+        if name not in entry.symbols:
+            continue
+        slot = base + entry.symbols[name]
+        edit = port.update_ftrace_func(slot, stub, base + 0x800)
+        at = int(edit.address[0]) - base
+        assert entry.code[at : at + edit.expected.shape[1]] == edit.expected[0].tobytes()
+        assert port.call_target(slot, edit.replacement[0].tobytes()) == base + 0x800
 
 
 def test_an_enabled_site_leaves_everything_as_a_disabled_one_does(
     port: Port, kernel: Image, sites: Sites
 ) -> None:
-    """Runs functions from their start to behind the site, once each way, and compares."""
+    """Runs functions from their start to behind the site, each way once, and compares."""
     facts, base = port.facts, port.facts.map.tracer
-    entry = assemble(facts, port.entry_source(), base, lambda name: None)
-    caller = base + entry.symbols["ftrace_caller"]
-    symbols = kernel.symbols
-    starts = symbols.address[symbols.by_address]
-    edit = port.make_call(sites, caller)
+    entry, names = callers(port)
+    edits = [port.make_call(sites, base + entry.symbols[name]) for name in names]
     for row in range(0, len(sites), 40):
-        forms = edit.row(edit.expected, row), edit.row(edit.replacement, row)
-        ip, end = int(sites.ip[row]), int(edit.address[row]) + len(forms[0])
-        start = int(starts[np.searchsorted(starts, sites.ip[row], "right") - 1])
+        nop, address = edits[0].row(edits[0].expected, row), int(edits[0].address[row])
+        forms = [nop, *(edit.row(edit.replacement, row) for edit in edits)]
+        ip, end = int(sites.ip[row]), address + len(nop)
         seen = []
         for text in forms:
-            uc = engine(port, base)
-            page = start // PAGE * PAGE
-            uc.mem_map(page, 2 * PAGE)
-            uc.mem_write(start, reader(kernel)(start, end - start))
-            uc.mem_write(int(edit.address[row]), text)
-            uc.mem_write(base, entry.code)
-            values = {r.name: 0x1000 + number for number, r in enumerate(facts.abi.pt_regs)}
-            call = port.enter_call(start, [1, 2, 3, 4], base + 8 * PAGE, base + 12 * PAGE)
-            put(uc, port, {**values, **call.registers}, call.stores)
-            run_to(uc, port, start, end)
+            uc = called(port, kernel, start_of(kernel, ip), end, entry)
+            uc.mem_write(address, text)
+            run_to(uc, port, start_of(kernel, ip), end)
             seen.append({r.name: uc.reg_read(r.number) for r in facts.abi.pt_regs})
             assert uc.reg_read(facts.abi.pc.number) == end, hex(ip)
-        nop, called = ({k: v for k, v in s.items() if k not in facts.sites.clobbers} for s in seen)
-        assert nop == called, hex(ip)
+        kept = [{k: v for k, v in s.items() if k not in facts.sites.clobbers} for s in seen]
+        assert all(each == kept[0] for each in kept), hex(ip)
+
+
+def test_ftrace_regs_caller_hands_the_tracer_the_registers_of_the_site(
+    port: Port, kernel: Image, sites: Sites
+) -> None:
+    """Those before the call; pc may be behind it, and a link register is the caller's own."""
+    facts, base = port.facts, port.facts.map.tracer
+    entry, names = callers(port)
+    if REGS_CALLER not in names:
+        assert names == [CALLER]
+        return
+    slot = base + entry.symbols.get(SLOTS[REGS_CALLER], entry.symbols[SLOTS[CALLER]])
+    edit = port.make_call(sites, base + entry.symbols[REGS_CALLER])
+    size, order = facts.pointer_size, facts.byteorder
+    for row in range(0, len(sites), 40):
+        ip, address = int(sites.ip[row]), int(edit.address[row])
+        text = edit.row(edit.replacement, row)
+        start, end = start_of(kernel, ip), address + len(text)
+        uc = called(port, kernel, start, end, entry)
+        uc.mem_write(address, text)
+        if start != ip:
+            run_to(uc, port, start, ip)
+        before = {r.name: uc.reg_read(r.number) for r in facts.abi.pt_regs}
+        run_to(uc, port, ip, slot)
+        assert uc.reg_read(facts.abi.pc.number) == slot
+        raw = uc.mem_read(argument(port, uc, 3), size * len(facts.abi.pt_regs))
+        saved = {
+            r.name: int.from_bytes(raw[at * size : (at + 1) * size], order)
+            for at, r in enumerate(facts.abi.pt_regs)
+        }
+        assert ip <= saved[facts.abi.pc.name] <= end
+        apart = {facts.abi.pc.name, facts.abi.link.name if facts.abi.link else ""}
+        assert all(saved[k] == v for k, v in before.items() if k not in apart), hex(ip)
+        assert argument(port, uc, 0) == ip
 
 
 # Running

@@ -3,10 +3,11 @@
  * What an enabled call site calls, for x86-64. Intel syntax: destination first.
  *
  * void ftrace_caller(void)
+ * void ftrace_regs_caller(void)
  *
- * Not a function of C: it is called before the first instruction of the traced
+ * Not functions of C: each is called before the first instruction of the traced
  * function's body, so everything that function may expect at its entry must be
- * there again afterwards. It calls, through the slot at ftrace_call,
+ * there again afterwards. Each calls, through a slot of its own,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
@@ -14,10 +15,11 @@
  * On entry   all arguments of the traced function in rdi, rsi, rdx, rcx, r8,
  *            r9; al, the number of vector registers, for a variadic one; r10,
  *            the static chain; rsp 16-byte aligned
- * Keeps      every register; rbx, rbp and r12..r15 because the tracer does
- * Clobbers   flags, which no function may expect anything of
+ * Keeps      every register; ftrace_caller rbx, rbp and r12..r15 because the
+ *            tracer does
+ * Clobbers   ftrace_caller the flags, which no function may expect anything of
  *
- * The stack at ftrace_call, lowest address at the bottom:
+ * The stack of ftrace_caller at ftrace_call, lowest address at the bottom:
  *
  *     rsp + 88   where the traced function returns to         parent_ip
  *     rsp + 80   where ftrace_caller returns to               ip + MCOUNT_INSN_SIZE
@@ -76,6 +78,80 @@ ftrace_call:
  */
         .globl ftrace_stub
 ftrace_stub:
+        ret
+
+/*
+ * ftrace_regs_caller: the tracer gets all registers, as `regs`, and what it
+ * changes of them the traced function has, all but rsp. They are those of the
+ * traced function's entry; rip, as in the kernel, is where it goes on.
+ *
+ * The stack at ftrace_regs_call, lowest address at the bottom:
+ *
+ *     rsp + 152  where the traced function returns to         parent_ip
+ *     rsp + 144  where ftrace_regs_caller returns to          ip + MCOUNT_INSN_SIZE
+ *     rsp + 136  rsp                                          rsp + 152
+ *     rsp + 128  rflags
+ *     rsp + 120  rip                                          ip + MCOUNT_INSN_SIZE
+ *     rsp +  56  r8..r15
+ *     rsp        rax, rbx, rcx, rdx, rsi, rdi, rbp            struct pt_regs
+ */
+        .globl ftrace_regs_caller
+ftrace_regs_caller:
+        lea     rsp, [rsp - 144]                // leaves the flags alone
+        mov     [rsp], rax
+        pushfq
+        pop     rax
+        mov     [rsp + 128], rax
+        mov     [rsp + 8], rbx
+        mov     [rsp + 16], rcx
+        mov     [rsp + 24], rdx
+        mov     [rsp + 32], rsi
+        mov     [rsp + 40], rdi
+        mov     [rsp + 48], rbp
+        mov     [rsp + 56], r8
+        mov     [rsp + 64], r9
+        mov     [rsp + 72], r10
+        mov     [rsp + 80], r11
+        mov     [rsp + 88], r12
+        mov     [rsp + 96], r13
+        mov     [rsp + 104], r14
+        mov     [rsp + 112], r15
+        lea     rax, [rsp + 152]
+        mov     [rsp + 136], rax
+
+        mov     rdi, [rsp + 144]
+        mov     [rsp + 120], rdi
+        sub     rdi, 5                          // MCOUNT_INSN_SIZE
+        mov     rsi, [rsp + 152]
+        mov     rdx, [rip + function_trace_op]
+        mov     rcx, rsp
+
+        /* The slot, rewritten together with ftrace_call. */
+        .globl ftrace_regs_call
+ftrace_regs_call:
+        call    ftrace_stub
+
+        mov     rax, [rsp + 120]
+        mov     [rsp + 144], rax
+        mov     r15, [rsp + 112]
+        mov     r14, [rsp + 104]
+        mov     r13, [rsp + 96]
+        mov     r12, [rsp + 88]
+        mov     r11, [rsp + 80]
+        mov     r10, [rsp + 72]
+        mov     r9, [rsp + 64]
+        mov     r8, [rsp + 56]
+        mov     rbp, [rsp + 48]
+        mov     rdi, [rsp + 40]
+        mov     rsi, [rsp + 32]
+        mov     rdx, [rsp + 24]
+        mov     rcx, [rsp + 16]
+        mov     rbx, [rsp + 8]
+        mov     rax, [rsp + 128]
+        push    rax
+        popfq
+        mov     rax, [rsp]
+        lea     rsp, [rsp + 144]
         ret
 
 /* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */

@@ -32,8 +32,11 @@ def tramp(context: Context, arguments: Arguments) -> None:
     expect(arguments, 0, 2)
     session = context.session
     if not arguments:
-        for line in path_lines(session.paths.entry_hops()):
-            context.line(line)
+        for caller in session.ftrace.entry.callers:
+            if context.output:
+                context.line()
+            for line in path_lines(session.paths.entry_hops(caller)):
+                context.line(line)
         return
     module = session.modules.find(arguments[0].text)
     if module is None:

@@ -1,7 +1,8 @@
 """Whatever is done to filters, ops, modules and text, the kernel's text is as it must be.
 
 Random sequences on the running teaching kernel. After each step the text is the
-text after boot, with a call at each enabled site and the pokes that were made.
+text after boot, with a call at each enabled site, of the caller its users want, and
+the pokes that were made.
 In the end, with no ops and the pokes taken back, it is the text after boot.
 """
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from dynftrace import arches
 from dynftrace.core.arch import Sites
 from dynftrace.core.errors import FtraceBug, ModuleError
+from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER
 from dynftrace.core.ftrace.ops import FtraceHash
 from dynftrace.core.ftrace.records import KERNEL, Flag
 
@@ -44,6 +46,7 @@ class Sequence:
         self.guest = guest
         self.ftrace = guest.ftrace
         self.ops = [guest.counter(str(number)) for number in range(3)]
+        self.ops[2].save_regs = REGS_CALLER in guest.ftrace.entry.callers
         self.pokes: dict[int, bytes] = {}
         section = guest.kernel.section(".text")
         assert section is not None
@@ -55,13 +58,27 @@ class Sequence:
         text = bytearray(self.boot)
         table = self.ftrace.records.table
         mine = self.ftrace.records.flagged(Flag.ENABLED) & (table["module"] == KERNEL)
-        sites = Sites(table["ip"][mine])
-        calls = self.guest.port.make_call(sites, self.guest.address("ftrace_caller"))
-        for address, call in zip(calls.address.tolist(), calls.replacement, strict=True):
-            text[address - self.base : address - self.base + len(call)] = call.tobytes()
+        regs = self.ftrace.records.flagged(Flag.REGS_EN)
+        for caller, rows in ((CALLER, mine & ~regs), (REGS_CALLER, mine & regs)):
+            if not rows.any():
+                continue
+            sites = Sites(table["ip"][rows])
+            calls = self.guest.port.make_call(sites, self.guest.address(caller))
+            for address, call in zip(calls.address.tolist(), calls.replacement, strict=True):
+                text[address - self.base : address - self.base + len(call)] = call.tobytes()
         for address, poked in self.pokes.items():
             text[address - self.base : address - self.base + len(poked)] = poked
         return bytes(text)
+
+    def check(self) -> None:
+        """The text is right, and each site has the caller that its users want."""
+        records, registered = self.ftrace.records, self.ftrace.ops
+        wants = {ops: ops.matches(records.table["ip"]) for ops in registered}
+        regs = [wants[ops] for ops in registered if ops.save_regs]
+        nobody = np.zeros(len(records), np.bool_)
+        assert (records.flagged(Flag.ENABLED) == np.any([nobody, *wants.values()], axis=0)).all()
+        assert (records.flagged(Flag.REGS_EN) == np.any([nobody, *regs], axis=0)).all()
+        assert self.guest.text() == self.expected()
 
     def do(self, name: str, *arguments: object) -> None:
         getattr(self, f"_{name}")(*arguments)
@@ -129,7 +146,7 @@ def test_undoing_everything_restores_the_text(arch: str, steps: list[tuple[str, 
     sequence = Sequence(boot(arch))
     for each in steps:
         sequence.do(*each)
-        assert sequence.guest.text() == sequence.expected()
+        sequence.check()
     for user in range(3):
         sequence.do("unregister", user)
         sequence.do("filter", user, set())
@@ -151,7 +168,7 @@ def test_a_bug_changes_no_byte(arch: str, steps: list[tuple[str, object]]) -> No
             assert sequence.ftrace.disabled
             assert sequence.guest.text() == sequence.expected()
             break
-        assert sequence.guest.text() == sequence.expected()
+        sequence.check()
     else:
         for ip in list(sequence.pokes):
             del sequence.pokes[ip]
