@@ -85,6 +85,12 @@ class TraceType(IntEnum):
     PRINT = 5
 
 
+FIRST_EVENT_ID = 0x400
+"""`trace_entry.type` of an event of an fprobe: this or higher, a number for each."""
+
+LAST_EVENT_ID = 0xFFFF
+
+
 class TraceFlag(IntFlag):
     """`trace_entry.flags`; the guest sets those of machine.h."""
 

@@ -139,7 +139,7 @@ class Session:
         return RingBuffer(
             machine.memory,
             [vcpu.local["buffer"] for vcpu in machine.vcpus],
-            PageFormat(facts.byteorder, facts.pointer_size),
+            PageFormat(facts.byteorder, facts.pointer_size, len(facts.abi.pt_regs)),
             facts.map.ring_buffer,
             now=self._stamp,
             settle=lambda: settle(machine),

@@ -121,6 +121,8 @@ def load_entry(
     memory.map(address, PAGE_SIZE + linked.size, REGION)
     memory.write(address, code.code)
     linked.write(memory.write)
+    if "nr_pt_regs" in symbols:
+        memory.write_int(symbols["nr_pt_regs"], len(port.facts.abi.pt_regs), 4)
     kallsyms.add(SymbolTable.of_labels(labels, address + len(code.code)))
     kallsyms.add(linked.symbols)
     return Entry(address, code.code, {**symbols, **labels})

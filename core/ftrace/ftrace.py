@@ -281,7 +281,8 @@ class Ftrace:
             table["flags"][change.rows] |= np.uint32(change.flags)
         if func != self.slot:
             if "function_trace_op" in self.entry.symbols:
-                self._memory.write_int(self.entry["function_trace_op"], self._list.table)
+                op = self._list.op_of(0, self.ops[0]) if self.ops else self._list.table
+                self._memory.write_int(self.entry["function_trace_op"], op)
             self._set_slot(func)
 
     def _count_users(self) -> None:

@@ -77,6 +77,8 @@ class FtraceOps:
     """Guest address of `void func(ip, parent_ip, op, regs)`."""
     filter_hash: FtraceHash = field(default_factory=FtraceHash)
     notrace_hash: FtraceHash = field(default_factory=FtraceHash)
+    op: int | None = None
+    """The function's third argument; None for the address of its entry in the guest's table."""
     save_regs: bool = False
     """Whether `regs` are to be the registers of the traced function (FTRACE_OPS_FL_SAVE_REGS).
 

@@ -39,6 +39,10 @@ class OpsList:
         """Guest address of the entry of the registered ops `number`."""
         return self.table + number * self._layout.itemsize
 
+    def op_of(self, number: int, ops: FtraceOps) -> int:
+        """What the function of `ops`, registered as `number`, gets as its third argument."""
+        return self.entry_of(number) if ops.op is None else ops.op
+
     def write(self, ops: Sequence[FtraceOps]) -> None:
         """Have the list function call `ops`, at most `FTRACE_OPS_MAX`."""
         hashes = [_sites(each.filter_hash) for each in ops]
@@ -48,7 +52,7 @@ class OpsList:
         for number, each in enumerate(ops):
             filter_at, notrace_at = places[number], places[number + len(ops)]
             rows[number] = (
-                *(each.func, self.entry_of(number)),
+                *(each.func, self.op_of(number, each)),
                 *(filter_at, len(hashes[number])),
                 *(notrace_at, len(hashes[number + len(ops)])),
             )

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..abi import TraceType
-from .subbuffer import Decoded, concatenate
+from ..abi import FIRST_EVENT_ID, TraceType
+from .subbuffer import Decoded, concatenate, hit_layout
 
 EVENT = np.dtype(
     [
@@ -29,7 +29,11 @@ EVENT = np.dtype(
     ]
 )
 """`ip` and `parent` are indices of `EventTable.addresses`; a print event's `parent` is one of
-`EventTable.texts`. `type` is a `TraceType`, 0 for one that does not fit."""
+`EventTable.texts`, that of a `HIT` one of `EventTable.hits`. `type` is a `TraceType` or `HIT`, 0
+for one that does not fit."""
+
+HIT = 0xFF
+"""`type` of a hit of an fprobe."""
 
 _SLOT_BITS = 16
 
@@ -41,6 +45,8 @@ class EventTable:
     events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENT))
     addresses: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
     texts: tuple[bytes, ...] = ()
+    hits: NDArray[np.void] = field(default_factory=lambda: np.empty(0, hit_layout(0)))
+    """Records of `hit_layout`."""
     damaged: int = 0
     """Sub-buffer pages that could not be read to their end."""
 
@@ -58,16 +64,15 @@ class EventTable:
     def join(cls, parts: Iterable[Part], addresses: Addresses) -> EventTable:
         """The events of `parts`, which come in order of CPU and place, with their `addresses`."""
         texts: list[bytes] = []
+        hits: list[NDArray[np.void]] = []
         tables: list[NDArray[np.void]] = []
         damaged = 0
         keys: list[NDArray[np.uint64]] = []
         latest: dict[int, np.uint64] = {}
         for part in parts:
-            table = part.events
-            if texts and part.texts:
-                table = table.copy()
-                table["parent"][table["type"] == TraceType.PRINT] += np.uint32(len(texts))
+            table = moved(part.events, len(texts), sum(map(len, hits)))
             texts.extend(part.texts)
+            hits.append(part.hits)
             damaged += part.damaged
             tables.append(table)
             # A damaged page can hold a time that goes back: its order stays all the same.
@@ -80,11 +85,12 @@ class EventTable:
         times = np.concatenate(keys) if keys else np.empty(0, np.uint64)
         if (times[1:] < times[:-1]).any():
             events = events.take(np.argsort(times, kind="stable"))
-        return cls(events, addresses.known(), tuple(texts), damaged)
+        known = {} if not hits else {"hits": concatenate(hits)}
+        return cls(events, addresses.known(), tuple(texts), damaged=damaged, **known)
 
     def take(self, rows: NDArray[np.intp] | slice) -> EventTable:
         """A table of only these rows."""
-        return EventTable(self.events[rows], self.addresses, self.texts, self.damaged)
+        return EventTable(self.events[rows], self.addresses, self.texts, self.hits, self.damaged)
 
     def of_cpu(self, cpu: int) -> EventTable:
         """The events of one CPU."""
@@ -110,8 +116,9 @@ class Part:
 
     cpu: int
     events: NDArray[np.void]
-    """A print event's `parent` is an index of `texts`."""
+    """A print event's `parent` is an index of `texts`, that of a hit one of `hits`."""
     texts: tuple[bytes, ...]
+    hits: NDArray[np.void]
     damaged: int
 
     @classmethod
@@ -122,12 +129,25 @@ class Part:
         for name in ("ts", "pid", "flags", "preempt"):
             events[name] = raw[name]
         events["cpu"] = cpu
-        events["type"] = np.where(raw["type"] < 256, raw["type"], 0)
+        hit = raw["type"] >= FIRST_EVENT_ID
+        events["type"] = np.where(raw["type"] < HIT, raw["type"], np.where(hit, HIT, 0))
         events["ip"] = addresses.indices(raw["ip"])
-        printed = raw["type"] == TraceType.PRINT
-        events["parent"] = addresses.indices(np.where(printed, np.uint64(0), raw["parent"]))
-        events["parent"][printed] = raw["parent"][printed]
-        return cls(cpu, events, decoded.texts, int(decoded.damaged.sum()))
+        elsewhere = hit | (raw["type"] == TraceType.PRINT)
+        events["parent"] = addresses.indices(np.where(elsewhere, np.uint64(0), raw["parent"]))
+        events["parent"][elsewhere] = raw["parent"][elsewhere]
+        return cls(cpu, events, decoded.texts, decoded.hits, int(decoded.damaged.sum()))
+
+
+def moved(events: NDArray[np.void], texts: int, hits: int) -> NDArray[np.void]:
+    """EVENT records whose texts and hits come so many places later (or, negative, sooner)."""
+    by_kind = {kind: by for kind, by in ((TraceType.PRINT, texts), (HIT, hits)) if by}
+    rows = {kind: events["type"] == kind for kind in by_kind}
+    if not any(each.any() for each in rows.values()):
+        return events
+    events = events.copy()
+    for kind, by in by_kind.items():
+        events["parent"][rows[kind]] += np.array(by).astype(np.uint32)
+    return events
 
 
 class Addresses:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import RB_PAGE_SIZE, TraceType
-from .events import EVENT, Addresses, EventTable, Part
+from .events import EVENT, HIT, Addresses, EventTable, Part, moved
 from .ringbuffer import RingBuffer
-from .subbuffer import concatenate
+from .subbuffer import PageFormat, concatenate, hit_layout
 
 MOST_PAGES = 8192
 """When a CPU's buffer has more pages in use, all are decoded each time, and nothing is kept."""
@@ -29,8 +29,8 @@ MOST_ADDRESSES = 1 << 16
 class _Reading:
     """The pages of one CPU, and their events.
 
-    `events_at` and `texts_at` have p + 1 entries: where each page's part begins,
-    and the end.
+    `events_at`, `texts_at` and `hits_at` have p + 1 entries: where each page's part
+    begins, and the end.
     """
 
     head: int
@@ -39,16 +39,20 @@ class _Reading:
     events_at: NDArray[np.intp]
     texts: tuple[bytes, ...]
     texts_at: NDArray[np.intp]
+    hits: NDArray[np.void]
+    hits_at: NDArray[np.intp]
     damaged: NDArray[np.bool_]
 
     @classmethod
-    def nothing(cls, head: int = 0) -> _Reading:
+    def nothing(cls, layout: PageFormat) -> _Reading:
         return cls(
-            head,
+            0,
             np.empty((0, RB_PAGE_SIZE), np.uint8),
             np.empty(0, EVENT),
             np.zeros(1, np.intp),
             (),
+            np.zeros(1, np.intp),
+            np.empty(0, hit_layout(layout.registers)),
             np.zeros(1, np.intp),
             np.empty(0, np.bool_),
         )
@@ -56,23 +60,23 @@ class _Reading:
     def part(self, cpu: int, first: int = 0) -> Part:
         """The events from page `first` on."""
         rest = self.cut(self.head, first, len(self.pages))
-        return Part(cpu, rest.events, rest.texts, int(rest.damaged.sum()))
+        return Part(cpu, rest.events, rest.texts, rest.hits, int(rest.damaged.sum()))
 
     def cut(self, head: int, first: int, stop: int) -> _Reading:
         """Only the pages from `first` to `stop` (exclusive), the first of which is at `head`."""
         low, high = self.events_at[first], self.events_at[stop]
-        gone, end = int(self.texts_at[first]), int(self.texts_at[stop])
-        events = self.events[low:high]
-        if gone:
-            events = events.copy()
-            events["parent"][events["type"] == TraceType.PRINT] -= np.uint32(gone)
+        texts, texts_end = int(self.texts_at[first]), int(self.texts_at[stop])
+        hits, hits_end = int(self.hits_at[first]), int(self.hits_at[stop])
+        events = moved(self.events[low:high], -texts, -hits)
         return _Reading(
             head,
             self.pages[first:stop],
             events,
             self.events_at[first : stop + 1] - low,
-            self.texts[gone:end],
-            self.texts_at[first : stop + 1] - gone,
+            self.texts[texts:texts_end],
+            self.texts_at[first : stop + 1] - texts,
+            self.hits[hits:hits_end],
+            self.hits_at[first : stop + 1] - hits,
             self.damaged[first:stop],
         )
 
@@ -86,7 +90,7 @@ class Follower:
     def __init__(self, ring: RingBuffer) -> None:
         self._ring = ring
         self._addresses = Addresses()
-        self._readings = [_Reading.nothing() for _ in ring.cpus]
+        self._readings = [_Reading.nothing(ring.layout) for _ in ring.cpus]
 
     def events(self) -> EventTable:
         """What is in the buffers of all CPUs; it stays there."""
@@ -94,7 +98,7 @@ class Follower:
         big = max(ring.used_pages(cpu) for cpu in ring.cpus) > MOST_PAGES
         if big or len(self._addresses) > MOST_ADDRESSES:
             self._addresses = Addresses()
-            self._readings = [_Reading.nothing() for _ in ring.cpus]
+            self._readings = [_Reading.nothing(ring.layout) for _ in ring.cpus]
         if big:
             return ring.events()
         parts = [part for cpu in ring.cpus for part in self._read(cpu)]
@@ -122,19 +126,21 @@ class Follower:
 
     def _add(self, cpu: int, kept: _Reading, pages: NDArray[np.uint8]) -> _Reading:
         """`kept`, the reading of the first of `pages`, and all that follow."""
-        events, texts = [kept.events], list(kept.texts)
+        events, texts, hits = [kept.events], list(kept.texts), [kept.hits]
         start = len(kept.pages)
         event_counts, text_counts = [np.diff(kept.events_at)], [np.diff(kept.texts_at)]
+        hit_counts = [np.diff(kept.hits_at)]
         damaged = [kept.damaged]
         for decoded in self._ring.layout.decode_all(pages[start:]):
             part = Part.of(cpu, decoded, self._addresses)
-            printed = part.events["type"] == TraceType.PRINT
-            part.events["parent"][printed] += np.uint32(len(texts))
-            events.append(part.events)
+            events.append(moved(part.events, len(texts), sum(map(len, hits))))
             texts.extend(part.texts)
+            hits.append(part.hits)
             page, count = decoded.events["page"], len(decoded.damaged)
             event_counts.append(np.bincount(page, minlength=count))
-            text_counts.append(np.bincount(page[printed], minlength=count))
+            for kind, counts in ((TraceType.PRINT, text_counts), (HIT, hit_counts)):
+                of_kind = page[part.events["type"] == kind]
+                counts.append(np.bincount(of_kind, minlength=count))
             damaged.append(decoded.damaged)
         return _Reading(
             kept.head,
@@ -143,6 +149,8 @@ class Follower:
             _starts(event_counts),
             tuple(texts),
             _starts(text_counts),
+            concatenate(hits),
+            _starts(hit_counts),
             np.concatenate(damaged),
         )
 

@@ -7,8 +7,9 @@ big-endian one. type_len 1..28 is the payload's length in words; 0 puts
 length + 4 into the next word; 29 is padding (delta 0: to the end of the page,
 else its length + 4 in the next word); 30 extends the next event's delta by the
 next word, shifted by 27; 31 is an absolute time stamp of 59 bits. A payload is
-`struct trace_entry`, then for a function two longs, ip and parent_ip. Source:
-include/linux/ring_buffer.h, kernel/trace/ring_buffer.c, arches/guest/include/machine.h.
+`struct trace_entry`, then for a function two longs, ip and parent_ip, and for a hit
+of an fprobe these and the registers. Source: include/linux/ring_buffer.h,
+kernel/trace/ring_buffer.c, arches/guest/include/machine.h and tracer.h.
 
 The guest may have written anything: every length is checked against the
 commit word, a page is read up to the first event that makes no sense, and is
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..abi import RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
+from ..abi import FIRST_EVENT_ID, RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
 
 DATA_SIZE = RB_PAGE_SIZE - RB_PAGE_HEADER
 """Bytes of events a page holds."""
@@ -59,11 +60,19 @@ RAW = np.dtype(
     ]
 )
 """An event as decoded: `page` is an index of the pages given, `offset` and `size` are bytes
-of the page's data, headers included. A print event has the index of its text in `parent`."""
+of the page's data, headers included. A print event has the index of its text in `parent`, a hit
+that of its row in the table of hits."""
+
+
+def hit_layout(registers: int) -> np.dtype[np.void]:
+    """A hit of an fprobe: the fprobe's id, the caller, and so many `regs`."""
+    return np.dtype([("id", "u2"), ("parent", "u8"), ("regs", "u8", (registers,))])
 
 
 def concatenate(tables: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
     """One table of at least one, all of one packed dtype; numpy's own goes field by field."""
+    if len(tables) == 1:
+        return tables[0]
     dtype = tables[0].dtype
     rows = np.dtype((np.void, dtype.itemsize))
     joined: NDArray[np.void] = np.concatenate([table.view(rows) for table in tables]).view(dtype)
@@ -77,6 +86,8 @@ class Decoded:
     events: NDArray[np.void]
     texts: tuple[bytes, ...]
     """What the print events say, up to their zero byte."""
+    hits: NDArray[np.void]
+    """The hits among them, in order: `hit_layout` records."""
     damaged: NDArray[np.bool_]
     """For each page whether it ended before its commit word says."""
 
@@ -87,11 +98,18 @@ class PageFormat:
 
     byteorder: str
     pointer_size: int
+    registers: int = 0
+    """How many a hit of an fprobe has, of a long each (`Abi.pt_regs`)."""
 
     @property
     def function_size(self) -> int:
         """Bytes of a function event, its header included."""
         return 4 + _ENTRY_SIZE + 2 * self.pointer_size
+
+    @property
+    def hit_size(self) -> int:
+        """Bytes of a hit's payload."""
+        return _ENTRY_SIZE + (2 + self.registers) * self.pointer_size
 
     @property
     def order(self) -> str:
@@ -148,18 +166,19 @@ class PageFormat:
             general[which] = False
             parts.append(events)
         texts: list[bytes] = []
+        hits = [np.empty(0, hit_layout(self.registers))]
         others = np.flatnonzero(general)
         for start in range(0, len(others), _CHUNK):
             which = others[start : start + _CHUNK]
             walk = _Walk(self, np.ascontiguousarray(pages[which]), stamps[which], commit[which])
-            events = walk.events(texts)
+            events = walk.events(texts, hits)
             events["page"] = which[events["page"]]
             damaged[which] |= walk.damaged
             parts.append(events)
         events = concatenate(parts) if parts else np.empty(0, RAW)
         if len(parts) > 1:
             events = events.take(np.argsort(events["page"], kind="stable"))
-        return Decoded(events, tuple(texts), damaged)
+        return Decoded(events, tuple(texts), concatenate(hits), damaged)
 
     def _functions(
         self,
@@ -266,8 +285,8 @@ class _Walk:
         times: NDArray[np.uint64] = total + start[run]
         return times
 
-    def events(self, texts: list[bytes]) -> NDArray[np.void]:
-        """The data events; what print events say is appended to `texts`."""
+    def events(self, texts: list[bytes], hits: list[NDArray[np.void]]) -> NDArray[np.void]:
+        """The data events; what print events say is appended to `texts`, hits to `hits`."""
         at = self.chain()
         bad = self.bad[at]
         self.damaged[at[bad] // self.stride] = True
@@ -292,17 +311,32 @@ class _Walk:
         events["page"] = at // self.stride
         events["offset"] = at % self.stride * 4
         events["size"] = self.length[at] * 4
-        events["type"] = what
+        # What is too short for a hit is nothing known.
+        events["type"] = np.where((what < FIRST_EVENT_ID) | (size >= self.layout.hit_size), what, 0)
         events["flags"] = first >> np.uint32(shifts[1]) & np.uint32(0xFF)
         events["preempt"] = first >> np.uint32(shifts[2]) & np.uint32(0xFF)
         events["pid"] = self.words[payload + 1].view(np.int32)
         function = what == TraceType.FN
         printed = what == TraceType.PRINT
-        named = function | printed
+        hit = events["type"] >= FIRST_EVENT_ID
+        named = function | printed | hit
         events["ip"][named] = self._long(payload[named] + 2)
         events["parent"][function] = self._long(payload[function] + 2 + long // 4)
         self._texts(events, payload, size, printed, texts)
+        known = sum(map(len, hits))
+        events["parent"][hit] = known + np.arange(int(hit.sum()))
+        hits.append(self._hits(payload[hit], what[hit]))
         return events
+
+    def _hits(self, at: NDArray[np.intp], what: NDArray[np.uint32]) -> NDArray[np.void]:
+        """The hits whose payloads begin at `at`."""
+        hits = np.empty(len(at), hit_layout(self.layout.registers))
+        long = self.layout.pointer_size // 4
+        parent = at + 2 + long
+        hits["id"] = what
+        hits["parent"] = self._long(parent)
+        hits["regs"] = self._long(parent[:, None] + long * (1 + np.arange(hits["regs"].shape[1])))
+        return hits
 
     def _long(self, at: NDArray[np.intp]) -> NDArray[np.uint64]:
         first = self.words[at].astype(np.uint64)

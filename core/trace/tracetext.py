@@ -10,14 +10,15 @@ kernel/trace/trace_output.c, 6.1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import TraceType
-from .events import EventTable
+from .events import HIT, EventTable
+from .fprobe import Fprobe
 from .tracefields import (
     comm_of,
     flag_characters,
@@ -82,6 +83,8 @@ class TextContext:
     """These and the ones that were overwritten."""
     ftrace_dead: bool = False
     """Whether ftrace shut itself off."""
+    fprobes: Mapping[int, Fprobe] = field(default_factory=dict)
+    """Definitions of events by the type of these."""
     overran: bool = False
     """Whether a buffer overwrote events: where each CPU's part begins is then told."""
 
@@ -155,6 +158,7 @@ class TraceText:
             for name, address in zip(self._names, addresses.tolist(), strict=True)
         ]
         self._texts = [printable(text) for text in table.texts]
+        self._places: dict[int, str] = {}
         self._tasks: dict[int, str] = {}
         self._heads: dict[tuple[int, int, int, int], str] = {}
 
@@ -172,9 +176,9 @@ class TraceText:
         return self.context.written
 
     def site(self, row: int) -> int | None:
-        """rec.ip of the function event in `row`; None for any other event."""
+        """rec.ip of the event in `row`; None for one that no call site made."""
         event = self.table.events[row]
-        if event["type"] != TraceType.FN:
+        if event["type"] not in (TraceType.FN, HIT):
             return None
         return int(self.table.addresses[event["ip"]])
 
@@ -248,6 +252,8 @@ class TraceText:
                 if kind == TraceType.FN
                 else f"# {addresses[ip]:x} {self._texts[parent]}"
                 if kind == TraceType.PRINT
+                else self._hit(ip, parent)
+                if kind == HIT
                 else f"{kind} ?"
                 for kind, ip, parent in zip(*columns, strict=True)
             ]
@@ -259,9 +265,29 @@ class TraceText:
             if kind == TraceType.FN
             else f"{names[ip]}: {self._texts[parent]}"
             if kind == TraceType.PRINT
+            else self._hit(ip, parent)
+            if kind == HIT
             else f"Unknown type {kind}"
             for kind, ip, parent in zip(*columns, strict=True)
         ]
+
+    def _hit(self, ip: int, row: int) -> str:
+        """What row `row` of the hits says, at address number `ip`."""
+        hit, context = self.table.hits[row], self.context
+        number = int(hit["id"])
+        fprobe = context.fprobes.get(number)
+        if fprobe is None:
+            return f"{number} ?" if context.options.raw else f"Unknown type {number}"
+        if context.options.raw:
+            return f"type: {number}"
+        place = self._places.get(ip)
+        if place is None:
+            address = int(self.table.addresses[ip])
+            place = context.symbols.format(address)
+            if context.options.sym_addr:
+                place += f" <{address:0{2 * context.pointer_size}x}>"
+            self._places[ip] = place
+        return fprobe.text(place, hit["regs"].tolist(), context.symbols.format)
 
     def _hex(self, events: NDArray[np.void], columns: Sequence[Sequence[int]]) -> list[str]:
         digits = 2 * self.context.pointer_size
@@ -277,7 +303,7 @@ class TraceText:
         return [
             f"{prefix}{addresses[ip]:0{digits}x} {addresses[parent]:0{digits}x} "
             if kind == TraceType.FN
-            else f"{prefix}type: {kind}"
+            else f"{prefix}type: {int(self.table.hits['id'][parent]) if kind == HIT else kind}"
             for prefix, kind, ip, parent in zip(prefixes, *columns, strict=True)
         ]
 
@@ -322,7 +348,7 @@ class TraceText:
         letters = set(needle)
         options = self.context.options
         if letters <= _NAME_CHARACTERS and letters - _FLAG_CHARACTERS and not options.hex:
-            # It lies within a task's name, a symbol or a marker's text, in no other field.
+            # It lies within a task's name, a symbol, a marker's text or a hit, in no other field.
             return self._find_name(needle, start, step)
         while 0 <= start < len(self):
             low, high = (start, start + _BLOCK) if step > 0 else (start + 1 - _BLOCK, start + 1)
@@ -347,7 +373,14 @@ class TraceText:
             ]
             pids += [0] if needle in "<idle>" else []
         in_others = needle in "Unknown type"
-        if not (in_name.any() or in_parent.any() or in_text.any() or pids or in_others):
+        if not (
+            len(self.table.hits)
+            or in_name.any()
+            or in_parent.any()
+            or in_text.any()
+            or pids
+            or in_others
+        ):
             return None
         while 0 <= start < len(self):
             low, high = (
@@ -359,16 +392,19 @@ class TraceText:
             block = events[low:high]
             function = block["type"] == TraceType.FN
             printed = block["type"] == TraceType.PRINT
-            hit = (function | printed) & in_name[block["ip"]]
-            hit |= function & in_parent[np.where(function, block["parent"], 0)]
-            hit |= printed & in_text[np.where(printed, block["parent"], 0)]
+            found = (function | printed) & in_name[block["ip"]]
+            found |= function & in_parent[np.where(function, block["parent"], 0)]
+            found |= printed & in_text[np.where(printed, block["parent"], 0)]
             if pids:
-                hit |= np.isin(block["pid"], pids)
+                found |= np.isin(block["pid"], pids)
+            probed = block["type"] == HIT
             if in_others:
-                hit |= ~(function | printed)
-            rows = np.flatnonzero(hit)
-            if len(rows):
-                return low + int(rows[0] if step > 0 else rows[-1])
+                found |= ~(function | printed | probed)
+            # What a hit says is only known when it is made.
+            rows: list[int] = (low + np.flatnonzero(found | probed)[::step]).tolist()
+            for row in rows:
+                if found[row - low] or needle in self.lines(row, row + 1)[0]:
+                    return row
             start = high if step > 0 else low - 1
         return None
 

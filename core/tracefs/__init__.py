@@ -6,6 +6,7 @@ import threading
 
 from .array import TraceArray
 from .buffers import files as buffer_files
+from .events import files as event_files
 from .filters import FilterFile
 from .filters import files as filter_files
 from .functions import FunctionTable
@@ -44,6 +45,7 @@ class TracefsTree(Tracefs):
                 **trace_files(array),
                 **buffer_files(array),
                 **option_files(array),
+                **event_files(array),
             }
         )
         super().__init__(root, lock)

@@ -22,6 +22,7 @@ from ..trace.follower import Follower
 from ..trace.ringbuffer import RingBuffer
 from ..trace.tracefields import cmdlines
 from ..trace.tracetext import TextContext, TextOptions, TraceText
+from .fprobes import Fprobes
 
 NOP = "nop"
 FUNCTION = "function"
@@ -80,6 +81,7 @@ class TraceArray:
         self.options = dict(OPTIONS)
         function = kallsyms.address(TRACERS[FUNCTION] or "")
         self.ops = None if function is None else FtraceOps("global_ops", function)
+        self.fprobes = Fprobes(ftrace, kallsyms, ring)
         self._registered = False
 
     def tracers(self) -> tuple[str, ...]:
@@ -241,6 +243,7 @@ class TraceArray:
             written=in_buffer + overrun,
             ftrace_dead=bool(self.ftrace.disabled),
             overran=overrun > 0,
+            fprobes=self.fprobes.by_number(),
         )
 
     def _update_registration(self) -> None:

@@ -39,6 +39,14 @@ Tracing
   trace_options, options/           how the text looks, and what happens when
   saved_cmdlines                    names of the tasks by pid
 
+Events of your own
+  dynamic_events                    definitions; > takes all away, >> adds one:
+        f[:[GRP/]EVENT] FUNC [[NAME=]$argN[:TYPE]] [[NAME=]%REG[:TYPE]]
+        is an event at the entry of FUNC with all registers, -:EVENT takes one away;
+        TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
+  events/GRP/EVENT/enable           1 switches it on, 0 off; events/enable does all
+  events/GRP/EVENT/format, id       how it lies in the buffer
+
 Buffers
   buffer_size_kb                    KB for each CPU
   buffer_total_size_kb              KB for all

@@ -85,7 +85,12 @@ class Directory:
     mode = 0o755
 
     def __init__(self, entries: Mapping[str, Node]) -> None:
-        self.entries = MappingProxyType(dict(sorted(entries.items())))
+        self._entries = MappingProxyType(dict(sorted(entries.items())))
+
+    @property
+    def entries(self) -> Mapping[str, Node]:
+        """What is in it now, by name, sorted."""
+        return self._entries
 
 
 Node = File | Directory

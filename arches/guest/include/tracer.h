@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tracer: what ftrace_caller's slot calls, and the tables the host fills
- * for it. Built as one relocatable object without call sites; it refers to
- * nothing outside of itself.
+ * The tracer: what ftrace_caller's slot calls, and the tables the host fills for
+ * it. Built as one relocatable object without call sites, complete in itself.
  *
  * Functions a slot or a list entry may name, all of one type:
  *   function_trace_call   one TRACE_FN event in this CPU's ring buffer
  *   function_count_call   function_count[cpu]++
+ *   fentry_trace_func     one event of the type `op`, with all registers
  *   ftrace_ops_list_func  each entry of ftrace_ops_list that wants this ip
  * And for the host to call:
  *   tracing_mark_write    one TRACE_PRINT event
@@ -62,6 +62,8 @@ extern u64 function_count[FUNCTION_COUNT_CPUS];
 #define RB_EVENT_TYPE_LEN(header) ((header) >> 27)
 #endif
 
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
 void *ring_buffer_lock_reserve(unsigned long length);
 void ring_buffer_unlock_commit(const void *data, unsigned long length);
 
@@ -75,5 +77,40 @@ struct ftrace_event {
 	event_address ip;
 	event_address parent_ip;
 };
+
+/* An event of an fprobe, with the registers in the port's order of struct pt_regs. */
+struct fentry_trace_event {
+	struct trace_entry ent;
+	event_address ip;
+	event_address parent_ip;
+	event_address regs[];
+};
+
+/* How many there are; written by the host before anything runs. */
+extern u32 nr_pt_regs;
+
+/*
+ * The event's first word, trace_entry's type, flags and preempt_count, as the
+ * kernel makes them of the CPU's state. One word, because in the emulator each
+ * store costs as much as ten instructions.
+ */
+static inline __attribute__((always_inline)) u32 tracing_gen_ctx(u16 type, u32 irqs_off)
+{
+	u32 count = this_cpu->preempt_count, depth = count & PREEMPT_MASK;
+	u32 migrate = this_cpu->migrate_disable;
+	u32 flags;
+
+	flags = (irqs_off ? TRACE_FLAG_IRQS_OFF : 0) |
+		(this_cpu->need_resched ? TRACE_FLAG_NEED_RESCHED : 0) |
+		(count & HARDIRQ_MASK ? TRACE_FLAG_HARDIRQ : 0) |
+		(count & SOFTIRQ_OFFSET ? TRACE_FLAG_SOFTIRQ : 0) |
+		(count & SOFTIRQ_MASK & ~SOFTIRQ_OFFSET ? TRACE_FLAG_BH_OFF : 0);
+	depth = (depth < 15 ? depth : 15) | (migrate < 15 ? migrate : 15) << 4;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return type | flags << 16 | depth << 24;
+#else
+	return (u32)type << 16 | flags << 8 | depth;
+#endif
+}
 
 #endif

@@ -10,8 +10,6 @@
  */
 #include "tracer.h"
 
-#define unlikely(x) __builtin_expect(!!(x), 0)
-
 /* The clock `counter`: one number for each event, on all CPUs. */
 u64 trace_counter;
 

@@ -9,33 +9,8 @@
  */
 #include "tracer.h"
 
-#define unlikely(x) __builtin_expect(!!(x), 0)
 /* Keeps several conditions one number: the compiler would make a branch of each. */
 #define OPTIMIZER_HIDE_VAR(var) __asm__("" : "+r"(var))
-
-/*
- * The event's first word, trace_entry's type, flags and preempt_count, as the
- * kernel makes them of the CPU's state. One word, because in the emulator each
- * store costs as much as ten instructions.
- */
-static inline __attribute__((always_inline)) u32 tracing_gen_ctx(u16 type, u32 irqs_off)
-{
-	u32 count = this_cpu->preempt_count, depth = count & PREEMPT_MASK;
-	u32 migrate = this_cpu->migrate_disable;
-	u32 flags;
-
-	flags = (irqs_off ? TRACE_FLAG_IRQS_OFF : 0) |
-		(this_cpu->need_resched ? TRACE_FLAG_NEED_RESCHED : 0) |
-		(count & HARDIRQ_MASK ? TRACE_FLAG_HARDIRQ : 0) |
-		(count & SOFTIRQ_OFFSET ? TRACE_FLAG_SOFTIRQ : 0) |
-		(count & SOFTIRQ_MASK & ~SOFTIRQ_OFFSET ? TRACE_FLAG_BH_OFF : 0);
-	depth = (depth < 15 ? depth : 15) | (migrate < 15 ? migrate : 15) << 4;
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-	return type | flags << 16 | depth << 24;
-#else
-	return (u32)type << 16 | flags << 8 | depth;
-#endif
-}
 
 /* Two words of an event, stored at once where the architecture can. */
 struct event_pair {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Events of fprobes: a function was entered, and with which registers. In
+ * miniature of fentry_trace_func() in kernel/trace/trace_fprobe.c; that one fetches
+ * the arguments here, this one leaves them to whoever reads the event.
+ */
+#include "tracer.h"
+
+u32 nr_pt_regs;
+
+/* `op` is the type of the events to write, a number that the host gave the fprobe. */
+void fentry_trace_func(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
+{
+	volatile struct cpu_local *cpu = this_cpu;
+	u32 irqs_off = cpu->irqs_disabled, recursion, count = nr_pt_regs;
+	const unsigned long *from = (const unsigned long *)regs;
+	struct fentry_trace_event *entry;
+	unsigned long size = sizeof(*entry) + count * sizeof(long);
+
+	cpu->irqs_disabled = 1;
+	recursion = cpu->trace_recursion;
+	cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	/* Without registers: the call of another user, while sites change. */
+	if (recursion || !regs)
+		goto out;
+	entry = ring_buffer_lock_reserve(size);
+	if (!entry)
+		goto out;
+	*(u32 *)&entry->ent = tracing_gen_ctx((unsigned long)op, irqs_off);
+	entry->ent.pid = cpu->pid;
+	entry->ip = ip;
+	entry->parent_ip = parent_ip;
+	for (u32 n = 0; n < count; n++)
+		entry->regs[n] = from[n];
+	ring_buffer_unlock_commit(entry, size);
+out:
+	cpu->trace_recursion = recursion;
+	cpu->irqs_disabled = irqs_off;
+}

@@ -1,0 +1,191 @@
+"""Events of fprobes: what their definitions say, and the text of a hit.
+
+    f[:[GRP/][EVENT]] SYM [[NAME=]FETCHARG[:TYPE]]...
+
+The group is `fprobes` and the event `SYM__entry` where they are left out. A
+FETCHARG is `$argN`, the register that argument N comes in, from 1, or `%REG`, a
+register by its name in the ABI. A TYPE is one of u8 to u64, s8 to s64, x8 to x64
+(hexadecimal, and of a long's width the default), and `symbol`.
+
+The kernel has more kinds of arguments and types, and its fprobes leave `%REG`
+to kprobes. What is not known here is refused in the words of its error_log.
+Source: Documentation/trace/fprobetrace.rst, kernel/trace/trace_probe.h and
+trace_fprobe.c, 6.5.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..errors import TracefsError
+from ..facts import Abi
+
+GROUP = "fprobes"
+"""Where events go whose definition names no group."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_GROUP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_HEAD = re.compile(r"f(?P<active>\d*)(?::(?:(?P<group>[^/]*)/)?(?P<event>[^/]*))?")
+_TYPE = re.compile(r"(?P<kind>[xus])(?P<bits>8|16|32|64)")
+_SYMBOL = "symbol"
+_MOST_ARGUMENTS = 128
+_NAME_LENGTH, _ARGUMENT_LENGTH = 64, 32
+_RESERVED = {
+    *("common_type", "common_flags", "common_preempt_count", "common_pid"),
+    *("common_tgid", "__probe_ip", "__probe_ret_ip", "__probe_func"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FetchArg:
+    """One value of an event."""
+
+    name: str
+    fetch: str
+    """What is fetched and as what, as it was written."""
+    row: int
+    """Of the register in `Abi.pt_regs`."""
+    kind: str
+    """How it is shown: `x`, `u`, `s` or `symbol`."""
+    bits: int
+
+    def text(self, registers: Sequence[int], format_address: Callable[[int], str]) -> str:
+        """The value, of all registers of a hit."""
+        value = registers[self.row] & ((1 << self.bits) - 1)
+        if self.kind == _SYMBOL:
+            return format_address(value)
+        if self.kind == "x":
+            return f"0x{value:x}"
+        return str(
+            value - (1 << self.bits) if self.kind == "s" and value >> self.bits - 1 else value
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fprobe:
+    """The definition of an event at the entry of a function."""
+
+    group: str
+    event: str
+    symbol: str
+    arguments: tuple[FetchArg, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Group and event."""
+        return f"{self.group}/{self.event}"
+
+    @property
+    def line(self) -> str:
+        """The definition as dynamic_events lists it."""
+        arguments = [f" {each.name}={each.fetch}" for each in self.arguments]
+        return f"f:{self.name} {self.symbol}{''.join(arguments)}"
+
+    def text(
+        self, place: str, registers: Sequence[int], format_address: Callable[[int], str]
+    ) -> str:
+        """What a line of the trace says of a hit at `place`."""
+        values = [f" {arg.name}={arg.text(registers, format_address)}" for arg in self.arguments]
+        return f"{self.event}: ({place}){''.join(values)}"
+
+
+def parse(words: Sequence[str], abi: Abi, pointer_size: int) -> Fprobe:
+    """The definition `words` give. Raises `TracefsError` (EINVAL) with the reason."""
+    head = _HEAD.fullmatch(words[0])
+    if head is None:
+        raise refused("Invalid probe type", words[0])
+    if head["active"]:
+        raise refused("Max active is only for return probes", words[0])
+    if len(words) < 2:
+        raise refused("Probe point is not specified", words[0])
+    symbol = words[1]
+    if symbol.endswith("%return"):
+        raise refused("Return probes are not known here", symbol)
+    group, event = _names(head["group"], head["event"], words[0])
+    if not event:
+        event = re.sub(r"\W", "_", f"{symbol}__entry", flags=re.ASCII)
+    if len(event) >= _NAME_LENGTH:
+        raise refused("Event name is too long", event)
+    if not _NAME.fullmatch(event):
+        raise refused("Event name must follow the same rules as C identifiers", event)
+    if len(words) - 2 > _MOST_ARGUMENTS:
+        raise refused("Too many arguments are specified", words[2 + _MOST_ARGUMENTS])
+    arguments: list[FetchArg] = []
+    for number, word in enumerate(words[2:], 1):
+        argument = _argument(word, number, abi, pointer_size)
+        if argument.name in _RESERVED or argument.name in {each.name for each in arguments}:
+            raise refused("This argument name is already used", argument.name)
+        arguments.append(argument)
+    return Fprobe(group, event, symbol, tuple(arguments))
+
+
+def parse_removal(word: str) -> tuple[str | None, str]:
+    """Group, None for any, and event that `-:[GRP/]EVENT` names. Raises `TracefsError` (EINVAL)."""
+    kind, colon, name = word[1:].partition(":")
+    if not colon or kind not in ("", "f"):
+        raise refused("Event name is not specified", word)
+    named, slash, event = name.rpartition("/")
+    group, event = _names(named if slash else None, event, word)
+    if not event:
+        raise refused("Event name is not specified", word)
+    return group if slash else None, event
+
+
+def _names(group: str | None, event: str | None, word: str) -> tuple[str, str]:
+    """Group and event of a head; the event may be empty."""
+    if group is None:
+        return GROUP, event or ""
+    if not group:
+        raise refused("Group name is not specified", word)
+    if len(group) >= _NAME_LENGTH:
+        raise refused("Group name is too long", group)
+    if not _GROUP_NAME.fullmatch(group):
+        raise refused("Group name must follow the same rules as C identifiers", group)
+    return group, event or ""
+
+
+def _argument(word: str, number: int, abi: Abi, pointer_size: int) -> FetchArg:
+    name, equals, fetch = word.partition("=")
+    if not equals:
+        name, fetch = f"arg{number}", word
+    if not _NAME.fullmatch(name):
+        raise refused("Argument name must follow the same rules as C identifiers", word)
+    if len(name) >= _ARGUMENT_LENGTH:
+        raise refused("Argument name is too long", name)
+    if not fetch:
+        raise refused("No argument expression", word)
+    source, colon, type_name = fetch.partition(":")
+    kind, bits = "x", 8 * pointer_size
+    if colon:
+        match = _TYPE.fullmatch(type_name)
+        if match is None and type_name != _SYMBOL:
+            raise refused("Unknown type is specified", fetch)
+        kind, bits = (_SYMBOL, bits) if match is None else (match["kind"], int(match["bits"]))
+    return FetchArg(name, fetch, _register(source, abi), kind, bits)
+
+
+def _register(source: str, abi: Abi) -> int:
+    """The row of `pt_regs` that `source` names."""
+    names = [register.name for register in abi.pt_regs]
+    if source[:1] == "%":
+        if source[1:] not in names:
+            raise refused("Invalid register name", source)
+        return names.index(source[1:])
+    if source[:1] != "$":
+        raise refused("Invalid fetch argument", source)
+    match = re.fullmatch(r"\$arg(?P<number>[0-9]{1,9})", source, re.ASCII)
+    if match is None:
+        raise refused("Invalid $-variable specified", source)
+    number = int(match["number"])
+    if not 1 <= number <= len(abi.arguments):
+        raise refused(f"Only the first {len(abi.arguments)} arguments come in registers", source)
+    return names.index(abi.arguments[number - 1].name)
+
+
+def refused(reason: str, word: str, number: int = errno.EINVAL) -> TracefsError:
+    """The error `number`, with the kernel's reason and what it is about."""
+    return TracefsError(number, f"{os.strerror(number)}: {reason}: {word}")

@@ -1,0 +1,147 @@
+"""The fprobes of a trace array: definitions, and which of them are on.
+
+A definition gets a number, the type of its events, and while it is on an
+ftrace_ops of its own that wants the registers of one function. Source:
+kernel/trace/trace_dynevent.c, kernel/trace/trace_fprobe.c.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ..abi import FIRST_EVENT_ID, LAST_EVENT_ID
+from ..errors import TracefsError
+from ..ftrace.ftrace import Ftrace
+from ..ftrace.ops import FtraceHash, FtraceOps
+from ..kallsyms import Kallsyms
+from ..trace.fprobe import Fprobe, parse, parse_removal, refused
+from ..trace.ringbuffer import RingBuffer
+
+FUNCTION = "fentry_trace_func"
+"""The guest function that writes a hit."""
+
+
+class FprobeEvent:
+    """A definition that can be switched on."""
+
+    def __init__(self, fprobe: Fprobe, number: int) -> None:
+        self.fprobe = fprobe
+        self.number = number
+        """The type of its events."""
+        self.ops: FtraceOps | None = None
+        """Registered while it is on."""
+        self.was_on = False
+
+    @property
+    def on(self) -> bool:
+        """Whether its function is probed."""
+        return self.ops is not None
+
+
+class Fprobes:
+    """All of them, in the order in which they were made."""
+
+    def __init__(self, ftrace: Ftrace, kallsyms: Kallsyms, ring: RingBuffer) -> None:
+        self._ftrace = ftrace
+        self._kallsyms = kallsyms
+        self._ring = ring
+        self._events: list[FprobeEvent] = []
+        self._next = FIRST_EVENT_ID
+
+    def __iter__(self) -> Iterator[FprobeEvent]:
+        return iter(self._events)
+
+    def by_number(self) -> Mapping[int, Fprobe]:
+        """The definitions by the type of their events."""
+        return {event.number: event.fprobe for event in self._events}
+
+    def command(self, line: str) -> None:
+        """Do one line written to dynamic_events: make a definition, or take one away.
+
+        Raises `TracefsError`: EINVAL with a reason, ENOENT for a function or an event
+        that is not there, EADDRNOTAVAIL for a function of several of that name, EEXIST, EBUSY.
+        """
+        words = line.partition("#")[0].split()
+        if not words:
+            return
+        if words[0][0] in "-!":
+            self._remove(words)
+            return
+        facts = self._ftrace.port.facts
+        fprobe = parse(words, facts.abi, facts.pointer_size)
+        self._site(fprobe.symbol)
+        taken = {"enable", *(event.fprobe.name for event in self._events)}
+        if taken & {fprobe.name, fprobe.event, fprobe.group}:
+            reason = "Given group/event name is already used by another event"
+            raise refused(reason, fprobe.name, errno.EEXIST)
+        if self._next > LAST_EVENT_ID:
+            raise TracefsError(errno.ENODEV, "Too many event types")
+        self._events.append(FprobeEvent(fprobe, self._next))
+        self._next += 1
+
+    def clear(self) -> None:
+        """Take all definitions away; EBUSY, and none goes, while one of them is on."""
+        self._drop(list(self._events))
+
+    def _remove(self, words: list[str]) -> None:
+        group, name = parse_removal(words[0])
+        chosen = [
+            event
+            for event in self._events
+            if event.fprobe.event == name and group in (None, event.fprobe.group)
+        ]
+        if not chosen:
+            raise TracefsError(errno.ENOENT)
+        self._drop(chosen)
+
+    def _drop(self, chosen: list[FprobeEvent]) -> None:
+        if any(event.on for event in chosen):
+            raise TracefsError(errno.EBUSY)
+        self._events = [event for event in self._events if event not in chosen]
+        # Nothing could tell any more what hits in the buffers are of.
+        if any(event.was_on for event in chosen):
+            self._ring.reset()
+
+    def switch(self, event: FprobeEvent, on: bool) -> None:
+        """Have the function of `event` probed, or not.
+
+        Raises `TracefsError` (EINVAL where no registers are saved, ENOENT where the
+        function has gone, EBUSY with too many on, ENODEV) and `FtraceBug`.
+        """
+        if on == event.on:
+            return
+        if not on:
+            ops, event.ops = event.ops, None
+            assert ops is not None
+            self._ftrace.unregister(ops)
+            return
+        self._ring.expand()
+        self._ftrace.check()
+        function = self._kallsyms.address(FUNCTION)
+        if function is None:
+            raise TracefsError(errno.ENODEV)
+        fprobe = event.fprobe
+        ops = FtraceOps(
+            f"{fprobe.group}:{fprobe.event}",
+            function,
+            FtraceHash.of(np.array([self._site(fprobe.symbol)], np.uint64)),
+            op=event.number,
+            save_regs=True,
+        )
+        self._ftrace.register(ops)
+        event.ops = ops
+        event.was_on = True
+
+    def _site(self, symbol: str) -> int:
+        """rec.ip of the function called `symbol`."""
+        records = self._ftrace.records
+        names = {symbol, self._ftrace.port.facts.abi.text_prefix + symbol}
+        rows = [row for row, name in enumerate(records.names) if name in names]
+        if not rows:
+            raise refused("Invalid probed address or symbol", symbol, errno.ENOENT)
+        if len(rows) > 1:
+            raise refused("The symbol is not unique", symbol, errno.EADDRNOTAVAIL)
+        return int(records.table["ip"][rows[0]])
