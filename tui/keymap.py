@@ -80,6 +80,13 @@ TRACE = [
     ),
     _key("trace.next", "n", "find(1)", "Next", "next row with what was searched"),
     _key("trace.previous", "N", "find(-1)", "Previous", "previous such row"),
+    _key(
+        "trace.registers",
+        "r",
+        "registers",
+        "Saved registers",
+        "those the event saved, or the last before it that did",
+    ),
     _key("trace.site", "enter", "open_site", "To its site", "show the function of the event"),
 ]
 

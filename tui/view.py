@@ -145,6 +145,10 @@ class Trace(Protocol):
         """rec.ip of the site that made the event in row `index`, None for a marker."""
         ...
 
+    def hit(self, index: int) -> str | None:
+        """What `regs hit` takes for the last hit up to row `index`, None where there is none."""
+        ...
+
     def find(self, needle: str, start: int, step: int) -> int | None:
         """The next row from `start` on, in direction `step` (1 or -1), that contains `needle`."""
         ...

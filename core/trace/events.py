@@ -101,6 +101,19 @@ class EventTable:
         found: NDArray[np.uint64] = self.addresses[self.events["ip"]]
         return found
 
+    def last_hit(
+        self, stop: int | None = None, latest: int | None = None, cpu: int | None = None
+    ) -> int | None:
+        """The last row of a hit: before row `stop`, up to the time `latest`, of `cpu`, as given."""
+        events = self.events[:stop]
+        wanted = events["type"] == HIT
+        if latest is not None:
+            wanted &= events["ts"] <= np.uint64(min(latest, 2**64 - 1))
+        if cpu is not None:
+            wanted &= events["cpu"] == cpu
+        rows = np.flatnonzero(wanted)
+        return int(rows[-1]) if len(rows) else None
+
     def rows_of(self, ip: int) -> NDArray[np.intp]:
         """Rows of the function events at address `ip`."""
         known = np.flatnonzero(self.addresses == np.uint64(ip))

@@ -7,6 +7,7 @@ the characters for lazy preemption are those of 6.13.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import abi
 from ..abi import TraceFlag
+from ..errors import UsageError
 
 
 def cmdlines(data: bytes, byteorder: str) -> dict[int, str]:
@@ -87,6 +89,29 @@ def time_text(ts: int, in_ns: bool) -> str:
         return f" {ts:12d}"
     microseconds = (ts + 500) // 1000
     return f" {microseconds // 1_000_000:5d}.{microseconds % 1_000_000:06d}"
+
+
+def latest_time(text: str, in_ns: bool) -> int:
+    """The last stamp that is printed as the time `text`; with more digits, down to ns, that one.
+
+    Raises `UsageError`.
+    """
+    match = _TIME.fullmatch(text)
+    if match is None or (match["part"] and not in_ns):
+        raise UsageError(f"'{text}' is no time of the trace")
+    part = match["part"] or ""
+    if not in_ns:
+        return int(match["whole"])
+    ns = int(match["whole"]) * 1_000_000_000 + int(part.ljust(9, "0"))
+    return ns if len(part) > 6 else ns + 499
+
+
+def exact_time(ts: int, in_ns: bool) -> str:
+    """The stamp `ts` as `latest_time` reads it."""
+    return f"{ts // 1_000_000_000}.{ts % 1_000_000_000:09d}" if in_ns else str(ts)
+
+
+_TIME = re.compile(r"(?P<whole>[0-9]{1,15})(?:\.(?P<part>[0-9]{1,9}))?", re.ASCII)
 
 
 def printable(text: bytes) -> str:

@@ -21,6 +21,7 @@ from .events import HIT, EventTable
 from .fprobe import Fprobe
 from .tracefields import (
     comm_of,
+    exact_time,
     flag_characters,
     preempt_characters,
     printable,
@@ -181,6 +182,17 @@ class TraceText:
         if event["type"] not in (TraceType.FN, HIT):
             return None
         return int(self.table.addresses[event["ip"]])
+
+    def hit(self, row: int) -> str | None:
+        """Time and CPU of the last hit up to `row`; None where there is none.
+
+        These name it as long as it is in the buffer, however that turns.
+        """
+        found = self.table.last_hit(row + 1)
+        if found is None:
+            return None
+        event = self.table.events[found]
+        return f"{exact_time(int(event['ts']), self.context.clock_in_ns)} {event['cpu']}"
 
     def lines(self, start: int, stop: int) -> list[str]:
         """The lines of rows `start` to `stop` (exclusive): one line a row, fit for a screen.

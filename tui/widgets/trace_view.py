@@ -13,14 +13,14 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from .. import keymap
-from ..messages import FunctionWanted
+from ..messages import CommandWanted, FunctionWanted
 from ..spans import Line, highlight
 from ..view import Trace
 from .rows import Rows
 
 _EVENT = re.compile(
     r"(?P<task>.{16,}?-\S+ +)(?P<cpu>\[\d+\] )(?P<flags>\S{5} )?"
-    r"(?P<time> *\d+(?:\.\d+)?: )(?P<function>\S+)(?P<parent> <-.*)?"
+    r"(?P<time> *\d+(?:\.\d+)?: )(?P<function>\S+)(?P<parent> (?:<-|\().*)?"
 )
 _BLOCK = 64
 
@@ -146,6 +146,16 @@ class TraceView(Rows):
             key = self.trace.site(self.cursor)
             if key is not None:
                 self.post_message(FunctionWanted(key))
+
+    def action_registers(self) -> None:
+        """Show the registers that the event saved, or the last one before it that saved any."""
+        hit = None
+        if self.trace is not None and self.cursor < self.count():
+            hit = self.trace.hit(self.cursor)
+        if hit is None:
+            self.notify("no event up to here saved registers: see dynamic_events", timeout=3)
+        else:
+            self.post_message(CommandWanted(f"regs hit {hit}"))
 
     def search(self, needle: str) -> None:
         """Search for `needle` from the cursor upwards first, as the newest rows are last."""

@@ -1,0 +1,42 @@
+"""The registers that a hit of an fprobe saved, as front ends show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..facts import Abi
+from ..kallsyms import Kallsyms
+from ..trace.tracetext import TraceText
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One hit."""
+
+    head: str
+    """Its line in the trace."""
+    parent: int
+    """Where the function was called from."""
+    registers: tuple[int, ...]
+    """In the order of `Abi.pt_regs`."""
+
+
+def hit_at(text: TraceText, row: int) -> Hit:
+    """The hit in `row`."""
+    table = text.table
+    hit = table.hits[table.events["parent"][row]]
+    (line,) = text.lines(row, row + 1)
+    return Hit(line.strip(), int(hit["parent"]), tuple(hit["regs"].tolist()))
+
+
+def hit_lines(hit: Hit, abi: Abi, pointer_size: int, kallsyms: Kallsyms) -> Sequence[str]:
+    """A line for each register, with the symbol where it holds an address of code."""
+    names = [register.name for register in abi.pt_regs]
+    width, digits = max(map(len, names)), 2 * pointer_size
+    lines = [hit.head, f"called from {kallsyms.format(hit.parent)}"]
+    for name, value in zip(names, hit.registers, strict=False):
+        symbol = kallsyms.lookup(value)
+        place = f"  {kallsyms.format(value)}" if symbol is not None and symbol.function else ""
+        lines.append(f"  {name:>{width}} {value:0{digits}x}{place}")
+    return lines
