@@ -78,6 +78,16 @@ SCENES = {
         ),
         POSES["report"],
     ),
+    "registers": Scene(
+        (
+            "echo 'f:fire call_timer_fn timer=$arg1 fn=$arg2:symbol' > dynamic_events",
+            "echo 1 > events/enable",
+            "echo '*timer*' > set_ftrace_filter",
+            "echo function > current_tracer",
+            "run timers",
+        ),
+        Pose(("4", "r")),
+    ),
     "oops": Scene(("insmod crashy", "call crashy_jump"), POSES["report"]),
     "ppc64-site": Scene(_FAR, POSES["site"], "ppc64"),
     "ppc64-trampoline": Scene(_FAR, _WHOLE_WAY, "ppc64"),

@@ -15,7 +15,9 @@ class Hit:
     """One hit."""
 
     head: str
-    """Its line in the trace."""
+    """Who, where and when, as its line in the trace says."""
+    what: str
+    """What else that says."""
     parent: int
     """Where the function was called from."""
     registers: tuple[int, ...]
@@ -27,14 +29,15 @@ def hit_at(text: TraceText, row: int) -> Hit:
     table = text.table
     hit = table.hits[table.events["parent"][row]]
     (line,) = text.lines(row, row + 1)
-    return Hit(line.strip(), int(hit["parent"]), tuple(hit["regs"].tolist()))
+    head, _, what = line.strip().partition(": ")
+    return Hit(head, what, int(hit["parent"]), tuple(hit["regs"].tolist()))
 
 
 def hit_lines(hit: Hit, abi: Abi, pointer_size: int, kallsyms: Kallsyms) -> Sequence[str]:
     """A line for each register, with the symbol where it holds an address of code."""
     names = [register.name for register in abi.pt_regs]
     width, digits = max(map(len, names)), 2 * pointer_size
-    lines = [hit.head, f"called from {kallsyms.format(hit.parent)}"]
+    lines = [hit.head, hit.what, f"called from {kallsyms.format(hit.parent)}"]
     for name, value in zip(names, hit.registers, strict=False):
         symbol = kallsyms.lookup(value)
         place = f"  {kallsyms.format(value)}" if symbol is not None and symbol.function else ""

@@ -11,8 +11,10 @@ from dynftrace.core.session import Session
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.picture import settle
+from dynftrace.tui.screens.box import Box
 from dynftrace.tui.screens.report import ReportBox
 from dynftrace.tui.spans import plain
+from dynftrace.tui.widgets.text_view import TextView
 
 from .test_main_screen import same_as
 
@@ -36,6 +38,28 @@ async def do(app: ConsoleApp, pilot: Pilot[None], *commands: str) -> None:
 def site(app: ConsoleApp) -> list[str]:
     """The call-site pane's text."""
     return [plain(each) for each in app.view.site]
+
+
+async def test_registers_that_an_event_saved(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await do(app, pilot, "echo 'f:read vfs_read $arg1' > dynamic_events")
+        await do(app, pilot, "echo 1 > events/enable", "run syscalls", "echo 0 > events/enable")
+        await pilot.press("4", "up", "r")
+        await settle(pilot)
+        trace = session.array.text()
+        row = len(trace) - 2
+        hit = trace.hit(row)
+        assert same_as(app).startswith(f"same as: regs hit {hit}")
+        assert isinstance(app.screen, Box)
+        shown = app.screen.query_one(TextView)
+        lines = [plain(shown.line(each, 200)) for each in range(shown.count())]
+        said = ": ".join(each.strip() for each in lines[:2])
+        assert said == trace.lines(row, row + 1)[0].strip()
+        assert any("rip" in each and "vfs_read+0x5/" in each for each in lines)
+        await pilot.press("escape", "1", "r")
+        await settle(pilot)
+        assert same_as(app).startswith("same as: regs")
+        assert "hit" not in same_as(app)
 
 
 async def test_toggle_patches_the_site(session: Session) -> None:

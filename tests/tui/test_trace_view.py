@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import on
 from textual.app import App, ComposeResult
 
-from dynftrace.tui.messages import FunctionWanted
+from dynftrace.tui.messages import CommandWanted, FunctionWanted
 from dynftrace.tui.spans import plain
 from dynftrace.tui.widgets.trace_view import TraceView, event_line
 
@@ -18,6 +18,7 @@ class TraceApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.keys: list[int] = []
+        self.commands: list[str] = []
 
     def compose(self) -> ComposeResult:
         yield TraceView()
@@ -29,6 +30,10 @@ class TraceApp(App[None]):
     @on(FunctionWanted)
     def want(self, message: FunctionWanted) -> None:
         self.keys.append(message.key)
+
+    @on(CommandWanted)
+    def command(self, message: CommandWanted) -> None:
+        self.commands.append(message.command)
 
 
 async def test_follow_shows_the_newest() -> None:
@@ -131,3 +136,21 @@ def test_tones_do_not_change_the_text() -> None:
         "            bash-1  [000] ..... 1.0: tracing_mark_write: hi",
     ):
         assert plain(event_line(other)) == other
+
+
+async def test_r_asks_for_the_registers_of_the_event_or_the_last_before_that_saved_any() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        app.view.show(Events(20, lost=3))
+        await pilot.press("r")
+        assert app.commands == [f"regs hit {Events(20, lost=3).hit(19)}"]
+        await pilot.press("g", "r")
+        assert len(app.commands) == 1, "no event so early saved any"
+
+
+def test_an_event_of_a_definition_has_tones_too() -> None:
+    text = f"{'bash':>16}-1       [000] ..... 0.000964: read: (vfs_read+0x0/0x80) file=0x1 n=2"
+    assert [part for part, _ in event_line(text)][-2:] == [
+        *("read:", " (vfs_read+0x0/0x80) file=0x1 n=2")
+    ]
+    assert plain(event_line(text)) == text

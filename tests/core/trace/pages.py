@@ -62,6 +62,12 @@ class Page:
         payload = self.entry(PRINT, 0, 0, pid) + struct.pack(self.order + self.long, ip)
         return self.event(delta, payload + text + b"\0")
 
+    def hit(
+        self, delta: int, kind: int, ip: int, parent: int, registers: list[int], *, pid: int = 1
+    ) -> Page:
+        longs = struct.pack(f"{self.order}{2 + len(registers)}{self.long}", ip, parent, *registers)
+        return self.event(delta, self.entry(kind, 0, 0, pid) + longs)
+
     def extend(self, delta: int) -> Page:
         self.data += self.header(30, delta & (1 << 27) - 1) + self.word(delta >> 27)
         return self

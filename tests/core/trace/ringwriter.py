@@ -48,7 +48,7 @@ class Writer:
 
     def __init__(self, cpus: int = 1, byteorder: str = "little", pointer_size: int = 8) -> None:
         self.memory = HostMemory()
-        self.layout = PageFormat(byteorder, pointer_size)
+        self.layout = PageFormat(byteorder, pointer_size, registers=3)
         self.descriptors = [np.zeros((), abi.ring_buffer_cpu(byteorder)) for _ in range(cpus)]
         self.clock = 1000
         self.next = 1

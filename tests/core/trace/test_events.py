@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynftrace.core.trace.events import EVENT, EventTable
+from dynftrace.core.trace.events import EVENT, HIT, EventTable
 from dynftrace.core.trace.subbuffer import Decoded, PageFormat
 
 from .pages import Page
@@ -41,6 +41,62 @@ def test_texts_of_several_cpus_keep_their_events() -> None:
         b"two",
     ]
     assert table.addresses[table.events["parent"][~printed]].tolist() == [0x30]
+
+
+def test_hits_of_several_cpus_and_pages_keep_their_events() -> None:
+    layout = PageFormat("big", 4, registers=30)
+    rows = {(cpu, at): [100 * cpu + at + n for n in range(30)] for cpu in (0, 1) for at in range(9)}
+
+    def page(cpu: int, numbers: range) -> Page:
+        built = Page("big", 4, stamp=10 * cpu + numbers.start)
+        for at in numbers:
+            built.function(1, 0x10, 0x20).text(0, 0x99, b"x")
+            built.hit(2, 0x400 + at, 0x1000 + cpu, 0x2000 + at, rows[cpu, at])
+        return built
+
+    def decoded(cpu: int) -> list[tuple[int, Decoded]]:
+        parts = (range(4), range(4, 9))
+        pages = [np.frombuffer(page(cpu, part).bytes(), np.uint8) for part in parts]
+        return [(cpu, layout.decode(each.reshape(1, 4096))) for each in pages]
+
+    table = EventTable.merge([*decoded(0), *decoded(1)])
+    assert table.damaged == 0 and table.hits["regs"].shape == (18, 30)
+    hits = table.events[table.events["type"] == HIT]
+    assert len(hits) == 18
+    for event in hits:
+        hit = table.hits[event["parent"]]
+        at, cpu = int(hit["id"]) - 0x400, int(event["cpu"])
+        assert int(table.addresses[event["ip"]]) == 0x1000 + cpu
+        assert int(hit["parent"]) == 0x2000 + at
+        assert hit["regs"].tolist() == rows[cpu, at]
+    assert len(table.take(slice(0, 5)).hits) == 18
+
+
+def test_the_last_hit_up_to_a_row_a_time_and_of_a_cpu() -> None:
+    layout = PageFormat("little", 8, registers=1)
+
+    def one(page: Page) -> Decoded:
+        return layout.decode(np.frombuffer(page.bytes(), np.uint8).reshape(1, 4096))
+
+    zero = Page(stamp=10).function(0, 1, 2).hit(5, 0x400, 1, 2, [7]).function(5, 1, 2)
+    other = Page(stamp=12).hit(0, 0x400, 1, 2, [8]).hit(20, 0x400, 1, 2, [9])
+    table = EventTable.merge([(0, one(zero)), (1, one(other))])
+    assert table.events["ts"].tolist() == [10, 12, 15, 20, 32]
+    assert table.last_hit() == 4
+    assert table.last_hit(4) == table.last_hit(3) == 2
+    assert table.last_hit(1) is None
+    assert table.last_hit(latest=31) == table.last_hit(latest=10**30, cpu=0) == 2
+    assert table.last_hit(latest=31, cpu=1) == 1
+    assert table.last_hit(latest=11) is None
+
+
+def test_what_is_too_short_for_a_hit_is_none() -> None:
+    layout = PageFormat("little", 8, registers=4)
+    page = Page().hit(0, 0x400, 1, 2, [3, 4, 5]).hit(0, 0x400, 1, 2, [3, 4, 5, 6])
+    decoded = layout.decode(np.frombuffer(page.bytes(), np.uint8).reshape(1, 4096))
+    table = EventTable.merge([(0, decoded)])
+    assert table.events["type"].tolist() == [0, HIT]
+    assert not table.damaged
 
 
 def test_many_addresses_are_told_apart() -> None:

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dynftrace.core.abi import TraceType
 from dynftrace.core.trace import follower
-from dynftrace.core.trace.events import EventTable
+from dynftrace.core.trace.events import HIT, EventTable
 from dynftrace.core.trace.follower import Follower
 from dynftrace.core.trace.subbuffer import DATA_SIZE, PageFormat
 
@@ -33,9 +33,12 @@ def same(got: EventTable, expected: EventTable) -> None:
         one, other = parents
         if kind == TraceType.PRINT:
             assert [got.texts[row] for row in one] == [expected.texts[row] for row in other]
+        elif kind == HIT:
+            assert np.array_equal(got.hits[one], expected.hits[other])
         else:
             assert np.array_equal(got.addresses[one], expected.addresses[other])
     assert got.texts == expected.texts
+    assert np.array_equal(got.hits, expected.hits)
     assert got.damaged == expected.damaged
 
 
@@ -94,6 +97,8 @@ class Following(RuleBasedStateMachine):
         built = Page(layout.byteorder, layout.pointer_size, stamp=self.writer.clock)
         for number, text in enumerate(texts[:20]):
             built.text(1, 0x99, text).function(2, 0x1000 + number, 0x2000)
+            if len(text) % 3:
+                built.hit(1, 0x400 + number, 0x1000, 0x2000 + number, [number, 7, len(text)])
         for name in self._regions(cpu):
             pages = self.writer.memory.regions[name][1].reshape(-1, 4096)
             pages[page % len(pages)] = np.frombuffer(built.bytes(), np.uint8)

@@ -10,13 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dynftrace import arches
 from dynftrace.core import abi
+from dynftrace.core.errors import UsageError
 from dynftrace.core.trace.events import EventTable
+from dynftrace.core.trace.fprobe import parse
 from dynftrace.core.trace.subbuffer import PageFormat
 from dynftrace.core.trace.tracefields import (
     cmdlines,
     comm_of,
+    exact_time,
     flag_characters,
+    latest_time,
     preempt_characters,
     time_text,
 )
@@ -42,6 +47,12 @@ class Symbols:
         return f"{self.names_of(np.array([address], np.uint64))[0]}+0x0/0x40 [mod]"
 
 
+PORT = arches.load("x86_64")
+REGISTERS = list(range(16, 34))
+PROBE = parse(
+    ["f:mine/opened", "sys_close", "fd=$arg1", "%rax:s8", "at=%rip:symbol"], PORT.facts.abi, 8
+)
+
 CONTEXT = TextContext(
     Symbols(),
     tracer="function",
@@ -49,11 +60,12 @@ CONTEXT = TextContext(
     cmdlines={1977: "bash", 31: "khubd"},
     in_buffer=4,
     written=4,
+    fprobes={0x400: PROBE},
 )
 
 
 def table(*pages: Page) -> EventTable:
-    layout = PageFormat("little", 8)
+    layout = PageFormat("little", 8, len(PORT.facts.abi.pt_regs))
     return EventTable.merge(
         (cpu, layout.decode(np.frombuffer(page.bytes(), np.uint8).reshape(1, 4096)))
         for cpu, page in enumerate(pages)
@@ -68,6 +80,15 @@ def sample() -> EventTable:
     second.function(0, CLOSE, 0, pid=0, flags=0x94, preempt=0x1F)
     second.function(1, 0, FASTPATH, pid=-1)
     return table(first, second)
+
+
+def with_hits() -> EventTable:
+    """The same events, and two hits, one of a definition that is gone."""
+    page = Page(stamp=17284_993_652_000)
+    page.function(0, CLOSE, FASTPATH, pid=1977).text(600, MARKER, b"hello\n", pid=99)
+    page.hit(9, 0x400, CLOSE, FASTPATH, [0xFFF0, *REGISTERS[1:]], pid=31)
+    page.hit(9, 0x77FF, CLOSE, FASTPATH, REGISTERS)
+    return table(page)
 
 
 def text(**options: bool) -> str:
@@ -238,6 +259,57 @@ def test_a_corrupted_trace_says_so() -> None:
     ]
 
 
+def test_a_hit_says_where_and_what_was_asked_for() -> None:
+    def whats(**options: bool) -> list[str]:
+        trace = TraceText(with_hits(), replace(CONTEXT, options=TextOptions(**options)))
+        return [line.partition(": ")[2] for line in trace.lines(2, 4)]
+
+    values = "fd=0x15 arg2=-16 at=0x1f+0x0/0x40 [mod]"
+    assert whats() == [f"opened: (sys_close+0x0/0x40 [mod]) {values}", "Unknown type 30719"]
+    assert whats(sym_addr=True)[0] == (
+        f"opened: (sys_close+0x0/0x40 [mod] <{CLOSE:016x}>) {values}"
+    )
+    trace = TraceText(with_hits(), replace(CONTEXT, options=TextOptions(raw=True)))
+    assert [line.split(" ", 3)[3] for line in trace.lines(2, 4)] == ["type: 1024", "30719 ?"]
+    trace = TraceText(with_hits(), replace(CONTEXT, options=TextOptions(hex=True)))
+    assert [line.rpartition("type")[2] for line in trace.lines(2, 4)] == [": 1024", ": 30719"]
+
+
+def test_a_hit_is_named_by_its_time_and_cpu() -> None:
+    trace = TraceText(with_hits(), CONTEXT)
+    assert [trace.hit(row) for row in range(4)] == [
+        *(None, None, "17284.993652609 0", "17284.993652618 0")
+    ]
+    assert trace.site(2) == CLOSE
+    counted = TraceText(with_hits(), replace(CONTEXT, clock_in_ns=False))
+    assert counted.hit(2) == "17284993652609 0"
+
+
+@pytest.mark.parametrize(
+    ("typed", "in_ns", "latest"),
+    [
+        ("1.5", True, 1_500_000_499),
+        ("1.500000", True, 1_500_000_499),
+        ("1.5000004", True, 1_500_000_400),
+        ("2", True, 2_000_000_499),
+        ("17", False, 17),
+    ],
+)
+def test_times_as_the_trace_shows_them(typed: str, in_ns: bool, latest: int) -> None:
+    assert latest_time(typed, in_ns) == latest
+    assert latest_time(exact_time(latest, in_ns), in_ns) == latest
+    shown = time_text(latest, in_ns)
+    assert in_ns is False or shown != time_text(latest + 600, in_ns)
+
+
+@pytest.mark.parametrize(
+    ("typed", "in_ns"), [("x", True), ("1.", True), ("-1", True), ("1.5", False)]
+)
+def test_what_is_no_time(typed: str, in_ns: bool) -> None:
+    with pytest.raises(UsageError, match="no time of the trace"):
+        latest_time(typed, in_ns)
+
+
 def test_markers_stay_on_their_row_on_a_screen() -> None:
     page = (
         Page().text(0, MARKER, b"two\nlines\x1b[2J\n").text(0, MARKER, b"\xff").event(0, b"\7" * 8)
@@ -263,6 +335,7 @@ def test_sites_of_rows() -> None:
         st.sampled_from(
             ["sys_close", "fast", "idle", "bash", "hello", "close <-", "d..1", "[001]", "XXX", "zz"]
         ),
+        st.sampled_from(["opened", "fd", "0x15", "arg2", "khubd", "Unknown", "mod"]),
         st.text("abcdelsy_<-. 0", min_size=1, max_size=4),
     ),
     start=st.integers(-1, 4),
@@ -270,11 +343,13 @@ def test_sites_of_rows() -> None:
     options=st.fixed_dictionaries(
         {}, optional={name: st.booleans() for name in ("raw", "hex", "context_info", "sym_addr")}
     ),
+    hits=st.booleans(),
 )
 def test_find_is_a_search_of_the_lines(
-    needle: str, start: int, step: int, options: dict[str, bool]
+    needle: str, start: int, step: int, options: dict[str, bool], hits: bool
 ) -> None:
-    trace = TraceText(sample(), replace(CONTEXT, options=TextOptions(**options)))
+    events = with_hits() if hits else sample()
+    trace = TraceText(events, replace(CONTEXT, options=TextOptions(**options)))
     lines = trace.lines(0, 4)
     rows = range(start, 4) if step > 0 else range(start, -1, -1)
     inside = 0 <= start < 4
