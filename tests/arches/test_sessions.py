@@ -9,6 +9,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.errors import FtraceBug
+from dynftrace.core.ftrace.entry import REGS_CALLER
 from dynftrace.core.machine.function import enter
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session import MachineSpec, Session
@@ -275,3 +276,41 @@ def test_a_functions_name_means_its_code_and_a_call_goes_through_its_pointer(use
 
 def test_an_errno_is_an_error_whatever_the_size_of_a_word(user: User) -> None:
     assert "No such device" in user.refused("run usb")
+
+
+def test_an_event_has_the_registers_that_the_function_was_entered_with(user: User) -> None:
+    """Those the emulator had at the site, but for pc and the link register, which the call sets."""
+    session = user.session
+    user("echo 'f:parse simple_strtol text=$arg1 end=$arg2' > dynamic_events")
+    if REGS_CALLER not in session.ftrace.entry.callers:
+        assert f"has no {REGS_CALLER}" in user.refused("echo 1 > events/enable")
+        assert user.state("simple_strtol") == "nop"
+        return
+    user("echo 1 > events/enable")
+    assert user.state("simple_strtol") == "enabled"
+    machine, abi = session.machine, session.port.facts.abi
+    records = session.ftrace.records
+    ip = int(records.table["ip"][records.names.index(f"{user.prefix}simple_strtol")])
+    function = session.kallsyms.address("simple_strtol")
+    assert function is not None
+    base = session.port.facts.map.host_stack + 0x10_0000
+    machine.memory.map(base, 0x10000, "test stack")
+    effect = enter(
+        session.port, machine.memory, session.kallsyms, function, (base, 0), base + 0x8000, base
+    )
+    vcpu = machine.vcpus[0]
+    vcpu.apply(effect, machine.memory)
+    vcpu.state = State.RUNNING
+    while vcpu.registers.pc != ip:
+        session.step(0)
+    entered = machine.registers(0)
+    while not user.events():
+        session.step(0)
+    apart = {abi.pc.name, abi.link.name if abi.link else ""}
+    shown = user("regs hit").splitlines()
+    assert shown[1].startswith("parse: (") and f"text={base:#x} end=0x0" in shown[1]
+    saved = {line.split()[0]: int(line.split()[1], 16) for line in shown[3:]}
+    assert {k: v for k, v in saved.items() if k not in apart} == {
+        k: v for k, v in entered.items() if k not in apart
+    }
+    assert ip <= saved[abi.pc.name] <= ip + session.port.facts.sites.size

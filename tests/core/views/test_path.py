@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dynftrace.core.ftrace.records import Flag
 from dynftrace.core.views.path import Hop, PathReader
 from dynftrace.core.views.sitetext import path_lines
 
@@ -161,3 +162,54 @@ def test_text() -> None:
     assert len(path_lines(hops)) == 4 + sum(len(hop.insns) for hop in hops)
     assert all(line.isascii() for line in path_lines(hops))
     assert path_lines(()) == []
+
+
+SHARED = """
+        .globl ftrace_regs_caller
+ftrace_regs_caller:
+        mov     ecx, 1
+        jmp     ftrace_common
+        .globl ftrace_caller
+ftrace_caller:
+        xor     ecx, ecx
+        .globl ftrace_common
+ftrace_common:
+        push    rax
+        .globl ftrace_call
+ftrace_call:
+        call    ftrace_stub
+        pop     rax
+        .globl ftrace_stub
+ftrace_stub:
+        ret
+"""
+
+
+def test_code_that_callers_share_is_a_hop_of_its_own() -> None:
+    world = World(SHARED)
+    reader = PathReader(world.ftrace, world.memory, world.disasm)
+    for caller in ("ftrace_regs_caller", "ftrace_caller"):
+        hops = reader.entry_hops(caller)
+        assert [hop.name for hop in hops] == [
+            *(caller, "ftrace_common", "ftrace_call", "ftrace_stub")
+        ]
+        assert all(hop.verified for hop in hops)
+        assert [hop.target for hop in hops[:-1]] == [hop.address for hop in hops[1:]]
+
+
+def test_the_way_of_a_site_whose_user_wants_registers() -> None:
+    world = World()
+    world.enable(0, "function_trace_call")
+    entry, records = world.ftrace.entry, world.ftrace.records
+    records.table["flags"][0] |= Flag.REGS | Flag.REGS_EN
+    world.memory.write(SCHEDULE, call(SCHEDULE, entry["ftrace_regs_caller"]))
+    slot = entry["ftrace_regs_call"]
+    world.memory.write(slot, call(slot, entry["function_trace_call"]))
+    hops = path(world)
+    assert [hop.name for hop in hops[1:]] == [
+        *("ftrace_regs_caller", "ftrace_regs_call", "function_trace_call")
+    ]
+    assert all(hop.verified for hop in hops)
+    assert hops[0].note == "calls ftrace_regs_caller"
+    world.memory.write(SCHEDULE, call(SCHEDULE, entry["ftrace_caller"]))
+    assert not path(world)[0].verified
