@@ -238,3 +238,6 @@ class Facts:
     modules_far: tuple[int, int] | None = None
     """Where modules go when what is near the kernel is full, and calls need stubs: start
     and end, page-aligned. None where one area is all there is."""
+    relative: int | None = None
+    """Relocation type of an address in an image that is loaded anywhere, as kernels that can
+    be moved are linked (`R_…_RELATIVE`). None where kernels are not."""

@@ -72,6 +72,8 @@ class Headers:
     """All headers of a file, each within its bounds; made by `read`."""
 
     relocatable: bool
+    movable: bool
+    """Linked like a shared library: it may be loaded anywhere."""
     entry: int
     sections: tuple[Section, ...]
     segments: tuple[Segment, ...]
@@ -88,6 +90,7 @@ def read(path: str, raw: NDArray[np.uint8], facts: Facts) -> Headers:
     segments = _segments(path, raw, facts, layouts, header)
     return Headers(
         relocatable=int(header["type"]) == elf.ET_REL,
+        movable=int(header["type"]) == elf.ET_DYN,
         entry=int(header["entry"]),
         sections=_sections(path, raw, facts, layouts, header),
         segments=segments,

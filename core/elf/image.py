@@ -4,6 +4,10 @@ An image is untrusted input: `Image.load` checks the headers (`headers`), and
 each table is checked against the file when it is first asked for. A file is
 read once and may change afterwards; only a kernel of hundreds of megabytes,
 nearly all debug information, is mapped instead.
+
+What an image has for an address is what is loaded there: where a kernel can be
+moved, its own relocations (`dynamic`) are done. What the file itself holds is
+`stored`.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from ..errors import ImageError
 from ..facts import Facts
 from . import headers
 from . import structs as elf
+from .dynamic import DynamicRelocations, relocated
 from .headers import Section, Segment
 from .lines import SourceLines
 from .symbols import SymbolTable, cut_names, special
@@ -59,6 +64,8 @@ class Image:
         self._layouts = elf.layouts(facts.pointer_size, facts.byteorder)
         read = headers.read(str(path), raw, facts)
         self.relocatable = read.relocatable
+        self.movable = read.movable
+        """Whether it was linked to be loaded anywhere."""
         self.entry = read.entry
         self.sections = read.sections
         self.segments = read.segments
@@ -103,22 +110,57 @@ class Image:
         return self._by_name.get(name)
 
     def data(self, section: Section) -> NDArray[np.uint8]:
-        """The bytes of `section` in the file (read-only); none for a NOBITS section."""
+        """The bytes of `section` (read-only); none for a NOBITS section."""
         if section.type == elf.SHT_NOBITS:
             return self._raw[:0]
-        return self._raw[section.offset : section.offset + section.size]
+        end = section.offset + section.size
+        raw = self._loaded if section.loaded and end <= len(self._loaded) else self._raw
+        return raw[section.offset : end]
 
     def segment_data(self, segment: Segment) -> NDArray[np.uint8]:
-        """The bytes of `segment` in the file (read-only)."""
-        return self._raw[segment.offset : segment.offset + segment.filesz]
+        """The bytes of `segment` (read-only)."""
+        return self._loaded[segment.offset : segment.offset + segment.filesz]
 
     def read(self, address: int, size: int) -> NDArray[np.uint8] | None:
-        """`size` bytes an executable's file has for `address`; None where it has none."""
+        """`size` bytes that are loaded from an executable's file at `address`; None without."""
+        return self._at(self._loaded, address, size)
+
+    def stored(self, address: int, size: int) -> NDArray[np.uint8] | None:
+        """What the file holds for them, which its own relocations may change."""
+        return self._at(self._raw, address, size)
+
+    def _at(self, raw: NDArray[np.uint8], address: int, size: int) -> NDArray[np.uint8] | None:
         for segment in self.segments:
             start = address - segment.address
             if start >= 0 and start + size <= segment.filesz:
-                return self.segment_data(segment)[start : start + size]
+                return raw[segment.offset + start : segment.offset + start + size]
         return None
+
+    @cached_property
+    def _loaded(self) -> NDArray[np.uint8]:
+        """The file as far as segments need it, with its own relocations done.
+
+        Raises `ImageError` for one that nobody can do.
+        """
+        if not self.dynamic:
+            return self._raw
+        return relocated(str(self.path), self.facts, self._raw, self.segments, self.dynamic)
+
+    @cached_property
+    def dynamic(self) -> tuple[DynamicRelocations, ...]:
+        """The relocations of a movable image itself. Raises `ImageError`."""
+        if not self.movable:
+            return ()
+        return tuple(
+            self._dynamic(section)
+            for section in self.sections
+            if section.type in (elf.SHT_REL, elf.SHT_RELA) and section.loaded
+        )
+
+    def _dynamic(self, section: Section) -> DynamicRelocations:
+        rows, kind, _ = self._relocation_rows(section)
+        addend = rows["addend"].astype(np.int64) if section.type == elf.SHT_RELA else None
+        return DynamicRelocations(section, rows["offset"].astype(np.uint64), kind, addend)
 
     def section_of(self, start: int, end: int) -> Section | None:
         """The loaded section of an executable that holds all of `start` to `end`."""
@@ -175,12 +217,7 @@ class Image:
 
     def relocation_table(self, section: Section) -> RelocationTable:
         """Read one relocation section, checked against the symbols. Raises `ImageError`."""
-        explicit = section.type == elf.SHT_RELA
-        rows = self._table(section, self._layouts.rela if explicit else self._layouts.rel)
-        info = rows["info"].astype(np.uint64)
-        bits = 32 if self.facts.pointer_size == 8 else 8
-        symbol = (info >> np.uint64(bits)).astype(np.uint32)
-        kind = (info & np.uint64((1 << bits) - 1)).astype(np.uint32)
+        rows, kind, symbol = self._relocation_rows(section)
         beyond = symbol >= max(len(self.symbols), 1)
         if beyond.any():
             row = int(np.argmax(beyond))
@@ -189,7 +226,7 @@ class Image:
                 section=section,
                 offset=section.offset + row * rows.dtype.itemsize,
             )
-        addend = rows["addend"].astype(np.int64) if explicit else None
+        addend = rows["addend"].astype(np.int64) if section.type == elf.SHT_RELA else None
         offset = rows["offset"].astype(np.uint64)
         return RelocationTable(section, self._target(section), offset, kind, symbol, addend)
 
@@ -229,7 +266,18 @@ class Image:
                 section=section,
                 offset=section.offset,
             )
-        return self.data(section).view(layout)
+        return self._raw[section.offset : section.offset + section.size].view(layout)
+
+    def _relocation_rows(
+        self, section: Section
+    ) -> tuple[NDArray[np.void], NDArray[np.uint32], NDArray[np.uint32]]:
+        """The rows of a relocation section, and the type and symbol of each."""
+        explicit = section.type == elf.SHT_RELA
+        rows = self._table(section, self._layouts.rela if explicit else self._layouts.rel)
+        info = rows["info"].astype(np.uint64)
+        bits = 32 if self.facts.pointer_size == 8 else 8
+        symbol = (info >> np.uint64(bits)).astype(np.uint32)
+        return rows, (info & np.uint64((1 << bits) - 1)).astype(np.uint32), symbol
 
     def _symbol_names(self, table: Section, offsets: NDArray[np.uint32]) -> list[str]:
         """The names at `offsets` of the string table that `table` links to."""

@@ -22,9 +22,11 @@ from .structs import (
     SHN_LORESERVE,
     SHN_UNDEF,
     STB_GLOBAL,
+    STB_LOCAL,
     STB_WEAK,
     STT_FILE,
     STT_FUNC,
+    STT_NOTYPE,
     STT_OBJECT,
     STT_SECTION,
 )
@@ -42,6 +44,10 @@ class Symbol(NamedTuple):
     """Bytes to the next symbol, or to the end of its section."""
     module: str | None = None
     function: bool = True
+
+
+_MAPPING = frozenset({"$a", "$d", "$t", "$x"})
+"""How names of mapping symbols begin (AAELF64, 5.6.4); more may follow behind a dot."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +89,17 @@ class SymbolTable:
 
     @cached_property
     def defined(self) -> NDArray[np.bool_]:
-        """Symbols with a place in a loaded section, not names of sections or files."""
+        """Symbols with a place in a loaded section, not names of sections or files.
+
+        Nor the mapping symbols of Arm's ABIs (`$x`, `$d`), which mark where code and
+        data begin, and of which there is one at most functions.
+        """
         marker = (self.kind == STT_SECTION) | (self.kind == STT_FILE)
         mask: NDArray[np.bool_] = ~marker & (self.limit > 0)
+        local = np.flatnonzero(mask & (self.kind == STT_NOTYPE) & (self.binding == STB_LOCAL))
+        names = self.names
+        mapping = [row for row in local.tolist() if names[row][:2] in _MAPPING]
+        mask[mapping] = False
         return mask
 
     @cached_property
