@@ -254,7 +254,7 @@ class Port(Protocol):
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """What the site `text` at `ip` would do, for a CPU caught by a breakpoint there.
 
-        `registers` holds pc and sp by ABI name.
+        `registers` holds all of `Abi.pt_regs` by name.
         """
         ...
 

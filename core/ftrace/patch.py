@@ -224,15 +224,14 @@ class Patcher:
     ) -> Callable[[int, int], bool]:
         """A handler that makes a vCPU at one of the edit's breakpoints do the new text."""
         rows = {address: row for row, address in enumerate(edit.address.tolist())}
-        facts, machine = self._port.facts, self._machine
+        machine = self._machine
 
         def handle(cpu: int, ip: int) -> bool:
             row = rows.get(ip)
             if row is None:
                 return otherwise is not None and otherwise(cpu, ip)
-            registers = machine.registers(cpu)
-            here = {name: registers[name] for name in (facts.abi.pc.name, facts.abi.sp.name)}
-            effect = self._port.emulate(here, ip, edit.replacement[row].tobytes())
+            text = edit.replacement[row].tobytes()
+            effect = self._port.emulate(machine.registers(cpu), ip, text)
             for address, data in effect.stores:
                 machine.memory.write(address, data)
             machine.set_registers(cpu, effect.registers)
