@@ -24,6 +24,8 @@ _PORTS = {
     "mips": ".mips.mips32.port",
     "mipsel": ".mips.mipsel.port",
     "mips64": ".mips.mips64.port",
+    "arm64": ".arm64.arm64.port",
+    "arm64-mcount": ".arm64.mcount.port",
 }
 
 DEFAULT = "x86_64"

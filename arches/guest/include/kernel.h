@@ -17,7 +17,7 @@ typedef long long loff_t;
 typedef unsigned int gfp_t;
 
 #define NULL ((void *)0)
-#define notrace __attribute__((no_instrument_function))
+#define notrace NO_CALL_SITE
 #define noreturn __attribute__((noreturn))
 #define __printf(f, a) __attribute__((format(printf, f, a)))
 #define __used __attribute__((used))

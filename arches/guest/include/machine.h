@@ -204,10 +204,40 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 			;                                                       \
 		(unsigned long)insn_;                                           \
 	})
-#define NO_INSTRUCTION { 0xec, 0xec, 0xec, 0xec } /* before release 6 */
+#elif defined(__aarch64__) && !defined(CC_USING_PATCHABLE_FUNCTION_ENTRY)
+#define CALL_SITE(code)                                                         \
+	({                                                                      \
+		const u32 *insn_ = (const u32 *)(code);                         \
+		while (*insn_ != 0xaa1e03e0) /* mov x0, x30 */                  \
+			insn_++;                                                \
+		while (*insn_ != 0xd503201f && *insn_ >> 26 != 0x25)            \
+			insn_++; /* to a nop or a bl */                         \
+		(unsigned long)insn_;                                           \
+	})
 #else
 #define CALL_SITE(code) (code)
+#endif
+#ifdef __mips__
+#define NO_INSTRUCTION { 0xec, 0xec, 0xec, 0xec } /* before release 6 */
+#elif defined(__aarch64__)
+#define NO_INSTRUCTION { 0x00, 0x00, 0x00, 0x00 } /* udf #0 */
+#else
 #define NO_INSTRUCTION { 0xf0, 0x0f, 0xc7, 0xc8, 0xcc } /* of the old `lock cmpxchg8b` bug */
+#endif
+
+/* A function without a call site. */
+#ifdef CC_USING_PATCHABLE_FUNCTION_ENTRY
+#define NO_CALL_SITE __attribute__((patchable_function_entry(0)))
+#else
+#define NO_CALL_SITE __attribute__((no_instrument_function))
+#endif
+
+/* Before an interrupt is left: an exclusive load it came behind has been forgotten. The
+ * processor does this by itself when it returns from an exception (DDI 0487, B2.9.1). */
+#ifdef __aarch64__
+#define forget_exclusive() ({ __asm__ volatile("clrex" ::: "memory"); })
+#else
+#define forget_exclusive()
 #endif
 
 #endif

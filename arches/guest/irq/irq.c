@@ -64,7 +64,7 @@ __used notrace noreturn void common_interrupt(struct pt_regs *regs, unsigned lon
 	if (need_resched() && !preempt_count())
 		preempt_schedule_irq();
 	local_irq_disable();
-	for (;;)
+	for (forget_exclusive();;)
 		hypercall(HC_IRET, ADDR(regs), 0, 0, 0);
 }
 

@@ -1,0 +1,53 @@
+"""The arm64 port: sites of two nops (`CONFIG_DYNAMIC_FTRACE_WITH_REGS`). Verbs are in ../port.py.
+
+`-fpatchable-function-entry=2` begins each function with two nops and lists where
+they are, in the section `__patchable_function_entries`. Nothing calls `_mcount`:
+it is an address for what ftrace does not call. rec.ip is that of the first nop,
+which becomes `mov x9, x30` for good; the branch is the second word. At that time
+the function has done nothing, so ftrace_caller finds all arguments in registers,
+and ftrace_regs_caller can tell them all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ....core.facts import CallSites, Facts
+from .. import port as arm64
+from .. import reloc
+from ..callsite import Form
+from ..insn import NOP, SAVE_LR, WORD
+
+FACTS = arm64.facts(
+    "arm64",
+    CallSites(
+        size=2 * WORD,
+        sections=("__patchable_function_entries",),
+        mcount_symbols=("_mcount",),
+        call_relocations=frozenset({reloc.CALL26, reloc.JUMP26}),
+        relocation_offset=0,
+        # No function expects anything of these when it is entered.
+        clobbers=frozenset({*(f"x{number}" for number in range(9, 18)), "pstate"}),
+    ),
+)
+
+FORM = Form(before=(SAVE_LR,), compiled=(NOP, NOP))
+
+
+@dataclass(frozen=True, slots=True)
+class RegsPort(arm64.Arm64Port):
+    """arm64; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts = FACTS
+    form: Form = FORM
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
+        return Path(__file__).parent
+
+
+def port() -> RegsPort:
+    """The port, as `arches.load` finds it."""
+    return RegsPort()

@@ -1,0 +1,143 @@
+"""Call sites of both ports: a branch, and what the compiler left room for in front of it.
+
+The forms are in the table of insn.py. Many sites are encoded at once. A site
+calls its target directly where it reaches it, or the stub of it that its module
+has. What cannot be encoded has zeros for a text, which is no instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.arch import Addresses, Bytes, Edit, Effect, Sites
+from . import insn
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a site is, apart from where its branch goes."""
+
+    before: tuple[int, ...]
+    """Instructions in front of the branch, once ftrace knows the site."""
+    compiled: tuple[int, ...]
+    """The whole site as the compiler left it; empty where that is a call of mcount."""
+
+    @property
+    def branch_offset(self) -> int:
+        """Where the branch is, in bytes from rec.ip (`REC_IP_BRANCH_OFFSET`)."""
+        return insn.WORD * len(self.before)
+
+    @property
+    def nops(self) -> bytes:
+        """A disabled site."""
+        return insn.pack(*self.before, insn.NOP)
+
+
+SLOT = Form(before=(), compiled=())
+"""The slot of ftrace_caller, which the tracers lie near: a `bl`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """n sites that call one target, each in its own way."""
+
+    text: Bytes
+    reachable: NDArray[np.bool_]
+    via: Addresses
+    """The stub that each calls, 0 where it calls the target itself or cannot."""
+
+
+def calls(form: Form, sites: Sites, target: int) -> Calls:
+    """Encode a call of `target` at each of `sites`."""
+    branch = sites.ip + np.uint64(form.branch_offset)
+    stubs = sites.stub(target)
+    text, reaches = insn.bl(branch, np.full(len(sites), target, np.uint64))
+    stub_text, stub_reaches = insn.bl(branch, stubs)
+    by_stub = (stubs != 0) & ~reaches & stub_reaches
+    reachable = reaches | by_stub
+    text = np.where(by_stub[:, None], stub_text, text)
+    whole = np.concatenate([rows(insn.pack(*form.before), len(sites)), text], axis=1)
+    whole[~reachable] = 0
+    return Calls(whole, reachable, np.where(by_stub, stubs, np.uint64(0)))
+
+
+def first_nop(form: Form, sites: Sites, mcount: int) -> Edit:
+    """From what the compiler, or the module loader, left to the disabled form."""
+    if not form.compiled:
+        return nop(form, sites, mcount)
+    count = len(sites)
+    compiled = rows(insn.pack(*form.compiled), count)
+    return Edit(sites.ip, compiled, rows(form.nops, count), np.ones(count, np.bool_))
+
+
+def nop(form: Form, sites: Sites, target: int) -> Edit:
+    """From a call of `target` to the disabled form."""
+    was = calls(form, sites, target)
+    return Edit(sites.ip, was.text, rows(form.nops, len(sites)), was.reachable, (was.via,))
+
+
+def call(form: Form, sites: Sites, target: int) -> Edit:
+    """From the disabled form to a call of `target`."""
+    new = calls(form, sites, target)
+    return Edit(sites.ip, rows(form.nops, len(sites)), new.text, new.reachable, (new.via,))
+
+
+def modify(form: Form, sites: Sites, old: int, new: int) -> Edit:
+    """From a call of `old` to a call of `new`."""
+    was, shall = calls(form, sites, old), calls(form, sites, new)
+    reachable = was.reachable & shall.reachable
+    return Edit(sites.ip, was.text, shall.text, reachable, (was.via, shall.via))
+
+
+def call_target(ip: int, text: bytes) -> int | None:
+    """Where the site `text` at `ip` branches to, behind what may stand in front of it."""
+    for row, word in enumerate(insn.words(text)):
+        target = insn.branch_target(ip + insn.WORD * row, word)
+        if target is not None or word not in (insn.NOP, insn.SAVE_LR):
+            return target
+    return None
+
+
+def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
+    """Do the site `text`, disabled or enabled; raises `ValueError` for anything else."""
+    before, branch = text[: form.branch_offset], insn.words(text[form.branch_offset :])
+    if before != insn.pack(*form.before) or len(branch) != 1:
+        raise ValueError(f"no call site text: {text.hex(' ')}")
+    effect = {"pc": ip + len(text)}
+    if insn.SAVE_LR in form.before:
+        effect["x9"] = registers["x30"]
+    if insn.is_bl(branch[0]):
+        target = call_target(ip, text)
+        assert target is not None
+        effect |= {"pc": target, "x30": ip + len(text)}
+    elif branch[0] != insn.NOP:
+        raise ValueError(f"no call site text: {text.hex(' ')}")
+    return Effect(effect)
+
+
+def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
+    """Why a site is refused, in the words of the kernel where it has some; see `Port.explain`.
+
+    It has some for a missing stub alone: all other differences are just EINVAL.
+    """
+    if expected == found or not any(expected):
+        return "out of 26-bit reach (+-128 MB), and no module PLT for it"
+    if len(found) != len(expected):
+        return ""
+    want, have = insn.words(expected), insn.words(found)
+    row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
+    differ = f"expected {want[row]:08x}, found {have[row]:08x}"
+    if insn.WORD * row < form.branch_offset:
+        if want[row] != insn.SAVE_LR:
+            return f"not what the compiler left at {ip + insn.WORD * row:x}: {differ}"
+        return f"x30 is not saved in front of the branch: {differ}"
+    return f"not the branch or nop at {ip + insn.WORD * row:x}: {differ}"
+
+
+def rows(text: bytes, count: int) -> Bytes:
+    """The same text for `count` sites."""
+    return np.tile(np.frombuffer(text, np.uint8), (count, 1))

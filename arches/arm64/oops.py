@@ -1,0 +1,233 @@
+"""The report of a fault in the words of the arm64 kernel.
+
+`die_kernel_fault()` says what address cannot be used and for what, and
+`mem_abort_decode()` what the syndrome register has to say; `die()` names what
+happened and counts it; `__show_regs()` prints pstate with its flags in letters,
+big where they are set, pc and lr by name, sp, and the general registers, three a
+row from x29 down; then come the way here and five words of code, the one at pc
+last, in round brackets.
+
+The way here begins with pc and follows the frame records, each the x29 of a
+caller and where the function that made it returns to. A function that has made
+none yet has its caller named by lr alone. A record that no call has made, with 0
+for the way back, is where the machine has delivered an interrupt: it goes on with
+the pc saved above, and then with the frames that x29 still leads to.
+
+Of the syndrome (ESR_EL1) only what is certain is told: the class of the
+exception, and whether it was a write. There are no page tables here, so there is
+no level at which a translation has failed, and no number to print behind `Oops`.
+
+What an instruction must not do comes as an interrupt of the emulator, by its own
+numbers; here is what they mean, since the report depends on it.
+
+Sources: DDI 0487, D17.2.37 (ESR_EL1) and C5.2 (PSTATE); formats of the messages
+as Linux 6.1 prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...core.crash import Access, Crash
+from ...core.facts import Facts, Trap
+from . import insn
+from .insn import WORD
+
+PAGE = 4096
+WIDTH = 8
+"""Bytes of a register."""
+
+A_ROW = 3
+"""General registers a row."""
+
+WORDS_BEFORE = 4
+"""Words of code in front of that at pc."""
+
+FRAMES = 32
+"""Frames shown at most."""
+
+ABOVE = 512
+"""Bytes above the first frame in an interrupt in which the saved registers are looked for."""
+
+UNDEFINED = "Undefined instruction"
+SVC = "Supervisor Call exception"
+ALIGNMENT = "Alignment fault"
+BREAKPOINT = "Breakpoint Instruction exception"
+SMC = "Secure Monitor Call exception"
+
+TRAPS: Mapping[int, Trap] = {
+    1: Trap(UNDEFINED, True, 0),
+    2: Trap(SVC, False, WORD),
+    4: Trap(ALIGNMENT, False, 0),
+    7: Trap(BREAKPOINT, False, 0),
+    13: Trap(SMC, False, WORD),
+}
+"""The emulator's interrupts that instructions raise."""
+
+_IL = 1 << 25  # ESR: the instruction has 32 bits
+
+_FLAGS = (("nzcv", 28), ("daif", 6))
+"""Letters of flags with the bit of the last."""
+
+_FEATURES = (("PAN", 22), ("UAO", 23), ("TCO", 25), ("DIT", 24), ("SSBS", 12))
+_BTYPES = ("--", "jc", "-c", "j-")  # 0: no branch by register was last
+
+
+def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
+    """All lines of the oops of a port."""
+    return tuple(_lines(crash, facts))
+
+
+def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
+    what, death = _what(crash)
+    yield from what
+    if death:
+        yield f"Internal error: {death} [#{crash.count}] SMP"
+    yield f"CPU: {crash.cpu} PID: {crash.pid}"
+    yield from _registers(crash)
+    yield "Call trace:"
+    yield from (f" {crash.symbol(address)}" for address in _trace(crash, facts))
+    yield _code(crash)
+    yield f"---[ end trace {0:016x} ]---" if death else _OVERFLOW
+
+
+_OVERFLOW = "Kernel panic - not syncing: kernel stack overflow"
+
+
+def _what(crash: Crash) -> tuple[list[str], str]:
+    """What happened, in lines of their own; and what die() is told, nothing for a panic."""
+    fault, pc = crash.fault, crash.registers["pc"]
+    if fault.access is Access.INTERRUPT:
+        return ["Insufficient stack space to handle exception!"], ""
+    if pc % WORD and fault.access is not Access.FETCH:
+        return [], f"SP/PC alignment exception: {0x22 << 26 | _IL:016x}"
+    if fault.access is Access.ILLEGAL:
+        return [], f"Oops - Undefined instruction: {_IL:016x}"
+    if fault.detail == BREAKPOINT:
+        return ["Unexpected kernel BRK exception at EL1"], f"BRK handler: {_brk(crash):016x}"
+    if fault.detail == ALIGNMENT:
+        syndrome = ["Mem abort info:", "  EC = 0x25: DABT (current EL), IL = 32 bits"]
+        first = "Unable to handle kernel paging request"
+        return [first, *syndrome, "  FSC = 0x21: alignment fault"], "Oops"
+    if fault.access is Access.OTHER:
+        return [fault.detail] if fault.detail else [], "Oops - bad mode"
+    return _abort(crash), "Oops"
+
+
+def _abort(crash: Crash) -> list[str]:
+    """An access that failed, and what the syndrome says of it."""
+    fault = crash.fault
+    fetch, write = fault.access is Access.FETCH, fault.access is Access.WRITE
+    if fault.mapped:
+        what = {
+            Access.READ: "read from unreadable memory",
+            Access.WRITE: "write to read-only memory",
+            Access.FETCH: "execute from non-executable memory",
+        }[fault.access]
+    elif fault.address is not None and fault.address < PAGE:
+        what = "NULL pointer dereference"
+    else:
+        what = "paging request"
+    where = "" if fault.address is None else f" at virtual address {fault.address:016x}"
+    kind = "0x21: IABT" if fetch else "0x25: DABT"
+    lines = [
+        f"Unable to handle kernel {what}{where}",
+        "Mem abort info:",
+        f"  EC = {kind} (current EL), IL = 32 bits",
+    ]
+    return lines if fetch else [*lines, "Data abort info:", f"  CM = 0, WnR = {int(write)}"]
+
+
+def _brk(crash: Crash) -> int:
+    """The syndrome of a BRK, with the number it carries."""
+    return 0x3C << 26 | _IL | ((_word_of_code(crash, 0) or 0) >> 5 & 0xFFFF)
+
+
+def _registers(crash: Crash) -> Iterator[str]:
+    """pstate; pc, lr and sp; the general ones."""
+    registers = crash.registers
+    yield f"pstate: {registers['pstate']:08x} ({pstate(registers['pstate'])})"
+    yield f"pc : {crash.symbol(registers['pc'])}"
+    yield f"lr : {crash.symbol(registers['x30'])}"
+    yield f"sp : {registers['sp']:016x}"
+    for first in range(insn.FP, -1, -A_ROW):
+        yield " ".join(
+            f"x{number:<2}: {registers[f'x{number}']:016x}"
+            for number in range(first, first - A_ROW, -1)
+        )
+
+
+def pstate(value: int) -> str:
+    """The flags of pstate as the kernel shows them."""
+    shown = [
+        "".join(
+            letter.upper() if value >> last + len(letters) - 1 - row & 1 else letter
+            for row, letter in enumerate(letters)
+        )
+        for letters, last in _FLAGS
+    ]
+    shown += [("+" if value >> bit & 1 else "-") + name for name, bit in _FEATURES]
+    return " ".join([*shown, f"BTYPE={_BTYPES[value >> 10 & 3]}"])
+
+
+def _trace(crash: Crash, facts: Facts) -> Iterator[int]:
+    """pc, and where the function of each frame returns to."""
+    yield crash.registers["pc"]
+    frame = crash.registers[f"x{insn.FP}"]
+    for _ in range(FRAMES):
+        up, back = _stack_word(crash, frame), _stack_word(crash, frame + WIDTH)
+        if up is None or back is None:
+            return
+        if back:
+            yield back
+        else:
+            pc = _interrupted(crash, facts, frame, up)
+            if pc is None:
+                return
+            yield pc
+        if up <= frame:
+            return
+        frame = up
+
+
+def _interrupted(crash: Crash, facts: Facts, frame: int, fp: int) -> int | None:
+    """The pc that an interrupt has saved above its first frame, at `frame`; `fp` was x29 then."""
+    names = [register.name for register in facts.abi.pt_regs]
+    size = WIDTH * len(names)
+    for regs in range(frame + 2 * WIDTH, frame + ABOVE, facts.abi.stack_align):
+        sp = _stack_word(crash, regs + WIDTH * names.index("sp"))
+        saved = _stack_word(crash, regs + WIDTH * insn.FP)
+        if sp is None or saved is None:
+            return None
+        if saved == fp and 0 <= sp - size - regs < facts.abi.stack_align:
+            return _stack_word(crash, regs + WIDTH * names.index("pc"))
+    return None
+
+
+def _stack_word(crash: Crash, address: int) -> int | None:
+    """A word of the stack, None beyond what is known of it."""
+    at = address - crash.registers["sp"]
+    if not 0 <= at <= len(crash.stack) - WIDTH:
+        return None
+    return int.from_bytes(crash.stack[at : at + WIDTH], "little")
+
+
+def _code(crash: Crash) -> str:
+    """Words up to that at pc."""
+    shown = []
+    for number in range(-WORDS_BEFORE, 1):
+        word = _word_of_code(crash, number)
+        if word is None:
+            if number == 0:
+                shown.append("bad PC value")
+            continue
+        shown.append(f"({word:08x})" if number == 0 else f"{word:08x}")
+    return "Code: " + " ".join(shown)
+
+
+def _word_of_code(crash: Crash, number: int) -> int | None:
+    """The word `number` words behind pc, None where there is none."""
+    at = crash.registers["pc"] + WORD * number - crash.text_address
+    if not 0 <= at <= len(crash.text) - WORD:
+        return None
+    return insn.word_at(crash.text, at)

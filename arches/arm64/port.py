@@ -1,0 +1,218 @@
+"""What the verbs of both ports are, and the facts they share.
+
+Calls pass up to eight arguments in x0..x7, the result comes in x0; x8 is the
+address of a result that does not fit. sp is aligned to 16 bytes whenever it is
+used for an address. x30 is the way back; x29 leads to a frame record, the
+caller's x29 and x30 as it was on entry, and 0 ends the chain. There is no red
+zone.
+
+`pt_regs` is what the kernel calls user_pt_regs: x0..x30, sp, pc, pstate.
+
+The kernel is linked at 0xffff800008000000; modules lie in the 128 MB below it,
+where a branch reaches it and the tracer, and if told to far above it, where none
+does. All memory appears at 0xffff000000000000. The CPU-local pages lie at the end
+of the address space, where one instruction makes their address.
+
+Sources: as in insn.py; Documentation/arm64/memory.rst of Linux 6.1.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from capstone import CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN
+from keystone.keystone_const import KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN
+from numpy.typing import NDArray
+from unicorn import arm64_const
+from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
+
+from ...core.arch import Addresses, Edit, Effect, Relocations, Sites
+from ...core.crash import Crash
+from ...core.facts import Abi, AddressMap, CallSites, Engine, Facts, Register
+from . import callsite, insn, oops, reloc, stub
+from .callsite import Form
+
+GENERAL = tuple(
+    Register(f"x{n}", getattr(arm64_const, f"UC_ARM64_REG_X{n}")) for n in range(insn.LR + 1)
+)
+SP = Register("sp", arm64_const.UC_ARM64_REG_SP)
+PC = Register("pc", arm64_const.UC_ARM64_REG_PC)
+PSTATE = Register("pstate", arm64_const.UC_ARM64_REG_PSTATE)
+LINK = GENERAL[insn.LR]
+
+ENGINE = Engine(
+    uc_arch=UC_ARCH_ARM64,
+    uc_mode=UC_MODE_ARM,
+    cs_arch=CS_ARCH_ARM64,
+    cs_mode=CS_MODE_LITTLE_ENDIAN,
+    ks_arch=KS_ARCH_ARM64,
+    ks_mode=KS_MODE_LITTLE_ENDIAN,
+    traps=oops.TRAPS,
+)
+
+ABI = Abi(
+    pc=PC,
+    sp=SP,
+    arguments=GENERAL[:8],
+    result=GENERAL[0],
+    pt_regs=(*GENERAL, SP, PC, PSTATE),
+    link=LINK,
+    stack_align=16,
+    red_zone=0,
+    call_frame=0,
+)
+
+MAP = AddressMap(
+    local=0xFFFF_FFFF_FFFF_8000,
+    tracer=0xFFFF_8000_0900_0000,
+    modules=0xFFFF_8000_0200_0000,
+    modules_end=0xFFFF_8000_0800_0000,
+    ring_buffer=0xFFFF_8001_0000_0000,
+    hashes=0xFFFF_8002_0000_0000,
+    hashes_end=0xFFFF_8002_8000_0000,
+    direct_map=0xFFFF_0000_0000_0000,
+    host_stack=0xFFFF_8000_C000_0000,
+)
+
+
+def facts(name: str, sites: CallSites) -> Facts:
+    """The facts of the port called `name`, whose call sites are `sites`."""
+    return Facts(
+        name=name,
+        elf_machine="EM_AARCH64",
+        pointer_size=8,
+        byteorder="little",
+        engine=ENGINE,
+        abi=ABI,
+        map=MAP,
+        sites=sites,
+        patch_methods=("stop_machine", "none"),
+        breakpoint=None,
+        nops=("nop",),
+        max_insn_size=insn.WORD,
+        insn_align=insn.WORD,
+        modules_far=(0xFFFF_8000_2000_0000, 0xFFFF_8000_4000_0000),
+        relative=reloc.RELATIVE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Arm64Port(ABC):
+    """An arm64 port; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts
+    form: Form
+
+    def call_adjust(self, addresses: Addresses) -> Addresses:
+        """The table names the start of the site."""
+        return addresses
+
+    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
+        """Nothing: sites reach ftrace_caller themselves, or by a stub."""
+        return None
+
+    def init_nop(self, sites: Sites, mcount: int) -> Edit:
+        """From what the compiler, or the module loader, left."""
+        return callsite.first_nop(self.form, sites, mcount)
+
+    def make_nop(self, sites: Sites, target: int) -> Edit:
+        """From a call of `target` to a nop."""
+        return callsite.nop(self.form, sites, target)
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        """From a nop to a call of `target`."""
+        return callsite.call(self.form, sites, target)
+
+    def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
+        """From a call of `old` to a call of `new`."""
+        return callsite.modify(self.form, sites, old, new)
+
+    def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
+        """From `bl old` to `bl new` at the slot, one word."""
+        return callsite.modify(callsite.SLOT, Sites(np.array([slot], np.uint64)), old, new)
+
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Why a site is refused."""
+        return callsite.explain(self.form, ip, expected, found)
+
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """All of it."""
+        return np.full(len(sites), self.facts.sites.size, np.intp)
+
+    def with_nop(self, name: str) -> Self:
+        """There is but one."""
+        if name not in self.facts.nops:
+            raise ValueError(f"no nop {name!r}")
+        return self
+
+    def call_target(self, ip: int, text: bytes) -> int | None:
+        """Where the B or BL goes, behind the words a site may have in front of it."""
+        return callsite.call_target(ip, text)
+
+    def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
+        """Do the site `text`; raises `ValueError` for anything else."""
+        return callsite.emulate(self.form, registers, ip, text)
+
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        """The registers of a call with up to eight arguments; nothing is stored."""
+        if len(arguments) > len(ABI.arguments):
+            raise ValueError(f"a call takes at most {len(ABI.arguments)} arguments")
+        registers = {
+            PC.name: function,
+            SP.name: sp - sp % ABI.stack_align,
+            LINK.name: return_to,
+        }
+        for register, value in zip(ABI.arguments, arguments, strict=False):
+            registers[register.name] = value % 2**64
+        return Effect(registers)
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        """No branch has one."""
+        return False
+
+    def trapped_at(
+        self, number: int, registers: Mapping[str, int], address: int, block: bytes
+    ) -> int:
+        """Not asked for: the emulator tells of each trap."""
+        return address
+
+    def is_return_address(self, before: bytes) -> bool:
+        """Whether `before` ends in a branch that sets x30."""
+        return len(before) >= insn.WORD and insn.is_call(insn.word_at(before[-insn.WORD :]))
+
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        """The report of a fault."""
+        return oops.report(crash, self.facts)
+
+    @property
+    def stubs(self) -> stub.Stubs:
+        """Veneers, for modules that are far away."""
+        return stub.Stubs()
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations to one section's bytes."""
+        reloc.relocate(module, text, relocations)
+
+    def relocation_name(self, kind: int) -> str:
+        """Such as `R_AARCH64_CALL26`."""
+        return reloc.name(kind)
+
+    def entry_source(self) -> str:
+        """The text of entry.S."""
+        return (self.folder / "entry.S").read_text(encoding="utf-8")
+
+    def images(self) -> Path:
+        """The folder of built images."""
+        return self.folder / "images"
+
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
