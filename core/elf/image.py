@@ -15,7 +15,6 @@ from __future__ import annotations
 import mmap
 import os
 import stat
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -26,9 +25,9 @@ from ..errors import ImageError
 from ..facts import Facts
 from . import headers
 from . import structs as elf
-from .dynamic import DynamicRelocations, relocated
 from .headers import Section, Segment
 from .lines import SourceLines
+from .relocations import RelocationTable, relocated
 from .symbols import SymbolTable, cut_names, special
 
 MAPPED = 1 << 27
@@ -36,22 +35,6 @@ MAPPED = 1 << 27
 
 MAX_NAMES = 1 << 26
 """Most bytes of names that are taken from a symbol table; the rest has none."""
-
-
-@dataclass(frozen=True, slots=True)
-class RelocationTable:
-    """The relocations of section `target`, n of them in the file's order.
-
-    `symbol` indexes `Image.symbols`. `addend` is None for REL tables, whose
-    addends stand in the fields.
-    """
-
-    section: Section
-    target: Section
-    offset: NDArray[np.uint64]
-    kind: NDArray[np.uint32]
-    symbol: NDArray[np.uint32]
-    addend: NDArray[np.int64] | None
 
 
 class Image:
@@ -147,20 +130,11 @@ class Image:
         return relocated(str(self.path), self.facts, self._raw, self.segments, self.dynamic)
 
     @cached_property
-    def dynamic(self) -> tuple[DynamicRelocations, ...]:
+    def dynamic(self) -> tuple[RelocationTable, ...]:
         """The relocations of a movable image itself. Raises `ImageError`."""
-        if not self.movable:
-            return ()
-        return tuple(
-            self._dynamic(section)
-            for section in self.sections
-            if section.type in (elf.SHT_REL, elf.SHT_RELA) and section.loaded
-        )
-
-    def _dynamic(self, section: Section) -> DynamicRelocations:
-        rows, kind, _ = self._relocation_rows(section)
-        addend = rows["addend"].astype(np.int64) if section.type == elf.SHT_RELA else None
-        return DynamicRelocations(section, rows["offset"].astype(np.uint64), kind, addend)
+        tables = (elf.SHT_REL, elf.SHT_RELA)
+        found = [s for s in self.sections if s.type in tables and s.loaded and self.movable]
+        return tuple(self.relocation_table(section) for section in found)
 
     def section_of(self, start: int, end: int) -> Section | None:
         """The loaded section of an executable that holds all of `start` to `end`."""
@@ -217,7 +191,12 @@ class Image:
 
     def relocation_table(self, section: Section) -> RelocationTable:
         """Read one relocation section, checked against the symbols. Raises `ImageError`."""
-        rows, kind, symbol = self._relocation_rows(section)
+        explicit = section.type == elf.SHT_RELA
+        rows = self._table(section, self._layouts.rela if explicit else self._layouts.rel)
+        info = rows["info"].astype(np.uint64)
+        bits = 32 if self.facts.pointer_size == 8 else 8
+        symbol = (info >> np.uint64(bits)).astype(np.uint32)
+        kind = (info & np.uint64((1 << bits) - 1)).astype(np.uint32)
         beyond = symbol >= max(len(self.symbols), 1)
         if beyond.any():
             row = int(np.argmax(beyond))
@@ -226,7 +205,7 @@ class Image:
                 section=section,
                 offset=section.offset + row * rows.dtype.itemsize,
             )
-        addend = rows["addend"].astype(np.int64) if section.type == elf.SHT_RELA else None
+        addend = rows["addend"].astype(np.int64) if explicit else None
         offset = rows["offset"].astype(np.uint64)
         return RelocationTable(section, self._target(section), offset, kind, symbol, addend)
 
@@ -250,7 +229,9 @@ class Image:
         return self.lines.at(address)
 
     def _target(self, section: Section) -> Section:
-        """The section that the relocation section `section` is about."""
+        """The section that the relocation section `section` is about; 0 for the whole image."""
+        if self.movable and section.loaded:
+            return self.sections[0]
         if not 0 < section.info < len(self.sections):
             raise self.error(
                 f"it relocates section {section.info}, which does not exist", section=section
@@ -267,17 +248,6 @@ class Image:
                 offset=section.offset,
             )
         return self._raw[section.offset : section.offset + section.size].view(layout)
-
-    def _relocation_rows(
-        self, section: Section
-    ) -> tuple[NDArray[np.void], NDArray[np.uint32], NDArray[np.uint32]]:
-        """The rows of a relocation section, and the type and symbol of each."""
-        explicit = section.type == elf.SHT_RELA
-        rows = self._table(section, self._layouts.rela if explicit else self._layouts.rel)
-        info = rows["info"].astype(np.uint64)
-        bits = 32 if self.facts.pointer_size == 8 else 8
-        symbol = (info >> np.uint64(bits)).astype(np.uint32)
-        return rows, (info & np.uint64((1 << bits) - 1)).astype(np.uint32), symbol
 
     def _symbol_names(self, table: Section, offsets: NDArray[np.uint32]) -> list[str]:
         """The names at `offsets` of the string table that `table` links to."""

@@ -18,7 +18,8 @@ from ..arch import Addresses, Port, Relocations, Trampoline
 from ..errors import ModuleError, UnknownSymbol
 from . import structs as elf
 from .headers import Section
-from .image import Image, RelocationTable
+from .image import Image
+from .relocations import RelocationTable
 from .stubs import StubTable
 from .symbols import SymbolTable
 

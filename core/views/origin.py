@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arch import Port
-from ..elf.image import Image, RelocationTable
+from ..elf.image import Image
+from ..elf.relocations import RelocationTable
 from ..elf.structs import SHN_LORESERVE, SHT_REL, SHT_RELA
 from ..ftrace.records import Records
 from ..ftrace.sites import SiteTable, site_table
@@ -75,8 +76,7 @@ def listing(
         return None
     word = port.facts.pointer_size
     values = image.words(memory.read(table.address, table.size))
-    start = table.address - bases[table.section.index]
-    stored = image.words(image.data(table.section)[start : start + table.size].tobytes())
+    stored = image.words(_stored(image, table, bases[table.section.index]))
     found = records.rows_of(port.call_adjust(values))
     found[values == 0] = -1
     asked = _relocations(port, image, table, bases[table.section.index])
@@ -100,6 +100,15 @@ def listing(
             for number in shown.tolist()
         ),
     )
+
+
+def _stored(image: Image, table: SiteTable, base: int) -> bytes:
+    """What the file has for the list, before anything is relocated."""
+    if not image.relocatable:
+        found = image.stored(table.address, table.size)
+        return b"" if found is None else found.tobytes()
+    start = table.address - base
+    return image.data(table.section)[start : start + table.size].tobytes()
 
 
 def _relocations(port: Port, image: Image, table: SiteTable, base: int) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""Relocations of a linked image that can be moved: addresses that its file does not hold.
+"""Relocations of a file, and those that a linked image which can be moved does by itself.
 
 A kernel that may be loaded anywhere is linked like a shared library (ET_DYN), and
 each word that depends on where it is has an entry in a loaded relocation table,
@@ -28,16 +28,20 @@ NONE = 0
 
 
 @dataclass(frozen=True, slots=True)
-class DynamicRelocations:
-    """The entries of a loaded relocation table, n of them in the file's order.
+class RelocationTable:
+    """The relocations of section `target`, n of them in the file's order.
 
-    `place` is the address of the word. `addend` is None for REL tables, whose
-    addends stand in the words.
+    `offset` counts from the start of that section; in a linked image it is an address,
+    and where a table is that of the image itself `target` is section 0, which is none.
+    `symbol` indexes `Image.symbols`. `addend` is None for REL tables, whose addends stand
+    in the fields.
     """
 
     section: Section
-    place: NDArray[np.uint64]
+    target: Section
+    offset: NDArray[np.uint64]
     kind: NDArray[np.uint32]
+    symbol: NDArray[np.uint32]
     addend: NDArray[np.int64] | None
 
 
@@ -46,7 +50,7 @@ def relocated(
     facts: Facts,
     raw: NDArray[np.uint8],
     segments: Sequence[Segment],
-    tables: Sequence[DynamicRelocations],
+    tables: Sequence[RelocationTable],
 ) -> NDArray[np.uint8]:
     """The file `raw` to the end of its last segment, as it is once loaded: a copy.
 
@@ -66,7 +70,7 @@ def relocated(
     return loaded
 
 
-def _check_kinds(path: str, facts: Facts, table: DynamicRelocations) -> None:
+def _check_kinds(path: str, facts: Facts, table: RelocationTable) -> None:
     """Raise `ImageError` for the first entry that is neither relative nor nothing."""
     allowed = [NONE] if facts.relative is None else [NONE, facts.relative]
     bad = ~np.isin(table.kind, allowed)
@@ -81,23 +85,23 @@ def _check_kinds(path: str, facts: Facts, table: DynamicRelocations) -> None:
 
 
 def _offsets(
-    path: str, width: int, segments: Sequence[Segment], table: DynamicRelocations
+    path: str, width: int, segments: Sequence[Segment], table: RelocationTable
 ) -> NDArray[np.uint64]:
     """Where in the file each word of `width` bytes is. Raises `ImageError`."""
-    offset = np.zeros(len(table.place), np.uint64)
+    offset = np.zeros(len(table.offset), np.uint64)
     inside = table.kind == NONE
     for segment in segments:
         if segment.filesz < width:
             continue
         start = np.uint64(segment.address)
-        here = (table.place >= start) & (table.place - start <= np.uint64(segment.filesz - width))
-        offset[here] = table.place[here] - start + np.uint64(segment.offset)
+        here = (table.offset >= start) & (table.offset - start <= np.uint64(segment.filesz - width))
+        offset[here] = table.offset[here] - start + np.uint64(segment.offset)
         inside |= here
     if not inside.all():
         row = int(np.argmin(inside))
         raise ImageError(
             path,
-            f"relocation {row} is of a word at {int(table.place[row]):#x}, which is not in the "
+            f"relocation {row} is of a word at {int(table.offset[row]):#x}, which is not in the "
             "file",
             section=table.section.name,
         )
