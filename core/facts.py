@@ -186,6 +186,9 @@ class CallSites:
     """Symbols of stubs that are linked into modules, with what each leads to."""
     clobbers: frozenset[str] = frozenset()
     """Registers that what a site calls may change, of `Abi.pt_regs`: no code there needs them."""
+    source_offset: int = 0
+    """Bytes from rec.ip to code that has a source line: where the compiler leaves room at the
+    start of a function, its lines begin behind that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,7 @@ def call_site(
         users=len(ops),
         ops=tuple(each.name for each in ops),
         via=None if stub is None else (disasm.name(stub.address) or "stub", stub.address),
-        source=source_line(ip),
+        source=source_line(ip + ftrace.port.facts.sites.source_offset),
         readable=readable,
         caller=records.caller_of(row),
         standing=_standing(ftrace, row),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dynftrace import arches
+from dynftrace.core.arch import Sites
 from dynftrace.core.errors import FtraceBug
 from dynftrace.core.ftrace.entry import REGS_CALLER
 from dynftrace.core.machine.function import enter
@@ -24,6 +25,8 @@ class User:
         self.session = Session.open(arches.load(arch), spec)
         toc = self.session.port.facts.abi.toc
         self.prefix = "" if toc is None else toc.prefix
+        self.far = "" if self.session.port.facts.modules_far is None else "--far"
+        """How `insmod` is told to put a module where it needs stubs, if it can need some."""
 
     def __call__(self, commands: str) -> str:
         """The output of commands that must succeed."""
@@ -155,21 +158,52 @@ WORDS_OF_STUBS = [
 ]
 """Every word of a stub, of the ports whose loader makes stubs."""
 
+WORDS_OF_MCOUNTS_STUBS = [
+    (name, word)
+    for name, word in WORDS_OF_STUBS
+    if arches.load(name).init_nop(Sites(np.empty(0, np.uint64)), 0).via
+]
+"""The same where sites call mcount as compiled."""
+
 
 def test_only_modules_out_of_reach_have_trampolines(user: User) -> None:
-    user("insmod usbcore")
+    user(f"insmod {user.far} usbcore")
     stubs = user.session.modules.loaded[0].trampolines
-    assert [stub.symbol for stub in stubs][-1:] == ["ftrace_caller"] * bool(stubs)
+    callers = list(user.session.ftrace.entry.callers)
+    assert [stub.symbol for stub in stubs][-len(callers) :] == callers * bool(stubs)
     assert bool(stubs) == (user.session.port.stubs is not None)
     row = user.session.ftrace.records.names.index(f"{user.prefix}usb_ifnum_to_if")
     far = user.session.call_site(row).via is not None
     assert ("without trampolines" in user("tramp usbcore")) != far
 
 
+def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
+    """Where there are two areas: the same functions are called, by a stub and without."""
+    if user.session.port.facts.modules_far is None:
+        assert "no" in user.refused("insmod --far usbcore")
+        return
+    seen = []
+    for far in ("", "--far"):
+        before = user.text()
+        user(f"insmod {far} usbcore; echo > trace; echo function > current_tracer; run usb 3")
+        row = user.session.ftrace.records.names.index(f"{user.prefix}usb_ifnum_to_if")
+        assert (user.session.call_site(row).via is not None) == bool(far)
+        seen.append(
+            {line.split(": ")[1].split(" <-")[0] for line in user.events() if "usb_" in line}
+        )
+        user("echo nop > current_tracer; rmmod usbcore")
+        assert user.text() == before
+    assert seen[0] == seen[1]
+    assert len(seen[0]) > 10
+    assert not user.session.machine.oopses
+
+
 @pytest.mark.parametrize(("name", "word"), WORDS_OF_STUBS)
 def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) -> None:
-    user = User(name, modules=("usbcore",))
-    stub = user.session.modules.loaded[0].trampolines[-1]
+    user = User(name)
+    user(f"insmod {user.far} usbcore")
+    stubs = user.session.modules.loaded[0].trampolines
+    stub = next(stub for stub in stubs if stub.symbol == "ftrace_caller")
     user(f"poke 0x{stub.address + word:x} 0xdeadbeef")
     before = user.text()
     error = user.refused("echo function > current_tracer")
@@ -180,9 +214,11 @@ def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) ->
     assert f"{stub.address + word:x}" in report
 
 
-@pytest.mark.parametrize(("name", "word"), WORDS_OF_STUBS)
+@pytest.mark.parametrize(("name", "word"), WORDS_OF_MCOUNTS_STUBS)
 def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(name: str, word: int) -> None:
-    session = User(name, modules=("usbcore",)).session
+    user = User(name)
+    user(f"insmod {user.far} usbcore")
+    session = user.session
     ftrace, memory = session.ftrace, session.machine.memory
     rows = np.array([row for row, of in enumerate(ftrace.records.module_names()) if of])
     sites, compiled = ftrace.records.sites(rows), ftrace.records.compiled[rows]
@@ -239,7 +275,7 @@ def test_every_patch_method_and_number_of_cpus(arch: str) -> None:
 
 def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) -> None:
     """Follows a call of a module's function on CPU 0, instruction by instruction."""
-    user("insmod usbcore; echo usb_ifnum_to_if > set_ftrace_filter")
+    user(f"insmod {user.far} usbcore; echo usb_ifnum_to_if > set_ftrace_filter")
     user("echo function > current_tracer")
     session = user.session
     records, machine = session.ftrace.records, session.machine

@@ -29,6 +29,7 @@ FACTS = arm64.facts(
         relocation_offset=0,
         # No function expects anything of these when it is entered.
         clobbers=frozenset({*(f"x{number}" for number in range(9, 18)), "pstate"}),
+        source_offset=2 * WORD,
     ),
 )
 
