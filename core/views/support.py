@@ -24,6 +24,7 @@ from ..kallsyms import Kallsyms
 from ..kernel import load_kernel
 from ..machine.function import function_at
 from ..machine.memory import PAGE_SIZE, Memory
+from ..module import STUB_SUFFIX
 from ..session import KERNEL
 from .callsite import Code
 from .disasm import Disassembler
@@ -47,6 +48,8 @@ class StubSupport:
     """Its instructions."""
     enabled: Code
     """A site that goes through it."""
+    far: bool
+    """Whether there is a place for modules near the kernel too, where none is needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +150,17 @@ def _offsets(kernel: _Kernel, ips: Addresses) -> list[int]:
 
 
 def _stub(kernel: _Kernel) -> StubSupport | None:
-    """The stub of ftrace_caller that a module at the start of its area would get."""
+    """The stub of ftrace_caller that a module would get, as far away as modules are put."""
     port = kernel.port
     facts, stubs = port.facts, port.stubs
     if stubs is None:
         return None
-    address = facts.map.modules
+    address = facts.map.modules if facts.modules_far is None else facts.modules_far[0]
     target = function_at(facts, kernel.memory, kernel.kallsyms, kernel.caller)
     toc = 0 if facts.abi.toc is None else address + PAGE_SIZE + facts.abi.toc.bias
     code = stubs.make(address, target, toc)[: stubs.facts.code]
-    names = SymbolTable.of_labels({f"{CALLER}.stub": address}, address + stubs.facts.size)
+    name = stubs.facts.names.get(CALLER, CALLER + STUB_SUFFIX)
+    names = SymbolTable.of_labels({name: address}, address + stubs.facts.size)
     kernel.kallsyms.add(names, "module")
     ip = np.array([address + PAGE_SIZE], np.uint64)
     sites = Sites(ip, {target.code: np.array([address], np.uint64)})
@@ -165,6 +169,7 @@ def _stub(kernel: _Kernel) -> StubSupport | None:
         stubs.facts.size,
         tuple(kernel.disasm.text(insn) for insn in kernel.disasm.decode(address, code)),
         kernel.code(call.address, call.replacement),
+        facts.modules_far is not None,
     )
 
 

@@ -92,7 +92,8 @@ def _modules(port: Support) -> str:
     if port.stub is None:
         return "reach all without stubs"
     names = ", ".join(f"`{text.split()[0]}`" for text in port.stub.code)
-    return f"through stubs of {port.stub.size} bytes: {names}"
+    far = "far away " if port.stub.far else ""
+    return f"{far}through stubs of {port.stub.size} bytes: {names}"
 
 
 def _in_module(port: Support) -> str:

@@ -57,6 +57,8 @@ PORTS = [
     Images("mips", "mips", "mips/mips32", "mips-linux-gnu-", "mips-linux"),
     Images("mipsel", "mipsel", "mips/mipsel", "mipsel-linux-gnu-", "mipsel-linux"),
     Images("mips64", "mips64", "mips/mips64", "mips64-linux-gnuabi64-", "mips64-linux"),
+    Images("arm64", "arm64", "arm64/arm64", "aarch64-linux-gnu-", "aarch64-linux"),
+    Images("arm64-mcount", "arm64-mcount", "arm64/mcount", "aarch64-linux-gnu-", "aarch64-linux"),
 ]
 
 
@@ -225,13 +227,19 @@ def symbols(elf: ELFFile) -> dict[str, int]:
 
 
 def sites(elf: ELFFile) -> NDArray[np.uint64]:
-    """What lies between __start_mcount_loc and __stop_mcount_loc."""
+    """What lies between __start_mcount_loc and __stop_mcount_loc once the kernel is loaded."""
     table = symbols(elf)
     start, stop = table["__start_mcount_loc"], table["__stop_mcount_loc"]
     (offset,) = elf.address_offsets(start)
     elf.stream.seek(offset)
-    word = np.dtype(f"{'<' if elf.little_endian else '>'}u{elf.elfclass // 8}")
-    return np.frombuffer(elf.stream.read(stop - start), word).astype(np.uint64)
+    size = elf.elfclass // 8
+    word = np.dtype(f"{'<' if elf.little_endian else '>'}u{size}")
+    found = np.frombuffer(elf.stream.read(stop - start), word).astype(np.uint64)
+    moved = elf.get_section_by_name(".rela.dyn")
+    for relocation in () if moved is None else moved.iter_relocations():
+        if start <= relocation["r_offset"] < stop:
+            found[(relocation["r_offset"] - start) // size] = relocation["r_addend"] % 2**64
+    return found
 
 
 def functions(elf: ELFFile) -> list[tuple[str, int, int]]:
@@ -270,7 +278,9 @@ def test_what_must_not_be_traced_has_no_site(images: Images) -> None:
     for name in ("common_interrupt", "tracing_record_cmdline", "_start", "__switch_to_asm"):
         assert not functions[name]
     tracer = images.elf("tracer.o")
-    assert tracer.get_section_by_name("__mcount_loc") is None
+    assert not any(
+        "mcount" in each.name or "patchable" in each.name for each in tracer.iter_sections()
+    )
     undefined = {
         symbol.name
         for symbol in tracer.get_section_by_name(".symtab").iter_symbols()
@@ -307,10 +317,14 @@ def test_the_modules_list_each_of_their_sites(images: Images) -> None:
         if not name.endswith(".ko"):
             continue
         elf = images.elf(name)
-        table = elf.get_section_by_name("__mcount_loc")
+        (listed,) = load(images.arch).facts.sites.sections
+        table = elf.get_section_by_name(listed)
         assert table["sh_addralign"] * 8 == elf.elfclass or images.folder.startswith("x86/")
-        places = relocations(elf, "__mcount_loc")
+        places = relocations(elf, listed)
         assert len(places) * elf.elfclass // 8 == table["sh_size"]
+        assert len(places) >= 2
+        if listed == "__patchable_function_entries":
+            continue
         mcount = "_mcount_trampoline" if "trampoline" in name else "_mcount"
         calls = [
             relocation
@@ -319,7 +333,6 @@ def test_the_modules_list_each_of_their_sites(images: Images) -> None:
             and (relocation["r_info_type"], elf["e_machine"]) != (LOW_HALF, "EM_MIPS")
         ]
         assert len(calls) == len(places)
-        assert len(places) >= 2
 
 
 def test_the_port_says_where_the_images_are_linked(images: Images) -> None:
@@ -448,3 +461,55 @@ def test_mips_steps_lie_in_one_page(images: Images) -> None:
     steps = steps[words[steps] >> 26 == (words[steps + 4] >> 26) - 8]
     assert len(steps) > 10
     assert np.all(steps * 4 % 32 == 0)
+
+
+ARM64 = [images for images in PORTS if images.folder.startswith("arm64")]
+
+NOP, SAVE_LR_FOR_MCOUNT = 0xD503_201F, 0xAA1E_03E0  # nop; mov x0, x30
+
+
+@pytest.mark.parametrize("images", ARM64, ids=lambda images: images.arch)
+def test_arm64_code_needs_no_other_unit(images: Images) -> None:
+    """No floating point or vectors, which no interrupt saves, and no atomics of later CPUs."""
+    for name in images.names():
+        if name == "BUILD.txt":
+            continue
+        words = np.frombuffer(images.elf(name).get_section_by_name(".text").data(), "<u4")
+        # DDI 0487, C4.1: op0 x111 is floating point and vectors; bit 26 of loads is too.
+        assert not (words >> 25 & 7 == 7).any(), name
+        assert not ((words >> 27 & 1 == 1) & (words >> 25 & 1 == 0) & (words >> 26 & 1 == 1)).any()
+
+
+@pytest.mark.parametrize("images", ARM64, ids=lambda images: images.arch)
+@pytest.mark.parametrize("name", ["vmlinux.elf", "vmlinux-plain.elf"])
+def test_arm64_kernels_can_be_moved(images: Images, name: str) -> None:
+    """Each address in them is a relocation of one type, and zeros in the file."""
+    elf = images.elf(name)
+    assert elf["e_type"] == "ET_DYN"
+    table = elf.get_section_by_name(".rela.dyn")
+    found = list(table.iter_relocations())
+    assert {relocation["r_info_type"] for relocation in found} == {1027}  # R_AARCH64_RELATIVE
+    at = symbols(elf)
+    (offset,) = elf.address_offsets(at["__start_mcount_loc"])
+    elf.stream.seek(offset)
+    assert not any(elf.stream.read(at["__stop_mcount_loc"] - at["__start_mcount_loc"]))
+    places = {relocation["r_offset"] for relocation in found}
+    sites = range(at["__start_mcount_loc"], at["__stop_mcount_loc"], 8)
+    assert set(sites) <= places and len(sites) == (0 if "plain" in name else len(set(sites)))
+
+
+@pytest.mark.parametrize("images", ARM64, ids=lambda images: images.arch)
+def test_arm64_sites_are_what_the_port_knows(images: Images) -> None:
+    """Two nops first in the function, or a call of mcount behind `mov x0, x30`."""
+    elf = images.elf()
+    section = elf.get_section_by_name(".text")
+    words, start = np.frombuffer(section.data(), "<u4"), section["sh_addr"]
+    rows = (sites(elf) - np.uint64(start)).astype(np.intp) // 4
+    if images.arch == "arm64":
+        assert set(sites(elf).tolist()) <= {address for _, address, _ in functions(elf)}
+        assert (words[rows] == NOP).all() and (words[rows + 1] == NOP).all()
+        return
+    distance = (np.int64(symbols(elf)["_mcount"] - start) - rows * 4) >> 2
+    assert (words[rows] == (0x9400_0000 | distance & 0x3FF_FFFF)).all()
+    for row in rows.tolist():  # the scheduler may put most of a prologue in between
+        assert SAVE_LR_FOR_MCOUNT in words[row - 16 : row]
