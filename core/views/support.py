@@ -48,7 +48,7 @@ class StubSupport:
     """Its instructions."""
     enabled: Code
     """A site that goes through it."""
-    far: bool
+    far: bool = False
     """Whether there is a place for modules near the kernel too, where none is needed."""
 
 
