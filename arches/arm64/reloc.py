@@ -151,6 +151,7 @@ TYPES = {
 }
 
 _NAMES = {number: name for name, number in ENUM_RELOC_TYPE_AARCH64.items() if name != "_default_"}
+_NAMES |= {0: "R_AARCH64_NONE", 299: "R_AARCH64_LDST128_ABS_LO12_NC"}  # pyelftools has not these
 
 
 def name(kind: int) -> str:

@@ -55,7 +55,8 @@ def test_each_port(name: str) -> None:
     (length,) = {len(form.data) for form in forms}
     assert length == port.facts.sites.size or told.long is not None
     mcount = port.facts.sites.mcount_symbols[0]
-    assert mcount in told.compiled.asm and "ftrace_caller" in told.enabled.asm
+    assert mcount in told.compiled.asm or set(told.compiled.asm.split("; ")) == {"nop"}
+    assert "ftrace_caller" in told.enabled.asm
     nop = told.disabled.asm.replace(NOPS.get(name, "nop"), "nop")
     assert set(nop.replace(";", " ").split()) >= {"nop"}
     if told.long is not None:
@@ -64,7 +65,8 @@ def test_each_port(name: str) -> None:
         assert told.long.disabled.data != told.long.enabled.data
     assert (told.stub is None) == (port.stubs is None)
     if told.stub is not None:
-        assert "ftrace_caller.stub" in told.stub.enabled.asm
+        stub = port.stubs.facts.names.get("ftrace_caller", "ftrace_caller.stub")
+        assert stub in told.stub.enabled.asm
         assert not any(text.startswith(".") for text in told.stub.code)
     assert told.reach is None or told.reach[1] > port.facts.insn_align
     assert 0 <= told.offsets[0] <= told.offsets[1]

@@ -1,0 +1,226 @@
+"""The verbs of both ports: two words or one, direct calls, calls through stubs, refusals."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from shutil import which
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynftrace.arches.arm64.arm64 import port as regs
+from dynftrace.arches.arm64.mcount import port as mcount
+from dynftrace.arches.arm64.port import Arm64Port
+from dynftrace.core.arch import Sites
+
+OBJDUMP = "aarch64-linux-gnu-objdump"
+NOP, SAVE = "d503201f", "aa1e03e9"
+REACH = 128 << 20
+
+PORTS: dict[str, Arm64Port] = {"arm64": regs.port(), "arm64-mcount": mcount.port()}
+
+
+@pytest.fixture(params=PORTS)
+def port(request: pytest.FixtureRequest) -> Arm64Port:
+    return PORTS[request.param]
+
+
+def array(*values: int) -> np.ndarray:
+    return np.array(values, np.uint64)
+
+
+def words(text: np.ndarray) -> list[str]:
+    """Instructions as the manual writes them, the highest bits first."""
+    raw = text.tobytes()
+    return [raw[at : at + 4][::-1].hex() for at in range(0, len(raw), 4)]
+
+
+def world(port: Arm64Port) -> tuple[int, int, int]:
+    """Where the kernel and far modules begin, and where ftrace_caller is."""
+    assert port.facts.modules_far is not None
+    return port.facts.map.modules_end, port.facts.modules_far[0], port.facts.map.tracer + 0x40
+
+
+def before(port: Arm64Port) -> list[str]:
+    return [SAVE] if port.facts.sites.size == 8 else []
+
+
+def bl(port: Arm64Port, distance: int) -> str:
+    """`bl` to so far from a site's start."""
+    return f"{0x94000000 | (distance - 4 * len(before(port))) >> 2 & 0x3FFFFFF:08x}"
+
+
+def test_the_kernels_sites(port: Arm64Port) -> None:
+    kernel, _, caller = world(port)
+    sites = Sites(array(kernel + 0x200, kernel + 0x10))
+    first = port.init_nop(sites, kernel + 0x100)
+    if before(port):
+        assert [words(row) for row in first.expected] == [[NOP, NOP]] * 2
+        assert first.via == ()
+    else:
+        assert words(first.expected[0]) == ["97ffffc0"]
+        assert words(first.expected[1]) == ["9400003c"]
+    assert words(first.replacement[0]) == [*before(port), NOP]
+    call = port.make_call(sites, caller)
+    assert words(call.replacement[0]) == [*before(port), bl(port, caller - kernel - 0x200)]
+    assert (call.expected == first.replacement).all()
+    for edit in (first, call, port.make_nop(sites, caller)):
+        assert edit.reachable.all()
+        assert all(via.tolist() == [0, 0] for via in edit.via)
+        assert edit.expected.shape == (2, port.facts.sites.size)
+        assert edit.address.tolist() == sites.ip.tolist()
+
+
+def test_what_the_compiler_left_is_looked_at_and_not_where_mcount_is() -> None:
+    port = PORTS["arm64"]
+    far = Sites(array(port.facts.map.local))
+    assert port.init_nop(far, 0).reachable.all()
+
+
+def test_far_sites_go_through_their_stubs(port: Arm64Port) -> None:
+    _, module, caller = world(port)
+    sites = Sites(
+        array(module + 0x100, module + 0x100, module + 0x100),
+        {caller: array(module + 0x1000, 0, module + 2 * REACH)},
+    )
+    edit = port.make_call(sites, caller)
+    assert words(edit.replacement[0]) == [*before(port), bl(port, 0xF00)]
+    assert edit.reachable.tolist() == [True, False, False]  # no stub; a stub too far
+    assert not edit.replacement[1:].any()
+    assert [via.tolist() for via in edit.via] == [[module + 0x1000, 0, 0]]
+    undo = port.make_nop(sites, caller)
+    assert (undo.expected == edit.replacement).all()
+    assert [via.tolist() for via in undo.via] == [via.tolist() for via in edit.via]
+
+
+def test_a_stub_is_not_used_where_the_target_is_in_reach(port: Arm64Port) -> None:
+    kernel, _, caller = world(port)
+    edit = port.make_call(Sites(array(kernel), {caller: array(kernel + 0x1000)}), caller)
+    assert port.call_target(kernel, edit.replacement[0].tobytes()) == caller
+    assert edit.via[0].tolist() == [0]
+
+
+def test_changing_the_target_names_the_stubs_of_both(port: Arm64Port) -> None:
+    _, module, caller = world(port)
+    old, new = caller, caller + 0x80
+    sites = Sites(array(module), {old: array(module + 64), new: array(module + 128)})
+    edit = port.modify_call(sites, old, new)
+    assert edit.reachable.all()
+    assert [via.tolist() for via in edit.via] == [[module + 64], [module + 128]]
+    assert (edit.expected == port.make_call(sites, old).replacement).all()
+    assert (edit.replacement == port.make_call(sites, new).replacement).all()
+    assert not port.modify_call(sites, old, new + 4).reachable.any()
+
+
+def test_only_one_word_ever_changes_once_a_site_is_known(port: Arm64Port) -> None:
+    """So no CPU need wait, wherever it stands: DDI 0487, B2.2.5."""
+    kernel, _, caller = world(port)
+    sites = Sites(array(kernel + 0x40))
+    for edit in (
+        port.make_call(sites, caller),
+        port.make_nop(sites, caller),
+        port.modify_call(sites, caller, caller + 0x40),
+    ):
+        was, shall = words(edit.expected[0]), words(edit.replacement[0])
+        assert was[:-1] == shall[:-1] == before(port)
+        assert was[-1] != shall[-1]
+
+
+def test_the_slot_is_one_word(port: Arm64Port) -> None:
+    slot = port.facts.map.tracer + 0x80
+    edit = port.update_ftrace_func(slot, slot + 0x40, slot - 0x40)
+    assert edit.reachable.all()
+    assert words(edit.expected[0]) == ["94000010"]
+    assert words(edit.replacement[0]) == ["97fffff0"]
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("name", PORTS)
+def test_many_sites_are_encoded_as_one_by_one(name: str, data: st.DataObject) -> None:
+    port = PORTS[name]
+    kernel, module, caller = world(port)
+    near = st.integers(0, 0x4000).map(lambda n: 4 * n)
+    ips = data.draw(st.lists(near.map(lambda at: kernel + at) | near.map(lambda at: module + at)))
+    stubs = [data.draw(st.sampled_from([0, ip + 0x1000, ip + 2 * REACH])) for ip in ips]
+    many = port.make_call(Sites(array(*ips), {caller: array(*stubs)}), caller)
+    for row, (ip, stub) in enumerate(zip(ips, stubs, strict=True)):
+        one = port.make_call(Sites(array(ip), {caller: array(stub)}), caller)
+        assert one.replacement.tobytes() == many.replacement[row].tobytes()
+        assert one.reachable[0] == many.reachable[row]
+        assert one.via[0][0] == many.via[0][row]
+
+
+def test_a_call_target_is_that_of_the_branch_of_a_site(port: Arm64Port) -> None:
+    kernel, _, caller = world(port)
+    nops = port.make_call(Sites(array(kernel)), caller).expected[0].tobytes()
+    assert port.call_target(kernel, nops) is None
+    assert port.call_target(kernel, b"") is None
+    assert port.call_target(0x1000, bytes.fromhex("02000094")) == 0x1008
+    assert port.call_target(0x1000, bytes.fromhex("02000014")) == 0x1008
+    assert port.call_target(0, bytes.fromhex("ffffff97")) == 2**64 - 4
+    # Behind another instruction it is not the site's.
+    assert port.call_target(0x1000, bytes.fromhex("e0031eaa 02000094")) is None
+
+
+def test_emulating_a_site(port: Arm64Port) -> None:
+    kernel, _, caller = world(port)
+    edit = port.make_call(Sites(array(kernel)), caller)
+    size = port.facts.sites.size
+    registers = {"pc": kernel, "x30": 0x1234}
+    kept = {"x9": 0x1234} if size == 8 else {}
+    nop = port.emulate(registers, kernel, edit.expected[0].tobytes())
+    assert nop.registers == {"pc": kernel + size, **kept}
+    call = port.emulate(registers, kernel, edit.replacement[0].tobytes())
+    assert call.registers == {"pc": caller, "x30": kernel + size, **kept}
+    for wrong in ("", "00000094" * 3, "1f2003d5" * 2 if size == 4 else "1f2003d5", "e0031eaa"):
+        with pytest.raises(ValueError, match="no call site"):
+            port.emulate(registers, kernel, bytes.fromhex(wrong))
+
+
+def test_a_refusal_is_explained(port: Arm64Port) -> None:
+    kernel, module, caller = world(port)
+    edit = port.make_call(Sites(array(kernel)), caller)
+    nops, call = edit.expected[0].tobytes(), edit.replacement[0].tobytes()
+    lost = port.make_call(Sites(array(module)), caller).replacement[0].tobytes()
+    assert "no module PLT" in port.explain(module, nops, nops)
+    assert "no module PLT" in port.explain(module, lost, nops)
+    branch, found = kernel + len(nops) - 4, words(edit.replacement[0])[-1]
+    assert port.explain(kernel, nops, call) == (
+        f"not the branch or nop at {branch:x}: expected {NOP}, found {found}"
+    )
+    assert port.explain(kernel, nops, b"") == ""
+
+
+def test_a_lost_first_word_is_told_apart() -> None:
+    port = PORTS["arm64"]
+    kernel, _, caller = world(port)
+    sites = Sites(array(kernel))
+    call = port.make_call(sites, caller).replacement[0].tobytes()
+    assert port.explain(kernel, call, bytes.fromhex("1f2003d5") + call[4:]) == (
+        f"x30 is not saved in front of the branch: expected {SAVE}, found {NOP}"
+    )
+    compiled = port.init_nop(sites, 0).expected[0].tobytes()
+    assert port.explain(kernel, compiled, bytes(4) + compiled[4:]) == (
+        f"not what the compiler left at {kernel:x}: expected {NOP}, found 00000000"
+    )
+
+
+@pytest.mark.skipif(which(OBJDUMP) is None, reason=f"no {OBJDUMP}")
+def test_objdump_reads_the_sites_as_meant(port: Arm64Port, tmp_path: Path) -> None:
+    kernel, _, caller = world(port)
+    edit = port.make_call(Sites(array(kernel)), caller)
+    (tmp_path / "site").write_bytes(edit.expected[0].tobytes() + edit.replacement[0].tobytes())
+    said = subprocess.run(
+        [OBJDUMP, "-D", "-b", "binary", "-m", "aarch64", f"--adjust-vma={kernel:#x}", "site"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    code = [line.split("\t")[2:] for line in said.splitlines() if line.count("\t") >= 2]
+    first = [["mov", "x9, x30"]] * len(before(port))
+    size = port.facts.sites.size
+    assert code == [*first, ["nop"], *first, ["bl", f"0x{caller + size:x}"]]
