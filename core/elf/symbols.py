@@ -98,7 +98,7 @@ class SymbolTable:
         mask: NDArray[np.bool_] = ~marker & (self.limit > 0)
         local = np.flatnonzero(mask & (self.kind == STT_NOTYPE) & (self.binding == STB_LOCAL))
         names = self.names
-        mapping = [row for row in local.tolist() if names[row][:2] in _MAPPING]
+        mapping = [row for row in local.tolist() if names[row].partition(".")[0] in _MAPPING]
         mask[mapping] = False
         return mask
 

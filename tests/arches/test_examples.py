@@ -23,11 +23,18 @@ TOOLS = {
     "mips": ("mips-linux-gnu-", "mips-"),
     "mipsel": ("mipsel-linux-gnu-", "mipsel-"),
     "mips64": ("mips64-linux-gnuabi64-", "mips64-"),
+    "arm64": ("aarch64-linux-gnu-", "aarch64-"),
+    "arm64-mcount": ("aarch64-linux-gnu-", "aarch64-"),
 }
 """Of each port: what the names of its tools begin with, and that of their machine."""
 
 SAME = {"mipsel-linux-gnu-": "mips-linux-gnu-"}
 """Tools whose commands are those of others but for that."""
+
+BUILDS = {
+    "arm64-mcount": ("-fpatchable-function-entry=2 (-DCC_USING_PATCHABLE_FUNCTION_ENTRY )?", "-pg ")
+}
+"""Builds whose commands are those of another but for these flags."""
 
 
 @pytest.fixture(params=TOOLS)
@@ -50,6 +57,7 @@ def build(arch: str, source: str, folder: Path) -> None:
     written = SAME.get(prefix, prefix)
     (block,) = (block for block in blocks if source in block and block.startswith(written + "gcc "))
     block = re.sub(rf"^{written}", prefix, block, flags=re.MULTILINE) if prefix else block
+    block = re.sub(*BUILDS.get(arch, ("^", "")), block)
     subprocess.run(["sh", "-e", "-c", block], cwd=folder, check=True, capture_output=True)
 
 

@@ -58,6 +58,22 @@ def test_an_address_outside_every_section_has_no_symbol(kallsyms: Kallsyms) -> N
         assert kallsyms.format(address) == f"0x{address:x}"
 
 
+def test_marks_of_code_and_data_name_nothing(tmp_path: Path) -> None:
+    """Mapping symbols, of Arm's ABIs; a name that only looks like one does."""
+    names = Kallsyms()
+    rows = (
+        ("$x", 0, elf_writer.NOTYPE, LOCAL),
+        ("schedule", 0, FUNC, GLOBAL),
+        ("$d", 0x10, elf_writer.NOTYPE, LOCAL),
+        ("$x.7", 0x18, elf_writer.NOTYPE, LOCAL),
+        ("$data", 0x20, elf_writer.NOTYPE, GLOBAL),
+    )
+    names.add(text_with(tmp_path, *rows))
+    addresses = np.array([TEXT + 4 * row for row in range(9)], np.uint64)
+    assert names.names_of(addresses) == ["schedule"] * 8 + ["$data"]
+    assert [symbol.name for symbol in names.functions()] == ["schedule", "$data"]
+
+
 def test_names_of_many_addresses(kallsyms: Kallsyms) -> None:
     addresses = np.array([TEXT + 33, TEXT, 5, TEXT + 31], np.uint64)
     assert kallsyms.names_of(addresses) == ["kmalloc", "__fentry__", "0x5", "schedule"]

@@ -4,11 +4,17 @@
  * sites call. There is no entry point, so nothing is booted; the machine calls
  * functions on a stack of its own: `call fibonacci 10`.
  */
+#ifdef __aarch64__ /* without the nops; with -pg without the call */
+#define notrace __attribute__((no_instrument_function, patchable_function_entry(0)))
+#else
 #define notrace __attribute__((no_instrument_function))
+#endif
 
 /* What the compiler calls at the start of each function; it must change nothing. */
 #if defined(__x86_64__) || defined(__i386__)
 __asm__(".globl __fentry__\n__fentry__: ret");
+#elif defined(__aarch64__) /* with -pg, behind the prologue; else nothing calls it */
+__asm__(".globl _mcount\n_mcount: ret");
 #elif defined(__powerpc64__) /* an ordinary call, behind the function's prologue */
 notrace void _mcount(void)
 {

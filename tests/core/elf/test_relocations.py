@@ -1,0 +1,157 @@
+"""Kernels that can be moved: what their files hold, and what is there once they are loaded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from elftools.elf.elffile import ELFFile
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynftrace import arches
+from dynftrace.core.elf.image import Image
+from dynftrace.core.errors import ImageError
+from dynftrace.core.ftrace.sites import call_sites
+from dynftrace.core.kernel import load_kernel
+from dynftrace.core.machine.memory import Memory
+
+from ...support import elf_writer
+from ...support.elf_writer import ALLOC, EXEC, EXEC_FILE, PROGBITS, RELA, WRITE, Section, Symbols
+
+RELATIVE = 8
+"""R_X86_64_RELATIVE: the writer of these files makes no others."""
+
+PORT = arches.load("x86_64")
+FACTS = replace(PORT.facts, relative=RELATIVE)
+TEXT, DATA, TABLE = 0xFFFF_FFFF_8100_0000, 0xFFFF_FFFF_8100_1000, 0xFFFF_FFFF_8100_2000
+STORED = bytes(range(1, 33))
+
+
+def movable(rows: list[tuple[int, int, int, int]], dynamic: int = 3) -> bytes:
+    """A file of text, 32 bytes of data, and the relocations `rows`, of type ET_DYN."""
+    symbols = Symbols()
+    symbols.add("words", DATA, 2, elf_writer.OBJECT)
+    content = elf_writer.elf(
+        EXEC_FILE,
+        [
+            Section(".text", PROGBITS, ALLOC | EXEC, b"\xc3" * 64, TEXT),
+            Section(".data", PROGBITS, ALLOC | WRITE, STORED, DATA),
+            Section(
+                *(".rela.dyn", RELA, ALLOC, elf_writer.relocations(rows), TABLE),
+                align=8,
+                entsize=24,
+                link=4,
+            ),
+        ],
+        symbols,
+    )
+    return content[:16] + bytes([dynamic]) + content[17:]
+
+
+def load(folder: Path, content: bytes) -> Image:
+    return Image.load(elf_writer.write(folder / "vmlinux", content), FACTS)
+
+
+def test_a_word_is_what_its_relocation_says_and_the_file_keeps_its_own(tmp_path: Path) -> None:
+    image = load(tmp_path, movable([(DATA + 8, RELATIVE, 0, TEXT - 2**64), (DATA, 0, 0, 7)]))
+    expected = STORED[:8] + TEXT.to_bytes(8, "little") + STORED[16:]
+    data = image.section(".data")
+    assert data is not None and image.movable
+    assert image.data(data).tobytes() == expected
+    assert image.segment_data(image.segments[1]).tobytes() == expected
+    assert image.read(DATA, 32).tobytes() == expected
+    assert image.stored(DATA, 32).tobytes() == STORED
+    assert image.read(TEXT, 4).tobytes() == image.stored(TEXT, 4).tobytes() == b"\xc3" * 4
+    assert image.stored(DATA + 1, 32) is None
+    (table,) = image.dynamic
+    assert (table.offset.tolist(), table.kind.tolist()) == ([DATA + 8, DATA], [RELATIVE, 0])
+    assert image.relocations() == []
+    memory = Memory("little", 8)
+    load_kernel(PORT, image, memory)
+    assert memory.read(DATA, 32) == expected
+
+
+def test_a_word_need_not_be_aligned_and_may_be_the_last(tmp_path: Path) -> None:
+    image = load(tmp_path, movable([(DATA + 24, RELATIVE, 0, -1), (DATA + 3, RELATIVE, 0, 5)]))
+    words = STORED[:3] + (5).to_bytes(8, "little") + STORED[11:24] + b"\xff" * 8
+    assert image.read(DATA, 32).tobytes() == words
+
+
+def test_an_executable_for_one_address_has_nothing_to_move(tmp_path: Path) -> None:
+    image = load(tmp_path, movable([(DATA, RELATIVE, 0, 5)], dynamic=2))
+    assert not image.movable and image.dynamic == ()
+    assert image.read(DATA, 32).tobytes() == STORED
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ((DATA, 6, 0, 0), "relocation 1 is of type 6, which nobody does"),
+        ((DATA, RELATIVE + 1, 1, 0), "relocation 1 is of type 9, which nobody does"),
+        ((DATA + 25, RELATIVE, 0, 0), "is of a word at 0xffffffff81001019, which is not in"),
+        ((DATA - 1, RELATIVE, 0, 0), "is of a word at 0xffffffff81000fff, which is not in"),
+        ((0, RELATIVE, 0, 0), "is of a word at 0x0, which is not in"),
+        ((2**64 - 1, RELATIVE, 0, 0), "is of a word at 0xffffffffffffffff, which is not in"),
+        ((DATA, RELATIVE, 99, 0), "relocation 1 is against symbol 99 of"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    row: tuple[int, int, int, int], said: str, tmp_path: Path
+) -> None:
+    image = load(tmp_path, movable([(DATA, RELATIVE, 0, 1), row]))
+    assert image.stored(DATA, 32).tobytes() == STORED
+    with pytest.raises(ImageError, match=rf"\.rela\.dyn: .*{said}"):
+        image.read(DATA, 8)
+
+
+def test_where_kernels_are_linked_for_one_address_a_movable_one_is_refused(tmp_path: Path) -> None:
+    path = elf_writer.write(tmp_path / "vmlinux", movable([(DATA, RELATIVE, 0, 1)]))
+    image = Image.load(path, PORT.facts)
+    with pytest.raises(ImageError, match="which nobody does when a kernel of x86_64 is loaded"):
+        load_kernel(PORT, image, Memory("little", 8))
+    elf_writer.write(path, movable([]))
+    assert Image.load(path, PORT.facts).read(DATA, 32).tobytes() == STORED
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damage_is_an_error_of_the_image_or_none_at_all(
+    data: st.DataObject, tmp_path: Path
+) -> None:
+    content = bytearray(movable([(DATA + 8 * row, RELATIVE, 0, row) for row in range(4)]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(16, len(content) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        image = load(tmp_path, bytes(content))
+        image.read(DATA, 32)
+        for section in image.sections:
+            image.data(section)
+    except ImageError:
+        pass
+
+
+MOVABLE = [name for name in arches.names() if arches.load(name).facts.relative is not None]
+
+
+@pytest.mark.parametrize("name", MOVABLE)
+def test_the_teaching_kernel_is_loaded_as_its_relocations_say(name: str) -> None:
+    port = arches.load(name)
+    path = port.images() / "vmlinux.elf"
+    image = Image.load(path, port.facts)
+    with path.open("rb") as file:
+        elf = ELFFile(file)
+        rows = list(elf.get_section_by_name(".rela.dyn").iter_relocations())
+    assert len(rows) > 500
+    for row in rows:
+        (word,) = image.words(image.read(row["r_offset"], 8).tobytes()).tolist()
+        assert word == row["r_addend"] % 2**64
+        assert not image.stored(row["r_offset"], 8).any()
+    start, stop = (image.symbols.address_of(f"__{end}_mcount_loc") for end in ("start", "stop"))
+    listed = image.words(image.read(start, stop - start).tobytes())
+    memory = Memory(port.facts.byteorder, port.facts.pointer_size)
+    load_kernel(port, image, memory)
+    assert call_sites(port, image, memory.read).tolist() == np.unique(listed).tolist()
+    assert len(listed) > 150
