@@ -36,10 +36,11 @@ def load_kernel(port: Port, image: Image, memory: Memory) -> None:
             spans.append((start, end))
     if not spans:
         raise image.error("it has no segment to load")
-    area = port.facts.map
+    area, far = port.facts.map, port.facts.modules_far
     for start, end in spans:
-        if start < area.modules_end and area.modules < end:
-            raise image.error(f"it is linked at {start:#x}, where modules go")
+        for modules, modules_end in ((area.modules, area.modules_end), far or (0, 0)):
+            if start < modules_end and modules < end:
+                raise image.error(f"it is linked at {start:#x}, where modules go")
     try:
         for number, (start, end) in enumerate(spans):
             memory.map(start, end - start, f"kernel{number}")

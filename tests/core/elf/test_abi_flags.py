@@ -25,16 +25,20 @@ def test_another_abi_is_refused_in_the_name_of_the_users_file(tmp_path: Path) ->
         Image.load(path, port.facts)
 
 
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 @pytest.mark.parametrize("arch", arches.names())
-def test_a_kernel_where_modules_go_is_refused(arch: str, tmp_path: Path) -> None:
+def test_a_kernel_where_modules_go_is_refused(arch: str, far: bool, tmp_path: Path) -> None:
     port = arches.load(arch)
+    modules = port.facts.map.modules
+    if far and port.facts.modules_far is not None:
+        modules = port.facts.modules_far[0]
     image = Image.load(port.images() / "vmlinux.elf", port.facts)
     raw = bytearray((port.images() / "vmlinux.elf").read_bytes())
     size, order = port.facts.pointer_size, port.facts.byteorder
     old = image.segments[0].address.to_bytes(size, order)  # type: ignore[arg-type]
     headers = bytes(raw[: 64 + 3 * 64])
     at = headers.index(old, 52 if size == 4 else 64)
-    raw[at : at + size] = port.facts.map.modules.to_bytes(size, order)  # type: ignore[arg-type]
+    raw[at : at + size] = modules.to_bytes(size, order)  # type: ignore[arg-type]
     path = tmp_path / "kernel.elf"
     path.write_bytes(raw)
     with pytest.raises(ImageError, match="where modules go"):
