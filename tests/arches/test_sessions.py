@@ -10,7 +10,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.arch import Sites
 from dynftrace.core.errors import FtraceBug
-from dynftrace.core.ftrace.entry import REGS_CALLER
+from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER
 from dynftrace.core.machine.function import enter
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session import MachineSpec, Session
@@ -315,7 +315,7 @@ def test_an_errno_is_an_error_whatever_the_size_of_a_word(user: User) -> None:
 
 
 def test_an_event_has_the_registers_that_the_function_was_entered_with(user: User) -> None:
-    """Those the emulator had at the site, but for pc and the link register, which the call sets."""
+    """Those the emulator had at the site, but for what the site itself changes."""
     session = user.session
     user("echo 'f:parse simple_strtol text=$arg1 end=$arg2' > dynamic_events")
     if REGS_CALLER not in session.ftrace.entry.callers:
@@ -326,7 +326,8 @@ def test_an_event_has_the_registers_that_the_function_was_entered_with(user: Use
     assert user.state("simple_strtol") == "enabled"
     machine, abi = session.machine, session.port.facts.abi
     records = session.ftrace.records
-    ip = int(records.table["ip"][records.names.index(f"{user.prefix}simple_strtol")])
+    row = records.names.index(f"{user.prefix}simple_strtol")
+    ip = int(records.table["ip"][row])
     function = session.kallsyms.address("simple_strtol")
     assert function is not None
     base = session.port.facts.map.host_stack + 0x10_0000
@@ -343,6 +344,8 @@ def test_an_event_has_the_registers_that_the_function_was_entered_with(user: Use
     while not user.events():
         session.step(0)
     apart = {abi.pc.name, abi.link.name if abi.link else ""}
+    edit = session.port.make_call(records.sites(slice(row, row + 1)), session.ftrace.entry[CALLER])
+    apart |= session.port.emulate(entered, ip, edit.row(edit.expected, 0)).registers.keys()
     shown = user("regs hit").splitlines()
     assert shown[1].startswith("parse: (") and f"text={base:#x} end=0x0" in shown[1]
     saved = {line.split()[0]: int(line.split()[1], 16) for line in shown[3:]}
