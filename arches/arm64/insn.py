@@ -21,8 +21,8 @@ farther away calls a veneer, three words that make an address of any place withi
 
 A relative branch counts from its own address, ADRP from that of its 4 KB page.
 
-Source: Arm Architecture Reference Manual for A-profile (DDI 0487), B2.2.5
-(concurrent modification of instructions) and C6.2 (the instructions, in order of
+Source: Arm Architecture Reference Manual for A-profile (DDI 0487), "Concurrent
+modification and execution of instructions" and C6.2 (the instructions, in order of
 their names); Procedure Call Standard for the Arm 64-bit Architecture, 6.1.
 """
 

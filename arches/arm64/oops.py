@@ -20,7 +20,7 @@ no level at which a translation has failed, and no number to print behind `Oops`
 What an instruction must not do comes as an interrupt of the emulator, by its own
 numbers; here is what they mean, since the report depends on it.
 
-Sources: DDI 0487, D17.2.37 (ESR_EL1) and C5.2 (PSTATE); formats of the messages
+Sources: DDI 0487, ESR_EL1 and "Process state, PSTATE"; formats of the messages
 as Linux 6.1 prints them.
 """
 

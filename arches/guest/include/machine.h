@@ -233,7 +233,7 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 #endif
 
 /* Before an interrupt is left: an exclusive load it came behind has been forgotten. The
- * processor does this by itself when it returns from an exception (DDI 0487, B2.9.1). */
+ * processor does this by itself when it returns from an exception (DDI 0487, exclusive monitors). */
 #ifdef __aarch64__
 #define forget_exclusive() ({ __asm__ volatile("clrex" ::: "memory"); })
 #else

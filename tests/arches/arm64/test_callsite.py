@@ -116,7 +116,7 @@ def test_changing_the_target_names_the_stubs_of_both(port: Arm64Port) -> None:
 
 
 def test_only_one_word_ever_changes_once_a_site_is_known(port: Arm64Port) -> None:
-    """So no CPU need wait, wherever it stands: DDI 0487, B2.2.5."""
+    """So no CPU need wait, wherever it stands: DDI 0487, "Concurrent modification"."""
     kernel, _, caller = world(port)
     sites = Sites(array(kernel + 0x40))
     for edit in (
