@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _PORTS = {
     "x86_64": ".x86.x86_64.port",
     "i386": ".x86.i386.port",
+    "x86_64-2008": ".x86.x86_64_2008.port",
     "ppc64": ".powerpc.ppc64.port",
     "ppc32": ".powerpc.ppc32.port",
     "mips": ".mips.mips32.port",

@@ -31,6 +31,9 @@ HARDIRQ_MASK = 0x000F_0000
 
 FTRACE_OPS_MAX = 8
 
+FTRACE_HASHSIZE = 1024
+FTRACE_PAGE_SIZE = 4096
+
 MODULE_NAME_LEN = 56
 
 
@@ -60,6 +63,15 @@ class Hypercall(IntEnum):
     SEND_IPI = 5
     REQUEST_DONE = 6
     PANIC = 7
+    FTRACE_INIT = 8
+    FTRACE_UPDATE = 9
+
+
+class SlotFlag(IntFlag):
+    """`dyn_ftrace.flags` of a kernel whose call sites are found as it runs."""
+
+    FREE = 1 << 0
+    CONVERTED = 1 << 1
 
 
 class Vector(IntEnum):
@@ -203,3 +215,14 @@ def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
         ("exit", f"u{pointer_size}"),
     ]
     return _layout(fields, byteorder)
+
+
+def dyn_ftrace(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """`struct dyn_ftrace` of `arches/guest/include/ftraced.h`: a slot for a call site."""
+    names = ("next", "ip", "flags")
+    return _layout([(name, f"u{pointer_size}") for name in names], byteorder)
+
+
+def ftrace_page(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """`struct ftrace_page`, without the slots behind it."""
+    return _layout([(name, f"u{pointer_size}") for name in ("next", "index")], byteorder)

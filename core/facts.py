@@ -175,7 +175,7 @@ class CallSites:
     size: int
     """Bytes from rec.ip that may change: the call (`MCOUNT_INSN_SIZE`), and what goes with it."""
     sections: tuple[str, ...]
-    """Sections of a relocatable file that list sites, such as `__mcount_loc`."""
+    """Sections of a relocatable file that list sites, such as `__mcount_loc`; maybe none."""
     mcount_symbols: tuple[str, ...]
     """What a site calls as compiled, such as `__fentry__`."""
     call_relocations: frozenset[int]
@@ -244,3 +244,9 @@ class Facts:
     relative: int | None = None
     """Relocation type of an address in an image that is loaded anywhere, as kernels that can
     be moved are linked (`R_…_RELATIVE`). None where kernels are not."""
+    discovery: tuple[str, ...] = ("table",)
+    """How call sites are found, as given to `--discovery`; the first is the default.
+
+    Of `table`, which the compiler or the linker made, and `ftraced`: the kernel
+    notes each site it runs into.
+    """

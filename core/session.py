@@ -63,6 +63,8 @@ class MachineSpec:
     nop: str | None = None
     """How sites are disabled, one of the port's `nops`."""
     native_clock: bool | None = None
+    discovery: str | None = None
+    """How call sites are found, one of the port's `discovery`."""
     boot: bool = True
 
 
@@ -100,6 +102,11 @@ class Session:
                 known = ", ".join(port.facts.nops)
                 raise UsageError(f"no nop {spec.nop!r}; there is: {known}")
             port = port.with_nop(spec.nop)
+        known = port.facts.discovery
+        if spec.discovery is not None and spec.discovery not in known:
+            raise UsageError(
+                f"no discovery {spec.discovery!r} of {port.facts.name}; there is: {', '.join(known)}"
+            )
         path = port.images() / KERNEL if spec.kernel is None else spec.kernel
         session = cls(port, spec, Image.load(path, port.facts))
         session._start()
@@ -118,7 +125,7 @@ class Session:
         kallsyms.add(image.symbols)
         machine.symbols = kallsyms
         self.machine, self.kallsyms = machine, kallsyms
-        self.ftrace = Ftrace(machine, image, kallsyms)
+        self.ftrace = Ftrace(machine, image, kallsyms, spec.discovery)
         if spec.patch is not None:
             self.ftrace.patcher.method = spec.patch
         self.ftrace.init()

@@ -31,6 +31,7 @@ INTERRUPTED = 130
 """Status after ctrl+c, as a shell reports it."""
 
 PATCH_METHODS = ("stop_machine", "breakpoint", "none")
+DISCOVERIES = ("table", "ftraced")
 
 
 def machine_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -72,6 +73,11 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="NAME",
             help="How call sites are disabled, where the architecture has several ways.",
         ),
+        click.option(
+            "--discovery",
+            type=click.Choice(DISCOVERIES),
+            help="How call sites are found; the default is the kernel's.",
+        ),
     )
 
     @wraps(command)
@@ -83,6 +89,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         cpus: int,
         patch: str | None,
         nop: str | None,
+        discovery: str | None,
         **others: object,
     ) -> object:
         chosen = click.get_current_context().get_parameter_source("arch")
@@ -92,7 +99,8 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         def open_session() -> Session:
             from ..core.session import MachineSpec, Session
 
-            spec = MachineSpec(None if image is None else Path(image), modules, cpus, patch, nop)
+            path = None if image is None else Path(image)
+            spec = MachineSpec(path, modules, cpus, patch, nop, discovery=discovery)
             return Session.open(arches.load(name), spec)
 
         return command(*args, open_session=open_session, **others)

@@ -34,11 +34,12 @@ from ..machine.machine import Machine
 from . import bug
 from .bug import Step
 from .entry import CALLER, REGS_CALLER, Entry, load_entry
+from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
 from .ops import FtraceHash, FtraceOps
 from .opslist import OpsList
 from .patch import STOP_MACHINE, Patcher
 from .records import COUNT_MASK, Flag, Records, SavedRecords
-from .sites import call_sites
+from .sites import call_sites, code_ranges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +50,7 @@ class SavedFtrace:
     ops: tuple[tuple[FtraceOps, FtraceHash, FtraceHash], ...]
     disabled: bool
     slot: int
+    ftraced: SavedFtraced | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +69,14 @@ class _Change:
 class Ftrace:
     """Dynamic ftrace of one machine whose kernel has been loaded but has not run yet."""
 
-    def __init__(self, machine: Machine, kernel: Image, kallsyms: Kallsyms) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        kernel: Image,
+        kallsyms: Kallsyms,
+        discovery: str | None = None,
+    ) -> None:
+        """`discovery` is one of the port's, None for its default."""
         self.port = machine.port
         self.kernel = kernel
         self.kallsyms = kallsyms
@@ -84,6 +93,9 @@ class Ftrace:
         """The bug that shut ftrace off, with its report."""
         self.slot = 0
         """Guest address of the code that the slots `ftrace_call`, `ftrace_regs_call` call now."""
+        self.ftraced: Ftraced | None = None
+        """Finds the sites of a kernel that has no table of them."""
+        self._discovery = discovery or facts.discovery[0]
         self._machine = machine
         self._memory = machine.memory
         self._entry: Entry | MissingSymbolError | None = None
@@ -95,7 +107,7 @@ class Ftrace:
     def init(self, source: str | None = None) -> None:
         """Load the entry code and the tracer, and turn every site of the kernel into a nop.
 
-        `source` stands in for the port's entry.S. A kernel without something
+        Those that are found by ftraced become nops as the kernel runs. `source` stands in for the port's entry.S. A kernel without something
         the tracer needs is still loaded: `entry` raises what is missing. Raises
         `NoCallSitesError`, `MissingSymbolError` for mcount, and `FtraceBug`.
         """
@@ -106,6 +118,10 @@ class Ftrace:
         else:
             self.slot = self._entry["ftrace_stub"]
             self._list = OpsList(self.port.facts, self._entry, self._memory)
+        if self._discovery == FTRACED:
+            machine, kernel = self._machine, self.kernel
+            self.ftraced = Ftraced(machine, kernel, self.records, self._found, self._set_mcount)
+            return
         ips = call_sites(self.port, self.kernel, self._memory.read)
         if not len(ips):
             raise NoCallSitesError(
@@ -137,6 +153,9 @@ class Ftrace:
         `stubs` are what its calls go through (`struct dyn_arch_ftrace`). Raises
         `ImageError` for a list of sites that makes no sense, and `FtraceBug`.
         """
+        if self.ftraced is not None:
+            self.ftraced.module_loaded(name, code_ranges(image, bases))
+            return
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
             self._add(ips, name, (*self._by_mcount, *stubs))
@@ -145,6 +164,8 @@ class Ftrace:
 
     def module_release(self, name: str) -> None:
         """Drop the records of a module that will not run again, from the hashes too."""
+        if self.ftraced is not None:
+            self.ftraced.module_gone(name)
         gone = self.records.remove(name)
         for ops in self.ops:
             ops.filter_hash = ops.filter_hash.forget(gone)
@@ -153,7 +174,8 @@ class Ftrace:
     def save(self) -> SavedFtrace:
         """The host's side of ftrace; the text is the machine's to keep."""
         ops = tuple((each, each.filter_hash, each.notrace_hash) for each in self.ops)
-        return SavedFtrace(self.records.save(), ops, self.disabled, self.slot)
+        ftraced = None if self.ftraced is None else self.ftraced.save()
+        return SavedFtrace(self.records.save(), ops, self.disabled, self.slot, ftraced)
 
     def restore(self, saved: SavedFtrace) -> None:
         """Go back, after the machine's memory has gone back to the same moment."""
@@ -162,6 +184,8 @@ class Ftrace:
         for each, filter_hash, notrace_hash in saved.ops:
             each.filter_hash, each.notrace_hash = filter_hash, notrace_hash
         self.disabled, self.slot = saved.disabled, saved.slot
+        if self.ftraced is not None and saved.ftraced is not None:
+            self.ftraced.restore(saved.ftraced)
 
     # Users
 
@@ -191,12 +215,16 @@ class Ftrace:
             raise TracefsError(errno.EINVAL, reason)
         if ops in self.ops or len(self.ops) == FTRACE_OPS_MAX:
             raise TracefsError(errno.EBUSY)
+        if self.ftraced is not None and not self.ops:
+            self.ftraced.collect()
+            self._verify(self.ftraced.mcount_edit(suspended=True), Step.UPDATE, self.mcount())
         self.ops.append(ops)
         try:
             self._follow()
         except FtraceBug:
             self.ops.remove(ops)
             raise
+        self._suspend_ftraced()
 
     def unregister(self, ops: FtraceOps) -> None:
         """Stop calling `ops`. Raises `TracefsError` (EBUSY, ENODEV) and `FtraceBug`."""
@@ -205,6 +233,7 @@ class Ftrace:
             raise TracefsError(errno.EBUSY)
         self.ops.remove(ops)
         self._follow()
+        self._suspend_ftraced()
 
     def set_hashes(
         self,
@@ -257,6 +286,25 @@ class Ftrace:
         mcount = self.mcount()
         edit = self.port.init_nop(self.records.sites(rows), mcount)
         self._apply(edit, Step.INIT, mcount, STOP_MACHINE)  # nothing runs there yet
+
+    def _found(self, found: Sequence[Found]) -> None:
+        """Add records for what ftraced has found and make the sites nops, all or none."""
+        start = len(self.records)
+        for ips, module in found:
+            compiled, _ = self._memory.gather(ips, self.port.facts.sites.size)
+            self.records.add(ips, self.kallsyms.names_of(ips), compiled, module, found=True)
+        mcount = self.mcount()
+        edit = self.port.init_nop(self.records.sites(slice(start, len(self.records))), mcount)
+        self._apply(edit, Step.INIT, mcount, STOP_MACHINE)
+
+    def _set_mcount(self, edit: Edit) -> None:
+        """Have mcount call something else."""
+        self._apply(edit, Step.UPDATE, self.mcount(), STOP_MACHINE)
+
+    def _suspend_ftraced(self) -> None:
+        """Nothing is found while functions are traced."""
+        if self.ftraced is not None:
+            self.ftraced.suspend(bool(self.ops))
 
     def _follow(self) -> None:
         """Make text agree with the registered ops. Raises `FtraceBug` with nothing written."""
@@ -408,6 +456,8 @@ class Ftrace:
         found = self._with_callees(found)
         report = bug.reported(found, step, self.kallsyms, flags, users, target)
         self.disabled = True
+        if self.ftraced is not None:
+            self.ftraced.shut_off()
         self.bug = report
         for line in report.report:
             self._machine.dmesg.write(self._machine.now, line)

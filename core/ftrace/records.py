@@ -1,8 +1,8 @@
 """Call-site records: `struct dyn_ftrace` as a numpy table.
 
 Records are kept as the kernel keeps them: the kernel's first, in order of ip,
-then each module's in the order they were loaded; that is also the order of
-available_filter_functions. `flags` has the kernel's layout, with the number of
+then each module's in the order they were loaded, or where there is no table of
+them as they were found; that is also the order of available_filter_functions. `flags` has the kernel's layout, with the number of
 ftrace_ops that want the record in its low bits.
 """
 
@@ -95,23 +95,24 @@ class Records:
         compiled: Bytes,
         module: str | None = None,
         stubs: Sequence[Trampoline] = (),
+        *,
+        found: bool = False,
     ) -> slice:
-        """Append the records of the kernel, or of `module` with its stubs; returns their rows."""
-        number = KERNEL
-        if module is not None:
-            number = self._next
-            self._next += 1
-            self._modules[number] = module
-            self._stubs[number] = tuple(stubs)
+        """Append the records of the kernel, or of `module` with its stubs; returns their rows.
+
+        Those that were `found` as the kernel ran come in parts, and stay in the order given.
+        """
+        number = self._number(module, stubs, found)
         rows = np.zeros(len(ips), RECORD)
         rows["ip"] = ips
         rows["module"] = number
-        order = np.argsort(ips, kind="stable")
+        order = np.arange(len(ips)) if found else np.argsort(ips, kind="stable")
         start = len(self.table)
         self.table = np.concatenate((self.table, rows[order]))
         self.names = self.names + [names[row] for row in order.tolist()]
         self.compiled = np.concatenate((self.compiled, compiled[order]))
-        self._groups[number] = page_groups(len(ips), self._record_size)
+        count = int(np.count_nonzero(self.table["module"] == number))
+        self._groups[number] = page_groups(count, self._record_size)
         self._changed()
         return slice(start, len(self.table))
 
@@ -189,6 +190,19 @@ class Records:
     def module_names(self) -> list[str | None]:
         """The module of every record, in order, None for the kernel."""
         return [self._modules.get(number) for number in self.table["module"].tolist()]
+
+    def _number(self, module: str | None, stubs: Sequence[Trampoline], found: bool) -> int:
+        """The number of `module`: a new one, unless this is a further part of what was found."""
+        if module is None:
+            return KERNEL
+        for number, name in self._modules.items():
+            if found and name == module:
+                return number
+        number = self._next
+        self._next += 1
+        self._modules[number] = module
+        self._stubs[number] = tuple(stubs)
+        return number
 
     def _changed(self) -> None:
         """Note that records came or went."""

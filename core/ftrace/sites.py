@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arch import Addresses, Port
+from ..arch import Addresses, Port, Sites
 from ..elf.headers import Section
 from ..elf.image import Image
 
@@ -55,6 +55,37 @@ def call_sites(
     ips = np.unique(port.call_adjust(entries[entries != 0]))
     _check(port, image, ips, bases)
     return ips
+
+
+def code_ranges(image: Image, bases: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Start and end of each section of code of a loaded image; `bases` as in `call_sites`."""
+    return [
+        (bases[section.index], bases[section.index] + section.size)
+        for section in image.sections
+        if section.loaded and section.executable and section.index in bases
+    ]
+
+
+def calls_of_mcount(port: Port, image: Image, read: Reader) -> Addresses:
+    """Every place in an executable's code that holds a call of mcount, ascending.
+
+    For images without any list of their sites: code is looked at, at each place
+    where an instruction may begin, and nothing has run yet.
+    """
+    names = port.facts.sites.mcount_symbols
+    targets = [image.symbols.address_of(name) for name in names]
+    found = [np.empty(0, np.uint64)]
+    bases = {section.index: section.address for section in image.sections if section.loaded}
+    width, step = port.facts.sites.size, port.facts.insn_align
+    for start, end in code_ranges(image, bases):
+        text = np.frombuffer(read(start, end - start), np.uint8)
+        windows = np.lib.stride_tricks.sliding_window_view(text, width)[::step]
+        ips = np.uint64(start) + np.arange(len(windows), dtype=np.uint64) * np.uint64(step)
+        for target in targets:
+            if target is not None:
+                edit = port.modify_call(Sites(ips, compiled=windows), target, target)
+                found.append(ips[edit.reachable & (edit.expected == windows).all(axis=1)])
+    return np.unique(np.concatenate(found))
 
 
 def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable | None:

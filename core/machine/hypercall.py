@@ -97,6 +97,20 @@ def _panic(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
     return 0
 
 
+def _ftrace_init(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    return _ftrace(machine, Hypercall.FTRACE_INIT)
+
+
+def _ftrace_update(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    return _ftrace(machine, Hypercall.FTRACE_UPDATE)
+
+
+def _ftrace(machine: Machine, call: Hypercall) -> int:
+    """No vCPU runs meanwhile: this is the guest's stop_machine."""
+    handler = machine.ftrace_handler
+    return -errno.ENODEV if handler is None else handler(call)
+
+
 _CALLS: dict[int, Callable[[Machine, Vcpu, Arguments], int]] = {
     Hypercall.PRINTK: _printk,
     Hypercall.IDLE: _idle,
@@ -105,4 +119,6 @@ _CALLS: dict[int, Callable[[Machine, Vcpu, Arguments], int]] = {
     Hypercall.SEND_IPI: _send_ipi,
     Hypercall.REQUEST_DONE: _request_done,
     Hypercall.PANIC: _panic,
+    Hypercall.FTRACE_INIT: _ftrace_init,
+    Hypercall.FTRACE_UPDATE: _ftrace_update,
 }

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..abi import LOCAL_PAGE_SIZE, LOCAL_PAGES, RequestKind, Vector
+from ..abi import LOCAL_PAGE_SIZE, LOCAL_PAGES, Hypercall, RequestKind, Vector
 from ..arch import Port
 from ..crash import Access, Fault
 from ..errors import (
@@ -49,6 +49,7 @@ OOPS_GRACE_NS = 1_000_000_000
 """How much longer something is waited for once a vCPU has died meanwhile."""
 
 BreakpointHandler = Callable[[int, int], bool]
+FtraceHandler = Callable[[Hypercall], int]
 
 
 class Machine:
@@ -75,6 +76,8 @@ class Machine:
         """Set by whoever loads the kernel: `common_interrupt` and `host_request` are found here."""
         self.breakpoint_handler: BreakpointHandler | None = None
         """Called with (cpu, address of the breakpoint); true when it dealt with it."""
+        self.ftrace_handler: FtraceHandler | None = None
+        """Called with FTRACE_INIT or FTRACE_UPDATE, when the guest asks; returns the result."""
         self.oopses: list[GuestOops] = []
         self._reached = 0
         self._running = False

@@ -214,6 +214,15 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 			insn_++; /* to a nop or a bl */                         \
 		(unsigned long)insn_;                                           \
 	})
+#elif defined(CONFIG_FTRACED) /* behind pushes and `sub rsp`: a call, a nop, a jmp over it */
+#define CALL_SITE(code)                                                         \
+	({                                                                      \
+		const u8 *insn_ = (const u8 *)(code);                           \
+		while (insn_[0] != 0xe8 && (insn_[0] != 0x0f || insn_[1] != 0x1f) && \
+		       (insn_[0] != 0xeb || insn_[1] != 0x03))                  \
+			insn_++;                                                \
+		(unsigned long)insn_;                                           \
+	})
 #else
 #define CALL_SITE(code) (code)
 #endif
@@ -239,5 +248,9 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 #else
 #define forget_exclusive()
 #endif
+
+/* Calls of the machine by a kernel whose call sites are found as it runs (ftraced.h): */
+#define HC_FTRACE_INIT 8   /* (): have mcount call ftrace_record_ip; 0 or -errno */
+#define HC_FTRACE_UPDATE 9 /* (): make nops of what was found; how many, or -errno */
 
 #endif

@@ -171,4 +171,12 @@ void start_secondary(struct task_struct *idle);
 /* tracing_record_cmdline: sched/cmdline.c */
 void tracing_record_cmdline(struct task_struct *p);
 
+/* ftrace/ftraced.c, in kernels whose call sites are found as they run */
+#ifdef CONFIG_FTRACED
+void ftraced_init(void);
+#define start_ftraced ftraced_init
+#else
+#define start_ftraced()
+#endif
+
 #endif

@@ -86,7 +86,7 @@ static void do_initcalls(void)
 	mount_root();
 	if (do_mount("proc", "/proc") || console_init())
 		panic("no /proc or /dev/console");
-	kswapd_init();
+	kswapd_init(); start_ftraced();
 	kthread_run(watchdog, NULL, "khungtaskd");
 	INIT_DELAYED_WORK(&vmstat_work, vmstat_update);
 	schedule_delayed_work(&vmstat_work, 20);

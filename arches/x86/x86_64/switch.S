@@ -22,6 +22,7 @@ _start:
 1:	jmp	1b
 	.size	_start, . - _start
 
+#ifndef CONFIG_FTRACED /* whose sites call mcount: ../x86_64_2008/switch.S */
 /*
  * void __fentry__(void)
  *
@@ -33,6 +34,7 @@ _start:
 __fentry__:
 	ret
 	.size	__fentry__, . - __fentry__
+#endif
 
 /*
  * struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next)

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What an enabled call site calls, for x86-64 as it was in 2008. Intel syntax:
+ * destination first.
+ *
+ * void ftrace_caller(void)
+ *
+ * Not a function of C: it is called behind the prologue of the traced function,
+ * which has made a frame, and the code behind the site may expect anything in any
+ * register. It calls, through the slot at ftrace_call,
+ *
+ *     void tracer(unsigned long ip, unsigned long parent_ip,
+ *                 struct ftrace_ops *op, struct pt_regs *regs)
+ *
+ * On entry   rbp at the frame of the traced function: [rbp] is its caller's rbp,
+ *            [rbp + 8] where it returns to. The prologue may have pushed more, so
+ *            that is not the word above the return address of this call, and rsp
+ *            need not be aligned
+ * Keeps      every register; rbx, rbp and r12..r15 because the tracer does
+ * Clobbers   flags, which no function may expect anything of
+ *
+ * The stack at ftrace_call, lowest address at the bottom:
+ *
+ *     rsp + 72   where ftrace_caller returns to               ip + MCOUNT_INSN_SIZE
+ *     rsp + 64   r11
+ *     rsp + 56   r10
+ *     rsp + 48   r9
+ *     rsp + 40   r8
+ *     rsp + 32   rdi
+ *     rsp + 24   rsi
+ *     rsp + 16   rdx
+ *     rsp +  8   rcx
+ *     rsp        rax
+ */
+        .globl ftrace_caller
+ftrace_caller:
+        sub     rsp, 72
+        mov     [rsp], rax
+        mov     [rsp + 8], rcx
+        mov     [rsp + 16], rdx
+        mov     [rsp + 24], rsi
+        mov     [rsp + 32], rdi
+        mov     [rsp + 40], r8
+        mov     [rsp + 48], r9
+        mov     [rsp + 56], r10
+        mov     [rsp + 64], r11
+
+        mov     rdi, [rsp + 72]
+        sub     rdi, 5                          // MCOUNT_INSN_SIZE
+        mov     rsi, [rbp + 8]
+        mov     rdx, [rip + function_trace_op]
+        xor     ecx, ecx                        // no pt_regs were saved
+
+        /* The slot: rewritten to call the one tracer, or the list of them. */
+        .globl ftrace_call
+ftrace_call:
+        call    ftrace_stub
+
+        mov     rax, [rsp]
+        mov     rcx, [rsp + 8]
+        mov     rdx, [rsp + 16]
+        mov     rsi, [rsp + 24]
+        mov     rdi, [rsp + 32]
+        mov     r8, [rsp + 40]
+        mov     r9, [rsp + 48]
+        mov     r10, [rsp + 56]
+        mov     r11, [rsp + 64]
+        add     rsp, 72
+
+/*
+ * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
+ *                  struct ftrace_ops *op, struct pt_regs *regs)
+ *
+ * The tracer that does nothing. Stands here because ftrace_caller ends with
+ * the same return; mcount has one like it in the kernel.
+ */
+        .globl ftrace_stub
+ftrace_stub:
+        ret
+
+/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+        .balign 8
+        .globl function_trace_op
+function_trace_op:
+        .quad   0

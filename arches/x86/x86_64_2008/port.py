@@ -1,0 +1,89 @@
+"""x86-64 as it was in 2008: what x86_64 is, with call sites behind the prologue.
+
+Built with plain `-pg` a function first makes its frame and then calls mcount,
+and nothing lists the calls: ftraced finds them as they are run into. Two ways to
+disable a site, as the first patch had it and the second:
+
+    Compiled    e8 rel32          call mcount
+    jmp         eb 03 .. .. ..    jmp over the rest
+    nop         0f 1f 44 00 00    nopl 0(%rax,%rax,1)
+    Enabled     e8 rel32          call ftrace_caller
+
+The jmp takes two bytes. The three behind it are never executed; they are what the
+compiler's call leaves there, whenever the site is disabled, so that a site has one
+disabled text however it came to be disabled. Enabling writes all five.
+
+Source: the kernel's commits 3d0833953e, dfa60aba04 and d61f82d066; instructions as
+in ../insn.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from ....core.arch import Bytes, Effect, Sites
+from ....core.facts import Facts
+from .. import insn
+from ..x86_64 import port as x86_64
+
+JMP_OVER = bytes((insn.JMP8, insn.REL32_SIZE - insn.JMP8_SIZE))
+"""`jmp` over the rest of a call site."""
+
+FACTS = replace(
+    x86_64.FACTS,
+    name="x86_64-2008",
+    sites=replace(x86_64.FACTS.sites, sections=(), mcount_symbols=("mcount",)),
+    nops=("nop", "jmp"),
+    discovery=("ftraced",),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class X8664In2008Port(x86_64.X8664Port):
+    """x86-64 as of 2008; see `core.arch.Port` for what each verb owes."""
+
+    facts: Facts = FACTS
+    nop: str = FACTS.nops[0]
+
+    def with_nop(self, name: str) -> Self:
+        """`nop`, or `jmp` as in the first patch."""
+        if name not in self.facts.nops:
+            raise ValueError(f"no nop {name!r}")
+        return replace(self, nop=name)
+
+    def call_target(self, ip: int, text: bytes) -> int | None:
+        """Where a call or jump with a fixed target goes; the jmp of a disabled site goes nowhere."""
+        if text.startswith(JMP_OVER):
+            return None
+        return x86_64.X8664Port.call_target(self, ip, text)
+
+    def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
+        """Do the nop, call or jump `text`; raises `ValueError` for anything else."""
+        if text.startswith(JMP_OVER):
+            return Effect({self.facts.abi.pc.name: ip + insn.REL32_SIZE})
+        return x86_64.X8664Port.emulate(self, registers, ip, text)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of this port lie."""
+        return Path(__file__).parent
+
+    def _nop(self, sites: Sites) -> Bytes:
+        """The nop, or the jmp with what it jumps over."""
+        if self.nop != "jmp":
+            return x86_64.X8664Port._nop(self, sites)
+        text = np.zeros((len(sites), insn.REL32_SIZE), np.uint8)
+        if sites.compiled.size:
+            text[:] = sites.compiled
+        text[:, : len(JMP_OVER)] = np.frombuffer(JMP_OVER, np.uint8)
+        return text
+
+
+def port() -> X8664In2008Port:
+    """The port, as `arches.load` finds it."""
+    return X8664In2008Port()

@@ -1,0 +1,7 @@
+"""Relocations of modules: those of ../x86_64/reloc.py."""
+
+from __future__ import annotations
+
+from ..x86_64.reloc import name, relocate
+
+__all__ = ["name", "relocate"]

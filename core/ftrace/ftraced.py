@@ -1,0 +1,315 @@
+"""Call sites found by running into them, as the kernel of May 2008 did.
+
+No table lists the sites. mcount, which every site calls as compiled, calls in
+turn ftrace_stub at boot, then `ftrace_record_ip`, which notes in a slot where it
+was called from. The guest's thread ftraced wakes once a second and, if anything
+was noted, asks for a conversion: the sites become records and nops, all CPUs
+stopped meanwhile. What never runs has no record and cannot be traced.
+
+Slots and hash are guest memory (`arches/guest/include/ftraced.h`); this is the
+machine's hand in them. The guest holds `ftrace_shutdown_lock` while it asks;
+where the host begins it first lets whoever holds the lock go on and be done. A
+CPU may stand inside of mcount with the ip of a site that becomes a nop, and note
+it again: such a slot is handed back at the next look.
+
+While functions are traced mcount calls ftrace_stub and ftraced converts nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import abi
+from ..abi import Hypercall, SlotFlag
+from ..arch import Addresses, Edit
+from ..elf.image import Image
+from ..errors import FtraceBug, MemoryFault, MissingSymbolError
+from ..machine.machine import Machine
+from ..machine.vcpu import State
+from .records import Records
+
+FTRACED = "ftraced"
+"""This way of discovery, as given to `--discovery`."""
+
+SYMBOLS = (
+    *("mcount_call", "ftrace_stub", "ftrace_record_ip"),
+    *("ftrace_hash", "ftrace_pages_start", "ftrace_free_records", "ftrace_shutdown_lock"),
+    *("ftraced_trigger", "ftraced_suspend", "ftraced_stop"),
+)
+"""What the kernel must define."""
+
+Found = tuple[Addresses, str | None]
+"""Sites in the order they were found, and the module they are of."""
+
+Ranges = Mapping[str, tuple[tuple[int, int], ...]]
+"""Code of each module: start and end."""
+
+_STEP_NS = 64
+_MOST_STEPS = 10_000
+_INT = 4
+"""Bytes of the guest's int."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFtraced:
+    """The host's side of it at one moment."""
+
+    recorder: int
+    initialized: bool
+    suspended: bool
+    modules: Ranges
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Page:
+    """A page of slots: the address of its first, and those in use, writable."""
+
+    address: int
+    slots: NDArray[np.void]
+
+    @property
+    def addresses(self) -> Addresses:
+        """Of each slot."""
+        size = self.slots.itemsize
+        return np.uint64(self.address) + np.arange(len(self.slots), dtype=np.uint64) * np.uint64(
+            size
+        )
+
+
+class Ftraced:
+    """What the guest's ftraced has found, and what is done about it."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        kernel: Image,
+        records: Records,
+        convert: Callable[[Sequence[Found]], None],
+        change: Callable[[Edit], None],
+    ) -> None:
+        """`convert` makes records and nops of sites, `change` edits text: both or `FtraceBug`.
+
+        Raises `MissingSymbolError` for a kernel without its part of this.
+        """
+        self._machine = machine
+        self._memory = machine.memory
+        self._port = machine.port
+        self._records = records
+        self._convert = convert
+        self._change = change
+        self._symbols: dict[str, int] = {}
+        for name in SYMBOLS:
+            address = kernel.symbols.address_of(name)
+            if address is None:
+                raise MissingSymbolError(str(kernel.path), name)
+            self._symbols[name] = address
+        self._modules: dict[str, tuple[tuple[int, int], ...]] = {}
+        self.recorder = self._symbols["ftrace_stub"]
+        """What mcount calls now."""
+        self._initialized = False
+        self._suspended = False
+        machine.ftrace_handler = self._asked
+
+    # What there is to see
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the user wants no conversions, or one has failed."""
+        return self._read("ftraced_stop") != 0
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it waits for the end of tracing."""
+        return self._suspended
+
+    def waiting(self) -> int:
+        """How many sites have a slot and are no records yet."""
+        try:
+            return sum(int(_fresh(page.slots["flags"]).sum()) for page in self._pages())
+        except MemoryFault:
+            return 0
+
+    def stop(self, stopped: bool) -> None:
+        """Have ftraced convert nothing, or go on."""
+        self._write("ftraced_stop", int(stopped))
+
+    # What happens
+
+    def _asked(self, call: Hypercall) -> int:
+        """What a guest's call of the machine comes to: a number, or minus an errno."""
+        try:
+            if call is Hypercall.FTRACE_UPDATE:
+                return self._update() if self._initialized else -errno.ENODEV
+            self._initialized = True
+            self._record()
+        except FtraceBug as found:
+            return -found.errno
+        return 0
+
+    def collect(self) -> None:
+        """Convert what was found until now. Raises `FtraceBug` with nothing written."""
+        if self._initialized and self._quiet():
+            self._update()
+
+    def mcount_edit(self, suspended: bool) -> Edit:
+        """What changes in mcount when tracing begins or ends."""
+        return self._port.update_ftrace_func(
+            self._symbols["mcount_call"], self.recorder, self._wanted(suspended)
+        )
+
+    def suspend(self, suspended: bool) -> None:
+        """Note that tracing has begun or ended. Raises `FtraceBug`."""
+        self._suspended = suspended
+        self._write("ftraced_suspend", int(suspended))
+        self._record()
+
+    def shut_off(self) -> None:
+        """Convert nothing any more: ftrace is off."""
+        self._initialized = False
+        self.stop(True)
+
+    def module_loaded(self, name: str, code: Sequence[tuple[int, int]]) -> None:
+        """Know the sites of a module by where its code is: start and end of each piece."""
+        self._modules[name] = tuple(code)
+
+    def module_gone(self, name: str) -> None:
+        """Take the slots of a module's sites back: other code may come to lie there.
+
+        After a bug of ftrace they stay, as nothing looks at them any more.
+        """
+        code = self._modules.pop(name, ())
+        if not self._initialized or not self._quiet():
+            return
+        try:
+            self._update()
+        except FtraceBug:
+            return
+        pages = list(self._pages())
+        self._free(pages, [_within(page.slots["ip"], code) for page in pages])
+
+    def save(self) -> SavedFtraced:
+        """The host's side of it, for `restore`."""
+        return SavedFtraced(self.recorder, self._initialized, self._suspended, dict(self._modules))
+
+    def restore(self, saved: SavedFtraced) -> None:
+        """Go back, after the machine has gone back to the same moment."""
+        self.recorder = saved.recorder
+        self._initialized, self._suspended = saved.initialized, saved.suspended
+        self._modules = dict(saved.modules)
+
+    def _update(self) -> int:
+        """Make records and nops of what is in fresh slots; how many (`ftrace_update_code`)."""
+        pages = list(self._pages())
+        fresh = [_fresh(page.slots["flags"]) for page in pages]
+        known = [self._records.rows_of(page.slots["ip"]) >= 0 for page in pages]
+        new = [a & ~b for a, b in zip(fresh, known, strict=True)]
+        ips = np.concatenate(
+            [np.empty(0, np.uint64), *(p.slots["ip"][n] for p, n in zip(pages, new, strict=True))]
+        ).astype(np.uint64)
+        if len(ips):
+            self._convert(self._by_module(ips))
+        for page, rows in zip(pages, new, strict=True):
+            page.slots["flags"][rows] |= np.array(SlotFlag.CONVERTED, page.slots["flags"].dtype)
+        self._free(pages, [a & b for a, b in zip(fresh, known, strict=True)])
+        self._memory.write(
+            self._symbols["ftrace_hash"], bytes(abi.FTRACE_HASHSIZE * self._memory.pointer_size)
+        )
+        self._write("ftraced_trigger", 0)
+        return len(ips)
+
+    def _by_module(self, ips: Addresses) -> list[Found]:
+        """`ips` in the order they are, the kernel's first."""
+        rest = np.ones(len(ips), np.bool_)
+        found: list[Found] = []
+        for name, code in self._modules.items():
+            of_module = _within(ips, code)
+            rest &= ~of_module
+            if of_module.any():
+                found.append((ips[of_module], name))
+        return [(ips[rest], None), *found] if rest.any() else found
+
+    def _free(self, pages: Sequence[_Page], rows: Sequence[NDArray[np.bool_]]) -> None:
+        """Hand slots back to the guest, in order."""
+        places = np.concatenate(
+            [np.empty(0, np.uint64)]
+            + [page.addresses[row] for page, row in zip(pages, rows, strict=True)]
+        )
+        if not len(places):
+            return
+        head = self._symbols["ftrace_free_records"]
+        behind = np.append(places[1:], np.uint64(self._memory.read_int(head)))
+        done = 0
+        for page, row in zip(pages, rows, strict=True):
+            count = int(row.sum())
+            page.slots["next"][row] = behind[done : done + count]
+            page.slots["ip"][row] = 0
+            page.slots["flags"][row] = SlotFlag.FREE
+            done += count
+        self._memory.write_int(head, int(places[0]))
+
+    def _pages(self) -> Iterator[_Page]:
+        """The pages of slots, in order. Raises `MemoryFault` for a list that makes no sense."""
+        facts = self._port.facts
+        header = abi.ftrace_page(facts.byteorder, facts.pointer_size)
+        slot = abi.dyn_ftrace(facts.byteorder, facts.pointer_size)
+        each = (abi.FTRACE_PAGE_SIZE - header.itemsize) // slot.itemsize
+        seen: set[int] = set()
+        at = self._memory.read_int(self._symbols["ftrace_pages_start"])
+        while at:
+            text = self._memory.view(at, abi.FTRACE_PAGE_SIZE)
+            head = text[: header.itemsize].view(header)[0]
+            used = int(head["index"])
+            if at in seen or used > each:
+                raise MemoryFault(at, abi.FTRACE_PAGE_SIZE, "no page of call sites")
+            seen.add(at)
+            first = header.itemsize
+            yield _Page(at + first, text[first : first + used * slot.itemsize].view(slot))
+            at = int(head["next"])
+
+    def _wanted(self, suspended: bool) -> int:
+        """What mcount shall call."""
+        records = self._initialized and not suspended
+        return self._symbols["ftrace_record_ip" if records else "ftrace_stub"]
+
+    def _record(self) -> None:
+        """Have mcount call what it shall (`ftrace_mcount_set`). Raises `FtraceBug`."""
+        if self._wanted(self._suspended) != self.recorder:
+            self._change(self.mcount_edit(self._suspended))
+            self.recorder = self._wanted(self._suspended)
+
+    def _quiet(self) -> bool:
+        """Let the CPU that changes the table, if one does, be done; false if it never is."""
+        machine = self._machine
+        for _ in range(_MOST_STEPS):
+            if not self._read("ftrace_shutdown_lock"):
+                return True
+            for vcpu in machine.vcpus:
+                if vcpu.state is State.RUNNING and vcpu.local["irqs_disabled"]:
+                    machine.turn(vcpu, ns=_STEP_NS)
+        return False
+
+    def _read(self, name: str) -> int:
+        return self._memory.read_int(self._symbols[name], _INT)
+
+    def _write(self, name: str, value: int) -> None:
+        self._memory.write_int(self._symbols[name], value, _INT)
+
+
+def _fresh(flags: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which slots hold a site that was not converted yet."""
+    mask = np.array(SlotFlag.FREE | SlotFlag.CONVERTED, flags.dtype)
+    fresh: NDArray[np.bool_] = (flags & mask) == 0
+    return fresh
+
+
+def _within(ips: Addresses, code: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    """Which of `ips` lie in one of the ranges."""
+    inside = np.zeros(len(ips), np.bool_)
+    for start, end in code:
+        inside |= (ips >= np.uint64(start)) & (ips < np.uint64(end))
+    return inside
