@@ -102,10 +102,11 @@ class Session:
                 known = ", ".join(port.facts.nops)
                 raise UsageError(f"no nop {spec.nop!r}; there is: {known}")
             port = port.with_nop(spec.nop)
-        known = port.facts.discovery
-        if spec.discovery is not None and spec.discovery not in known:
+        ways = port.facts.discovery
+        if spec.discovery is not None and spec.discovery not in ways:
             raise UsageError(
-                f"no discovery {spec.discovery!r} of {port.facts.name}; there is: {', '.join(known)}"
+                f"the kernel of {port.facts.name} has no discovery {spec.discovery!r}; "
+                f"its call sites are found by: {', '.join(ways)}"
             )
         path = port.images() / KERNEL if spec.kernel is None else spec.kernel
         session = cls(port, spec, Image.load(path, port.facts))

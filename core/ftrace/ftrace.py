@@ -107,9 +107,10 @@ class Ftrace:
     def init(self, source: str | None = None) -> None:
         """Load the entry code and the tracer, and turn every site of the kernel into a nop.
 
-        Those that are found by ftraced become nops as the kernel runs. `source` stands in for the port's entry.S. A kernel without something
-        the tracer needs is still loaded: `entry` raises what is missing. Raises
-        `NoCallSitesError`, `MissingSymbolError` for mcount, and `FtraceBug`.
+        Those that ftraced finds become nops as the kernel runs. `source` stands in for
+        the port's entry.S. A kernel without something the tracer needs is still
+        loaded: `entry` raises what is missing. Raises `NoCallSitesError`,
+        `MissingSymbolError` for mcount or ftraced, and `FtraceBug`.
         """
         try:
             self._entry = load_entry(self.port, self.kernel, self._memory, self.kallsyms, source)

@@ -153,7 +153,8 @@ class Ftraced:
 
     def collect(self) -> None:
         """Convert what was found until now. Raises `FtraceBug` with nothing written."""
-        if self._initialized and self._quiet():
+        self._quiet()
+        if self._initialized:
             self._update()
 
     def mcount_edit(self, suspended: bool) -> Edit:
@@ -182,12 +183,12 @@ class Ftraced:
 
         After a bug of ftrace they stay, as nothing looks at them any more.
         """
-        code = self._modules.pop(name, ())
-        if not self._initialized or not self._quiet():
-            return
         try:
-            self._update()
+            self.collect()
         except FtraceBug:
+            pass
+        code = self._modules.pop(name, ())
+        if not self._initialized:
             return
         pages = list(self._pages())
         self._free(pages, [_within(page.slots["ip"], code) for page in pages])
@@ -282,16 +283,15 @@ class Ftraced:
             self._change(self.mcount_edit(self._suspended))
             self.recorder = self._wanted(self._suspended)
 
-    def _quiet(self) -> bool:
-        """Let the CPU that changes the table, if one does, be done; false if it never is."""
+    def _quiet(self) -> None:
+        """Let the CPU that changes the table, if one does, be done; a dead one never is."""
         machine = self._machine
         for _ in range(_MOST_STEPS):
             if not self._read("ftrace_shutdown_lock"):
-                return True
+                break
             for vcpu in machine.vcpus:
                 if vcpu.state is State.RUNNING and vcpu.local["irqs_disabled"]:
                     machine.turn(vcpu, ns=_STEP_NS)
-        return False
 
     def _read(self, name: str) -> int:
         return self._memory.read_int(self._symbols[name], _INT)

@@ -2,8 +2,9 @@
 
 Records are kept as the kernel keeps them: the kernel's first, in order of ip,
 then each module's in the order they were loaded, or where there is no table of
-them as they were found; that is also the order of available_filter_functions. `flags` has the kernel's layout, with the number of
-ftrace_ops that want the record in its low bits.
+them as they were found; that is also the order of available_filter_functions.
+`flags` has the kernel's layout, with the number of ftrace_ops that want the record
+in its low bits.
 """
 
 from __future__ import annotations

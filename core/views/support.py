@@ -19,7 +19,7 @@ from ..elf.image import Image
 from ..elf.linker import layout, link
 from ..elf.symbols import SymbolTable
 from ..ftrace.entry import Entry, load_entry
-from ..ftrace.sites import call_sites
+from ..ftrace.sites import call_sites, calls_of_mcount
 from ..kallsyms import Kallsyms
 from ..kernel import load_kernel
 from ..machine.function import function_at
@@ -114,6 +114,8 @@ def support(port: Port) -> Support:
     kernel = _Kernel(port)
     facts = port.facts
     ips = call_sites(port, kernel.image, kernel.memory.read)
+    if not len(ips):
+        ips = calls_of_mcount(port, kernel.image, kernel.memory.read)
     example = _example(kernel, ips)
     ip = ips[example : example + 1]
     compiled, _ = kernel.memory.gather(ip, facts.sites.size)

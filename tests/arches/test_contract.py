@@ -17,7 +17,7 @@ from dynftrace.core.assemble import assemble
 from dynftrace.core.elf.image import Image
 from dynftrace.core.facts import Register
 from dynftrace.core.ftrace.entry import CALLER, NEEDED, REGS_CALLER, SLOTS
-from dynftrace.core.ftrace.sites import call_sites
+from dynftrace.core.ftrace.sites import call_sites, calls_of_mcount
 
 PAGE = 4096
 SIZE = 16 * PAGE
@@ -40,6 +40,8 @@ def kernel(port: Port) -> Image:
 def sites(port: Port, kernel: Image) -> Sites:
     """The kernel's own call sites."""
     ips = call_sites(port, kernel, reader(kernel))
+    if port.facts.discovery[0] != "table":
+        ips = calls_of_mcount(port, kernel, reader(kernel))
     assert len(ips) > 100
     return Sites(ips, compiled=texts(kernel, ips, port.facts.sites.size))
 
@@ -161,6 +163,7 @@ def test_the_facts_fit_together(port: Port) -> None:
     assert facts.name in arches.names()
     assert facts.byteorder in ("little", "big")
     assert facts.pointer_size in (4, 8)
+    assert facts.discovery and set(facts.discovery) <= {"table", "ftraced"}
     assert set(facts.patch_methods) <= {"stop_machine", "breakpoint", "none"}
     assert ("breakpoint" in facts.patch_methods) == (facts.breakpoint is not None)
     assert facts.sites.size % facts.insn_align == 0

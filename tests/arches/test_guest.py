@@ -14,6 +14,8 @@ from dynftrace.core.errors import GuestError, ModuleError, RelocationOverflow
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.session import MachineSpec, Session
 
+from ..support import equilibrium
+
 WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers"]
 CPUS = [1, 2, 4]
 SETTLE_NS = 200_000_000
@@ -91,6 +93,7 @@ def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
 
 
 def test_a_round_of_syscalls_is_short(guest: Session) -> None:
+    equilibrium.reach(guest)
     guest.tracefs.write("current_tracer", "function")
     start, events = guest.now, guest.ring.written()
     assert guest.run_workload("syscalls") == 1
@@ -115,6 +118,7 @@ def test_usb_needs_its_module(session: Session) -> None:
 def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
     for name in ("usbcore", "usbhub"):
         session.insmod(name)
+        equilibrium.reach(session)
     session.tracefs.write("set_ftrace_filter", "usbhub_probe usbhub_disconnect hub_probe")
     session.tracefs.write("current_tracer", "function")
     session.run_workload("usb", 2)
@@ -124,6 +128,7 @@ def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
 
 
 def test_a_task_is_preempted_and_moves_between_cpus(session: Session) -> None:
+    equilibrium.reach(session)
     session.tracefs.write("set_ftrace_filter", "preempt_schedule_irq mutex_lock")
     session.tracefs.write("current_tracer", "function")
     session.run_workload("locks", 60)
@@ -146,6 +151,7 @@ def test_the_clock_of_jiffies_keeps_pace(session: Session) -> None:
 
 def test_crashy_writes_over_the_site_of_schedule(session: Session) -> None:
     session.insmod("crashy")
+    equilibrium.reach(session)
     names = [name.removeprefix(".") for name in session.function_names()]
     ip = int(session.ftrace.records.table["ip"][names.index("schedule")])
     size = session.port.facts.sites.size

@@ -16,6 +16,8 @@ from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session import MachineSpec, Session
 from dynftrace.core.shell import Shell
 
+from ..support import equilibrium
+
 
 class User:
     """Somebody at the shell of a machine."""
@@ -23,10 +25,12 @@ class User:
     def __init__(self, arch: str, **options: object) -> None:
         spec = MachineSpec(**options)  # type: ignore[arg-type]
         self.session = Session.open(arches.load(arch), spec)
+        if spec.modules:
+            equilibrium.reach(self.session)
+        else:
+            equilibrium.reach_with_modules(self.session)
         toc = self.session.port.facts.abi.toc
         self.prefix = "" if toc is None else toc.prefix
-        self.far = "" if self.session.port.facts.modules_far is None else "--far"
-        """How `insmod` is told to put a module where it needs stubs, if it can need some."""
 
     def __call__(self, commands: str) -> str:
         """The output of commands that must succeed."""
@@ -39,6 +43,13 @@ class User:
         outcome = Shell(self.session).execute(commands)
         assert outcome.status != 0
         return outcome.error
+
+    def insmod(self, *names: str, far: bool = False) -> None:
+        """Load modules, `far` where they may need stubs, and have their sites found."""
+        option = "--far " if far and self.session.port.facts.modules_far else ""
+        for name in names:
+            self(f"insmod {option}{name}")
+        equilibrium.reach(self.session)
 
     def text(self) -> list[bytes]:
         """The code of the kernel and of its modules, as it is now."""
@@ -102,8 +113,10 @@ def test_every_function_traced_the_guest_works_as_before(user: User) -> None:
 @pytest.mark.parametrize("first", ["insmod", "enable"])
 def test_kernel_and_module_are_in_one_trace_in_either_order(user: User, first: str) -> None:
     before = user.text()
-    steps = ["insmod usbcore", "echo function > current_tracer"]
-    user("; ".join(steps if first == "insmod" else steps[::-1]))
+    if first == "enable":
+        user("echo function > current_tracer")
+    user.insmod("usbcore")
+    user("echo function > current_tracer")
     assert user.state("usb_ifnum_to_if") == "enabled"
     user("run usb")
     events = user.events()
@@ -120,7 +133,8 @@ def test_kernel_and_module_are_in_one_trace_in_either_order(user: User, first: s
 
 
 def test_a_module_calls_another_while_all_is_traced(user: User) -> None:
-    user("insmod usbcore; insmod usbhub; echo function > current_tracer; run usb")
+    user.insmod("usbcore", "usbhub")
+    user("echo function > current_tracer; run usb")
     modules = {
         name
         for name in ("usbcore", "usbhub")
@@ -135,7 +149,7 @@ def test_a_module_calls_another_while_all_is_traced(user: User) -> None:
 
 
 def test_a_poked_site_is_refused_and_nothing_is_written(user: User) -> None:
-    user("insmod usbcore")
+    user.insmod("usbcore")
     records = user.session.ftrace.records
     row = records.names.index(f"{user.prefix}usb_ifnum_to_if")
     ip, size = int(records.table["ip"][row]), user.session.port.facts.sites.size
@@ -167,7 +181,7 @@ WORDS_OF_MCOUNTS_STUBS = [
 
 
 def test_only_modules_out_of_reach_have_trampolines(user: User) -> None:
-    user(f"insmod {user.far} usbcore")
+    user.insmod("usbcore", far=True)
     stubs = user.session.modules.loaded[0].trampolines
     callers = list(user.session.ftrace.entry.callers)
     assert [stub.symbol for stub in stubs][-len(callers) :] == callers * bool(stubs)
@@ -201,7 +215,7 @@ def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
 @pytest.mark.parametrize(("name", "word"), WORDS_OF_STUBS)
 def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) -> None:
     user = User(name)
-    user(f"insmod {user.far} usbcore")
+    user.insmod("usbcore", far=True)
     stubs = user.session.modules.loaded[0].trampolines
     stub = next(stub for stub in stubs if stub.symbol == "ftrace_caller")
     user(f"poke 0x{stub.address + word:x} 0xdeadbeef")
@@ -217,7 +231,7 @@ def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) ->
 @pytest.mark.parametrize(("name", "word"), WORDS_OF_MCOUNTS_STUBS)
 def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(name: str, word: int) -> None:
     user = User(name)
-    user(f"insmod {user.far} usbcore")
+    user.insmod("usbcore", far=True)
     session = user.session
     ftrace, memory = session.ftrace, session.machine.memory
     rows = np.array([row for row, of in enumerate(ftrace.records.module_names()) if of])
@@ -244,7 +258,7 @@ def test_a_fault_is_an_oops_in_the_words_of_the_architecture(user: User) -> None
 
 
 def test_sites_have_source_lines(user: User) -> None:
-    user("insmod usbcore")
+    user.insmod("usbcore")
     assert "sched/core.c:" in user(f"site {user.prefix}schedule")
     assert "modules/usbcore/" in user(f"site {user.prefix}usb_ifnum_to_if")
 
@@ -275,8 +289,8 @@ def test_every_patch_method_and_number_of_cpus(arch: str) -> None:
 
 def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) -> None:
     """Follows a call of a module's function on CPU 0, instruction by instruction."""
-    user(f"insmod {user.far} usbcore; echo usb_ifnum_to_if > set_ftrace_filter")
-    user("echo function > current_tracer")
+    user.insmod("usbcore", far=True)
+    user("echo usb_ifnum_to_if > set_ftrace_filter; echo function > current_tracer")
     session = user.session
     records, machine = session.ftrace.records, session.machine
     row = records.names.index(f"{user.prefix}usb_ifnum_to_if")

@@ -57,7 +57,7 @@ class X8664In2008Port(x86_64.X8664Port):
         return replace(self, nop=name)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Where a call or jump with a fixed target goes; the jmp of a disabled site goes nowhere."""
+        """Where a call or jump with a fixed target goes; the jmp of a site goes nowhere."""
         if text.startswith(JMP_OVER):
             return None
         return x86_64.X8664Port.call_target(self, ip, text)

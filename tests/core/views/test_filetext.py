@@ -9,13 +9,18 @@ from dynftrace import arches
 from dynftrace.core.session import MachineSpec, Session
 from dynftrace.core.views.filetext import file_text
 
+from ...support import equilibrium
+
 FUNCTION = "usb_ifnum_to_if"
 
 
 @pytest.fixture(scope="module", params=arches.names())
 def session(request: pytest.FixtureRequest) -> Session:
-    """A machine with usbcore, not booted."""
-    return Session.open(arches.load(request.param), MachineSpec(modules=("usbcore",), cpus=1))
+    """A machine with usbcore."""
+    spec = MachineSpec(modules=("usbcore",), cpus=1)
+    session = Session.open(arches.load(request.param), spec)
+    equilibrium.reach(session)
+    return session
 
 
 def site(session: Session) -> tuple[int, int]:
