@@ -17,6 +17,7 @@ While functions are traced mcount calls ftrace_stub and ftraced converts nothing
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -183,10 +184,8 @@ class Ftraced:
 
         After a bug of ftrace they stay, as nothing looks at them any more.
         """
-        try:
+        with contextlib.suppress(FtraceBug):
             self.collect()
-        except FtraceBug:
-            pass
         code = self._modules.pop(name, ())
         if not self._initialized:
             return

@@ -20,7 +20,7 @@ from ..ftrace.entry import CALLER
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.records import Flag, Records
 from ..machine.memory import Memory
-from .disasm import Disassembler
+from .disasm import Disassembler, Insn
 from .filetext import FileText
 
 NOP, ENABLED, FAILED = "nop", "enabled", "failed"
@@ -206,7 +206,7 @@ def call_site(
     expected = _overlay(compiled, address - start, text)
     stop = ip + len(left)
     rows: list[tuple[int, bytes, bytes, bytes]] = []
-    for each in _rows(disasm, start, compiled, expected, now or compiled):
+    for each in _rows(disasm, start, compiled, expected, now or compiled, range(ip, stop)):
         if each[0] >= stop and sum(at >= stop for at, *_ in rows) == after:
             break
         rows.append(each if readable else (*each[:3], b""))
@@ -258,10 +258,24 @@ def _site_row(
 ) -> SiteRow:
     """A row of `_rows` as text, with what the file has where it is part of the `site`."""
     at, *texts = row
-    old, want, found = (Code(data, disasm.line(at, data)) for data in texts)
+    old, want, found = (Code(data, _asm(disasm, at, data, site)) for data in texts)
     is_site = at < site.stop and at + len(old.data) > site.start
     in_file = None if stored is None or not is_site else _in_file(disasm, stored, at, old.data)
     return SiteRow(at, old, want, found, is_site, in_file)
+
+
+def _decode(disasm: Disassembler, address: int, data: bytes, site: range) -> list[Insn]:
+    """The instructions of `data`; at the `site` it is cut so that a jump over it is one."""
+    if address != site.start or len(data) < len(site):
+        return list(disasm.decode(address, data))
+    rest = disasm.decode(site.stop, data[len(site) :]) if data[len(site) :] else ()
+    here = disasm.site(address, data[: len(site)])
+    return [*here, *rest] if len(here) == 1 else list(disasm.decode(address, data))
+
+
+def _asm(disasm: Disassembler, address: int, data: bytes, site: range) -> str:
+    """`data` as one line."""
+    return "; ".join(disasm.text(insn) for insn in _decode(disasm, address, data, site))
 
 
 def _in_file(disasm: Disassembler, stored: FileText, address: int, loaded: bytes) -> Code | None:
@@ -294,13 +308,21 @@ def _overlay(text: bytes, offset: int, part: bytes) -> bytes:
 
 
 def _rows(
-    disasm: Disassembler, start: int, compiled: bytes, expected: bytes, now: bytes
+    disasm: Disassembler,
+    start: int,
+    compiled: bytes,
+    expected: bytes,
+    now: bytes,
+    site: range,
 ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
     """The three texts cut into rows: address and the three parts."""
     low = 0
     while low < len(compiled):
         ends = [
-            [insn.end - start for insn in disasm.decode(start + low, text[low : low + _MOST_ROW])]
+            [
+                insn.end - start
+                for insn in _decode(disasm, start + low, text[low : low + _MOST_ROW], site)
+            ]
             for text in (compiled, expected, now)
         ]
         common = set(ends[0]).intersection(*ends[1:])

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from capstone import (
@@ -88,6 +88,21 @@ class Disassembler:
         else:
             self._cache.move_to_end(key)
         return known
+
+    def site(self, address: int, data: bytes) -> tuple[Insn, ...]:
+        """The instructions of `data`, a call site's text at `address`.
+
+        Where instructions differ in size, what a jump to the site's end leaves behind
+        itself may be half an instruction: it is shown as the jump's own bytes.
+        """
+        insns = self.decode(address, data)
+        if (
+            self._facts.insn_align == 1
+            and len(insns) > 1
+            and insns[0].target == address + len(data)
+        ):
+            return (replace(insns[0], data=bytes(data)),)
+        return insns
 
     def words(self, address: int, data: bytes) -> tuple[Insn, ...]:
         """`data` at `address` as what no CPU executes: pointers, and fillers between them."""

@@ -218,7 +218,8 @@ class PathReader:
         if not data:
             right, note = False, "not mapped"
         if insns is None:
-            insns = self._disasm.decode(address, data)
+            decode = self._disasm.site if label == SITE else self._disasm.decode
+            insns = decode(address, data)
         names = self._names(insns)
         return Hop(
             label,

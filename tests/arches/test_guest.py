@@ -117,8 +117,9 @@ def test_usb_needs_its_module(session: Session) -> None:
 
 def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
     for name in ("usbcore", "usbhub"):
-        session.insmod(name)
         equilibrium.reach(session)
+        session.insmod(name)
+    equilibrium.reach(session)
     session.tracefs.write("set_ftrace_filter", "usbhub_probe usbhub_disconnect hub_probe")
     session.tracefs.write("current_tracer", "function")
     session.run_workload("usb", 2)
