@@ -113,7 +113,10 @@ class SessionDriver:
 
     def _status(self) -> Status:
         session = self.session
-        machine, ring = session.machine, session.ring
+        machine, ring, ftrace = session.machine, session.ring, session.ftrace
+        found = None
+        if ftrace.ftraced is not None:
+            found = len(ftrace.records), ftrace.ftraced.waiting()
         return Status(
             arch=session.port.facts.name,
             cpus=len(machine.vcpus),
@@ -122,9 +125,10 @@ class SessionDriver:
             events=ring.in_buffer(),
             lost=ring.overrun() + ring.dropped(),
             now=machine.now,
-            patch=session.ftrace.patcher.method,
-            ftrace_off=session.ftrace.disabled,
+            patch=ftrace.patcher.method,
+            ftrace_off=ftrace.disabled,
             halted=tuple(sorted({oops.cpu for oops in machine.oopses})),
+            found=found,
         )
 
     def _functions(self) -> FunctionTable:

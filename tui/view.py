@@ -61,6 +61,8 @@ class Status:
     ftrace_off: bool = False
     halted: tuple[int, ...] = ()
     """vCPUs that stopped for good with an oops."""
+    found: tuple[int, int] | None = None
+    """Call sites that are records, and those found since; None where a table lists them all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dynftrace.tui.spans import plain
@@ -10,11 +12,13 @@ from dynftrace.tui.widgets.status_bar import seconds, status_line
 
 LOW = Status("x86_64", 2, "nop", True, 0, 0, 0, "stop_machine")
 HIGH = Status("x86_64", 2, "function", True, 1_234_567, 12_345, 59_004_812_310, "stop_machine")
+FOUND = replace(HIGH, arch="x86_64-2008", found=(345, 128))
+BUILD = replace(HIGH, arch="arm64-mcount")
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120, 132, 200])
+@pytest.mark.parametrize("width", [60, 80, 100, 118, 120, 132, 139, 140, 200])
 def test_fills_the_width(width: int) -> None:
-    for status in (LOW, HIGH):
+    for status in (LOW, HIGH, BUILD, FOUND)[: 3 if width < 80 else 4]:
         for mode in ("PAUSED", "RUNNING", "BOOTING"):
             text = plain(status_line(status, mode, width))
             assert len(text) == width
@@ -37,6 +41,15 @@ def test_says_all_in_words() -> None:
     for width in (80, 120):
         text = plain(status_line(off, "PAUSED", width))
         assert "ftrace OFF" in text and "CPU 1 oopsed" in text
+
+
+def test_says_how_many_sites_were_found() -> None:
+    for width in (80, 120, 145):
+        assert "ftraced  345 +128" in plain(status_line(FOUND, "RUNNING", width))
+        quiet = replace(FOUND, found=(345, 0))
+        text = plain(status_line(quiet, "RUNNING", width))
+        assert "ftraced  345" in text and "+" not in text
+        assert "ftraced" not in plain(status_line(HIGH, "RUNNING", width))
 
 
 def test_seconds() -> None:

@@ -15,6 +15,10 @@ MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accen
 """What the machine's thread is doing, and its tone."""
 
 
+_ARCH = 8
+"""Cells that an architecture's name takes at most; that of a build takes more."""
+
+
 class StatusBar(Widget):
     """One row; each field has a fixed width, so that nothing moves while numbers grow."""
 
@@ -51,7 +55,7 @@ class StatusBar(Widget):
 
 
 def status_line(status: Status, mode: str, width: int) -> Line:
-    """The fields that fit `width` cells: all from 118 on, the essential ones on 80."""
+    """The fields that fit `width` cells: all from 120 on, the essential ones on 80."""
     tracer: Span = (f"{status.tracer:<8}", "strong" if status.tracer != "nop" else "")
     if status.ftrace_off:
         on: Span = ("ftrace OFF", "bad")
@@ -62,6 +66,8 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     if status.halted:
         numbers = ",".join(str(cpu) for cpu in status.halted)
         last: Span = (f"CPU {numbers} oopsed", "bad")
+    elif status.found is not None:
+        last = (found_sites(*status.found), "accent" if status.found[1] else "")
     else:
         last = (status.patch, "dim")
     mode_tone = MODES.get(mode, "")
@@ -70,23 +76,25 @@ def status_line(status: Status, mode: str, width: int) -> Line:
         return ((" dynftrace".ljust(width - len(mode) - 1), "strong"), (f"{mode} ", mode_tone))
     name = " dynftrace  " if width >= 140 else " "
     unit = " s" if width >= 140 else ""
-    if width >= 118:
+    short = f"{status.events:>7,} ev {status.lost:>4,} lost"
+    if width >= 120:
+        # The name of a build is long, and what ftraced has found as well.
+        tight = width < 145 and (len(status.arch) > _ARCH or status.found is not None)
         fields: list[Line] = [
             ((name + f"{status.arch} · {_cpus(status.cpus)}", "strong"),),
-            (("tracer ", "dim"), tracer),
+            (tracer,) if tight else (("tracer ", "dim"), tracer),
             ((f"{on[0]:<11}", on[1]),),
-            ((counts, ""),),
+            ((short if tight else counts, ""),),
             ((seconds(status.now) + unit, ""),),
             (last,),
         ]
     else:
-        short = f"{status.events:>7,} ev {status.lost:>4,} lost"
         fields = [
             ((f" {status.arch}", "strong"),),
             (on if on[1] else tracer,),
             ((short, ""),),
         ]
-        if status.halted:
+        if status.halted or status.found is not None:
             fields.append((last,))
         elif width >= 80:
             fields.append(((seconds(status.now), ""),))
@@ -100,6 +108,11 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     line.append((" │ ".ljust(gap)[: max(gap, 1)], "rule"))
     line.append((end, mode_tone))
     return tuple(line)
+
+
+def found_sites(records: int, waiting: int) -> str:
+    """What ftraced has made records of, and what has been found since: `ftraced  345 + 12`."""
+    return f"ftraced {records:>4}" + (f" +{waiting:>3}" if waiting else " " * 5)
 
 
 def seconds(ns: int) -> str:
