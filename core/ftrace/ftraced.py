@@ -63,6 +63,7 @@ class SavedFtraced:
     recorder: int
     initialized: bool
     suspended: bool
+    off: bool
     modules: Ranges
 
 
@@ -114,6 +115,7 @@ class Ftraced:
         """What mcount calls now."""
         self._initialized = False
         self._suspended = False
+        self._off = False
         machine.ftrace_handler = self._asked
 
     # What there is to see
@@ -127,6 +129,11 @@ class Ftraced:
     def suspended(self) -> bool:
         """Whether it waits for the end of tracing."""
         return self._suspended
+
+    @property
+    def off(self) -> bool:
+        """Whether a bug of ftrace has ended it."""
+        return self._off
 
     def waiting(self) -> int:
         """How many sites have a slot and are no records yet."""
@@ -144,8 +151,10 @@ class Ftraced:
     def _asked(self, call: Hypercall) -> int:
         """What a guest's call of the machine comes to: a number, or minus an errno."""
         try:
+            if self._off:
+                return -errno.ENODEV
             if call is Hypercall.FTRACE_UPDATE:
-                return self._update() if self._initialized else -errno.ENODEV
+                return self._update()
             self._initialized = True
             self._record()
         except FtraceBug as found:
@@ -155,7 +164,7 @@ class Ftraced:
     def collect(self) -> None:
         """Convert what was found until now. Raises `FtraceBug` with nothing written."""
         self._quiet()
-        if self._initialized:
+        if not self._off:
             self._update()
 
     def mcount_edit(self, suspended: bool) -> Edit:
@@ -172,7 +181,7 @@ class Ftraced:
 
     def shut_off(self) -> None:
         """Convert nothing any more: ftrace is off."""
-        self._initialized = False
+        self._off = True
         self.stop(True)
 
     def module_loaded(self, name: str, code: Sequence[tuple[int, int]]) -> None:
@@ -187,19 +196,21 @@ class Ftraced:
         with contextlib.suppress(FtraceBug):
             self.collect()
         code = self._modules.pop(name, ())
-        if not self._initialized:
+        if self._off:
             return
         pages = list(self._pages())
         self._free(pages, [_within(page.slots["ip"], code) for page in pages])
 
     def save(self) -> SavedFtraced:
         """The host's side of it, for `restore`."""
-        return SavedFtraced(self.recorder, self._initialized, self._suspended, dict(self._modules))
+        modules = dict(self._modules)
+        return SavedFtraced(self.recorder, self._initialized, self._suspended, self._off, modules)
 
     def restore(self, saved: SavedFtraced) -> None:
         """Go back, after the machine has gone back to the same moment."""
         self.recorder = saved.recorder
         self._initialized, self._suspended = saved.initialized, saved.suspended
+        self._off = saved.off
         self._modules = dict(saved.modules)
 
     def _update(self) -> int:

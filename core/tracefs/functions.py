@@ -1,7 +1,7 @@
 """The functions that can be traced, and what ftrace has done to them.
 
 available_filter_functions and its variant with addresses, enabled_functions,
-touched_functions, dyn_ftrace_total_info. Source: t_show() in
+touched_functions, dyn_ftrace_total_info, ftraced_enabled. Source: t_show() in
 kernel/trace/ftrace.c and tracing_read_dyn_info() in kernel/trace/trace.c, 6.13.
 """
 
@@ -15,8 +15,10 @@ import numpy as np
 from ..arch import Addresses
 from ..errors import TracefsError
 from ..ftrace.filter import FunctionNames, Rows
+from ..ftrace.ftraced import Ftraced
 from ..ftrace.records import Flag
 from .array import TraceArray
+from .number import boolean
 from .tree import File, Handle, Node
 
 
@@ -154,16 +156,43 @@ class DynFtraceTotalInfo(File):
         )
 
 
+class FtracedEnabled(File):
+    """Whether ftraced makes nops of what is found; the file of 2008."""
+
+    mode = 0o644
+
+    def __init__(self, ftraced: Ftraced) -> None:
+        self._ftraced = ftraced
+
+    def read(self) -> str:
+        """`enabled`, `disabled`, or `suspended` while functions are traced."""
+        if self._ftraced.stopped:
+            return "disabled\n"
+        return "suspended\n" if self._ftraced.suspended else "enabled\n"
+
+    def write(self, text: str) -> None:
+        """`enable`, `disable`, or a number: 0 disables it. ENODEV once ftrace is off."""
+        words = {"enable": True, "disable": False}
+        word = text.strip()
+        on = words[word] if word in words else boolean(text)
+        if self._ftraced.off:
+            raise TracefsError(errno.ENODEV)
+        self._ftraced.stop(not on)
+
+
 def _text(lines: Sequence[str]) -> str:
     return "\n".join([*lines, ""]) if lines else ""
 
 
 def files(array: TraceArray, functions: FunctionTable) -> Mapping[str, Node]:
     """This file's files by name."""
+    ftraced = array.ftrace.ftraced
+    found = {} if ftraced is None else {"ftraced_enabled": FtracedEnabled(ftraced)}
     return {
         "available_filter_functions": AvailableFilterFunctions(functions),
         "available_filter_functions_addrs": AvailableFilterFunctionsAddrs(functions),
         "enabled_functions": EnabledFunctions(functions, touched=False),
         "touched_functions": EnabledFunctions(functions, touched=True),
         "dyn_ftrace_total_info": DynFtraceTotalInfo(array),
+        **found,
     }

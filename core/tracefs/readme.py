@@ -26,6 +26,7 @@ Functions
   enabled_functions                 functions whose site holds a call now
   touched_functions                 functions whose site ever held one
   dyn_ftrace_total_info             how many sites there are
+  ftraced_enabled                   where ftraced finds them: 0 makes no more nops
 
 Tracing
   available_tracers                 names for current_tracer

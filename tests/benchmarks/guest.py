@@ -40,7 +40,7 @@ def _nops(port: Port) -> Row:
     assert not session.ftrace.records.users.any()
     plain = Image.load(port.images() / "vmlinux-plain.elf", port.facts)
     pair = paired(
-        _allocations(session.machine, image), _allocations(_boot(port, plain), plain), rounds=15
+        allocations(session.machine, image), allocations(boot(port, plain), plain), rounds=15
     )
     return Row(
         f"{ALLOCATIONS:,} x kmalloc and kfree, sites nops",
@@ -52,7 +52,7 @@ def _nops(port: Port) -> Row:
     )
 
 
-def _allocations(machine: Machine, image: Image) -> Callable[[], None]:
+def allocations(machine: Machine, image: Image) -> Callable[[], None]:
     """A guest task that allocates and frees: short functions that call many others."""
     source = (
         f"push rbx; mov ebx, {ALLOCATIONS}; again: mov edi, 64; xor esi, esi; call __kmalloc; "
@@ -68,10 +68,13 @@ def _finished(result: int) -> None:
     assert result == 0
 
 
-def _boot(port: Port, image: Image) -> Machine:
-    """A kernel without call sites, booted; a session would refuse it."""
+def boot(
+    port: Port, image: Image, patch: Callable[[Machine], None] = lambda machine: None
+) -> Machine:
+    """A kernel booted without ftrace, after `patch` changed its text."""
     machine = Machine(port, 1)
     load_kernel(port, image, machine.memory)
+    patch(machine)
     symbols = Kallsyms()
     symbols.add(image.symbols)
     machine.symbols = symbols

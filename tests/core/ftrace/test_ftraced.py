@@ -1,0 +1,421 @@
+"""Sites found by running into them: from an empty table to equilibrium, and what may go wrong."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynftrace import arches
+from dynftrace.core import abi
+from dynftrace.core.errors import FtraceBug, MemoryFault, MissingSymbolError, UsageError
+from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
+from dynftrace.core.ftrace.sites import calls_of_mcount
+from dynftrace.core.machine.vcpu import State
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.shell import Shell
+
+from ...support import elf_writer, equilibrium
+
+ARCH = "x86_64-2008"
+SLOTS = 170
+"""Of a page."""
+
+RUN = "run syscalls; call msleep 1000; cat dyn_ftrace_total_info; "
+CALL, NOP = 0xE8, bytes.fromhex("0f 1f 44 00 00")
+
+
+def machine(**options: object) -> Session:
+    return Session.open(arches.load(ARCH), MachineSpec(**options))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def session() -> Session:
+    return machine()
+
+
+@pytest.fixture(scope="module")
+def settled() -> Session:
+    """At equilibrium; tests must leave it so."""
+    session = machine()
+    equilibrium.reach_with_modules(session)
+    return session
+
+
+def sh(session: Session, commands: str) -> str:
+    outcome = Shell(session).execute(commands)
+    assert (outcome.error, outcome.status) == ("", 0), commands
+    return outcome.output
+
+
+def total(session: Session) -> int:
+    return int(session.tracefs.read("dyn_ftrace_total_info"))
+
+
+def address(session: Session, name: str) -> int:
+    found = session.kallsyms.address(name)
+    assert found is not None
+    return found
+
+
+def word(session: Session, name: str, size: int = 4) -> int:
+    return session.machine.memory.read_int(address(session, name), size)
+
+
+def mcount_calls(session: Session) -> str:
+    """The name of what mcount calls, as its bytes say."""
+    at = address(session, "mcount_call")
+    target = session.port.call_target(at, session.machine.memory.read(at, 5))
+    assert target is not None
+    symbol = session.kallsyms.lookup(target)
+    assert symbol is not None and symbol.address == target
+    return symbol.name
+
+
+def site_of(session: Session, function: str) -> int:
+    """Where a function of the kernel calls mcount, by looking at its image."""
+    sites = calls_of_mcount(session.port, session.image, lambda a, n: text_of(session, a, n))
+    start = address(session, function)
+    return int(sites[np.searchsorted(sites, start)])
+
+
+def text_of(session: Session, at: int, size: int) -> bytes:
+    text = session.image.read(at, size)
+    assert text is not None
+    return text.tobytes()
+
+
+# From an empty table to equilibrium
+
+
+def test_the_table_fills_from_nothing_to_equilibrium(session: Session) -> None:
+    seen = [total(session), *(int(sh(session, RUN).split("\n")[1]) for _ in range(5))]
+    assert seen[0] == 0
+    assert seen[1] == SLOTS, "the first page of slots is full before all was found"
+    assert seen[1] < seen[2] <= 2 * SLOTS
+    assert seen == sorted(seen)
+    assert seen[-1] == seen[-2] == len(session.function_names())
+    assert session.ftrace.ftraced is not None and not session.ftrace.ftraced.waiting()
+
+
+def test_two_machines_find_the_same_to_the_byte() -> None:
+    flow = RUN * 2 + (
+        "insmod usbcore; run usb; call msleep 1000; cat available_filter_functions_addrs; "
+        "echo function > current_tracer; run syscalls; cat trace; dmesg; regs"
+    )
+    first, second = machine(), machine(native_clock=False)
+    assert sh(first, flow) == sh(second, flow)
+    regions = zip(first.machine.memory.regions, second.machine.memory.regions, strict=True)
+    assert all(np.array_equal(one.bytes, other.bytes) for one, other in regions)
+
+
+def test_mcount_calls_nothing_at_boot_then_the_recorder_then_nothing_while_tracing() -> None:
+    session = machine(boot=False)
+    assert mcount_calls(session) == "ftrace_stub"
+    session = machine()
+    assert mcount_calls(session) == "ftrace_record_ip"
+    sh(session, RUN)
+    for _ in range(2):
+        sh(session, "echo function > current_tracer")
+        assert mcount_calls(session) == "ftrace_stub"
+        assert session.tracefs.read("ftraced_enabled") == "suspended\n"
+        known, taken = total(session), waiting(session)
+        sh(session, RUN)
+        assert (total(session), waiting(session)) == (known, taken)
+        sh(session, "echo nop > current_tracer")
+        assert mcount_calls(session) == "ftrace_record_ip"
+        assert session.tracefs.read("ftraced_enabled") == "enabled\n"
+
+
+def waiting(session: Session) -> int:
+    assert session.ftrace.ftraced is not None
+    return session.ftrace.ftraced.waiting()
+
+
+def test_a_site_before_and_after_initialisation_enabled_and_disabled(session: Session) -> None:
+    ip = site_of(session, "vfs_read")
+    read = session.machine.memory.read
+    compiled = read(ip, 5)
+    assert session.port.call_target(ip, compiled) == address(session, "mcount")
+    caller = address(session, "ftrace_caller")
+    sh(session, RUN * 3)
+    assert read(ip, 5) == NOP
+    sh(session, "echo vfs_read > set_ftrace_filter; echo function > current_tracer")
+    assert (read(ip, 1)[0], session.port.call_target(ip, read(ip, 5))) == (CALL, caller)
+    sh(session, "echo nop > current_tracer")
+    assert read(ip, 5) == NOP
+    row = session.ftrace.records.find(ip)
+    assert row is not None
+    assert session.ftrace.records.compiled[row].tobytes() == compiled
+
+
+def test_the_first_patch_jumps_over_the_call_and_leaves_the_rest_of_it() -> None:
+    session = machine(nop="jmp")
+    ip = site_of(session, "vfs_read")
+    compiled = session.machine.memory.read(ip, 5)
+    sh(session, RUN * 3)
+    jmp = b"\xeb\x03" + compiled[2:]
+    assert session.machine.memory.read(ip, 5) == jmp
+    assert f"now       {jmp.hex(' ')}  jmp vfs_read+" in sh(session, "site vfs_read")
+    sh(session, "echo vfs_read > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    assert ": vfs_read <-" in session.tracefs.read("trace")
+    sh(session, "echo nop > current_tracer")
+    assert session.machine.memory.read(ip, 5) == jmp
+    assert not session.machine.oopses
+
+
+def test_what_was_noted_is_converted_when_tracing_begins(session: Session) -> None:
+    assert total(session) == 0 and waiting(session) == SLOTS
+    sh(session, "echo function > current_tracer")
+    assert total(session) == SLOTS and not waiting(session)
+    assert len(session.tracefs.read("enabled_functions").splitlines()) == SLOTS
+
+
+def test_the_list_grows_at_its_end(session: Session) -> None:
+    lists = []
+    for _ in range(3):
+        sh(session, RUN)
+        lists.append(session.tracefs.read("available_filter_functions").splitlines())
+    for short, long in pairwise(lists):
+        assert long[: len(short)] == short and len(long) > len(short)
+    assert lists[0][0] == "printk", "in the order they ran, not by address"
+
+
+def test_a_call_that_finds_no_slot_is_skipped_and_found_later(session: Session) -> None:
+    assert waiting(session) == SLOTS
+    sh(session, "run syscalls")
+    assert waiting(session) == SLOTS and word(session, "ftrace_skipped", 8) > 0
+    ip = site_of(session, "sys_getppid")
+    sh(session, "call sys_getppid")
+    assert session.machine.memory.read(ip, 1)[0] == CALL
+    sh(session, "call msleep 1000; call sys_getppid; call msleep 1000")
+    assert session.machine.memory.read(ip, 5) == NOP
+
+
+def test_what_never_ran_has_no_record_and_cannot_be_chosen(session: Session) -> None:
+    ip = site_of(session, "sys_getppid")
+    sh(session, RUN)
+    outcome = Shell(session).execute("echo sys_getppid > set_ftrace_filter")
+    assert "Invalid argument" in outcome.error
+    sh(session, "echo function > current_tracer; call sys_getppid")
+    assert "sys_getppid <-" not in session.tracefs.read("trace")
+    assert session.machine.memory.read(ip, 1)[0] == CALL
+    sh(session, "echo nop > current_tracer; call sys_getppid; call msleep 1000")
+    sh(session, "echo sys_getppid > set_ftrace_filter; echo function > current_tracer")
+    sh(session, "call sys_getppid")
+    assert ": sys_getppid <-" in session.tracefs.read("trace")
+
+
+def test_conversions_are_a_second_apart_and_cost_nothing_at_equilibrium(session: Session) -> None:
+    seen = []
+    for _ in range(60):
+        session.run(50_000_000)
+        seen.append(total(session))
+    changes = np.flatnonzero(np.diff([0, *seen]))
+    assert len(changes) >= 2 and np.diff(changes).min() >= 19
+    assert word(session, "ftraced_iteration_counter", 8) == 3
+
+
+def test_ftraced_can_be_told_to_let_the_text_be(session: Session) -> None:
+    sh(session, "echo 0 > ftraced_enabled")
+    assert session.tracefs.read("ftraced_enabled") == "disabled\n"
+    assert sh(session, RUN).endswith("\n0\n")
+    sh(session, "echo enable > ftraced_enabled")
+    assert not sh(session, RUN).endswith("\n0\n")
+    assert "Invalid argument" in Shell(session).execute("echo maybe > ftraced_enabled").error
+
+
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_any_number_of_cpus(cpus: int) -> None:
+    session = machine(cpus=cpus)
+    sh(session, (RUN + "run locks; ") * 4)
+    ips = session.ftrace.records.table["ip"]
+    assert len(np.unique(ips)) == len(ips) > 300
+    sh(session, "echo function > current_tracer; run locks; run boot; echo nop > current_tracer")
+    assert not session.machine.oopses
+
+
+# Modules
+
+
+def test_modules_come_are_found_and_go(settled: Session) -> None:
+    session, before = settled, len(settled.ftrace.records)
+    for _ in range(3):
+        sh(session, "insmod usbcore; run usb; call msleep 1000")
+        owners = session.ftrace.records.module_names()
+        found = [name for name in owners if name]
+        assert set(found) == {"usbcore"} and len(found) > 30
+        sh(session, "echo :mod:usbcore > set_ftrace_filter; echo function > current_tracer")
+        sh(session, "run usb")
+        assert ": usb_alloc_dev <-" in session.tracefs.read("trace")
+        sh(session, "echo nop > current_tracer; echo > set_ftrace_filter")
+        sh(session, "rmmod usbcore; run syscalls; call msleep 1000")
+        assert len(session.ftrace.records) == before
+        assert not session.ftrace.disabled and not session.machine.oopses
+    slots = list(all_slots(session))
+    assert not any(ip >= session.port.facts.map.modules for ip, _ in slots)
+    free = [flags for _, flags in slots if flags & abi.SlotFlag.FREE]
+    assert len(free) > 30
+
+
+def all_slots(session: Session) -> list[tuple[int, int]]:
+    """ip and flags of every slot, read from guest memory here."""
+    memory, found = session.machine.memory, []
+    page = word(session, "ftrace_pages_start", 8)
+    while page:
+        for slot in range(memory.read_int(page + 8, 8)):
+            at = page + 16 + 24 * slot
+            found.append((memory.read_int(at + 8, 8), memory.read_int(at + 16, 8)))
+        page = memory.read_int(page, 8)
+    return found
+
+
+def test_freed_slots_are_taken_again(settled: Session) -> None:
+    session = settled
+    sh(session, "insmod usbcore; run usb; call msleep 1000; rmmod usbcore")
+    used = len(all_slots(session))
+    for _ in range(3):
+        sh(session, "insmod usbcore; run usb; call msleep 1000; rmmod usbcore")
+    assert len(all_slots(session)) == used
+
+
+def test_a_module_that_goes_before_it_was_converted_is_forgotten(settled: Session) -> None:
+    session, before = settled, len(settled.ftrace.records)
+    sh(session, "insmod usbcore; run usb")
+    assert waiting(session) > 30
+    sh(session, "rmmod usbcore; call msleep 1000; insmod crashy; call msleep 1000; rmmod crashy")
+    assert len(session.ftrace.records) == before and not session.ftrace.disabled
+
+
+# What must not go wrong
+
+
+def test_a_poked_site_is_refused_when_it_is_to_be_a_nop(session: Session) -> None:
+    ip, section = site_of(session, "printk"), session.image.section(".text")
+    assert section is not None
+    sh(session, f"poke 0x{ip:x} 9090909090")
+    before = session.machine.memory.read(section.address, section.size)
+    sh(session, "call msleep 1000")
+    assert session.machine.memory.read(section.address, section.size) == before
+    report = sh(session, "dmesg")
+    assert "------------[ ftrace bug ]------------" in report
+    assert "Initializing ftrace call sites" in report
+    assert " actual:   90:90:90:90:90" in report and "printk+0x" in report
+    assert session.ftrace.disabled
+    assert "No such device" in Shell(session).execute("echo 1 > ftraced_enabled").error
+    assert "No such device" in Shell(session).execute("echo function > current_tracer").error
+    sh(session, "run syscalls; call msleep 1000; insmod usbcore; run usb; rmmod usbcore")
+
+
+def test_a_changed_mcount_is_refused_before_any_site_is_written(session: Session) -> None:
+    sh(session, RUN)
+    at = address(session, "mcount_call")
+    sh(session, f"poke 0x{at:x} 0f1f440000")
+    before = [session.machine.memory.read(int(ip), 5) for ip in session.ftrace.records.table["ip"]]
+    with pytest.raises(FtraceBug) as caught:
+        session.tracefs.write("current_tracer", "function")
+    assert caught.value.ip == at
+    after = [session.machine.memory.read(int(ip), 5) for ip in session.ftrace.records.table["ip"]]
+    assert after[: len(before)] == before
+
+
+def test_a_list_of_pages_that_makes_no_sense_is_the_end_of_one_cpu(session: Session) -> None:
+    memory = session.machine.memory
+    page = word(session, "ftrace_pages_start", 8)
+    memory.write_int(page, page, 8)
+    assert waiting(session) == 0
+    with pytest.raises(MemoryFault):
+        session.tracefs.write("current_tracer", "function")
+    session.run(equilibrium.SECOND_NS)
+    assert len(session.machine.oopses) == 1
+    assert "bad call of the machine" in str(session.machine.oopses[0])
+
+
+def test_a_cpu_inside_the_recorder_notes_nothing_twice(session: Session) -> None:
+    """Stops CPU 0 all the way through ftrace_record_ip, and converts there."""
+    sh(session, "call msleep 1000")  # a page of slots is free
+    ip, start = site_of(session, "sys_getppid"), address(session, "ftrace_record_ip")
+    hits = 0
+    base = session.port.facts.map.host_stack + 0x20_0000
+    session.machine.memory.map(base, 0x4000, "test stack")
+    vcpu = session.machine.vcpus[0]
+    entry = address(session, "sys_getppid")
+    effect = session.port.enter_call(entry, (), base + 0x3000, base)
+    kept = session.machine.snapshot(), session.ftrace.save()
+    for steps in range(24, 80, 4):
+        session.machine.restore(kept[0])
+        session.ftrace.restore(kept[1])
+        vcpu.apply(effect, session.machine.memory)
+        vcpu.state = State.RUNNING
+        for _ in range(steps):
+            session.step(0)
+        hits += start <= vcpu.registers.pc < start + 0x200
+        assert session.ftrace.ftraced is not None
+        session.ftrace.ftraced.collect()
+        while vcpu.registers.pc != base:
+            session.step(0)
+        session.ftrace.ftraced.collect()
+        names = session.function_names()
+        assert names.count("sys_getppid") == 1
+        assert session.machine.memory.read(ip, 5) == NOP
+        assert not session.ftrace.disabled
+        assert waiting(session) == 0
+    assert hits > 3
+
+
+def test_a_snapshot_brings_all_of_it_back(session: Session) -> None:
+    sh(session, RUN)
+    machine_, ftrace, lines = session.machine.snapshot(), session.ftrace.save(), []
+    for _ in range(2):
+        sh(session, RUN + RUN)
+        lines.append(session.tracefs.read("available_filter_functions_addrs"))
+        count = FtraceOps("count", address(session, "function_count_call"))
+        session.ftrace.register(count)
+        session.machine.restore(machine_)
+        session.ftrace.restore(ftrace)
+        assert total(session) == SLOTS and mcount_calls(session) == "ftrace_record_ip"
+    assert lines[0] == lines[1]
+
+
+def test_a_reboot_begins_with_an_empty_table(session: Session) -> None:
+    first = sh(session, RUN)
+    sh(session, "reboot")
+    assert total(session) == 0
+    assert sh(session, RUN) == first
+
+
+# Users, choices, kernels without it
+
+
+def test_two_users_one_recorder(session: Session) -> None:
+    sh(session, RUN)
+    ftrace = session.ftrace
+    count = FtraceOps("count", address(session, "function_count_call"))
+    count.filter_hash = FtraceHash.of(np.array([site_of(session, "printk")], np.uint64))
+    ftrace.register(count)
+    sh(session, "echo function > current_tracer; echo nop > current_tracer")
+    assert mcount_calls(session) == "ftrace_stub"
+    ftrace.unregister(count)
+    assert mcount_calls(session) == "ftrace_record_ip"
+
+
+def test_another_discovery_is_refused_with_what_there_is() -> None:
+    with pytest.raises(UsageError, match=r"x86_64-2008 has no discovery 'table'.*ftraced"):
+        machine(discovery="table")
+    with pytest.raises(UsageError, match="found by: table"):
+        Session.open(arches.load("x86_64"), MachineSpec(discovery="ftraced"))
+    assert machine(discovery="ftraced", boot=False).ftrace.ftraced is not None
+
+
+def test_a_kernel_without_ftraced_is_refused(tmp_path: Path) -> None:
+    path = elf_writer.write(tmp_path / "vmlinux", elf_writer.kernel(["one"]))
+    with pytest.raises(MissingSymbolError, match="mcount_call"):
+        machine(kernel=path)
+
+
+def test_a_kernel_with_a_table_has_none_of_it() -> None:
+    session = Session.open(arches.load("x86_64"))
+    assert session.ftrace.ftraced is None
+    assert not session.tracefs.exists("ftraced_enabled")
