@@ -193,13 +193,14 @@ class Ftraced:
 
         After a bug of ftrace they stay, as nothing looks at them any more.
         """
-        with contextlib.suppress(FtraceBug):
+        with contextlib.suppress(FtraceBug, MemoryFault):
             self.collect()
         code = self._modules.pop(name, ())
         if self._off:
             return
-        pages = list(self._pages())
-        self._free(pages, [_within(page.slots["ip"], code) for page in pages])
+        with contextlib.suppress(MemoryFault):
+            pages = list(self._pages())
+            self._free(pages, [_within(page.slots["ip"], code) for page in pages])
 
     def save(self) -> SavedFtraced:
         """The host's side of it, for `restore`."""
