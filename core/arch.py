@@ -20,7 +20,8 @@ A new port provides, tier by tier; each tier works without the next:
 
 1. **Runs.** `Engine`, `Abi`, `AddressMap`, `enter_call`, `oops`: the machine runs
    code, delivers interrupts, reports faults; `dynftrace sh -c 'call FUNC'` works.
-2. **Records.** `CallSites` and `call_adjust`: `dynftrace sites` lists them.
+2. **Records.** `CallSites` and `call_adjust`: `dynftrace sites` lists them. Where no
+   table does, `Facts.discovery` says how they are found.
 3. **Patches.** `init_nop`, `make_nop`, `make_call`, `modify_call`, `entry.S`
    and `update_ftrace_func`: the function tracer works for the kernel.
 4. **Modules.** `relocate`, and `stubs` where a call cannot reach.

@@ -236,6 +236,7 @@ def test_a_module_for_another_kernel(capsys: pytest.CaptureFixture[str], tmp_pat
         ("sh", "--cpus", "0"),
         ("sh", "--arch", "vax"),
         ("sh", "--patch", "hope"),
+        ("sh", "--discovery", "luck"),
         ("sh", "--nonsense"),
         ("sh", "-c", "ls", "file"),
         ("--cpus", "2", "sh"),

@@ -82,6 +82,8 @@ class Support:
     long: LongSupport | None
     """None where the sites of modules are as the kernel's."""
     patch_methods: tuple[str, ...]
+    listed: bool = True
+    """Whether something lists the call sites; else they are found as the kernel runs."""
 
 
 class _Kernel:
@@ -114,7 +116,8 @@ def support(port: Port) -> Support:
     kernel = _Kernel(port)
     facts = port.facts
     ips = call_sites(port, kernel.image, kernel.memory.read)
-    if not len(ips):
+    listed = bool(len(ips))
+    if not listed:
         ips = calls_of_mcount(port, kernel.image, kernel.memory.read)
     example = _example(kernel, ips)
     ip = ips[example : example + 1]
@@ -135,6 +138,7 @@ def support(port: Port) -> Support:
         stub=_stub(kernel),
         long=_long(kernel, length),
         patch_methods=facts.patch_methods,
+        listed=listed,
     )
 
 

@@ -76,10 +76,11 @@ def _machine(port: Support) -> str:
 
 def _place(port: Support) -> str:
     least, most = port.offsets
+    found = "" if port.listed else ", found as the kernel runs"
     if most == 0:
-        return "first in the function"
+        return f"first in the function{found}"
     far = f"{least}" if least == most else f"{least} to {most}"
-    return f"{far} bytes into the function"
+    return f"{far} bytes into the function{found}"
 
 
 def _code(code: Code) -> str:

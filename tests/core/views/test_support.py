@@ -68,6 +68,7 @@ def test_each_port(name: str) -> None:
         stub = port.stubs.facts.names.get("ftrace_caller", "ftrace_caller.stub")
         assert stub in told.stub.enabled.asm
         assert not any(text.startswith(".") for text in told.stub.code)
+    assert told.listed == (port.facts.discovery[0] == "table")
     assert told.reach is None or told.reach[1] > port.facts.insn_align
     assert 0 <= told.offsets[0] <= told.offsets[1]
 
@@ -79,6 +80,12 @@ def test_the_reach_is_what_the_manual_says() -> None:
         assert reach is not None
         assert all(abs(distance - 2 ** bits[name]) < 16 for distance in reach), name
     assert support(arches.load("i386")).reach is None, "as many bits as an address has"
+
+
+def test_what_no_table_lists_is_said_to_be_found() -> None:
+    found = replace(NEAR, offsets=(4, 21), listed=False)
+    assert "4 to 21 bytes into the function, found as the kernel runs" in support_table([found])
+    assert "found as the kernel runs" not in support_table([NEAR, FAR, LONG])
 
 
 def test_as_a_table() -> None:
