@@ -32,6 +32,10 @@ from .view import Done, Report, State, Status, View
 TRACE_SHARE = 6
 """Of the time the machine runs, one part in this many goes into decoding its trace."""
 
+_NOTHING_FOUND: tuple[Line, ...] = (
+    line(("no call site was found yet: let the machine run", "dim")),
+)
+
 _SITE = re.compile(r"(?:.*[;\n])?\s*site\s+'?(?P<name>[\w.$]+)'?\s*")
 """A command list that ends in showing a site: the console goes there instead."""
 
@@ -99,7 +103,8 @@ class SessionDriver:
             table = self._functions()
             trace = self._events(hurry)
             row = None if self._ip is None else session.ftrace.records.find(self._ip)
-            site = () if row is None else site_lines(session.call_site(row))
+            nothing = () if len(session.ftrace.records) else _NOTHING_FOUND
+            site = nothing if row is None else site_lines(session.call_site(row))
             return View(
                 status=self._status(),
                 functions=table,
@@ -107,7 +112,7 @@ class SessionDriver:
                 ip=None if row is None else self._ip,
                 site=site,
                 site_row=site_row(site),
-                path=() if row is None else self._path(row),
+                path=nothing if row is None else self._path(row),
                 reports=self._all_reports(),
             )
 

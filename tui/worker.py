@@ -173,8 +173,8 @@ class Runner:
             self.failure = str(e)
             self._wake()
             return
-        self._driver = driver
         self._publish(driver)
+        self._driver = driver  # from here on it is open, and there is something to see
         self._wake()
         drawn = time.monotonic()
         started = time.monotonic()

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from textual.pilot import Pilot
 
+from dynftrace import arches
 from dynftrace.core.session import Session
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.driver import SessionDriver
@@ -14,6 +15,7 @@ from dynftrace.tui.picture import settle
 from dynftrace.tui.screens.box import Box
 from dynftrace.tui.screens.report import ReportBox
 from dynftrace.tui.spans import plain
+from dynftrace.tui.widgets.status_bar import status_line
 from dynftrace.tui.widgets.text_view import TextView
 
 from .test_main_screen import same_as
@@ -184,3 +186,19 @@ async def test_a_function_that_comes_with_the_same_line_is_gone_to(session: Sess
     async with console(session) as (app, pilot):
         await do(app, pilot, "insmod usbcore; site usb_ifnum_to_if")
         assert site(app)[0].startswith("usb_ifnum_to_if [usbcore]")
+
+
+async def test_the_list_follows_what_ftraced_finds() -> None:
+    session = Session.open(arches.load("x86_64-2008"))
+    async with console(session) as (app, pilot):
+        assert site(app) == ["no call site was found yet: let the machine run"]
+        assert "ftraced    0 +170" in plain(status_line(app.view.status, "PAUSED", 120))
+        await do(app, pilot, "call msleep 1000")
+        assert app.view.status.found is not None and app.view.status.found[0] == 170
+        assert app.view.functions is not None and len(app.view.functions) == 170
+        await settle(pilot)
+        assert site(app)[0].startswith("printk")
+        ip = app.view.ip
+        await do(app, pilot, "run syscalls", "call msleep 1000")
+        assert len(app.view.functions) == len(session.ftrace.records) > 300
+        assert app.view.ip == ip, "the cursor stays where it was"
