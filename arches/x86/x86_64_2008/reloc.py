@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..x86_64.reloc import name, relocate
+from ..x86_64.reloc import ABI
 
-__all__ = ["name", "relocate"]
+__all__ = ["ABI"]
