@@ -17,6 +17,7 @@ anew, as in the kernel.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -121,6 +122,7 @@ class Ftrace:
             self._list = OpsList(self.port.facts, self._entry, self._memory)
         if self._discovery == FTRACED:
             machine, kernel = self._machine, self.kernel
+            self.mcount()
             self.ftraced = Ftraced(machine, kernel, self.records, self._found, self._set_mcount)
             return
         ips = call_sites(self.port, self.kernel, self._memory.read)
@@ -165,12 +167,18 @@ class Ftrace:
 
     def module_release(self, name: str) -> None:
         """Drop the records of a module that will not run again, from the hashes too."""
+        known = len(self.records)
         if self.ftraced is not None:
             self.ftraced.module_gone(name)
+        found = len(self.records) > known
         gone = self.records.remove(name)
         for ops in self.ops:
             ops.filter_hash = ops.filter_hash.forget(gone)
             ops.notrace_hash = ops.notrace_hash.forget(gone)
+        if found and self.ops and not self.disabled:
+            # A CPU was noting a site when tracing began.
+            with contextlib.suppress(FtraceBug):
+                self._follow()
 
     def save(self) -> SavedFtrace:
         """The host's side of ftrace; the text is the machine's to keep."""

@@ -331,6 +331,8 @@ def test_an_errno_is_an_error_whatever_the_size_of_a_word(user: User) -> None:
 def test_an_event_has_the_registers_that_the_function_was_entered_with(user: User) -> None:
     """Those the emulator had at the site, but for what the site itself changes."""
     session = user.session
+    user("call simple_strtol vermagic 0")
+    equilibrium.reach(session)
     user("echo 'f:parse simple_strtol text=$arg1 end=$arg2' > dynamic_events")
     if REGS_CALLER not in session.ftrace.entry.callers:
         assert f"has no {REGS_CALLER}" in user.refused("echo 1 > events/enable")

@@ -333,36 +333,64 @@ def test_a_list_of_pages_that_makes_no_sense_is_the_end_of_one_cpu(session: Sess
     assert "bad call of the machine" in str(session.machine.oopses[0])
 
 
+class InRecorder:
+    """CPU 0 on its way through sys_getppid, which nobody has called yet."""
+
+    def __init__(self, session: Session) -> None:
+        sh(session, "insmod crashy; call msleep 1000")  # a page of slots is free
+        self.session, self.vcpu = session, session.machine.vcpus[0]
+        self.ip = site_of(session, "sys_getppid")
+        self.end = session.port.facts.map.host_stack + 0x20_0000
+        session.machine.memory.map(self.end, 0x4000, "test stack")
+        entry = address(session, "sys_getppid")
+        effect = session.port.enter_call(entry, (), self.end + 0x3000, self.end)
+        self.vcpu.apply(effect, session.machine.memory)
+        self.vcpu.state = State.RUNNING
+
+    def step(self, count: int) -> bool:
+        """Go on by so many instructions; whether that is inside of ftrace_record_ip."""
+        for _ in range(count):
+            self.session.step(0)
+        symbol = self.session.kallsyms.lookup(self.vcpu.registers.pc)
+        return symbol is not None and symbol.name == "ftrace_record_ip"
+
+    def finish(self) -> None:
+        while self.vcpu.registers.pc != self.end:
+            self.session.step(0)
+
+
 def test_a_cpu_inside_the_recorder_notes_nothing_twice(session: Session) -> None:
     """Stops CPU 0 all the way through ftrace_record_ip, and converts there."""
-    sh(session, "call msleep 1000")  # a page of slots is free
-    ip, start = site_of(session, "sys_getppid"), address(session, "ftrace_record_ip")
+    cpu, ftrace = InRecorder(session), session.ftrace
+    kept = session.machine.snapshot(), ftrace.save()
+    assert ftrace.ftraced is not None
     hits = 0
-    base = session.port.facts.map.host_stack + 0x20_0000
-    session.machine.memory.map(base, 0x4000, "test stack")
-    vcpu = session.machine.vcpus[0]
-    entry = address(session, "sys_getppid")
-    effect = session.port.enter_call(entry, (), base + 0x3000, base)
-    kept = session.machine.snapshot(), session.ftrace.save()
-    for steps in range(24, 80, 4):
+    for steps in range(20, 80, 4):
         session.machine.restore(kept[0])
-        session.ftrace.restore(kept[1])
-        vcpu.apply(effect, session.machine.memory)
-        vcpu.state = State.RUNNING
-        for _ in range(steps):
-            session.step(0)
-        hits += start <= vcpu.registers.pc < start + 0x200
-        assert session.ftrace.ftraced is not None
-        session.ftrace.ftraced.collect()
-        while vcpu.registers.pc != base:
-            session.step(0)
-        session.ftrace.ftraced.collect()
-        names = session.function_names()
-        assert names.count("sys_getppid") == 1
-        assert session.machine.memory.read(ip, 5) == NOP
-        assert not session.ftrace.disabled
-        assert waiting(session) == 0
+        ftrace.restore(kept[1])
+        hits += cpu.step(steps)
+        ftrace.ftraced.collect()
+        cpu.finish()
+        ftrace.ftraced.collect()
+        assert session.function_names().count("sys_getppid") == 1
+        assert session.machine.memory.read(cpu.ip, 5) == NOP
+        assert not ftrace.disabled and not waiting(session)
     assert hits > 3
+
+
+def test_what_a_cpu_was_noting_when_tracing_began_is_traced_once_it_is_found(
+    session: Session,
+) -> None:
+    cpu, ftrace = InRecorder(session), session.ftrace
+    while not cpu.step(1):
+        pass
+    ftrace.register(FtraceOps("count", address(session, "function_count_call")))
+    cpu.finish()
+    assert waiting(session) == 1 and ftrace.records.find(cpu.ip) is None
+    ftrace.module_release("crashy")
+    row = ftrace.records.find(cpu.ip)
+    assert row is not None and ftrace.records.users[row] == 1
+    assert session.machine.memory.read(cpu.ip, 1)[0] == CALL
 
 
 def test_a_snapshot_brings_all_of_it_back(session: Session) -> None:
@@ -411,7 +439,7 @@ def test_another_discovery_is_refused_with_what_there_is() -> None:
 
 def test_a_kernel_without_ftraced_is_refused(tmp_path: Path) -> None:
     path = elf_writer.write(tmp_path / "vmlinux", elf_writer.kernel(["one"]))
-    with pytest.raises(MissingSymbolError, match="mcount_call"):
+    with pytest.raises(MissingSymbolError, match="symbol mcount is needed"):
         machine(kernel=path)
 
 
