@@ -228,6 +228,18 @@ def test_a_module_for_another_kernel(capsys: pytest.CaptureFixture[str], tmp_pat
     assert status == 1 and "version magic" in err and err.count("\n") == 1
 
 
+def test_a_discovery_the_kernel_does_not_have_is_one_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, _, err = here(capsys, "sh", "--discovery", "ftraced", "-c", "ls")
+    assert status == 2 and "x86_64" in err and "found by: table" in err and err.count("\n") == 1
+    status, out, _ = here(
+        *(capsys, "sh", "--kernel", "x86_64-2008", "--discovery", "ftraced"),
+        *("-c", "cat dyn_ftrace_total_info"),
+    )
+    assert (status, out) == (0, "0\n")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
