@@ -43,6 +43,8 @@ _FAR = (
 )
 
 
+_AWAY = "insmod --far usbcore"
+
 _WHOLE_WAY = Pose(("3", "z"))
 
 
@@ -103,6 +105,11 @@ SCENES = {
         "ppc64",
     ),
     "ppc32-trampoline": Scene(_FAR, _WHOLE_WAY, "ppc32"),
+    "arm64-site": Scene((_AWAY, *_FAR[1:]), POSES["site"], "arm64"),
+    "arm64-trampoline": Scene((_AWAY, *_FAR[1:]), _WHOLE_WAY, "arm64"),
+    "arm64-records": Scene(
+        (_AWAY,), Pose(("colon", *"records schedule usb_ifnum_to_if", "enter")), "arm64"
+    ),
     "mips-site": Scene(_FAR, POSES["site"], "mips"),
     "mips-trampoline": Scene(
         ("insmod usbcore-trampoline", *_FAR[1:]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...views.callsite import find_sites
-from ...views.origin import listing_lines
+from ...views.origin import entry_lines, listing_lines
 from ...views.sitetext import path_lines, site_lines, stub_lines
 from ...views.stubs import module_stubs
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
@@ -75,7 +75,7 @@ def records(context: Context, arguments: Arguments) -> None:
         if shown:
             context.line()
         shown += 1
-        for line in listing_lines(each, known):
+        for line in (listing_lines if rows is None else entry_lines)(each, known):
             context.line(line)
     if not shown:
         context.line("no file that is loaded has a list of call sites")
