@@ -5,7 +5,9 @@ says what kind of access it was and whether the page was there, the exception's
 name for the rest. Then one line each for the CPU and where it is (RIP or EIP), the
 bytes around there, the registers, and the way there. Registers of 64 bits come
 three a row in the order of pt_regs, those of 32 four a row, the flags last; the
-32-bit kernel tells no number of where it is.
+32-bit kernel tells no number of where it is. There is a `?` before each function of
+the way, as from a kernel without frame pointers: its return address was found on the
+stack, and may be left from a call that is over.
 
 Sources: Intel SDM volume 3, section 6.15 (names of exceptions, the error code
 of #PF); the kernel's Documentation/admin-guide/bug-hunting.rst; formats of the
@@ -27,6 +29,9 @@ REGISTERS_A_ROW = 3
 ROWS32 = (("eax", "ebx", "ecx", "edx"), ("esi", "edi", "ebp", "esp"), ("eflags",))
 PAGE = 4096
 
+_PRESENT, _WRITE, _FETCH = 1, 2, 16
+"""Bits of the error code of #PF."""
+
 
 def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
     """All lines of the oops of a port."""
@@ -35,21 +40,29 @@ def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
 
 def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
     what = _what(crash, facts)
-    if len(what) > 1:
+    paging = len(what) > 1
+    if paging:
         yield from what
-    head = "Oops" if len(what) > 1 else what[0]
-    yield f"{head}: 0000 [#{crash.count}] SMP"
+    head = f"Oops: {_error_code(crash):04x}" if paging else f"{what[0]}: 0000"
+    yield f"{head} [#{crash.count}] SMP"
     yield f"CPU: {crash.cpu} PID: {crash.pid}"
     pc = crash.registers[facts.abi.pc.name]
     yield f"RIP: {pc:016x} {crash.symbol(pc)}" if _wide(facts) else f"EIP: {crash.symbol(pc)}"
-    yield _code(crash, pc)
+    yield _code(crash, pc, facts)
     digits = 2 * facts.pointer_size
     for row in _rows(facts):
         yield " ".join(f"{name.upper():>3}: {crash.registers[name]:0{digits}x}" for name in row)
     yield "Call Trace:"
     for address in crash.trace:
-        yield f" {crash.symbol(address)}"
-    yield f"---[ end trace of CPU {crash.cpu} ]---"
+        yield f" ? {crash.symbol(address)}"
+    yield f"---[ end trace {0:016x} ]---"
+
+
+def _error_code(crash: Crash) -> int:
+    """The error code of a page fault, as far as it follows from the access."""
+    fault = crash.fault
+    code = _PRESENT if fault.mapped else 0
+    return code | {Access.WRITE: _WRITE, Access.FETCH: _FETCH}.get(fault.access, 0)
 
 
 def _wide(facts: Facts) -> bool:
@@ -75,7 +88,10 @@ def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
     if fault.access is Access.OTHER:
         return (fault.detail or "unhandled exception",)
     why = "permissions violation" if fault.mapped else "not-present page"
-    kind = (f"#PF: supervisor {fault.access.value} in kernel mode", f"#PF: {why}")
+    kind = (
+        f"#PF: supervisor {fault.access.value} in kernel mode",
+        f"#PF: error_code(0x{_error_code(crash):04x}) - {why}",
+    )
     if fault.address is None:
         return ("BUG: unable to handle page fault", *kind)
     address = f"{fault.address:0{digits}x}"
@@ -88,10 +104,11 @@ def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
     return (first, *kind)
 
 
-def _code(crash: Crash, pc: int) -> str:
-    """The bytes around `pc`, the one at it in angle brackets."""
+def _code(crash: Crash, pc: int, facts: Facts) -> str:
+    """The bytes around `pc`, the one at it in angle brackets; else where they would begin."""
     if not crash.text:
-        return f"Code: Unable to access opcode bytes at 0x{pc:x}."
+        first = (pc - CODE_BEFORE) % (1 << 8 * facts.pointer_size)
+        return f"Code: Unable to access opcode bytes at 0x{first:x}."
     at = pc - crash.text_address
     data = crash.text
     before, after = data[max(0, at - CODE_BEFORE) : at], data[at + 1 : at + 1 + CODE_AFTER]

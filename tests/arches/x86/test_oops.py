@@ -39,7 +39,7 @@ def test_the_whole_report() -> None:
     assert report(crash(Fault(Access.READ, 8))) == (
         "BUG: kernel NULL pointer dereference, address: 0000000000000008",
         "#PF: supervisor read access in kernel mode",
-        "#PF: not-present page",
+        "#PF: error_code(0x0000) - not-present page",
         "Oops: 0000 [#2] SMP",
         "CPU: 1 PID: 7",
         "RIP: ffffffff81000040 sym+0x40",
@@ -51,8 +51,8 @@ def test_the_whole_report() -> None:
         "R13: 000000000000001c R14: 000000000000001d R15: 000000000000001e",
         "RFLAGS: 0000000000000046 RSP: ffffffff81010000",
         "Call Trace:",
-        " sym+0x105",
-        "---[ end trace of CPU 1 ]---",
+        " ? sym+0x105",
+        "---[ end trace 0000000000000000 ]---",
     )
 
 
@@ -64,7 +64,8 @@ def test_the_whole_report() -> None:
             (
                 "BUG: unable to handle page fault for address: ffff8880deadb000",
                 "#PF: supervisor write access in kernel mode",
-                "#PF: permissions violation",
+                "#PF: error_code(0x0003) - permissions violation",
+                "Oops: 0003 [#2] SMP",
             ),
         ),
         (
@@ -79,6 +80,8 @@ def test_the_whole_report() -> None:
             (
                 "BUG: unable to handle page fault",
                 "#PF: supervisor instruction fetch in kernel mode",
+                "#PF: error_code(0x0010) - not-present page",
+                "Oops: 0010 [#2] SMP",
             ),
         ),
         (Fault(Access.ILLEGAL), ("invalid opcode: 0000 [#2] SMP", "CPU: 1 PID: 7")),
@@ -96,7 +99,7 @@ def test_what_happened(fault: Fault, lines: tuple[str, ...]) -> None:
     [
         (TEXT + 1, b"\x90\xcc", "Code: 90 <cc>"),
         (TEXT, b"\xcc", "Code: <cc>"),
-        (0x10, b"", "Code: Unable to access opcode bytes at 0x10."),
+        (0x10, b"", "Code: Unable to access opcode bytes at 0xffffffffffffffe6."),
     ],
 )
 def test_code_that_ends(rip: int, text: bytes, code: str) -> None:
@@ -125,8 +128,8 @@ def test_the_whole_report_of_the_32_bit_kernel() -> None:
     ) == (
         "BUG: stack guard page was hit at d0000008 (stack is d0000010..)",
         "#PF: supervisor write access in kernel mode",
-        "#PF: not-present page",
-        "Oops: 0000 [#1] SMP",
+        "#PF: error_code(0x0002) - not-present page",
+        "Oops: 0002 [#1] SMP",
         "CPU: 0 PID: 3",
         "EIP: sym+0x1",
         "Code: 90 <c3> cc",
@@ -134,6 +137,6 @@ def test_the_whole_report_of_the_32_bit_kernel() -> None:
         "ESI: 00000014 EDI: 00000015 EBP: 00000016 ESP: d0000010",
         "EFLAGS: 00000046",
         "Call Trace:",
-        " sym+0x105",
-        "---[ end trace of CPU 0 ]---",
+        " ? sym+0x105",
+        "---[ end trace 0000000000000000 ]---",
     )

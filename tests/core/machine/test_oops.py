@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_a_fault_stops_one_cpu_and_says_what_it_was(source: str, first: str) -> 
     (oops,) = guest.machine.oopses
     assert first in str(oops)
     assert (oops.cpu, guest.machine.vcpus[0].state) == (0, State.DEAD)
-    assert any(line.endswith(": 0000 [#1] SMP") for line in oops.report)
+    assert any(re.search(r": [0-9a-f]{4} \[#1\] SMP$", line) for line in oops.report)
     assert [line.split("] ", 1)[1] for line in guest.machine.dmesg.lines] == list(oops.report)
     counted = guest.register("rbx", 1)
     guest.machine.run(4 * SLICE_NS)
@@ -77,13 +78,13 @@ def test_the_report_shows_registers_code_and_the_way_there() -> None:
     shown = [f"{byte:02x}" for byte in bad[11:]]
     assert f"{bad[10]:02x} <{shown[0]}> {' '.join(shown[1:])} 00" in code
     trace = oops.report[oops.report.index("Call Trace:") + 1 : -1]
-    assert [line.split("+")[0].strip() for line in trace] == ["caller", "start"]
+    assert [line.split("+")[0].strip(" ?") for line in trace] == ["caller", "start"]
 
 
 def test_code_that_cannot_be_read_and_no_stack_still_give_a_report() -> None:
     guest = crash(f"mov rsp, {WILD}; mov rax, {WILD + 0x1000}; jmp rax")
     (oops,) = guest.machine.oopses
-    assert f"Code: Unable to access opcode bytes at 0x{WILD + 0x1000:x}." in oops.report
+    assert f"Code: Unable to access opcode bytes at 0x{WILD + 0x1000 - 42:x}." in oops.report
     assert oops.report[-2] == "Call Trace:"
 
 
