@@ -86,11 +86,11 @@ def site_row(lines: Sequence[Line]) -> int:
 def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]:
     """The site's text as it came, as expected and as it is; one line where all are the same."""
     address = f"{row.address:{digits}x}"
-    if not row.is_site and not row.changed and not row.wrong:
+    if not row.is_site and not row.changed:
         head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
         return [(*head, *_bytes(row.now, row.now, width, " "), (row.now.asm, "dim"))]
     compiled, expected, now = row.compiled, row.expected, row.now
-    place: tuple[Span, ...] = ((_SITE, "accent"), (address, "strong"))
+    place: tuple[Span, ...] = ((_SITE if row.is_site else "  ", "accent"), (address, "strong"))
     below: tuple[Span, ...] = ((" " * (digits + 2), ""),)
     lines: list[Line] = []
     if row.in_file is not None:
@@ -102,20 +102,12 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]
         label = (f"  {'loaded, now' if lines else 'the same':<{_WORD}}", "dim")
         return [*lines, (*place, label, *_bytes(now, now, width, " "), (now.asm, ""))]
     sign: Span = ("!", "bad") if row.wrong else ("*", "accent") if row.changed else (" ", "")
-    return [
-        *lines,
-        (
-            *place,
-            (f"  {origin:<{_WORD}}", "dim"),
-            *_bytes(compiled, compiled, width, " "),
-            (compiled.asm, ""),
-        ),
-        (
-            *below,
-            (f"  {'expected':<{_WORD}}", "dim"),
-            *_bytes(expected, compiled, width, "*"),
-            (expected.asm, ""),
-        ),
+    label = (f"  {origin:<{_WORD}}", "dim")
+    lines.append((*place, label, *_bytes(compiled, compiled, width, " "), (compiled.asm, "")))
+    if row.is_site:
+        label = (f"  {'expected':<{_WORD}}", "dim")
+        lines.append((*below, label, *_bytes(expected, compiled, width, "*"), (expected.asm, "")))
+    lines.append(
         (
             *below,
             ("  now ", "strong"),
@@ -123,8 +115,9 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]
             (" " * (_WORD - 5), ""),
             *_bytes(now, expected if row.wrong else compiled, width, "!" if row.wrong else "*"),
             (now.asm, "strong"),
-        ),
-    ]
+        )
+    )
+    return lines
 
 
 def _bytes(code: Code, other: Code, width: int, sign: str) -> list[Span]:

@@ -67,8 +67,8 @@ class SiteRow:
 
     @property
     def wrong(self) -> bool:
-        """Whether it is not what ftrace expects."""
-        return self.now.data != self.expected.data
+        """Whether it is not what ftrace expects, which looks at the site alone."""
+        return self.is_site and self.now.data != self.expected.data
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,10 +61,11 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
         label = "the same" if row.is_site else ""
         return [_code_line(" ", f"{row.address:{digits}x}", label, row.now, width)]
     codes = _codes(row)
+    labels = ("in file", origin, "expected", "now")[-len(codes) :]
     lines: list[str] = []
-    for label, code in zip(
-        ("in file", origin, "expected", "now")[-len(codes) :], codes, strict=True
-    ):
+    for label, code in zip(labels, codes, strict=True):
+        if label == "expected" and not row.is_site:
+            continue
         place = "" if lines else f"{row.address:x}"
         sign = mark if label == "now" else " "
         lines.append(_code_line(sign, place.rjust(digits), label, code, width))

@@ -52,6 +52,14 @@ def test_an_enabled_site() -> None:
     assert lines[6] == "  ffffffff81000045              55                 push rbp"
 
 
+def test_text_behind_a_site_that_changed_is_not_said_to_be_part_of_it() -> None:
+    site = view("nop", NOP, NOP)
+    lines = text(replace(site, rows=(site.rows[0], replace(site.rows[1], now=TRAP))))
+    assert lines[6] == "  ffffffff81000045  as compiled 55                 push rbp"
+    assert lines[7] == f"                    now *       cc*1f*44*00*00*    {TRAP.asm}"
+    assert len(lines) == 8
+
+
 def test_what_ftrace_does_not_expect_is_marked_in_words() -> None:
     lines = text(view("failed", NOP, TRAP))
     assert lines[0] == "schedule   REFUSED   0 users"

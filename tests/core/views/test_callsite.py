@@ -83,12 +83,20 @@ def test_an_instruction_that_runs_over_the_sites_end_makes_one_row() -> None:
     assert site.rows[1].now.asm == "ret"
 
 
-def test_text_around_a_site_that_was_changed_is_marked() -> None:
+def test_text_around_a_site_is_marked_where_it_changed_but_never_expected() -> None:
     world = World()
     world.memory.write(SCHEDULE + 5, b"\x90")
-    row = view(world, 0).rows[1]
-    assert row.changed and row.wrong and not row.is_site
+    site = view(world, 0)
+    row = site.rows[1]
+    assert row.changed and not row.wrong and not row.is_site
     assert (row.compiled.asm, row.now.asm) == ("push rbp", "nop")
+    lines = site_lines(site)
+    at = next(number for number, line in enumerate(lines) if "push rbp" in line)
+    assert [line[18:].split()[:2] for line in lines[at : at + 2]] == [
+        ["compiled", "55"],
+        ["*", "now"],
+    ]
+    assert lines[-1] == "* changed since it was compiled"
 
 
 def test_memory_that_is_gone() -> None:
