@@ -20,17 +20,17 @@ Functions
   available_filter_functions_addrs  the same with the address of the site
   set_ftrace_filter                 the functions to trace; empty means all
   set_ftrace_notrace                the functions to leave out
-        Words, parted by white space: a name, a glob (* ? [a-z]), or the number of
-        a line of available_filter_functions; WORD:mod:MODULE for those of one
-        module; !WORD takes away. > begins anew, >> adds.
+        Words, parted by white space: a name, a glob (* ? [a-z]), or the number
+        of a line of available_filter_functions; WORD:mod:MODULE for those of
+        one module; !WORD takes away. > begins anew, >> adds.
   enabled_functions                 functions whose site holds a call now
   touched_functions                 functions whose site ever held one
   dyn_ftrace_total_info             how many sites there are
-  ftraced_enabled                   where ftraced finds them: 0 makes no more nops
+  ftraced_enabled                   with ftraced: 0 makes no more nops
 
 Tracing
   available_tracers                 names for current_tracer
-  current_tracer                    the tracer in use; a new one clears the buffer
+  current_tracer                    the tracer in use; a new one empties trace
   tracing_on                        0 stops writing to the buffer, 1 goes on
   tracing_cpumask                   CPUs that write, a hexadecimal mask
   trace                             the buffer as text; writing with > clears it
@@ -43,9 +43,9 @@ Tracing
 Events of your own
   dynamic_events                    definitions; > takes all away, >> adds one:
         f[:[GRP/]EVENT] FUNC [[NAME=]$argN[:TYPE]] [[NAME=]%REG[:TYPE]]
-        is an event at the entry of FUNC with all registers, -:EVENT takes one away;
-        TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
-  events/GRP/EVENT/enable           1 switches it on, 0 off; events/enable does all
+        is an event at the entry of FUNC with all registers, -:EVENT takes one
+        away; TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
+  events/GRP/EVENT/enable           1 is on, 0 off; events/enable does all
   events/GRP/EVENT/format, id       how it lies in the buffer
 
 Buffers

@@ -76,7 +76,7 @@ COMMANDS = (
         "load a module",
         insmod,
         Argument.AVAILABLE_MODULE,
-        "With --far out of reach of a call, as the kernel does when there is no room near it.",
+        "With --far out of reach of a call, as where there is no room near the kernel.",
     ),
     Command("rmmod", "NAME…", "unload modules", rmmod, Argument.LOADED_MODULE),
     Command("lsmod", "", "list the loaded modules", lsmod),

@@ -70,6 +70,6 @@ COMMANDS = (
         "call a guest function and show its result",
         call,
         Argument.FUNCTION,
-        "An ARG is a number (decimal, 0x…, negative) or a symbol, which means its address.",
+        "An ARG is a number (decimal, 0x…, negative), or a symbol for its address.",
     ),
 )
