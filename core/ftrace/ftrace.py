@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -221,7 +222,7 @@ class Ftrace:
         self.check()
         if ops.save_regs and REGS_CALLER not in self.entry.callers:
             reason = f"{self.port.facts.name} has no {REGS_CALLER} to save registers"
-            raise TracefsError(errno.EINVAL, reason)
+            raise TracefsError(errno.EINVAL, f"{os.strerror(errno.EINVAL)}: {reason}")
         if ops in self.ops or len(self.ops) == FTRACE_OPS_MAX:
             raise TracefsError(errno.EBUSY)
         if self.ftraced is not None and not self.ops:
