@@ -50,6 +50,16 @@ def test_a_long_way_goes_on_below() -> None:
     ]
 
 
+def test_the_way_leaves_room_for_a_scrollbar_on_80_columns() -> None:
+    stub = hop("stub", 0x1800, "ftrace_regs_trampoline", 0x2000)
+    site, caller, *rest = hops()
+    caller = replace(caller, name="ftrace_regs_caller")
+    assert text(replace(site, name="usb_string"), stub, caller, *rest)[:2] == [
+        "site usb_string ─▶ ftrace_regs_trampoline ─▶ ftrace_regs_caller",
+        "  ─▶ ftrace_call ─▶ function_trace_call",
+    ]
+
+
 def test_a_nop_leads_nowhere() -> None:
     assert text(*hops(nop=True))[0] == (
         "site schedule (nop)    ftrace_caller    ftrace_call    function_trace_call"
