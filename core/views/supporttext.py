@@ -20,7 +20,7 @@ def support_lines(ports: Sequence[Support]) -> list[str]:
         codes = [("as compiled", port.compiled), ("disabled", port.disabled)]
         codes.append(("enabled", port.enabled))
         if port.stub is not None:
-            codes.append(("in a module", port.stub.enabled))
+            codes.append(("far away" if port.stub.far else "in a module", port.stub.enabled))
         width = max(3 * len(code.data) - 1 for _, code in codes)
         lines += [f"  {name:<12} {code.data.hex(' '):<{width}}  {code.asm}" for name, code in codes]
         lines.append(f"  {'call sites':<12} {_place(port)}")
@@ -29,14 +29,15 @@ def support_lines(ports: Sequence[Support]) -> list[str]:
             lines += [
                 f"  {'modules':<12} have calls of {len(port.long.compiled.data)} bytes, "
                 "which reach everything:",
-                f"  {'':<12}   {port.long.compiled.asm}",
+                *(f"  {'':<12}   {text}" for text in port.long.compiled.asm.split("; ")),
                 f"  {'':<12} disabled  {_code(port.long.disabled)}",
                 f"  {'':<12} enabled   {_code(port.long.enabled)}",
             ]
         elif port.stub is None:
             lines.append(f"  {'modules':<12} reach all without stubs")
         else:
-            lines.append(f"  {'modules':<12} go through stubs of {port.stub.size} bytes:")
+            far = "that are far away " if port.stub.far else ""
+            lines.append(f"  {'modules':<12} {far}go through stubs of {port.stub.size} bytes:")
             lines += [f"  {'':<12}   {text}" for text in port.stub.code]
         lines.append(f"  {'patching':<12} {', '.join(port.patch_methods)}")
     return lines
@@ -100,7 +101,9 @@ def _modules(port: Support) -> str:
 def _in_module(port: Support) -> str:
     if port.long is not None:
         return f"`{port.long.enabled.asm}`, disabled `{port.long.disabled.asm}`"
-    return "as in the kernel" if port.stub is None else f"`{port.stub.enabled.asm}`"
+    if port.stub is None:
+        return "as in the kernel"
+    return f"{'far away ' if port.stub.far else ''}`{port.stub.enabled.asm}`"
 
 
 def _reach(port: Support) -> str:

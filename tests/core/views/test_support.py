@@ -126,6 +126,19 @@ def test_as_text() -> None:
     assert support_lines(()) == []
 
 
+def test_text_tells_modules_that_are_near_from_those_that_are_far_away() -> None:
+    assert FAR.stub is not None
+    lines = support_lines([replace(FAR, stub=replace(FAR.stub, far=True))])
+    assert "  far away     00 00 00 00     bl ftrace_caller.stub" in lines
+    assert "  modules      that are far away go through stubs of 16 bytes:" in lines
+
+
+def test_text_has_an_instruction_a_line_of_long_calls() -> None:
+    lines = support_lines([LONG])
+    at = lines.index("  modules      have calls of 8 bytes, which reach everything:")
+    assert lines[at + 1 : at + 3] == ["                 lui", "                 jalr"]
+
+
 @pytest.mark.parametrize(
     ("reach", "text"),
     [
