@@ -85,7 +85,7 @@ TRACE = [
         "r",
         "registers",
         "Saved registers",
-        "those the event saved, or the last before it that did",
+        "show the registers saved here, or last before here",
     ),
     _key("trace.site", "enter", "open_site", "To its site", "show the function of the event"),
 ]
