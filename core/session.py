@@ -20,7 +20,14 @@ from typing import Self
 from .arch import Port
 from .assemble import assemble_line, typed_values
 from .elf.image import Image
-from .errors import AssemblyError, MemoryFault, UsageError
+from .errors import (
+    AssemblyError,
+    GuestError,
+    GuestInterrupted,
+    GuestOops,
+    MemoryFault,
+    UsageError,
+)
 from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .kernel import load_kernel
@@ -185,6 +192,24 @@ class Session:
         """Let the machine run this much virtual time."""
         with self.lock:
             self.machine.run(ns)
+
+    def sleep(self, ns: int) -> None:
+        """Let the machine run this much virtual time, to the end.
+
+        Raises `GuestError` when no CPU is left to run, `GuestOops` when one has stopped
+        meanwhile, and `GuestInterrupted` on `stop`.
+        """
+        with self.lock:
+            machine = self.machine
+            deaths = len(machine.oopses)
+            if machine.alive and machine.run(ns):
+                raise GuestInterrupted("the sleep")
+            if len(machine.oopses) > deaths:
+                fault = machine.oopses[deaths]
+                reason = f"CPU {fault.cpu} has stopped: {fault}"
+                raise GuestOops(reason, cpu=fault.cpu, pc=fault.pc, report=fault.report)
+            if not machine.alive:
+                raise GuestError("no CPU is running")
 
     def stop(self) -> None:
         """From any thread: end whatever runs, soon."""

@@ -108,9 +108,9 @@ class Machine:
         vcpu.registers.write(values)
         vcpu.state = State.RUNNING
 
-    def run(self, ns: int) -> None:
-        """Let the machine run for `ns` more of virtual time, or until `stop`."""
-        self._run(lambda: False, self.now + ns)
+    def run(self, ns: int) -> bool:
+        """Let the machine run for `ns` more of virtual time; whether `stop` ended it before."""
+        return self._run(lambda: False, self.now + ns)
 
     def run_until(self, done: Callable[[], bool], limit_ns: int, what: str) -> None:
         """Run until `done()` holds at the end of a slice; `what` is named in errors.

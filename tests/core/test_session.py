@@ -137,6 +137,11 @@ def test_a_stop_from_another_thread_ends_a_run(session: Session) -> None:
     timer.join()
     # What was interrupted goes on in the background, and others are served beside it.
     assert session.run_workload("boot") == 1
+    timer = threading.Timer(0.1, session.stop)
+    timer.start()
+    with pytest.raises(GuestInterrupted, match="the sleep was interrupted"):
+        session.sleep(10**15)
+    timer.join()
 
 
 def test_calls_return_what_the_function_returns(session: Session) -> None:

@@ -193,12 +193,12 @@ async def test_the_list_follows_what_ftraced_finds() -> None:
     async with console(session) as (app, pilot):
         assert site(app) == ["no call site was found yet: let the machine run"]
         assert "ftraced    0 +170" in plain(status_line(app.view.status, "PAUSED", 120))
-        await do(app, pilot, "call msleep 1000")
+        await do(app, pilot, "sleep 1")
         assert app.view.status.found is not None and app.view.status.found[0] == 170
         assert app.view.functions is not None and len(app.view.functions) == 170
         await settle(pilot)
         assert site(app)[0].startswith("printk")
         ip = app.view.ip
-        await do(app, pilot, "run syscalls", "call msleep 1000")
+        await do(app, pilot, "run syscalls", "sleep 1")
         assert len(app.view.functions) == len(session.ftrace.records) > 300
         assert app.view.ip == ip, "the cursor stays where it was"

@@ -1,10 +1,17 @@
-"""Making the guest do something: run, call."""
+"""Making the guest do something, or nothing for a while: run, call, sleep."""
 
 from __future__ import annotations
 
 import os
+import re
+from fractions import Fraction
 
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect, number
+
+MOST_SECONDS = 60
+"""Of virtual time in one sleep."""
+
+_SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20}")
 
 
 def run(context: Context, arguments: Arguments) -> None:
@@ -28,6 +35,18 @@ def call(context: Context, arguments: Arguments) -> None:
     values = [_value(context, word.text) for word in arguments[1:]]
     result = session.call(arguments[0].text, values)
     context.line(f"{arguments[0].text} = {result:#x} ({signed(result, _bits(context))})")
+
+
+def sleep(context: Context, arguments: Arguments) -> None:
+    """Let the machine run by itself for some virtual time."""
+    expect(arguments, 1, 1)
+    text = arguments[0].text
+    if not _SECONDS.fullmatch(text):
+        raise UsageMistake(f"SECONDS must be a decimal number, not '{text}'")
+    seconds = Fraction(text)
+    if seconds > MOST_SECONDS:
+        raise UsageMistake(f"SECONDS must be at most {MOST_SECONDS}, not {text}")
+    context.session.sleep(int(seconds * 1_000_000_000))
 
 
 def _value(context: Context, text: str) -> int:
@@ -71,5 +90,12 @@ COMMANDS = (
         call,
         Argument.FUNCTION,
         "An ARG is a number (decimal, 0x…, negative), or a symbol for its address.",
+    ),
+    Command(
+        "sleep",
+        "SECONDS",
+        "let the machine run on its own for so long",
+        sleep,
+        details=f"In virtual time, at most {MOST_SECONDS} seconds; 0.5 is half of one.",
     ),
 )

@@ -88,6 +88,25 @@ def test_run(shell: Shell, sh: Sh) -> None:
     assert shell.execute("run boot many").status == 2
 
 
+def test_sleep(session: Session, shell: Shell, sh: Sh) -> None:
+    for text, ns in (("1", 10**9), ("0.25", 250_000_000), (".5", 500_000_000), ("0", 0)):
+        before = session.now
+        assert sh(f"sleep {text}") == ""
+        assert session.now == before + ns
+    for text in ("61", "-1", "nan", "1e3", "0x1", "1s", "", "1 1"):
+        outcome = shell.execute(f"sleep {text}")
+        assert outcome.status == 2, text
+        assert outcome.error.endswith("usage: sleep SECONDS\n")
+
+
+def test_a_sleep_tells_of_cpus_that_have_stopped(session: Session, shell: Shell) -> None:
+    session.poke(session.address_of("tick_periodic"), b"\x0f\x0b")
+    outcome = shell.execute("sleep 1")
+    assert outcome.status == 1
+    assert outcome.error.startswith("sleep: CPU 0 has stopped: ")
+    assert shell.execute("sleep 1; sleep 1").error.endswith("sleep: no CPU is running\n")
+
+
 def test_call(shell: Shell, sh: Sh) -> None:
     assert re.fullmatch(r"nr_running = 0x\d+ \(\d+\)\n", sh("call nr_running"))
     assert shell.execute("call nosuch").error == "call: no symbol 'nosuch'\n"
