@@ -18,7 +18,8 @@ BUILD = replace(HIGH, arch="arm64-mcount")
 
 @pytest.mark.parametrize("width", [60, 80, 100, 118, 120, 132, 139, 140, 200])
 def test_fills_the_width(width: int) -> None:
-    for status in (LOW, HIGH, BUILD, FOUND)[: 3 if width < 80 else 4]:
+    lost = replace(FOUND, lost=12_345_678, tracing_on=False)
+    for status in (LOW, HIGH, BUILD, FOUND, lost, replace(lost, ftrace_off=True)):
         for mode in ("PAUSED", "RUNNING", "BOOTING"):
             text = plain(status_line(status, mode, width))
             assert len(text) == width
@@ -44,7 +45,7 @@ def test_says_all_in_words() -> None:
 
 
 def test_says_how_many_sites_were_found() -> None:
-    for width in (80, 120, 145):
+    for width in (60, 80, 120, 145):
         assert "ftraced  345 +128" in plain(status_line(FOUND, "RUNNING", width))
         quiet = replace(FOUND, found=(345, 0))
         text = plain(status_line(quiet, "RUNNING", width))

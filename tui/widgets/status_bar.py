@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -17,6 +18,8 @@ MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accen
 
 _ARCH = 8
 """Cells that an architecture's name takes at most; that of a build takes more."""
+
+_MODE = max(map(len, MODES))
 
 
 class StatusBar(Widget):
@@ -98,16 +101,23 @@ def status_line(status: Status, mode: str, width: int) -> Line:
             fields.append((last,))
         elif width >= 80:
             fields.append(((seconds(status.now), ""),))
-    line: list[Span] = []
-    for number, field in enumerate(fields):
-        if number:
-            line.append((" │ ", "rule"))
-        line.extend(field)
+    # What does not fit goes: first how much was lost, then the events.
+    at = 3 if width >= 120 else 2
+    for shorter in ([((f"{status.events:>7,} ev", ""),)], []):
+        if len(plain(_joined(fields))) + _MODE + 2 > width:
+            fields[at : at + 1] = shorter
+    line = [*_joined(fields)]
     end = f"{mode} "
     gap = width - len(plain(line)) - len(end)
     line.append((" │ ".ljust(gap)[: max(gap, 1)], "rule"))
     line.append((end, mode_tone))
     return tuple(line)
+
+
+def _joined(fields: Sequence[Line]) -> Line:
+    """The fields with rules between them."""
+    rule: Span = (" │ ", "rule")
+    return tuple(span for n, field in enumerate(fields) for span in (*((rule,) * (n > 0)), *field))
 
 
 def found_sites(records: int, waiting: int) -> str:
