@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from .quiet import settle
 from .trace.ringbuffer import RingBuffer
 from .trace.subbuffer import PageFormat
 from .tracefs import TraceArray, TracefsTree
-from .views.callsite import CallSite, call_site
+from .views.callsite import CallSite, call_site, unfound_site, unfound_sites
 from .views.disasm import Disassembler, Insn
 from .views.filetext import file_text
 from .views.origin import Listing, listing
@@ -289,12 +289,22 @@ class Session:
 
     def call_site(self, row: int) -> CallSite:
         """The call site of record `row` as it was compiled, is expected, and is."""
+        return self._view_site(call_site, row)
+
+    def unfound_sites(self, name: str) -> list[CallSite]:
+        """The call sites of the function `name` that ftraced has made no records of yet."""
         with self.lock:
-            return call_site(
+            prefix = self.port.facts.abi.text_prefix
+            ips = unfound_sites(self.ftrace, self._loaded_text, name, prefix)
+            return [self._view_site(unfound_site, ip) for ip in ips]
+
+    def _view_site(self, view: Callable[..., CallSite], which: int) -> CallSite:
+        with self.lock:
+            return view(
                 self.ftrace,
                 self.machine.memory,
                 self.disassembler,
-                row,
+                which,
                 image_text=self._loaded_text,
                 file_text=partial(file_text, self.modules.loaded),
                 source_line=self.source_line,

@@ -112,7 +112,7 @@ class SessionDriver:
                 ip=None if row is None else self._ip,
                 site=site,
                 site_row=site_row(site),
-                path=nothing if row is None else self._path(row),
+                path=self._path(row) if row is not None else self._unfound() if nothing else (),
                 reports=self._all_reports(),
             )
 
@@ -171,6 +171,10 @@ class SessionDriver:
             return path_lines(self.session.call_path(row))
         except MissingSymbolError as error:
             return (line(("! no way to a tracer", "bad")), line(str(error)))
+
+    def _unfound(self) -> tuple[Line, ...]:
+        """The way that all calls take before any site was found."""
+        return path_lines(self.session.paths.mcount_hops()) or _NOTHING_FOUND
 
     def _events(self, hurry: bool) -> TraceText:
         session = self.session

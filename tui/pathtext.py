@@ -56,10 +56,10 @@ def _way(hops: Sequence[Hop]) -> list[Line]:
         spans: list[Span] = []
         if number:
             spans.append((" ─▶ " if taken else "    ", "accent"))
-        name = hop.name if number else f"site {hop.name}"
+        name = f"site {hop.name}" if hop.label == SITE else hop.name
         tone = "bad" if not hop.verified else "strong" if taken else "dim"
         spans.append((name, tone))
-        if number == 0 and hop.target is None:
+        if hop.label == SITE and hop.target is None:
             spans.append((" (nop)", "dim"))
             taken = False
         if lines[-1] and len(plain([*lines[-1], *spans])) > _WAY:

@@ -135,12 +135,26 @@ class Ftraced:
         """Whether a bug of ftrace has ended it."""
         return self._off
 
+    @property
+    def records_calls(self) -> bool:
+        """Whether mcount calls what notes the sites."""
+        return self.recorder == self._symbols["ftrace_record_ip"]
+
+    @property
+    def slot(self) -> int:
+        """Address of the call inside of mcount."""
+        return self._symbols["mcount_call"]
+
     def waiting(self) -> int:
         """How many sites have a slot and are no records yet."""
-        try:
-            return sum(int(_fresh(page.slots["flags"]).sum()) for page in self._pages())
-        except MemoryFault:
-            return 0
+        return len(self.noted())
+
+    def noted(self) -> Addresses:
+        """The sites that have a slot and are no records yet, in the order of the slots."""
+        found = [np.empty(0, np.uint64)]
+        with contextlib.suppress(MemoryFault):
+            found += [p.slots["ip"][_fresh(p.slots["flags"])] for p in self._pages()]
+        return np.concatenate(found).astype(np.uint64)
 
     def stop(self, stopped: bool) -> None:
         """Have ftraced convert nothing, or go on."""

@@ -74,18 +74,26 @@ def calls_of_mcount(port: Port, image: Image, read: Reader) -> Addresses:
     """
     names = port.facts.sites.mcount_symbols
     targets = [image.symbols.address_of(name) for name in names]
-    found = [np.empty(0, np.uint64)]
     bases = {section.index: section.address for section in image.sections if section.loaded}
+    found = [
+        calls_in(port, start, read(start, end - start), target)
+        for start, end in code_ranges(image, bases)
+        for target in targets
+        if target is not None
+    ]
+    return np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
+
+
+def calls_in(port: Port, start: int, text: bytes, mcount: int) -> Addresses:
+    """Every place in `text`, the code from `start` on, that holds a call of `mcount`, ascending."""
     width, step = port.facts.sites.size, port.facts.insn_align
-    for start, end in code_ranges(image, bases):
-        text = np.frombuffer(read(start, end - start), np.uint8)
-        windows = np.lib.stride_tricks.sliding_window_view(text, width)[::step]
-        ips = np.uint64(start) + np.arange(len(windows), dtype=np.uint64) * np.uint64(step)
-        for target in targets:
-            if target is not None:
-                edit = port.modify_call(Sites(ips, compiled=windows), target, target)
-                found.append(ips[edit.reachable & (edit.expected == windows).all(axis=1)])
-    return np.unique(np.concatenate(found))
+    if len(text) < width:
+        return np.empty(0, np.uint64)
+    windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(text, np.uint8), width)[::step]
+    ips = np.uint64(start) + np.arange(len(windows), dtype=np.uint64) * np.uint64(step)
+    edit = port.modify_call(Sites(ips, compiled=windows), mcount, mcount)
+    calls: Addresses = ips[edit.reachable & (edit.expected == windows).all(axis=1)]
+    return calls
 
 
 def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable | None:

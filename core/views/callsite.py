@@ -14,16 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..arch import Trampoline
+import numpy as np
+
+from ..arch import Sites, Trampoline
 from ..errors import MemoryFault, MissingSymbolError
 from ..ftrace.entry import CALLER
 from ..ftrace.ftrace import Ftrace
+from ..ftrace.ftraced import Ftraced
 from ..ftrace.records import Flag, Records
+from ..ftrace.sites import calls_in
 from ..machine.memory import Memory
 from .disasm import Disassembler, Insn
 from .filetext import FileText
 
 NOP, ENABLED, FAILED = "nop", "enabled", "failed"
+UNFOUND, NOTED = "not found yet", "noted by ftraced"
 
 ImageText = Callable[[int, int], "bytes | None"]
 """`size` bytes that the loaded files have for an address, relocated; None where they have none."""
@@ -81,7 +86,10 @@ class CallSite:
     symbol: str
     """ip as the kernel prints it: `schedule+0x0/0x80`."""
     state: str
-    """nop, enabled, or failed once ftrace refused to change it."""
+    """nop, enabled, or failed once ftrace refused to change it.
+
+    Where ftraced finds sites: not found yet, or noted by ftraced and not converted.
+    """
     users: int
     """ftrace_ops that want it."""
     ops: tuple[str, ...]
@@ -98,7 +106,7 @@ class CallSite:
     caller: str = CALLER
     """What it calls, or would if it were enabled."""
     standing: str = ""
-    """Why most of it stays as it is when it is enabled and disabled, where that is so."""
+    """Why it stays as it is, or most of it when it is enabled and disabled, where that is so."""
     relocations: tuple[str, ...] = ()
     """Type and symbol of what is still to be done to the site in the module's file."""
 
@@ -192,32 +200,15 @@ def call_site(
     """The call site of record `row`, with some instructions around it."""
     records = ftrace.records
     ip = int(records.table["ip"][row])
-    start, end = _window(ftrace, ip, after)
-    readable = True
-    try:
-        now = memory.read(start, end - start)
-    except MemoryFault:
-        now, readable = b"", False
     length = int(ftrace.port.lengths(records.sites(slice(row, row + 1)))[0])
     left = records.compiled[row].tobytes()[:length]
-    compiled = image_text(start, end - start) or now or bytes(end - start)
-    compiled = _overlay(compiled, ip - start, left)
     address, text = expected_text(ftrace, row)
-    expected = _overlay(compiled, address - start, text)
-    stop = ip + len(left)
-    rows: list[tuple[int, bytes, bytes, bytes]] = []
-    for each in _rows(disasm, start, compiled, expected, now or compiled, range(ip, stop)):
-        if each[0] >= stop and sum(at >= stop for at, *_ in rows) == after:
-            break
-        rows.append(each if readable else (*each[:3], b""))
-    first = sum(at + len(old) <= ip for at, old, *_ in rows)
-    shown = rows[max(first - before, 0) :]
+    reader = _Reader(ftrace, memory, disasm, image_text, file_text)
+    around = reader.around(ip, left, (address, text), before, after)
     ops = ftrace.users_of(row)
     stub = stub_of(ftrace, row)
-    there = now[address - start :][: len(text)]
-    refused = readable and there != text
-    stored = file_text(start, end - start)
-    pending = () if stored is None else stored.pending
+    there = around.now[: len(text)]
+    refused = around.readable and there != text
     return CallSite(
         name=records.names[row],
         module=records.module_of(row),
@@ -228,15 +219,136 @@ def call_site(
         ops=tuple(each.name for each in ops),
         via=None if stub is None else (disasm.name(stub.address) or "stub", stub.address),
         source=source_line(ip + ftrace.port.facts.sites.source_offset),
-        readable=readable,
+        readable=around.readable,
         caller=records.caller_of(row),
         standing=_standing(ftrace, row),
         reason=ftrace.port.explain(ip, text, there) if refused else "",
-        rows=tuple(_site_row(disasm, each, range(ip, stop), stored) for each in shown),
-        relocations=tuple(
-            f"{each.kind} {each.symbol}".rstrip() for each in pending if ip <= each.place < stop
-        ),
+        rows=around.rows,
+        relocations=around.relocations,
     )
+
+
+def unfound_site(
+    ftrace: Ftrace,
+    memory: Memory,
+    disasm: Disassembler,
+    ip: int,
+    *,
+    image_text: ImageText = lambda address, size: None,
+    file_text: Stored = lambda address, size: None,
+    source_line: Callable[[int], tuple[str, int] | None] = lambda address: None,
+    before: int = 2,
+    after: int = 3,
+) -> CallSite:
+    """The call of mcount at `ip`, which ftraced has made no record of yet: as `call_site`."""
+    port, ftraced, mcount = ftrace.port, ftrace.ftraced, ftrace.mcount()
+    assert ftraced is not None
+    text = port.modify_call(Sites(np.array([ip], np.uint64)), mcount, mcount).expected[0].tobytes()
+    reader = _Reader(ftrace, memory, disasm, image_text, file_text)
+    around = reader.around(ip, text, (ip, text), before, after)
+    symbol = ftrace.kallsyms.lookup(ip)
+    noted = bool((ftraced.noted() == np.uint64(ip)).any())
+    return CallSite(
+        name=f"0x{ip:x}" if symbol is None else symbol.name,
+        module=None if symbol is None else symbol.module,
+        ip=ip,
+        symbol=ftrace.kallsyms.format(ip),
+        state=NOTED if noted else UNFOUND,
+        users=0,
+        ops=(),
+        via=None,
+        source=source_line(ip + port.facts.sites.source_offset),
+        readable=around.readable,
+        standing=_unrecorded(ftraced, noted),
+        reason="",
+        rows=around.rows,
+        relocations=around.relocations,
+    )
+
+
+def unfound_sites(ftrace: Ftrace, image_text: ImageText, name: str, prefix: str = "") -> list[int]:
+    """rec.ip of the calls of mcount in the function `name` that ftraced has not found yet.
+
+    Nothing where a table lists the sites. `name` as in `find_sites`, but for the module.
+    """
+    if ftrace.ftraced is None or not name:
+        return []
+    found: list[int] = []
+    for symbol in ftrace.kallsyms.functions():
+        if symbol.name not in (name, prefix + name):
+            continue
+        text = image_text(symbol.address, symbol.size)
+        ips = calls_in(ftrace.port, symbol.address, text or b"", ftrace.mcount())
+        found += ips[ftrace.records.rows_of(ips) < 0].tolist()
+    return found
+
+
+def _unrecorded(ftraced: Ftraced, noted: bool) -> str:
+    """Why a site that ftraced could find has no record."""
+    if ftraced.off:
+        return "no record: ftrace is off"
+    if not noted and ftraced.suspended:
+        return "no record: nothing is found while functions are traced"
+    if not noted:
+        return "no record: not called since mcount notes its callers, or no slot was free"
+    if ftraced.stopped:
+        return "ftraced has noted it, and was told to make no nops"
+    return "ftraced has noted it, and makes it a nop when it wakes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What is read at a site and around it."""
+
+    rows: tuple[SiteRow, ...]
+    now: bytes
+    """From where its expected text begins."""
+    readable: bool
+    relocations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What the texts of sites are read from."""
+
+    ftrace: Ftrace
+    memory: Memory
+    disasm: Disassembler
+    image_text: ImageText
+    file_text: Stored
+
+    def around(
+        self, ip: int, left: bytes, wanted: tuple[int, bytes], before: int, after: int
+    ) -> _Around:
+        """The site at `ip`: `left` is what the compiler left, `wanted` where what is expected."""
+        disasm, (address, text) = self.disasm, wanted
+        start, end = _window(self.ftrace, ip, after)
+        readable = True
+        try:
+            now = self.memory.read(start, end - start)
+        except MemoryFault:
+            now, readable = b"", False
+        compiled = self.image_text(start, end - start) or now or bytes(end - start)
+        compiled = _overlay(compiled, ip - start, left)
+        expected = _overlay(compiled, address - start, text)
+        stop = ip + len(left)
+        rows: list[tuple[int, bytes, bytes, bytes]] = []
+        for each in _rows(disasm, start, compiled, expected, now or compiled, range(ip, stop)):
+            if each[0] >= stop and sum(at >= stop for at, *_ in rows) == after:
+                break
+            rows.append(each if readable else (*each[:3], b""))
+        first = sum(at + len(old) <= ip for at, old, *_ in rows)
+        shown = rows[max(first - before, 0) :]
+        stored = self.file_text(start, end - start)
+        pending = () if stored is None else stored.pending
+        return _Around(
+            rows=tuple(_site_row(disasm, each, range(ip, stop), stored) for each in shown),
+            now=now[address - start :],
+            readable=readable,
+            relocations=tuple(
+                f"{each.kind} {each.symbol}".rstrip() for each in pending if ip <= each.place < stop
+            ),
+        )
 
 
 def _window(ftrace: Ftrace, ip: int, after: int) -> tuple[int, int]:

@@ -7,6 +7,9 @@ what insmod wrote and ends at ftrace_caller, ftrace_caller is the entry code as
 it was assembled, the slot `ftrace_call` in it calls the tracer, or the function
 that calls several. Where a user of the site wants registers, ftrace_regs_caller
 and `ftrace_regs_call` stand in their places.
+
+Where sites are found by running into them, one that was not found calls mcount,
+whose slot calls what notes the site.
 """
 
 from __future__ import annotations
@@ -91,15 +94,40 @@ class PathReader:
 
     def entry_hops(self, caller: str = CALLER) -> tuple[Hop, ...]:
         """`caller`, its slot, and what the slot calls: the end of every path."""
-        slot = self._slot(self._ftrace.entry.slot_of(caller))
+        slot = self._slot(self._ftrace.entry.slot_of(caller), self._ftrace.slot)
         hops = [*self._caller(caller, slot.address), slot]
         if slot.target is not None:
-            hops.append(self._tracer(slot.target))
+            hops.append(self._tracer(slot.target, slot.verified))
             if slot.verified and len(self._ftrace.ops) > 1:
                 hops += [
                     replace(self._tracer(self._code(ops.func)), note=f"called for {ops.name}")
                     for ops in self._ftrace.ops
                 ]
+        return tuple(hops)
+
+    def mcount_hops(self) -> tuple[Hop, ...]:
+        """mcount up to its slot, the slot, and what it calls: the way of a site not yet found.
+
+        Nothing where a table lists the sites.
+        """
+        ftraced = self._ftrace.ftraced
+        if ftraced is None:
+            return ()
+        at, recorder = self._ftrace.mcount(), ftraced.recorder
+        linked = self._ftrace.kernel.read(at, ftraced.slot - at)
+        expected = b"" if linked is None else linked.tobytes()
+        found = self._read(at, len(expected))
+        right = bool(expected) and found == expected
+        note = "as it was linked" if right else "is not the code that was linked"
+        slot = self._slot(ftraced.slot, recorder)
+        hops = [self._hop(CALLER, at, found, ftraced.slot, right, note, expected), slot]
+        if slot.target is not None:
+            called = self._tracer(slot.target, slot.verified)
+            if called.verified:
+                notes = ftraced.records_calls
+                what = "notes where it was called from" if notes else "returns: nothing is noted"
+                called = replace(called, note=what)
+            hops.append(called)
         return tuple(hops)
 
     def stub(self, stub: Trampoline) -> Hop:
@@ -173,16 +201,17 @@ class PathReader:
                 break
             at = target
 
-    def _slot(self, at: int) -> Hop:
-        ftrace = self._ftrace
-        edit = ftrace.port.update_ftrace_func(at, ftrace.slot, ftrace.slot)
+    def _slot(self, at: int, callee: int) -> Hop:
+        """The slot at `at`, which shall call `callee`."""
+        edit = self._ftrace.port.update_ftrace_func(at, callee, callee)
         expected = edit.expected[0].tobytes()
         found = self._read(int(edit.address[0]), len(expected))
         right = found == expected
-        note = f"calls {self._name(ftrace.slot)}" if right else f"expected {expected.hex(' ')}"
+        note = f"calls {self._name(callee)}" if right else f"expected {expected.hex(' ')}"
         return self._hop(SLOT, at, found, self._target(at, found), right, note, expected)
 
-    def _tracer(self, address: int) -> Hop:
+    def _tracer(self, address: int, meant: bool = True) -> Hop:
+        """What a slot calls, and whether that is `meant`."""
         entry = self._ftrace.entry
         found = b""
         for size in range(_TRACER_INSNS * self._facts.max_insn_size, 0, -1):
@@ -193,10 +222,12 @@ class PathReader:
             insns.pop()
         symbol = self._ftrace.kallsyms.lookup(address)
         right = symbol is not None and symbol.address == address
-        if address == entry["ftrace_stub"]:
-            note = "returns at once: nothing is traced"
-        elif not right:
+        if not right:
             note = "no function begins here"
+        elif not meant:
+            right, note = False, "is not what shall be called here"
+        elif address == entry["ftrace_stub"]:
+            note = "returns at once: nothing is traced"
         elif len(self._ftrace.ops) > 1:
             note = "calls each of the tracers"
         else:

@@ -192,6 +192,7 @@ async def test_the_list_follows_what_ftraced_finds() -> None:
     session = Session.open(arches.load("x86_64-2008"))
     async with console(session) as (app, pilot):
         assert site(app) == ["no call site was found yet: let the machine run"]
+        assert plain(app.view.path[0]) == "mcount ─▶ mcount_call ─▶ ftrace_record_ip"
         assert "ftraced    0 +170" in plain(status_line(app.view.status, "PAUSED", 120))
         await do(app, pilot, "sleep 1")
         assert app.view.status.found is not None and app.view.status.found[0] == 170

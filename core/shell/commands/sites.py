@@ -17,13 +17,15 @@ def site(context: Context, arguments: Arguments) -> None:
     shown = 0
     for word in arguments:
         rows = find_sites(session.ftrace.records, word.text, prefix)
-        if not rows:
+        views = [session.call_site(row) for row in rows]
+        views += session.unfound_sites(word.text)
+        if not views:
             context.fail(f"site: {word.text}: no function of that name has a call site")
-        for row in rows:
+        for view in views:
             if shown:
                 context.line()
             shown += 1
-            for line in site_lines(session.call_site(row)):
+            for line in site_lines(view):
                 context.line(line)
 
 
@@ -32,10 +34,12 @@ def tramp(context: Context, arguments: Arguments) -> None:
     expect(arguments, 0, 2)
     session = context.session
     if not arguments:
-        for caller in session.ftrace.entry.callers:
+        callers = session.ftrace.entry.callers
+        ways = [session.paths.mcount_hops(), *map(session.paths.entry_hops, callers)]
+        for hops in filter(None, ways):
             if context.output:
                 context.line()
-            for line in path_lines(session.paths.entry_hops(caller)):
+            for line in path_lines(hops):
                 context.line(line)
         return
     module = session.modules.find(arguments[0].text)
