@@ -121,7 +121,7 @@ class SessionDriver:
         machine, ring, ftrace = session.machine, session.ring, session.ftrace
         found = None
         if ftrace.ftraced is not None:
-            found = len(ftrace.records), ftrace.ftraced.waiting()
+            found = ftrace.records.converted, ftrace.ftraced.waiting()
         return Status(
             arch=session.port.facts.name,
             cpus=len(machine.vcpus),

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import FTRACE_OPS_MAX
-from ..arch import Addresses, Edit, Trampoline
+from ..arch import Addresses, Edit, Sites, Trampoline
 from ..elf.image import Image
 from ..errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsError
 from ..kallsyms import Kallsyms
@@ -299,13 +299,18 @@ class Ftrace:
 
     def _found(self, found: Sequence[Found]) -> None:
         """Add records for what ftraced has found and make the sites nops, all or none."""
-        start = len(self.records)
+        start, mcount = len(self.records), self.mcount()
         for ips, module in found:
-            compiled, _ = self._memory.gather(ips, self.port.facts.sites.size)
+            # The compiler left calls of mcount, whatever is there by now.
+            compiled = self.port.modify_call(Sites(ips), mcount, mcount).expected
             self.records.add(ips, self.kallsyms.names_of(ips), compiled, module, found=True)
-        mcount = self.mcount()
-        edit = self.port.init_nop(self.records.sites(slice(start, len(self.records))), mcount)
-        self._apply(edit, Step.INIT, mcount, STOP_MACHINE)
+        rows = slice(start, len(self.records))
+        edit = self.port.init_nop(self.records.sites(rows), mcount)
+        try:
+            self._apply(edit, Step.INIT, mcount, STOP_MACHINE)
+        except FtraceBug as refused:
+            self.records.refuse(rows, refused.ip)
+            raise
 
     def _set_mcount(self, edit: Edit) -> None:
         """Have mcount call something else."""

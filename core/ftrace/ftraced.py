@@ -154,7 +154,9 @@ class Ftraced:
         found = [np.empty(0, np.uint64)]
         with contextlib.suppress(MemoryFault):
             found += [p.slots["ip"][_fresh(p.slots["flags"])] for p in self._pages()]
-        return np.concatenate(found).astype(np.uint64)
+        ips = np.concatenate(found).astype(np.uint64)
+        noted: Addresses = ips[self._records.rows_of(ips) < 0]
+        return noted
 
     def stop(self, stopped: bool) -> None:
         """Have ftraced convert nothing, or go on."""

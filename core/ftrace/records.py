@@ -49,9 +49,13 @@ RECORD = np.dtype(
         ("flags", "u4"),
         ("module", "i4"),
         ("failed", "?"),
+        ("raw", "?"),
     ]
 )
-"""One call site; `module` is a number of `Records`' own, `KERNEL` for none."""
+"""One call site; `module` is a number of `Records`' own, `KERNEL` for none.
+
+A `failed` one was not what ftrace expected; a `raw` one so early that it was never a nop.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,13 +126,17 @@ class Records:
         numbers = [number for number, name in self._modules.items() if name == module]
         gone = np.isin(self.table["module"], numbers)
         ips: Addresses = self.table["ip"][gone].copy()
-        self.table = self.table[~gone]
-        self.names = [self.names[row] for row in np.flatnonzero(~gone).tolist()]
-        self.compiled = self.compiled[~gone]
         for number in numbers:
             del self._modules[number], self._stubs[number], self._groups[number]
-        self._changed()
+        self._keep(~gone)
         return ips
+
+    def refuse(self, rows: slice, ip: int) -> None:
+        """Drop the records `rows`, whose sites were not made nops, but for that of `ip`: `raw`."""
+        keep = np.ones(len(self.table), np.bool_)
+        keep[rows] = self.table["ip"][rows] == np.uint64(ip)
+        self.table["raw"][rows] = True
+        self._keep(keep)
 
     def save(self) -> SavedRecords:
         """All records as they are now."""
@@ -205,11 +213,23 @@ class Records:
         self._stubs[number] = tuple(stubs)
         return number
 
+    def _keep(self, rows: NDArray[np.bool_]) -> None:
+        """Drop all other records."""
+        self.table = self.table[rows]
+        self.names = [self.names[row] for row in np.flatnonzero(rows).tolist()]
+        self.compiled = self.compiled[rows]
+        self._changed()
+
     def _changed(self) -> None:
         """Note that records came or went."""
         self.generation += 1
         self._order = np.argsort(self.table["ip"], kind="stable")
         self._sorted = self.table["ip"][self._order]
+
+    @property
+    def converted(self) -> int:
+        """How many sites are what ftrace has made of them, and no longer the compiler's call."""
+        return int(np.count_nonzero(~self.table["raw"]))
 
     @property
     def users(self) -> NDArray[np.uint32]:

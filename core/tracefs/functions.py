@@ -148,7 +148,7 @@ class DynFtraceTotalInfo(File):
         ftrace = self._array.ftrace
         records = ftrace.records
         if ftrace.ftraced is not None:
-            return f"{len(records)}\n"
+            return f"{records.converted}\n"
         return (
             f"{len(records)} pages:{records.pages} groups: {records.groups}\n"
             "ftrace boot update time = 0 (ns)\n"

@@ -146,6 +146,8 @@ def state_of(records: Records, row: int) -> str:
 def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
     """Where the site's text that ftrace keeps begins, and what it must be now."""
     sites = ftrace.records.sites(slice(row, row + 1))
+    if ftrace.records.table["raw"][row]:
+        return int(sites.ip[0]), ftrace.records.compiled[row].tobytes()
     try:
         target = ftrace.entry[ftrace.records.caller_of(row)]
     except MissingSymbolError:

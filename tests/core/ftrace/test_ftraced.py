@@ -304,6 +304,17 @@ def test_a_poked_site_is_refused_when_it_is_to_be_a_nop(session: Session) -> Non
     assert "Initializing ftrace call sites" in report
     assert " actual:   90:90:90:90:90" in report and "printk+0x" in report
     assert session.ftrace.disabled
+    # One record is left, of the site that was refused; what it says is true, and of others too.
+    assert session.function_names() == ["printk"] and total(session) == 0
+    lines = sh(session, "site printk").splitlines()
+    assert lines[0] == f"printk  ip {ip:x}  failed  0 users"
+    call = session.image.read(ip, 5)
+    assert call is not None
+    for label, text in (("compiled", call), ("expected", call), ("! now", b"\x90" * 5)):
+        assert any(f"{label} " in line and bytes(text).hex(" ") in line for line in lines), label
+    lines = sh(session, "site schedule").splitlines()
+    assert "noted by ftraced" in lines[0] and lines[-1] == "no record: ftrace is off"
+    assert not any(line.startswith("!") for line in lines)
     assert "No such device" in Shell(session).execute("echo 1 > ftraced_enabled").error
     assert "No such device" in Shell(session).execute("echo function > current_tracer").error
     sh(session, "run syscalls; sleep 1; insmod usbcore; run usb; rmmod usbcore")
