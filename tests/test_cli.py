@@ -215,6 +215,15 @@ def test_a_module_is_no_kernel_and_a_kernel_no_module(
     assert status == 1 and "not a module" in err
 
 
+def test_sites_after_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    machine = ("sites", "--kernel", "x86_64-2008")
+    assert here(capsys, *machine) == (0, "ADDRESS  NAME  MODULE  COMPILED  NOW  STATE\n", "")
+    status, out, err = here(capsys, *machine, "-c", "cat nothing; run syscalls\nsleep 1")
+    assert status == 0 and len(out.splitlines()) == 171
+    assert err == "cat: nothing: No such file or directory\n"
+    assert here(capsys, *machine, "-c", "a |")[0] == 2
+
+
 def test_no_call_sites(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = here(capsys, "sites", "--kernel", str(IMAGES / "vmlinux-plain.elf"))
     assert status == 1 and "no call sites" in err

@@ -185,19 +185,24 @@ def shell(
 
 @dynftrace.command(short_help="The table of call sites.")
 @machine_options
+@click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
 @click.option("--json", "json", is_flag=True, help="A list of objects.")
 @click.option("--csv", "csv", is_flag=True, help="Comma-separated values with a header.")
 def sites(
+    commands: str,
     json: bool,
     csv: bool,
     open_session: Callable[[], Session],
 ) -> None:
     """The table of call sites: address, name, module, bytes as compiled, bytes now, state."""
     from ..core.ftrace.sitetable import as_csv, as_json, as_text, site_rows
+    from .prompt import run_before
 
     if json and csv:
         raise click.UsageError("give either --json or --csv, not both")
-    rows = site_rows(open_session())
+    session = open_session()
+    run_before(session, commands)
+    rows = site_rows(session)
     sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))
 
 

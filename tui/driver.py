@@ -33,7 +33,7 @@ TRACE_SHARE = 6
 """Of the time the machine runs, one part in this many goes into decoding its trace."""
 
 _NOTHING_FOUND: tuple[Line, ...] = (
-    line(("no call site was found yet: let the machine run", "dim")),
+    line(("no call site has a record yet: let the machine run", "dim")),
 )
 
 _SITE = re.compile(r"(?:.*[;\n])?\s*site\s+'?(?P<name>[\w.$]+)'?\s*")

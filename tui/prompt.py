@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from ..core.errors import UsageError
 from ..core.shell import Shell, ShellSyntaxError
 from ..core.shell.outcome import Outcome
 
@@ -32,6 +33,18 @@ _INTERRUPTED = 130
 def run_text(session: Session, text: str) -> int:
     """Execute `text`; returns the status of its last command."""
     return _execute(Shell(session), text)[0]
+
+
+def run_before(session: Session, text: str) -> None:
+    """Execute `text` before something else: of what it says only errors are shown.
+
+    Raises `UsageError` for text that is no command list.
+    """
+    try:
+        for outcome in Shell(session).run(text):
+            _show(Outcome(error=outcome.error))
+    except ShellSyntaxError as error:
+        raise UsageError(str(error)) from error
 
 
 def run_lines(session: Session, lines: Iterable[str]) -> int:

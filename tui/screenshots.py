@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import arches
-from ..core.session import Session
+from ..core.session import MachineSpec, Session
 from .cli import write_whole
 from .driver import SessionDriver
 from .picture import POSES, Pose, picture
@@ -55,6 +55,7 @@ class Scene:
     commands: tuple[str, ...]
     pose: Pose
     arch: str = arches.DEFAULT
+    nop: str | None = None
 
 
 SCENES = {
@@ -116,6 +117,15 @@ SCENES = {
         _WHOLE_WAY,
         "mips",
     ),
+    "2008-unfound": Scene((), Pose(("3",)), "x86_64-2008"),
+    "2008-site": Scene(
+        ("run syscalls", "sleep 1", "site schedule"), POSES["site"], "x86_64-2008", "jmp"
+    ),
+    "2008-equilibrium": Scene(
+        (*("run syscalls", "sleep 1") * 7, "site schedule"),
+        Pose(("1",)),
+        "x86_64-2008",
+    ),
 }
 """The screens by the names of their files."""
 
@@ -132,7 +142,7 @@ def pictures() -> list[tuple[str, Scene, tuple[int, int]]]:
 
 def draw(scene: Scene, size: tuple[int, int]) -> str:
     """The SVG of `scene` at `size`."""
-    session = Session.open(arches.load(scene.arch))
+    session = Session.open(arches.load(scene.arch), MachineSpec(nop=scene.nop))
     return asyncio.run(picture(lambda: SessionDriver(session), scene.commands, scene.pose, size))
 
 
