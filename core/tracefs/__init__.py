@@ -38,7 +38,7 @@ class TracefsTree(Tracefs):
         self._filters = filter_files(array, self.functions)
         root = Directory(
             {
-                **readme_files(),
+                **readme_files(array),
                 **tracer_files(array),
                 **function_files(array, self.functions),
                 **self._filters,

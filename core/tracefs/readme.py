@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .array import TraceArray
 from .tree import File, Node
 
 TEXT = """\
@@ -26,7 +27,6 @@ Functions
   enabled_functions                 functions whose site holds a call now
   touched_functions                 functions whose site ever held one
   dyn_ftrace_total_info             how many sites there are
-  ftraced_enabled                   with ftraced: 0 makes no more nops
 
 Tracing
   available_tracers                 names for current_tracer
@@ -54,15 +54,27 @@ Buffers
   per_cpu/cpuN/                     trace, trace_pipe, stats and size of one CPU
 """
 
+FTRACED = """\
+
+This kernel has no list of its call sites: ftraced finds those that are run into
+  available_filter_functions        grows; what never ran is not in it
+  ftraced_enabled                   0: it makes no more nops, 1: it goes on;
+                                    says suspended while functions are traced
+"""
+"""What else there is to say then."""
+
 
 class Readme(File):
     """The text above."""
 
+    def __init__(self, ftraced: bool) -> None:
+        self._text = TEXT + FTRACED if ftraced else TEXT
+
     def read(self) -> str:
         """All of it."""
-        return TEXT
+        return self._text
 
 
-def files() -> Mapping[str, Node]:
+def files(array: TraceArray) -> Mapping[str, Node]:
     """This file's files by name."""
-    return {"README": Readme()}
+    return {"README": Readme(array.ftrace.ftraced is not None)}

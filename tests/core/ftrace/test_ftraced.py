@@ -516,3 +516,12 @@ def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
         ("printk", False),
     ]
     assert hops[2].note == "is not what shall be called here"
+
+
+def test_the_readme_names_the_files_there_are(session: Session) -> None:
+    table = Session.open(arches.load("x86_64"))
+    for each in (session, table):
+        lines = each.tracefs.read("README").splitlines()
+        assert max(map(len, lines)) <= 80
+        named = any("ftraced_enabled" in line for line in lines)
+        assert named == ("ftraced_enabled" in each.tracefs.listdir())
