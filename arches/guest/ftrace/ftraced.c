@@ -3,8 +3,8 @@
  * Call sites found by running into them. In miniature of kernel/trace/ftrace.c as
  * it was in May 2008, when no compiler made a table of them.
  *
- * Nothing in here has a call site: mcount calls ftrace_record_ip(), and a daemon
- * that found itself would never have nothing to do.
+ * Nothing in here has a call site: mcount calls ftrace_record_ip(), and what that
+ * calls must not come to mcount again.
  */
 #include "ftraced.h"
 #include "irq.h"
@@ -20,7 +20,7 @@
  */
 #define NR_PAGES_INIT 1
 
-/* The prime of the kernel's hash_long(). */
+/* The prime of that kernel's hash_long(). */
 #define GOLDEN_RATIO_PRIME 0x9e37fffffffc0001ul
 
 struct dyn_ftrace *ftrace_hash[FTRACE_HASHSIZE];
