@@ -96,8 +96,8 @@ def test_jobs_come_between_chunks(rig: Rig) -> None:
 
 
 def test_interrupt_stops_the_machine_and_what_a_job_runs(rig: Rig) -> None:
+    rig.until(lambda: rig.runner.opened)  # before that nothing can be stopped
     rig.runner.run()
-    rig.until(lambda: rig.runner.running)
     rig.runner.interrupt()
     rig.until(lambda: rig.runner.idle)
     assert rig.driver.stopped == 1
