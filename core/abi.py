@@ -21,6 +21,9 @@ RB_PAGE_HEADER = 16
 TICK_NS = 1_000_000
 """Virtual ns between two timer interrupts of a vCPU."""
 
+FTRACE_RETFUNC_DEPTH = 50
+"""Entries of a task's stack of return addresses."""
+
 SAVED_CMDLINES = 128
 TASK_COMM_LEN = 16
 
@@ -65,6 +68,7 @@ class Hypercall(IntEnum):
     PANIC = 7
     FTRACE_INIT = 8
     FTRACE_UPDATE = 9
+    GRAPH_STOP = 12
 
 
 class SlotFlag(IntFlag):
@@ -95,7 +99,15 @@ class TraceType(IntEnum):
 
     FN = 1
     PRINT = 5
+    GRAPH_RET = 10
+    GRAPH_ENT = 11
 
+
+FIRST_SYSCALL_ID = 0x100
+"""`trace_entry.type` of events of system calls: from here to `FIRST_EVENT_ID`, two a call."""
+
+SYSCALLS_MAX = 384
+SYSCALL_ARGS_MAX = 6
 
 FIRST_EVENT_ID = 0x400
 """`trace_entry.type` of an event of an fprobe: this or higher, a number for each."""
@@ -152,7 +164,7 @@ _CPU_LOCAL = [
     ("migrate_disable", "u4"),
     ("local_unused", "u4"),
     ("scratch", "u8", (3,)),
-    ("function_trace_op", "u8"),
+    ("ret_stack", "u8"),
     ("buffer", _RING_BUFFER_CPU),
 ]
 
@@ -199,10 +211,40 @@ def saved_cmdline(byteorder: str) -> np.dtype[np.void]:
     return _layout(_SAVED_CMDLINE, byteorder)
 
 
+_FTRACE_OPS_ENTRY = [
+    (name, "u8") for name in ("func", "op", "filter", "filter_count", "notrace", "notrace_count")
+]
+
+
 def ftrace_ops_entry(byteorder: str) -> np.dtype[np.void]:
     """`struct ftrace_ops_entry` of `arches/guest/include/tracer.h`: an entry of ftrace_ops_list."""
-    names = ("func", "op", "filter", "filter_count", "notrace", "notrace_count")
-    return _layout([(name, "u8") for name in names], byteorder)
+    return _layout(_FTRACE_OPS_ENTRY, byteorder)
+
+
+def tracepoint(byteorder: str) -> np.dtype[np.void]:
+    """`struct tracepoint` of `arches/guest/include/tracepoint.h`."""
+    return _layout([("enabled", "u4"), ("unused", "u4"), ("func", "u8")], byteorder)
+
+
+def syscall_metadata(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """`struct syscall_metadata`: pointers to the names of a system call and its arguments."""
+    long = f"u{pointer_size}"
+    fields: list[Any] = [("name", long), ("nb_args", f"i{pointer_size}")]
+    fields += [(name, long, (SYSCALL_ARGS_MAX,)) for name in ("types", "args")]
+    return _layout(fields, byteorder)
+
+
+def syscall_event(byteorder: str) -> np.dtype[np.void]:
+    """`struct syscall_event`: an entry of the tracer's `syscall_events`."""
+    return _layout([(name, "u2") for name in ("enter", "exit", "nb_args", "unused")], byteorder)
+
+
+def fgraph_control(byteorder: str) -> np.dtype[np.void]:
+    """`struct fgraph_control` of `arches/guest/include/tracer.h`: the graph tracer's settings."""
+    fields: list[Any] = [(name, "u4") for name in ("on", "max_depth", "skip_irqs", "unused")]
+    fields += [("thresh", "u8"), ("return_to_handler", "u8"), ("ops", _FTRACE_OPS_ENTRY)]
+    fields += [(name, "u8") for name in ("graph", "graph_count", "notrace", "notrace_count")]
+    return _layout(fields, byteorder)
 
 
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

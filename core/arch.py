@@ -25,6 +25,11 @@ A new port provides, tier by tier; each tier works without the next:
 3. **Patches.** `init_nop`, `make_nop`, `make_call`, `modify_call`, `entry.S`
    and `update_ftrace_func`: the function tracer works for the kernel.
 4. **Modules.** `relocate`, and `stubs` where a call cannot reach.
+5. **Returns.** `enable_graph_caller`, and in `entry.S` the slot `ftrace_graph_call`,
+   `ftrace_graph_caller` and `return_to_handler`: the graph tracer works.
+
+`dynftrace port check NAME` says which of it holds (`portcheck/`), for a port of another
+package too, which an entry point of the group `dynftrace.arches` names.
 
 Addresses are Python ints or numpy uint64, bytes are numpy uint8. The kernel's
 own list of a port's duties is in Documentation/trace/ftrace-design.rst.
@@ -33,7 +38,7 @@ own list of a port's duties is in Documentation/trace/ftrace-design.rst.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -99,6 +104,10 @@ class Edit:
         """Row `row` of `text`, one of this edit's, as far as it counts."""
         raw: bytes = text[row].tobytes()
         return raw if self.lengths is None else raw[: int(self.lengths[row])]
+
+    def reversed(self) -> Edit:
+        """The same change the other way round."""
+        return replace(self, expected=self.replacement, replacement=self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +248,13 @@ class Port(Protocol):
         """Change the `ftrace_call` slot at `slot` (`ftrace_update_ftrace_func`)."""
         ...
 
+    def enable_graph_caller(self, slot: int, caller: int) -> Edit:
+        """From a nop at `slot`, `ftrace_graph_call`, to a call of `caller`.
+
+        The same edit the other way round is `ftrace_disable_ftrace_graph_caller`.
+        """
+        ...
+
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Why a site that should hold `expected` and holds `found` is refused, in one clause.
 
@@ -321,6 +337,10 @@ class Port(Protocol):
         tracer called with a `struct pt_regs` as fourth argument, `Abi.pt_regs` in their
         order, a slot of `pointer_size` bytes each, as they are at the traced function's
         entry. Where it does not lead through ftrace_call it has a slot ftrace_regs_call.
+
+        With `ftrace_graph_call`, `ftrace_graph_caller` and `return_to_handler` there is
+        the graph tracer. While the word `function_trace_stop` is not 0, each caller
+        returns at once (HAVE_FUNCTION_TRACE_MCOUNT_TEST).
         """
         ...
 

@@ -97,6 +97,13 @@ class Kallsyms:
         text = f"{symbol.name}+0x{address - symbol.address:x}/0x{symbol.size:x}"
         return text if symbol.module is None else f"{text} [{symbol.module}]"
 
+    def name(self, address: int) -> str:
+        """`name [module]` (`%ps`); `0x…` where unknown."""
+        symbol = self.lookup(address)
+        if symbol is None:
+            return f"0x{address:x}"
+        return symbol.name if symbol.module is None else f"{symbol.name} [{symbol.module}]"
+
     def functions(self) -> list[Symbol]:
         """Every function, in order of address."""
         merged = self._all()

@@ -136,6 +136,10 @@ class Arm64Port(ABC):
         """From `bl old` to `bl new` at the slot, one word."""
         return callsite.modify(callsite.SLOT, Sites(np.array([slot], np.uint64)), old, new)
 
+    def enable_graph_caller(self, slot: int, caller: int) -> Edit:
+        """From a nop to `bl caller` at the slot, one word."""
+        return callsite.call(callsite.SLOT, Sites(np.array([slot], np.uint64)), caller)
+
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Why a site is refused."""
         return callsite.explain(self.form, ip, expected, found)

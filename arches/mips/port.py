@@ -191,6 +191,13 @@ class MipsPort(ABC):
         )
         return Edit(place, old_text, new_text, reached & reaches)
 
+    def enable_graph_caller(self, slot: int, caller: int) -> Edit:
+        """From a nop to `jal caller` at the slot; another nop is in its delay slot."""
+        place = np.array([slot], np.uint64)
+        word, reaches = insn.jal(place, np.array([caller], np.uint64))
+        nop = insn.bytes_of(np.array([[insn.NOP]], np.uint32), self.form.order)
+        return Edit(place, nop, insn.bytes_of(word[:, None], self.form.order), reaches)
+
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Why a site is refused."""
         return callsite.explain(self.form, ip, expected, found)

@@ -98,6 +98,11 @@ class PowerPort(ABC):
         """From `bl old` to `bl new` at the slot, one word."""
         return _modify(_SLOT, Sites(np.array([slot], np.uint64)), old, new)
 
+    def enable_graph_caller(self, slot: int, caller: int) -> Edit:
+        """From a nop to `bl caller` at the slot, one word."""
+        new = calls(_SLOT, Sites(np.array([slot], np.uint64)), caller)
+        return Edit(np.array([slot], np.uint64), new.nops, new.text, new.reachable)
+
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Why a site is refused."""
         return explain(ip, expected, found)

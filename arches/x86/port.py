@@ -103,6 +103,13 @@ class X86Port(ABC):
         """From `call old` to `call new` at the slot."""
         return self.modify_call(Sites(np.array([slot], np.uint64)), old, new)
 
+    def enable_graph_caller(self, slot: int, caller: int) -> Edit:
+        """From the nop to `call caller` at the slot."""
+        site = Sites(np.array([slot], np.uint64))
+        replacement, reachable = self._call(site, caller)
+        nop = np.frombuffer(self.nops[insn.REL32_SIZE], np.uint8)
+        return Edit(site.ip, nop[None, :], replacement, reachable)
+
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Nothing but what cannot be encoded: this kernel prints the bytes alone."""
         return "out of reach of a call rel32 (+-2 GB)" if expected == found else ""

@@ -43,6 +43,13 @@ SLOTS = {CALLER: "ftrace_call", REGS_CALLER: "ftrace_regs_call"}
 CALLERS = tuple(SLOTS)
 """What a site may call; the second saves all registers, and is there or not."""
 
+GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER = (
+    "ftrace_graph_call",
+    "ftrace_graph_caller",
+    "return_to_handler",
+)
+"""The slot for the graph tracer, what it calls, and where traced functions return to."""
+
 NEEDED = (CALLER, SLOTS[CALLER], "ftrace_stub")
 """Labels that every port's entry.S exports."""
 
@@ -66,6 +73,12 @@ class Entry:
     def callers(self) -> dict[str, int]:
         """Those of `CALLERS` that there are, with their addresses."""
         return {name: self.symbols[name] for name in CALLERS if name in self.symbols}
+
+    def label(self, name: str) -> int:
+        """The address of `name`; raises `MissingSymbolError` where entry.S has none."""
+        if name not in self.symbols:
+            raise MissingSymbolError("entry.S", name)
+        return self.symbols[name]
 
     @property
     def slots(self) -> tuple[int, ...]:

@@ -35,11 +35,11 @@ from ..machine.function import function_at
 from ..machine.machine import Machine
 from . import bug
 from .bug import Step
-from .entry import CALLER, REGS_CALLER, Entry, load_entry
+from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
 from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
 from .ops import FtraceHash, FtraceOps
 from .opslist import OpsList
-from .patch import STOP_MACHINE, Patcher
+from .patch import STOP_MACHINE, Patcher, joined
 from .records import COUNT_MASK, Flag, Records, SavedRecords
 from .sites import call_sites, code_ranges
 
@@ -53,6 +53,7 @@ class SavedFtrace:
     disabled: bool
     slot: int
     ftraced: SavedFtraced | None
+    graph: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +96,8 @@ class Ftrace:
         """The bug that shut ftrace off, with its report."""
         self.slot = 0
         """Guest address of the code that the slots `ftrace_call`, `ftrace_regs_call` call now."""
+        self.graph = False
+        """Whether the slot `ftrace_graph_call` calls ftrace_graph_caller."""
         self.ftraced: Ftraced | None = None
         """Finds the sites of a kernel that has no table of them."""
         self._discovery = discovery or facts.discovery[0]
@@ -185,7 +188,7 @@ class Ftrace:
         """The host's side of ftrace; the text is the machine's to keep."""
         ops = tuple((each, each.filter_hash, each.notrace_hash) for each in self.ops)
         ftraced = None if self.ftraced is None else self.ftraced.save()
-        return SavedFtrace(self.records.save(), ops, self.disabled, self.slot, ftraced)
+        return SavedFtrace(self.records.save(), ops, self.disabled, self.slot, ftraced, self.graph)
 
     def restore(self, saved: SavedFtrace) -> None:
         """Go back, after the machine's memory has gone back to the same moment."""
@@ -193,7 +196,7 @@ class Ftrace:
         self.ops = [each for each, _, _ in saved.ops]
         for each, filter_hash, notrace_hash in saved.ops:
             each.filter_hash, each.notrace_hash = filter_hash, notrace_hash
-        self.disabled, self.slot = saved.disabled, saved.slot
+        self.disabled, self.slot, self.graph = saved.disabled, saved.slot, saved.graph
         if self.ftraced is not None and saved.ftraced is not None:
             self.ftraced.restore(saved.ftraced)
 
@@ -244,6 +247,20 @@ class Ftrace:
         self.ops.remove(ops)
         self._follow()
         self._suspend_ftraced()
+
+    def set_graph_caller(self, on: bool) -> None:
+        """Have ftrace_caller call ftrace_graph_caller, or not (`ftrace_modify_graph_caller`).
+
+        Raises `TracefsError` (ENODEV), `MissingSymbolError` where the port has none, and
+        `FtraceBug`.
+        """
+        self.check()
+        if on == self.graph:
+            return
+        slot, caller = (self.entry.label(name) for name in (GRAPH_CALL, GRAPH_CALLER))
+        edit = self.port.enable_graph_caller(slot, caller)
+        self._apply(edit if on else edit.reversed(), Step.UPDATE, caller)
+        self.graph = on
 
     def set_hashes(
         self,
@@ -338,7 +355,7 @@ class Ftrace:
         if func != self.slot:
             self._set_slot(between)
         if changes:
-            self._apply(_joined(*(change.edit for change in changes)), None)
+            self._apply(joined(*(change.edit for change in changes)), None)
         for change in changes:
             table["flags"][change.rows] &= ~np.uint32(Flag.ENABLED | Flag.REGS_EN)
             table["flags"][change.rows] |= np.uint32(change.flags)
@@ -404,7 +421,7 @@ class Ftrace:
     def _slot_edit(self, old: int, new: int) -> Edit:
         """The slots together: all of them call the same."""
         slots = self.entry.slots
-        return _joined(*(self.port.update_ftrace_func(slot, old, new) for slot in slots))
+        return joined(*(self.port.update_ftrace_func(slot, old, new) for slot in slots))
 
     def _verify(self, edit: Edit, step: Step, target: int) -> None:
         """Verify `edit`; a bug is reported and shuts ftrace off."""
@@ -477,20 +494,3 @@ class Ftrace:
         for line in report.report:
             self._machine.dmesg.write(self._machine.now, line)
         return report
-
-
-def _joined(*edits: Edit) -> Edit:
-    """One edit of the places of several, whose texts have one width."""
-    of_each = [edit.lengths for edit in edits if edit.lengths is not None]
-    lengths = np.concatenate(of_each) if len(of_each) == len(edits) else None
-    stubs = max(len(edit.via) for edit in edits)
-    none = [(np.zeros(len(edit.address), np.uint64),) * (stubs - len(edit.via)) for edit in edits]
-    via = [(*edit.via, *rest) for edit, rest in zip(edits, none, strict=True)]
-    return Edit(
-        np.concatenate([edit.address for edit in edits]),
-        np.concatenate([edit.expected for edit in edits]),
-        np.concatenate([edit.replacement for edit in edits]),
-        np.concatenate([edit.reachable for edit in edits]),
-        tuple(np.concatenate(each) for each in zip(*via, strict=True)),
-        lengths,
-    )

@@ -30,10 +30,9 @@ class OpsList:
         self.func = entry["ftrace_ops_list_func"]
         self.table = entry["ftrace_ops_list"]
         self._count = entry["ftrace_ops_count"]
-        self._facts = facts
         self._memory = memory
         self._layout = abi.ftrace_ops_entry(facts.byteorder)
-        self._area = 0
+        self._area = SiteArea(facts, memory, "ftrace_hash", 0)
 
     def entry_of(self, number: int) -> int:
         """Guest address of the entry of the registered ops `number`."""
@@ -45,9 +44,9 @@ class OpsList:
 
     def write(self, ops: Sequence[FtraceOps]) -> None:
         """Have the list function call `ops`, at most `FTRACE_OPS_MAX`."""
-        hashes = [_sites(each.filter_hash) for each in ops]
-        hashes += [_sites(each.notrace_hash) for each in ops]
-        places = self._write_sites(hashes)
+        hashes = [sites_of(each.filter_hash) for each in ops]
+        hashes += [sites_of(each.notrace_hash) for each in ops]
+        places = self._area.write(hashes)
         rows = np.zeros(len(ops), self._layout)
         for number, each in enumerate(ops):
             filter_at, notrace_at = places[number], places[number + len(ops)]
@@ -59,25 +58,38 @@ class OpsList:
         self._memory.write(self.table, rows.tobytes())
         self._memory.write_int(self._count, len(ops), 4)
 
-    def _write_sites(self, hashes: Sequence[Addresses]) -> list[int]:
+
+class SiteArea:
+    """Guest memory for the sites of hashes: a quarter of the port's area, in two halves.
+
+    Each writing goes to the half that is not in use: a vCPU may be looking at the other.
+    """
+
+    def __init__(self, facts: Facts, memory: Memory, name: str, quarter: int) -> None:
+        self._memory = memory
+        self._name = name
+        self._half = (facts.map.hashes_end - facts.map.hashes) // 8
+        self._base = facts.map.hashes + 2 * quarter * self._half
+        self._used = 0
+
+    def write(self, hashes: Sequence[Addresses]) -> list[int]:
         """Write the sites of all hashes one behind the other; the address of each."""
         sites = np.concatenate([*hashes, _NOTHING[:0]])
-        self._area = 1 - self._area
-        area = self._facts.map
-        base = area.hashes + self._area * ((area.hashes_end - area.hashes) // 2)
-        name = f"ftrace_hash{self._area}"
+        self._used = 1 - self._used
+        base = self._base + self._used * self._half
+        name = f"{self._name}{self._used}"
         present = self._memory.region_at(base)
         if len(sites) and (present is None or present.size < sites.nbytes):
             if present is not None:
                 self._memory.unmap(name)
             self._memory.map(base, -(-sites.nbytes // PAGE_SIZE) * PAGE_SIZE, name)
-        order = "<" if self._facts.byteorder == "little" else ">"
+        order = "<" if self._memory.byteorder == "little" else ">"
         if len(sites):
             self._memory.write(base, sites.astype(f"{order}u8").tobytes())
         starts = np.cumsum([0] + [each.nbytes for each in hashes])[:-1]
         return [base + start for start in starts.tolist()]
 
 
-def _sites(chosen: FtraceHash) -> Addresses:
+def sites_of(chosen: FtraceHash) -> Addresses:
     """The sites as the list function is told of them."""
     return _NOTHING if not chosen.empty and not len(chosen) else chosen.ips

@@ -238,3 +238,20 @@ class Patcher:
             return True
 
         return handle
+
+
+def joined(*edits: Edit) -> Edit:
+    """One edit of the places of several, whose texts have one width."""
+    of_each = [edit.lengths for edit in edits if edit.lengths is not None]
+    lengths = np.concatenate(of_each) if len(of_each) == len(edits) else None
+    stubs = max(len(edit.via) for edit in edits)
+    none = [(np.zeros(len(edit.address), np.uint64),) * (stubs - len(edit.via)) for edit in edits]
+    via = [(*edit.via, *rest) for edit, rest in zip(edits, none, strict=True)]
+    return Edit(
+        np.concatenate([edit.address for edit in edits]),
+        np.concatenate([edit.expected for edit in edits]),
+        np.concatenate([edit.replacement for edit in edits]),
+        np.concatenate([edit.reachable for edit in edits]),
+        tuple(np.concatenate(each) for each in zip(*via, strict=True)),
+        lengths,
+    )

@@ -111,6 +111,21 @@ def _ftrace(machine: Machine, call: Hypercall) -> int:
     return -errno.ENODEV if handler is None else handler(call)
 
 
+def _graph_stop(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    """A traced function did not come back as it went (`ftrace_pop_return_trace`)."""
+    expected, received, function, back = arguments
+    stop = machine.symbols.address("function_trace_stop")
+    if stop is not None:
+        machine.memory.write_int(stop, 1, 4)
+    for line in (
+        f"Bad frame pointer: expected {expected:x}, received {received:x}",
+        f"  from func {machine.symbols.name(function)} return to {back:x}",
+    ):
+        machine.dmesg.write(vcpu.ticks, line)
+    machine.panic(vcpu, b"a function did not return as it was called")
+    return 0
+
+
 _CALLS: dict[int, Callable[[Machine, Vcpu, Arguments], int]] = {
     Hypercall.PRINTK: _printk,
     Hypercall.IDLE: _idle,
@@ -121,4 +136,5 @@ _CALLS: dict[int, Callable[[Machine, Vcpu, Arguments], int]] = {
     Hypercall.PANIC: _panic,
     Hypercall.FTRACE_INIT: _ftrace_init,
     Hypercall.FTRACE_UPDATE: _ftrace_update,
+    Hypercall.GRAPH_STOP: _graph_stop,
 }

@@ -45,6 +45,10 @@ class Symbols(Protocol):
         """`name+0x5/0x80 [module]`, or the bare number."""
         ...
 
+    def name(self, address: int) -> str:
+        """`name [module]`, or the bare number."""
+        ...
+
 
 class NoSymbols:
     """Nothing is known."""
@@ -58,6 +62,10 @@ class NoSymbols:
         return None
 
     def format(self, address: int) -> str:
+        """The number."""
+        return f"0x{address:x}"
+
+    def name(self, address: int) -> str:
         """The number."""
         return f"0x{address:x}"
 

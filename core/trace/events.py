@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..abi import FIRST_EVENT_ID, TraceType
-from .subbuffer import Decoded, concatenate, hit_layout
+from ..abi import FIRST_EVENT_ID, FIRST_SYSCALL_ID, TraceType
+from .details import HIT, KINDS, SYSCALL, Details, concatenate, moved
+from .subbuffer import Decoded
 
 EVENT = np.dtype(
     [
@@ -28,12 +29,12 @@ EVENT = np.dtype(
         ("type", "u1"),
     ]
 )
-"""`ip` and `parent` are indices of `EventTable.addresses`; a print event's `parent` is one of
-`EventTable.texts`, that of a `HIT` one of `EventTable.hits`. `type` is a `TraceType` or `HIT`, 0
-for one that does not fit."""
+"""`ip` and `parent` are indices of `EventTable.addresses`; the `parent` of an event with details
+is its row there, that of a graph's opening its depth. `type` is a `TraceType`, `HIT` or `SYSCALL`,
+0 for one that does not fit."""
 
-HIT = 0xFF
-"""`type` of a hit of an fprobe."""
+_NO_PARENT = (TraceType.PRINT, TraceType.GRAPH_ENT, TraceType.GRAPH_RET)
+"""Types of events that come with no address of a caller."""
 
 _SLOT_BITS = 16
 
@@ -44,9 +45,7 @@ class EventTable:
 
     events: NDArray[np.void] = field(default_factory=lambda: np.empty(0, EVENT))
     addresses: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
-    texts: tuple[bytes, ...] = ()
-    hits: NDArray[np.void] = field(default_factory=lambda: np.empty(0, hit_layout(0)))
-    """Records of `hit_layout`."""
+    details: Details = field(default_factory=Details)
     damaged: int = 0
     """Sub-buffer pages that could not be read to their end."""
 
@@ -63,16 +62,16 @@ class EventTable:
     @classmethod
     def join(cls, parts: Iterable[Part], addresses: Addresses) -> EventTable:
         """The events of `parts`, which come in order of CPU and place, with their `addresses`."""
-        texts: list[bytes] = []
-        hits: list[NDArray[np.void]] = []
+        details: list[Details] = []
+        known = np.zeros(len(KINDS), np.intp)
         tables: list[NDArray[np.void]] = []
         damaged = 0
         keys: list[NDArray[np.uint64]] = []
         latest: dict[int, np.uint64] = {}
         for part in parts:
-            table = moved(part.events, len(texts), sum(map(len, hits)))
-            texts.extend(part.texts)
-            hits.append(part.hits)
+            table = moved(part.events, known)
+            details.append(part.details)
+            known += part.details.counts
             damaged += part.damaged
             tables.append(table)
             # A damaged page can hold a time that goes back: its order stays all the same.
@@ -85,12 +84,11 @@ class EventTable:
         times = np.concatenate(keys) if keys else np.empty(0, np.uint64)
         if (times[1:] < times[:-1]).any():
             events = events.take(np.argsort(times, kind="stable"))
-        known = {} if not hits else {"hits": concatenate(hits)}
-        return cls(events, addresses.known(), tuple(texts), damaged=damaged, **known)
+        return cls(events, addresses.known(), Details.joined(details), damaged)
 
     def take(self, rows: NDArray[np.intp] | slice) -> EventTable:
         """A table of only these rows."""
-        return EventTable(self.events[rows], self.addresses, self.texts, self.hits, self.damaged)
+        return EventTable(self.events[rows], self.addresses, self.details, self.damaged)
 
     def of_cpu(self, cpu: int) -> EventTable:
         """The events of one CPU."""
@@ -129,9 +127,7 @@ class Part:
 
     cpu: int
     events: NDArray[np.void]
-    """A print event's `parent` is an index of `texts`, that of a hit one of `hits`."""
-    texts: tuple[bytes, ...]
-    hits: NDArray[np.void]
+    details: Details
     damaged: int
 
     @classmethod
@@ -143,24 +139,14 @@ class Part:
             events[name] = raw[name]
         events["cpu"] = cpu
         hit = raw["type"] >= FIRST_EVENT_ID
-        events["type"] = np.where(raw["type"] < HIT, raw["type"], np.where(hit, HIT, 0))
+        call = (raw["type"] >= FIRST_SYSCALL_ID) & ~hit
+        events["type"] = np.where(raw["type"] < SYSCALL, raw["type"], 0)
+        events["type"][hit], events["type"][call] = HIT, SYSCALL
         events["ip"] = addresses.indices(raw["ip"])
-        elsewhere = hit | (raw["type"] == TraceType.PRINT)
+        elsewhere = hit | call | np.isin(raw["type"], _NO_PARENT)
         events["parent"] = addresses.indices(np.where(elsewhere, np.uint64(0), raw["parent"]))
         events["parent"][elsewhere] = raw["parent"][elsewhere]
-        return cls(cpu, events, decoded.texts, decoded.hits, int(decoded.damaged.sum()))
-
-
-def moved(events: NDArray[np.void], texts: int, hits: int) -> NDArray[np.void]:
-    """EVENT records whose texts and hits come so many places later (or, negative, sooner)."""
-    by_kind = {kind: by for kind, by in ((TraceType.PRINT, texts), (HIT, hits)) if by}
-    rows = {kind: events["type"] == kind for kind in by_kind}
-    if not any(each.any() for each in rows.values()):
-        return events
-    events = events.copy()
-    for kind, by in by_kind.items():
-        events["parent"][rows[kind]] += np.array(by).astype(np.uint32)
-    return events
+        return cls(cpu, events, decoded.details, int(decoded.damaged.sum()))
 
 
 class Addresses:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..abi import RB_PAGE_SIZE, TraceType
-from .events import EVENT, HIT, Addresses, EventTable, Part, moved
+from ..abi import RB_PAGE_SIZE
+from .details import KINDS, Collector, Details, concatenate, moved
+from .events import EVENT, Addresses, EventTable, Part
 from .ringbuffer import RingBuffer
-from .subbuffer import PageFormat, concatenate, hit_layout
 
 MOST_PAGES = 8192
 """When a CPU's buffer has more pages in use, all are decoded each time, and nothing is kept."""
@@ -29,54 +29,46 @@ MOST_ADDRESSES = 1 << 16
 class _Reading:
     """The pages of one CPU, and their events.
 
-    `events_at`, `texts_at` and `hits_at` have p + 1 entries: where each page's part
-    begins, and the end.
+    `events_at`, shape (p + 1,), and `details_at`, shape (p + 1, kinds of details), say
+    where each page's part begins, and the end.
     """
 
     head: int
     pages: NDArray[np.uint8]
     events: NDArray[np.void]
     events_at: NDArray[np.intp]
-    texts: tuple[bytes, ...]
-    texts_at: NDArray[np.intp]
-    hits: NDArray[np.void]
-    hits_at: NDArray[np.intp]
+    details: Details
+    details_at: NDArray[np.intp]
     damaged: NDArray[np.bool_]
 
     @classmethod
-    def nothing(cls, layout: PageFormat) -> _Reading:
+    def nothing(cls, registers: int) -> _Reading:
         return cls(
             0,
             np.empty((0, RB_PAGE_SIZE), np.uint8),
             np.empty(0, EVENT),
             np.zeros(1, np.intp),
-            (),
-            np.zeros(1, np.intp),
-            np.empty(0, hit_layout(layout.registers)),
-            np.zeros(1, np.intp),
+            Collector(registers).details(),
+            np.zeros((1, len(KINDS)), np.intp),
             np.empty(0, np.bool_),
         )
 
     def part(self, cpu: int, first: int = 0) -> Part:
         """The events from page `first` on."""
         rest = self.cut(self.head, first, len(self.pages))
-        return Part(cpu, rest.events, rest.texts, rest.hits, int(rest.damaged.sum()))
+        return Part(cpu, rest.events, rest.details, int(rest.damaged.sum()))
 
     def cut(self, head: int, first: int, stop: int) -> _Reading:
         """Only the pages from `first` to `stop` (exclusive), the first of which is at `head`."""
         low, high = self.events_at[first], self.events_at[stop]
-        texts, texts_end = int(self.texts_at[first]), int(self.texts_at[stop])
-        hits, hits_end = int(self.hits_at[first]), int(self.hits_at[stop])
-        events = moved(self.events[low:high], -texts, -hits)
+        start, end = self.details_at[first], self.details_at[stop]
         return _Reading(
             head,
             self.pages[first:stop],
-            events,
+            moved(self.events[low:high], -start),
             self.events_at[first : stop + 1] - low,
-            self.texts[texts:texts_end],
-            self.texts_at[first : stop + 1] - texts,
-            self.hits[hits:hits_end],
-            self.hits_at[first : stop + 1] - hits,
+            self.details.cut(start, end),
+            self.details_at[first : stop + 1] - start,
             self.damaged[first:stop],
         )
 
@@ -90,7 +82,7 @@ class Follower:
     def __init__(self, ring: RingBuffer) -> None:
         self._ring = ring
         self._addresses = Addresses()
-        self._readings = [_Reading.nothing(ring.layout) for _ in ring.cpus]
+        self._readings = [_Reading.nothing(ring.layout.registers) for _ in ring.cpus]
 
     def events(self) -> EventTable:
         """What is in the buffers of all CPUs; it stays there."""
@@ -98,7 +90,7 @@ class Follower:
         big = max(ring.used_pages(cpu) for cpu in ring.cpus) > MOST_PAGES
         if big or len(self._addresses) > MOST_ADDRESSES:
             self._addresses = Addresses()
-            self._readings = [_Reading.nothing(ring.layout) for _ in ring.cpus]
+            self._readings = [_Reading.nothing(ring.layout.registers) for _ in ring.cpus]
         if big:
             return ring.events()
         parts = [part for cpu in ring.cpus for part in self._read(cpu)]
@@ -126,35 +118,35 @@ class Follower:
 
     def _add(self, cpu: int, kept: _Reading, pages: NDArray[np.uint8]) -> _Reading:
         """`kept`, the reading of the first of `pages`, and all that follow."""
-        events, texts, hits = [kept.events], list(kept.texts), [kept.hits]
+        events, details = [kept.events], [kept.details]
         start = len(kept.pages)
-        event_counts, text_counts = [np.diff(kept.events_at)], [np.diff(kept.texts_at)]
-        hit_counts = [np.diff(kept.hits_at)]
+        event_counts, detail_counts = [np.diff(kept.events_at)], [np.diff(kept.details_at, axis=0)]
+        known = kept.details.counts
         damaged = [kept.damaged]
         for decoded in self._ring.layout.decode_all(pages[start:]):
             part = Part.of(cpu, decoded, self._addresses)
-            events.append(moved(part.events, len(texts), sum(map(len, hits))))
-            texts.extend(part.texts)
-            hits.append(part.hits)
             page, count = decoded.events["page"], len(decoded.damaged)
             event_counts.append(np.bincount(page, minlength=count))
-            for kind, counts in ((TraceType.PRINT, text_counts), (HIT, hit_counts)):
-                of_kind = page[part.events["type"] == kind]
-                counts.append(np.bincount(of_kind, minlength=count))
+            by_kind = [page[part.events["type"] == kind] for kind in KINDS]
+            detail_counts.append(
+                np.stack([np.bincount(each, minlength=count) for each in by_kind], axis=1)
+            )
+            events.append(moved(part.events, known))
+            details.append(part.details)
+            known = known + part.details.counts
             damaged.append(decoded.damaged)
         return _Reading(
             kept.head,
             pages,
             concatenate(events),
             _starts(event_counts),
-            tuple(texts),
-            _starts(text_counts),
-            concatenate(hits),
-            _starts(hit_counts),
+            Details.joined(details),
+            _starts(detail_counts),
             np.concatenate(damaged),
         )
 
 
 def _starts(counts: list[NDArray[np.intp]]) -> NDArray[np.intp]:
-    """Where each page's part begins, and the end, of counts a page."""
-    return np.concatenate([np.zeros(1, np.intp), np.cumsum(np.concatenate(counts))])
+    """Where each page's part begins, and the end, of counts a page, shape (p,) or (p, kinds)."""
+    joined = np.cumsum(np.concatenate(counts), axis=0)
+    return np.concatenate([np.zeros_like(joined, shape=(1, *joined.shape[1:])), joined])

@@ -32,6 +32,7 @@ _GROUP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _HEAD = re.compile(r"f(?P<active>\d*)(?::(?:(?P<group>[^/]*)/)?(?P<event>[^/]*))?")
 _TYPE = re.compile(r"(?P<kind>[xus])(?P<bits>8|16|32|64)")
 _SYMBOL = "symbol"
+_LETTERS = {"x": "x", "u": "u", "s": "d"}
 _MOST_ARGUMENTS = 128
 _NAME_LENGTH, _ARGUMENT_LENGTH = 64, 32
 _RESERVED = {
@@ -64,6 +65,22 @@ class FetchArg:
             value - (1 << self.bits) if self.kind == "s" and value >> self.bits - 1 else value
         )
 
+    @property
+    def conversion(self) -> str:
+        """printf's, as the kernel has it for the type."""
+        if self.kind not in _LETTERS:
+            return "%pS"
+        prefix = "0x" if self.kind == "x" else ""
+        return f"{prefix}%{'L' if self.bits == 64 else ''}{_LETTERS[self.kind]}"
+
+    def expression(self, register: str, bits: int) -> str:
+        """The value in C, of an event REC with a `register` of so many bits."""
+        if self.kind not in _LETTERS:
+            return f"(void *)REC->{register}"
+        if self.bits == bits and self.kind != "s":
+            return f"REC->{register}"
+        return f"({'s' if self.kind == 's' else 'u'}{self.bits})REC->{register}"
+
 
 @dataclass(frozen=True, slots=True)
 class Fprobe:
@@ -91,6 +108,13 @@ class Fprobe:
         """What a line of the trace says of a hit at `place`."""
         values = [f" {arg.name}={arg.text(registers, format_address)}" for arg in self.arguments]
         return f"{self.event}: ({place}){''.join(values)}"
+
+    def print_fmt(self, registers: Sequence[str], bits: int) -> str:
+        """How an event REC is printed, in C, by the names of its `registers` of so many bits."""
+        formats = [f" {arg.name}={arg.conversion}" for arg in self.arguments]
+        values = [arg.expression(registers[arg.row], bits) for arg in self.arguments]
+        joined = ", ".join(["REC->__probe_ip", *values])
+        return f'"(%lx){"".join(formats)}", {joined}'
 
 
 def parse(words: Sequence[str], abi: Abi, pointer_size: int) -> Fprobe:

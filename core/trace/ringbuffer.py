@@ -423,7 +423,7 @@ class RingBuffer:
             if number == 0 and read:
                 events = part.events
                 unread = events[(events["page"] > 0) | (events["offset"] >= read)]
-                part = Decoded(unread, part.texts, part.hits, part.damaged)
+                part = Decoded(unread, part.details, part.damaged)
             yield part
 
     def _used(self, cpu: int) -> tuple[int, int]:

@@ -7,9 +7,10 @@ big-endian one. type_len 1..28 is the payload's length in words; 0 puts
 length + 4 into the next word; 29 is padding (delta 0: to the end of the page,
 else its length + 4 in the next word); 30 extends the next event's delta by the
 next word, shifted by 27; 31 is an absolute time stamp of 59 bits. A payload is
-`struct trace_entry`, then for a function two longs, ip and parent_ip, and for a hit
-of an fprobe these and the registers. Source: include/linux/ring_buffer.h,
-kernel/trace/ring_buffer.c, arches/guest/include/machine.h and tracer.h.
+`struct trace_entry`, then for a function two longs, ip and parent_ip, for a hit
+of an fprobe these and the registers, and for a system call its number in a long's
+room and its arguments or result. Source: include/linux/ring_buffer.h,
+kernel/trace/ring_buffer.c, arches/guest/include/machine.h, tracer.h and tracepoint.h.
 
 The guest may have written anything: every length is checked against the
 commit word, a page is read up to the first event that makes no sense, and is
@@ -21,13 +22,21 @@ the jump over 2**i events, follow the next 2**i.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..abi import FIRST_EVENT_ID, RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
+from ..abi import (
+    FIRST_EVENT_ID,
+    FIRST_SYSCALL_ID,
+    RB_PAGE_HEADER,
+    RB_PAGE_SIZE,
+    SYSCALL_ARGS_MAX,
+    TraceType,
+)
+from .details import CALL, RETURN, Collector, Details, concatenate, hit_layout
 
 DATA_SIZE = RB_PAGE_SIZE - RB_PAGE_HEADER
 """Bytes of events a page holds."""
@@ -60,23 +69,8 @@ RAW = np.dtype(
     ]
 )
 """An event as decoded: `page` is an index of the pages given, `offset` and `size` are bytes
-of the page's data, headers included. A print event has the index of its text in `parent`, a hit
-that of its row in the table of hits."""
-
-
-def hit_layout(registers: int) -> np.dtype[np.void]:
-    """A hit of an fprobe: the fprobe's id, the caller, and so many `regs`."""
-    return np.dtype([("id", "u2"), ("parent", "u8"), ("regs", "u8", (registers,))])
-
-
-def concatenate(tables: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-    """One table of at least one, all of one packed dtype; numpy's own goes field by field."""
-    if len(tables) == 1:
-        return tables[0]
-    dtype = tables[0].dtype
-    rows = np.dtype((np.void, dtype.itemsize))
-    joined: NDArray[np.void] = np.concatenate([table.view(rows) for table in tables]).view(dtype)
-    return joined
+of the page's data, headers included. An event with details has the index of its row there in
+`parent`, the opening of a graph its depth."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +78,7 @@ class Decoded:
     """The events of some pages in their order: RAW records, shape (n,)."""
 
     events: NDArray[np.void]
-    texts: tuple[bytes, ...]
-    """What the print events say, up to their zero byte."""
-    hits: NDArray[np.void]
-    """The hits among them, in order: `hit_layout` records."""
+    details: Details
     damaged: NDArray[np.bool_]
     """For each page whether it ended before its commit word says."""
 
@@ -165,20 +156,19 @@ class PageFormat:
             which, events = self._functions(pages, which, stamps, int(size))
             general[which] = False
             parts.append(events)
-        texts: list[bytes] = []
-        hits = [np.empty(0, hit_layout(self.registers))]
+        details = Collector(self.registers)
         others = np.flatnonzero(general)
         for start in range(0, len(others), _CHUNK):
             which = others[start : start + _CHUNK]
             walk = _Walk(self, np.ascontiguousarray(pages[which]), stamps[which], commit[which])
-            events = walk.events(texts, hits)
+            events = walk.events(details)
             events["page"] = which[events["page"]]
             damaged[which] |= walk.damaged
             parts.append(events)
         events = concatenate(parts) if parts else np.empty(0, RAW)
         if len(parts) > 1:
             events = events.take(np.argsort(events["page"], kind="stable"))
-        return Decoded(events, tuple(texts), concatenate(hits), damaged)
+        return Decoded(events, details.details(), damaged)
 
     def _functions(
         self,
@@ -285,8 +275,8 @@ class _Walk:
         times: NDArray[np.uint64] = total + start[run]
         return times
 
-    def events(self, texts: list[bytes], hits: list[NDArray[np.void]]) -> NDArray[np.void]:
-        """The data events; what print events say is appended to `texts`, hits to `hits`."""
+    def events(self, details: Collector) -> NDArray[np.void]:
+        """The data events; their details are added to `details`."""
         at = self.chain()
         bad = self.bad[at]
         self.damaged[at[bad] // self.stride] = True
@@ -303,6 +293,8 @@ class _Walk:
         long = self.layout.pointer_size
         whole &= (what != TraceType.FN) | (size >= _ENTRY_SIZE + 2 * long)
         whole &= (what != TraceType.PRINT) | (size >= _ENTRY_SIZE + long)
+        whole &= (what != TraceType.GRAPH_ENT) | (size >= _ENTRY_SIZE + long + 4)
+        whole &= (what != TraceType.GRAPH_RET) | (size >= _ENTRY_SIZE + 2 * long + 24)
         self.damaged[at[~whole] // self.stride] = True
         at, times, payload, size = at[whole], times[whole], payload[whole], size[whole]
         first, what = first[whole], what[whole]
@@ -311,22 +303,56 @@ class _Walk:
         events["page"] = at // self.stride
         events["offset"] = at % self.stride * 4
         events["size"] = self.length[at] * 4
-        # What is too short for a hit is nothing known.
-        events["type"] = np.where((what < FIRST_EVENT_ID) | (size >= self.layout.hit_size), what, 0)
+        # What is too short for a hit or a system call is nothing known.
+        least = np.where(what < FIRST_EVENT_ID, _ENTRY_SIZE + long, self.layout.hit_size)
+        events["type"] = np.where((what < FIRST_SYSCALL_ID) | (size >= least), what, 0)
         events["flags"] = first >> np.uint32(shifts[1]) & np.uint32(0xFF)
         events["preempt"] = first >> np.uint32(shifts[2]) & np.uint32(0xFF)
         events["pid"] = self.words[payload + 1].view(np.int32)
         function = what == TraceType.FN
         printed = what == TraceType.PRINT
         hit = events["type"] >= FIRST_EVENT_ID
-        named = function | printed | hit
+        call = (events["type"] >= FIRST_SYSCALL_ID) & ~hit
+        opened, returned = what == TraceType.GRAPH_ENT, what == TraceType.GRAPH_RET
+        named = function | printed | hit | opened | returned
         events["ip"][named] = self._long(payload[named] + 2)
         events["parent"][function] = self._long(payload[function] + 2 + long // 4)
-        self._texts(events, payload, size, printed, texts)
-        known = sum(map(len, hits))
-        events["parent"][hit] = known + np.arange(int(hit.sum()))
-        hits.append(self._hits(payload[hit], what[hit]))
+        texts = self._texts(payload[printed], size[printed])
+        events["parent"][printed] = details.add_texts(texts) + np.arange(len(texts))
+        hits = self._hits(payload[hit], what[hit])
+        events["parent"][hit] = details.add_hits(hits) + np.arange(len(hits))
+        calls = self._calls(payload[call], what[call], size[call])
+        events["parent"][call] = details.add_calls(calls) + np.arange(len(calls))
+        events["parent"][opened] = self.words[payload[opened] + 2 + long // 4]
+        returns = self._returns(payload[returned])
+        events["parent"][returned] = details.add_returns(returns) + np.arange(len(returns))
         return events
+
+    def _returns(self, at: NDArray[np.intp]) -> NDArray[np.void]:
+        """The returns whose payloads begin at `at`."""
+        found = np.empty(len(at), RETURN)
+        long = self.layout.pointer_size // 4
+        found["retval"] = self._long(at + 2 + long)
+        at = at + 2 + 2 * long
+        found["depth"], found["overrun"] = self.words[at], self.words[at + 1]
+        found["calltime"], found["rettime"] = self._pair(at + 2), self._pair(at + 4)
+        return found
+
+    def _calls(
+        self, at: NDArray[np.intp], what: NDArray[np.uint32], size: NDArray[np.int64]
+    ) -> NDArray[np.void]:
+        """The entries and exits of system calls whose payloads begin at `at`, `size` bytes each."""
+        calls = np.zeros(len(at), CALL)
+        long = self.layout.pointer_size
+        calls["id"] = what
+        calls["nr"] = self.words[at + 2].view(np.int32)
+        count = np.minimum((size - _ENTRY_SIZE) // long - 1, SYSCALL_ARGS_MAX)
+        calls["count"] = count
+        for column in range(SYSCALL_ARGS_MAX):
+            there = count > column
+            place = at[there] + _ENTRY_SIZE // 4 + (1 + column) * (long // 4)
+            calls["values"][there, column] = self._long(place)
+        return calls
 
     def _hits(self, at: NDArray[np.intp], what: NDArray[np.uint32]) -> NDArray[np.void]:
         """The hits whose payloads begin at `at`."""
@@ -339,27 +365,26 @@ class _Walk:
         return hits
 
     def _long(self, at: NDArray[np.intp]) -> NDArray[np.uint64]:
-        first = self.words[at].astype(np.uint64)
         if self.layout.pointer_size == 4:
-            return first
+            return self.words[at].astype(np.uint64)
+        return self._pair(at)
+
+    def _pair(self, at: NDArray[np.intp]) -> NDArray[np.uint64]:
+        """Two words as one number."""
+        first = self.words[at].astype(np.uint64)
         second = self.words[at + 1].astype(np.uint64)
         if self.layout.byteorder == "little":
             first, second = second, first
         joined: NDArray[np.uint64] = first << np.uint64(32) | second
         return joined
 
-    def _texts(
-        self,
-        events: NDArray[np.void],
-        payload: NDArray[np.intp],
-        size: NDArray[np.int64],
-        printed: NDArray[np.bool_],
-        texts: list[bytes],
-    ) -> None:
+    def _texts(self, payload: NDArray[np.intp], size: NDArray[np.int64]) -> list[bytes]:
+        """What the print events say whose payloads begin at `payload`, `size` bytes each."""
         skip = _ENTRY_SIZE + self.layout.pointer_size
-        events["parent"][printed] = len(texts) + np.arange(int(printed.sum()))
-        for place, length in zip(payload[printed].tolist(), size[printed].tolist(), strict=True):
+        texts = []
+        for place, length in zip(payload.tolist(), size.tolist(), strict=True):
             page, word = divmod(place, self.stride)
             start = RB_PAGE_HEADER + word * 4
             text = self.pages[page, start + skip : start + length].tobytes()
             texts.append(text.partition(b"\0")[0])
+        return texts

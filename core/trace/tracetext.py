@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import TraceType
-from .events import HIT, EventTable
+from .details import HIT, SYSCALL
+from .events import EventTable
 from .fprobe import Fprobe
+from .syscalls import SyscallEvent
 from .tracefields import (
     comm_of,
     exact_time,
@@ -86,6 +88,8 @@ class TextContext:
     """Whether ftrace shut itself off."""
     fprobes: Mapping[int, Fprobe] = field(default_factory=dict)
     """Definitions of events by the type of these."""
+    syscalls: Mapping[int, SyscallEvent] = field(default_factory=dict)
+    """Entries and exits of system calls, likewise."""
     overran: bool = False
     """Whether a buffer overwrote events: where each CPU's part begins is then told."""
 
@@ -158,7 +162,7 @@ class TraceText:
             f" <-{name}" if address and options.print_parent else ""
             for name, address in zip(self._names, addresses.tolist(), strict=True)
         ]
-        self._texts = [printable(text) for text in table.texts]
+        self._texts = [printable(text) for text in table.details.texts]
         self._places: dict[int, str] = {}
         self._tasks: dict[int, str] = {}
         self._heads: dict[tuple[int, int, int, int], str] = {}
@@ -264,9 +268,7 @@ class TraceText:
                 if kind == TraceType.FN
                 else f"# {addresses[ip]:x} {self._texts[parent]}"
                 if kind == TraceType.PRINT
-                else self._hit(ip, parent)
-                if kind == HIT
-                else f"{kind} ?"
+                else self._detail(kind, ip, parent) or f"{kind} ?"
                 for kind, ip, parent in zip(*columns, strict=True)
             ]
         names, parents = self._names, self._parents
@@ -277,15 +279,30 @@ class TraceText:
             if kind == TraceType.FN
             else f"{names[ip]}: {self._texts[parent]}"
             if kind == TraceType.PRINT
-            else self._hit(ip, parent)
-            if kind == HIT
-            else f"Unknown type {kind}"
+            else self._detail(kind, ip, parent) or f"Unknown type {kind}"
             for kind, ip, parent in zip(*columns, strict=True)
         ]
 
+    def _detail(self, kind: int, ip: int, row: int) -> str | None:
+        """What an event with a number of its own says; None for any other."""
+        if kind == HIT:
+            return self._hit(ip, row)
+        return self._call(row) if kind == SYSCALL else None
+
+    def _call(self, row: int) -> str:
+        """What row `row` of the entries and exits of system calls says."""
+        call, options = self.table.details.calls[row], self.context.options
+        number = int(call["id"])
+        event = self.context.syscalls.get(number)
+        if event is None or event.syscall.nr != call["nr"] or call["count"] < event.values:
+            return f"{number} ?" if options.raw else f"Unknown type {number}"
+        if options.raw:
+            return f"type: {number}"
+        return event.text(call["values"][: event.values].tolist(), options.verbose)
+
     def _hit(self, ip: int, row: int) -> str:
         """What row `row` of the hits says, at address number `ip`."""
-        hit, context = self.table.hits[row], self.context
+        hit, context = self.table.details.hits[row], self.context
         number = int(hit["id"])
         fprobe = context.fprobes.get(number)
         if fprobe is None:
@@ -312,10 +329,12 @@ class TraceText:
                     *(events[name].tolist() for name in ("pid", "cpu", "ts")), strict=True
                 )
             ]
+        details = self.table.details
+        ids = {HIT: details.hits["id"].tolist(), SYSCALL: details.calls["id"].tolist()}
         return [
             f"{prefix}{addresses[ip]:0{digits}x} {addresses[parent]:0{digits}x} "
             if kind == TraceType.FN
-            else f"{prefix}type: {int(self.table.hits['id'][parent]) if kind == HIT else kind}"
+            else f"{prefix}type: {ids[kind][parent] if kind in ids else kind}"
             for prefix, kind, ip, parent in zip(prefixes, *columns, strict=True)
         ]
 
@@ -360,8 +379,13 @@ class TraceText:
         letters = set(needle)
         options = self.context.options
         if letters <= _NAME_CHARACTERS and letters - _FLAG_CHARACTERS and not options.hex:
-            # It lies within a task's name, a symbol, a marker's text or a hit, in no other field.
+            # It lies within a task's name, a symbol, a marker's text or what has a number of
+            # its own, in no other field.
             return self._find_name(needle, start, step)
+        return self._find_line(needle, start, step)
+
+    def _find_line(self, needle: str, start: int, step: int) -> int | None:
+        """As `find`, by looking at each line."""
         while 0 <= start < len(self):
             low, high = (start, start + _BLOCK) if step > 0 else (start + 1 - _BLOCK, start + 1)
             low, high = max(low, 0), min(high, len(self))
@@ -386,7 +410,8 @@ class TraceText:
             pids += [0] if needle in "<idle>" else []
         in_others = needle in "Unknown type"
         if not (
-            len(self.table.hits)
+            len(self.table.details.hits)
+            or len(self.table.details.calls)
             or in_name.any()
             or in_parent.any()
             or in_text.any()
@@ -409,11 +434,11 @@ class TraceText:
             found |= printed & in_text[np.where(printed, block["parent"], 0)]
             if pids:
                 found |= np.isin(block["pid"], pids)
-            probed = block["type"] == HIT
+            detailed = np.isin(block["type"], (HIT, SYSCALL))
             if in_others:
-                found |= ~(function | printed | probed)
-            # What a hit says is only known when it is made.
-            rows: list[int] = (low + np.flatnonzero(found | probed)[::step]).tolist()
+                found |= ~(function | printed | detailed)
+            # What these say is only known when it is made.
+            rows: list[int] = (low + np.flatnonzero(found | detailed)[::step]).tolist()
             for row in rows:
                 if found[row - low] or needle in self.lines(row, row + 1)[0]:
                     return row

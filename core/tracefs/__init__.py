@@ -11,6 +11,7 @@ from .filters import FilterFile
 from .filters import files as filter_files
 from .functions import FunctionTable
 from .functions import files as function_files
+from .graph import files as graph_files
 from .options import files as option_files
 from .readme import files as readme_files
 from .tracers import files as tracer_files
@@ -42,6 +43,7 @@ class TracefsTree(Tracefs):
                 **tracer_files(array),
                 **function_files(array, self.functions),
                 **self._filters,
+                **graph_files(array),
                 **trace_files(array),
                 **buffer_files(array),
                 **option_files(array),

@@ -8,7 +8,7 @@ sites) and `RingBuffer` (memory), so nothing here touches a byte of either.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from ..abi import SAVED_CMDLINES, saved_cmdline
@@ -18,16 +18,25 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..trace.events import EventTable
 from ..trace.follower import Follower
+from ..trace.graphtext import GraphText
 from ..trace.ringbuffer import RingBuffer
 from ..trace.tracefields import cmdlines
 from ..trace.tracetext import TextContext, TextOptions, TraceText
+from .event import TraceEvent
 from .fprobes import Fprobes
+from .graph import Graph
+from .syscalls import Syscalls
 
 NOP = "nop"
 FUNCTION = "function"
-TRACERS: Mapping[str, str | None] = MappingProxyType({FUNCTION: "function_trace_call", NOP: None})
-"""Tracers, and the guest function that each has called; in the order they are listed."""
+FUNCTION_GRAPH = "function_graph"
+TRACERS = (FUNCTION_GRAPH, FUNCTION, NOP)
+"""In the order they are listed."""
+
+FUNCTION_TRACE_CALL = "function_trace_call"
+"""The guest function that the function tracer has called."""
 
 LOCAL = "local"
 COUNTER = "counter"
@@ -79,14 +88,23 @@ class TraceArray:
         self.clock = LOCAL
         self.tracing_cpumask = (1 << len(machine.vcpus)) - 1
         self.options = dict(OPTIONS)
-        function = kallsyms.address(TRACERS[FUNCTION] or "")
+        self.graph = Graph(machine, kallsyms, ftrace)
+        function = kallsyms.address(FUNCTION_TRACE_CALL)
         self.ops = None if function is None else FtraceOps("global_ops", function)
-        self.fprobes = Fprobes(ftrace, kallsyms, ring)
+        self.syscalls = Syscalls(machine, kallsyms, ftrace, ring)
+        taken = {f"{event.group}/{event.name}" for event in self.syscalls}
+        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken)
         self._registered = False
 
     def tracers(self) -> tuple[str, ...]:
         """The tracers this guest has the code of."""
-        return tuple(name for name in TRACERS if name == NOP or self.ops is not None)
+        there = {NOP: True, FUNCTION: self.ops is not None, FUNCTION_GRAPH: self.graph.available}
+        return tuple(name for name in TRACERS if there[name])
+
+    @property
+    def events(self) -> Sequence[TraceEvent]:
+        """All events there are now."""
+        return [*self.syscalls, *self.fprobes]
 
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name`, beginning with an empty buffer.
@@ -168,8 +186,16 @@ class TraceArray:
             if result >> (8 * memory.pointer_size - 1):
                 raise TracefsError(errno.EBADF)
 
+    @property
+    def all_options(self) -> Mapping[str, bool]:
+        """All options and whether they are on, those of tracers too."""
+        return {**self.options, **self.graph.options}
+
     def set_option(self, name: str, value: bool) -> None:
         """Change an option; raises `TracefsError` (EINVAL) where there is none, `FtraceBug`."""
+        if name in self.graph.options:
+            self.graph.set_option(name, value)
+            return
         if name not in self.options:
             raise TracefsError(errno.EINVAL)
         self.options[name] = value
@@ -193,12 +219,14 @@ class TraceArray:
             self.ftrace.set_hashes(self.ops, self.ops.filter_hash, chosen)
         else:
             self.ftrace.set_hashes(self.ops, chosen, self.ops.notrace_hash)
+        self.graph.set_hashes(self.ops.filter_hash, self.ops.notrace_hash)
 
     def forget(self, ips: Addresses) -> None:
         """Take code that has gone away out of the hashes, registered or not."""
         if self.ops is not None:
             self.ops.filter_hash = self.ops.filter_hash.forget(ips)
             self.ops.notrace_hash = self.ops.notrace_hash.forget(ips)
+        self.graph.forget(ips)
 
     def cmdlines(self) -> Mapping[int, str]:
         """Names of the tasks by pid, as the guest saved them."""
@@ -216,17 +244,25 @@ class TraceArray:
         """The events in the buffers, or in that of `cpu`, as text; the header counts all CPUs."""
         table = self.ring.events(cpu)
         present = len(table) if cpu is None else len(self.ring.events())
-        return TraceText(table, self.context(present, self.ring.lost(present)))
+        return self._as_text(table, self.context(present, self.ring.lost(present)))
 
     def follow(self) -> TraceText:
         """What `text` gives, at the cost of what is new since the last call."""
         table = self._follower.events()
-        return TraceText(table, self.context(len(table), self.ring.lost(len(table))))
+        return self._as_text(table, self.context(len(table), self.ring.lost(len(table))))
 
     def consume(self, cpu: int | None = None) -> Iterator[str]:
         """Take the events out of the buffers, or out of that of `cpu`, as pieces of text."""
         taken = self.ring.consume(cpu)
-        yield from TraceText(taken.table, self.context()).body(taken.lost)
+        yield from self._as_text(taken.table, self.context()).body(taken.lost)
+
+    def _as_text(self, table: EventTable, context: TextContext) -> TraceText:
+        """The events as the tracer that is on prints them."""
+        if self.tracer == FUNCTION_GRAPH:
+            bounds = [self.kallsyms.address(f"__irqentry_text_{end}") for end in ("start", "end")]
+            irq_text = range(bounds[0] or 0, bounds[1] or 0)
+            return GraphText(table, context, self.graph.text_options, irq_text)
+        return TraceText(table, context)
 
     def context(self, in_buffer: int = 0, overrun: int = 0) -> TextContext:
         """What the lines of events need beside them."""
@@ -244,10 +280,17 @@ class TraceArray:
             ftrace_dead=bool(self.ftrace.disabled),
             overran=overrun > 0,
             fprobes=self.fprobes.by_number(),
+            syscalls=self.syscalls.by_number,
         )
 
     def _update_registration(self) -> None:
         """Register the ops with ftrace, or take it away, as tracer and options say."""
+        graph = self.tracer == FUNCTION_GRAPH
+        if graph != self.graph.on:
+            if graph:
+                self.graph.start(self.hash(False), self.hash(True))
+            else:
+                self.graph.stop()
         wanted = self.tracer == FUNCTION and self.options["function-trace"]
         if self.ops is None or wanted == self._registered:
             return

@@ -1,4 +1,4 @@
-"""Events that a user defines: dynamic_events, and events/ with a switch for each.
+"""Events: events/ with a switch for each, set_event, and dynamic_events for a user's own.
 
 A group has a directory while it has an event. Source: kernel/trace/trace_dynevent.c,
 kernel/trace/trace_events.c; the files' formats in Documentation/trace/events.rst.
@@ -6,21 +6,15 @@ kernel/trace/trace_events.c; the files' formats in Documentation/trace/events.rs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import errno
+from collections.abc import Iterable, Mapping, Sequence
 
-from ..facts import Facts
-from ..trace.fprobe import FetchArg
+from ..errors import TracefsError
 from .array import TraceArray
-from .fprobes import FprobeEvent, Fprobes
+from .event import TraceEvent, format_text
+from .fprobes import Fprobes
 from .number import switch
 from .tree import Directory, File, Node
-
-_COMMON = (
-    ("unsigned short", "common_type", 2),
-    ("unsigned char", "common_flags", 1),
-    ("unsigned char", "common_preempt_count", 1),
-    ("int", "common_pid", 4),
-)
 
 
 class DynamicEvents(File):
@@ -50,8 +44,7 @@ class Enable(File):
 
     mode = 0o640
 
-    def __init__(self, fprobes: Fprobes, events: Sequence[FprobeEvent]) -> None:
-        self._fprobes = fprobes
+    def __init__(self, events: Sequence[TraceEvent]) -> None:
         self._events = events
 
     def read(self) -> str:
@@ -63,13 +56,13 @@ class Enable(File):
         """1 or 0."""
         on = switch(text)
         for event in self._events:
-            self._fprobes.switch(event, on)
+            event.switch(on)
 
 
 class Id(File):
     """The type of an event in the ring buffer."""
 
-    def __init__(self, event: FprobeEvent) -> None:
+    def __init__(self, event: TraceEvent) -> None:
         self._event = event
 
     def read(self) -> str:
@@ -78,61 +71,68 @@ class Id(File):
 
 
 class Format(File):
-    """Where the fields of an event lie in the ring buffer, and how they are printed.
+    """Where the fields of an event lie in the ring buffer, and how they are printed."""
 
-    An event holds all registers; its arguments are read off them.
-    """
-
-    def __init__(self, event: FprobeEvent, facts: Facts) -> None:
+    def __init__(self, event: TraceEvent) -> None:
         self._event = event
-        self._facts = facts
 
     def read(self) -> str:
         """The name, the number, the fields, the print format."""
-        fprobe, long = self._event.fprobe, self._facts.pointer_size
-        fields, offset = [], 0
-        for kind, name, size in _COMMON:
-            fields.append(_field(kind, name, offset, size, kind == "int"))
-            offset += size
-        fields.append("")
-        registers = [register.name for register in self._facts.abi.pt_regs]
-        for name in ("__probe_ip", "__parent_ip", *registers):
-            fields.append(_field("unsigned long", name, offset, long, False))
-            offset += long
-        formats = [f" {arg.name}={_conversion(arg)}" for arg in fprobe.arguments]
-        values = [_value(arg, registers[arg.row], 8 * long) for arg in fprobe.arguments]
-        joined = ", ".join(["REC->__probe_ip", *values])
-        return "\n".join(
-            [
-                *(f"name: {fprobe.event}", f"ID: {self._event.number}", "format:", *fields),
-                *("", f'print fmt: "(%lx){"".join(formats)}", {joined}', ""),
-            ]
-        )
+        return format_text(self._event)
 
 
-def _field(kind: str, name: str, offset: int, size: int, signed: bool) -> str:
-    place = f"offset:{offset};\tsize:{size};\tsigned:{int(signed)};"
-    return f"\tfield:{kind} {name};\t{place}"
+class AvailableEvents(File):
+    """All events."""
+
+    def __init__(self, array: TraceArray) -> None:
+        self._array = array
+
+    def read(self) -> str:
+        """`GROUP:EVENT`, one a line."""
+        return _listed(self._array.events)
 
 
-def _conversion(argument: FetchArg) -> str:
-    """printf's, as the kernel has it for the type."""
-    if argument.kind not in _LETTERS:
-        return "%pS"
-    prefix = "0x" if argument.kind == "x" else ""
-    return f"{prefix}%{'L' if argument.bits == 64 else ''}{_LETTERS[argument.kind]}"
+class SetEvent(File):
+    """The events that are on; what is written switches some more on, or with `!` off."""
+
+    mode = 0o644
+
+    def __init__(self, array: TraceArray) -> None:
+        self._array = array
+
+    def read(self) -> str:
+        """`GROUP:EVENT`, one a line."""
+        return _listed(event for event in self._array.events if event.on)
+
+    def write(self, text: str) -> None:
+        """Words `GROUP:EVENT`, of which either may be `*`, or the name of an event or a group.
+
+        Up to the first that names no event: EINVAL.
+        """
+        for word in text.split():
+            name = word.removeprefix("!")
+            chosen = [event for event in self._array.events if _named(event, name)]
+            if not chosen:
+                raise TracefsError(errno.EINVAL)
+            for event in chosen:
+                event.switch(not word.startswith("!"))
+
+    def truncate(self) -> None:
+        """Switch all off."""
+        for event in self._array.events:
+            event.switch(False)
 
 
-_LETTERS = {"x": "x", "u": "u", "s": "d"}
+def _listed(events: Iterable[TraceEvent]) -> str:
+    return "".join(f"{event.group}:{event.name}\n" for event in events)
 
 
-def _value(argument: FetchArg, register: str, bits: int) -> str:
-    """The argument in C, of an event REC."""
-    if argument.kind not in _LETTERS:
-        return f"(void *)REC->{register}"
-    if argument.bits == bits and argument.kind != "s":
-        return f"REC->{register}"
-    return f"({'s' if argument.kind == 's' else 'u'}{argument.bits})REC->{register}"
+def _named(event: TraceEvent, word: str) -> bool:
+    """Whether `word` means `event` (`ftrace_set_clr_event`)."""
+    group, colon, name = word.partition(":")
+    if not colon:
+        return word in (event.group, event.name)
+    return group in ("", "*", event.group) and name in ("", "*", event.name)
 
 
 class _Events(Directory):
@@ -140,37 +140,43 @@ class _Events(Directory):
 
     def __init__(self, array: TraceArray) -> None:
         super().__init__({})
-        self._fprobes = array.fprobes
-        self._facts = array.machine.port.facts
+        self._array = array
 
     @property
     def entries(self) -> Mapping[str, Node]:
-        """As the definitions are now."""
-        groups = sorted({event.fprobe.group for event in self._fprobes})
+        """As the events are now."""
+        groups: dict[str, list[TraceEvent]] = {}
+        for event in self._array.events:
+            groups.setdefault(event.group, []).append(event)
         return {
-            "enable": Enable(self._fprobes, list(self._fprobes)),
-            **{group: self._group(group) for group in groups},
+            "enable": Enable(self._array.events),
+            **{group: _Group(groups[group]) for group in sorted(groups)},
         }
 
-    def _group(self, group: str) -> Directory:
-        events = [event for event in self._fprobes if event.fprobe.group == group]
-        return Directory(
-            {
-                "enable": Enable(self._fprobes, events),
-                **{
-                    event.fprobe.event: Directory(
-                        {
-                            "enable": Enable(self._fprobes, [event]),
-                            "format": Format(event, self._facts),
-                            "id": Id(event),
-                        }
-                    )
-                    for event in events
-                },
-            }
-        )
+
+class _Group(Directory):
+    """A switch, and a directory of each event, made when it is looked at."""
+
+    def __init__(self, events: Sequence[TraceEvent]) -> None:
+        super().__init__({})
+        self._events = events
+
+    @property
+    def entries(self) -> Mapping[str, Node]:
+        """By name."""
+        return {"enable": Enable(self._events)} | {
+            event.name: Directory(
+                {"enable": Enable([event]), "format": Format(event), "id": Id(event)}
+            )
+            for event in sorted(self._events, key=lambda event: event.name)
+        }
 
 
 def files(array: TraceArray) -> Mapping[str, Node]:
     """This file's files by name."""
-    return {"dynamic_events": DynamicEvents(array.fprobes), "events": _Events(array)}
+    return {
+        "available_events": AvailableEvents(array),
+        "dynamic_events": DynamicEvents(array.fprobes),
+        "events": _Events(array),
+        "set_event": SetEvent(array),
+    }

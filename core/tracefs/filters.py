@@ -1,4 +1,4 @@
-"""Which functions are traced: set_ftrace_filter and set_ftrace_notrace.
+"""Which functions are traced: set_ftrace_filter, set_ftrace_notrace and their kin.
 
 A file is opened with the present choice or, by `>`, with none; each word
 written adds functions or takes them away; the close puts the new choice into
@@ -12,7 +12,9 @@ cache_mod() and process_cached_mods() in kernel/trace/ftrace.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
 from ..errors import TracefsError
 from ..ftrace.filter import FilterWord, FunctionNames, parse_words, select
@@ -21,16 +23,28 @@ from .array import TraceArray
 from .functions import FunctionTable
 from .tree import File, Handle
 
+ALL, NONE = "#### all functions enabled ####", "#### no functions disabled ####"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Functions that something is told of: how the choice is read and changed."""
+
+    get: Callable[[], FtraceHash]
+    put: Callable[[FtraceHash], None]
+    none: str
+    """What the file says where no choice was made."""
+
 
 class FilterFile(File):
-    """One of the two files."""
+    """A file with such a choice."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray, functions: FunctionTable, notrace: bool) -> None:
+    def __init__(self, array: TraceArray, functions: FunctionTable, choice: Choice) -> None:
         self.array = array
         self.functions = functions
-        self.notrace = notrace
+        self.choice = choice
         self.waiting: list[FilterWord] = []
         """Words with `:mod:` whose module is not there yet."""
 
@@ -42,23 +56,19 @@ class FilterFile(File):
 
     def read(self) -> str:
         """The functions chosen, one a line, or a sentence where no choice was made."""
-        chosen = self.array.hash(self.notrace)
+        chosen = self.choice.get()
         if chosen.empty and not self.waiting:
-            return (
-                "#### no functions disabled ####\n"
-                if self.notrace
-                else "#### all functions enabled ####\n"
-            )
+            return f"{self.choice.none}\n"
         lines = [] if chosen.empty else self.functions.lines_of(chosen.ips)
-        if chosen.empty and not self.notrace:
-            lines = ["#### all functions enabled ####"]
+        if chosen.empty and self.choice.none == ALL:
+            lines = [ALL]
         waiting = [f"{word.function or '*'}:mod:{_module(word)}" for word in self.waiting]
         return "".join(line + "\n" for line in (*lines, *waiting))
 
     def module_loaded(self, name: str) -> None:
         """Add what waited for the module `name`. Raises `FtraceBug`."""
         names = self.functions.names()
-        chosen = self.array.hash(self.notrace)
+        chosen = self.choice.get()
         still: list[FilterWord] = []
         for word in self.waiting:
             rows = names.select(word)
@@ -69,7 +79,7 @@ class FilterFile(File):
                 still.append(word)
         if len(still) < len(self.waiting):
             self.waiting = still
-            self.array.set_hash(self.notrace, chosen)
+            self.choice.put(chosen)
 
 
 class FilterEdit(Handle):
@@ -78,7 +88,7 @@ class FilterEdit(Handle):
     def __init__(self, file: FilterFile, truncate: bool) -> None:
         super().__init__(file)
         self._filter = file
-        self._chosen = FtraceHash() if truncate else file.array.hash(file.notrace)
+        self._chosen = FtraceHash() if truncate else file.choice.get()
         if truncate:
             file.waiting.clear()
 
@@ -91,7 +101,7 @@ class FilterEdit(Handle):
 
     def close(self) -> None:
         """Put the choice into force. Raises `FtraceBug`."""
-        self._filter.array.set_hash(self._filter.notrace, self._chosen)
+        self._filter.choice.put(self._chosen)
 
     def _take(self, names: FunctionNames, word: FilterWord) -> None:
         rows = select(names, word)
@@ -119,7 +129,23 @@ def _key(word: FilterWord) -> tuple[str, str]:
 
 def files(array: TraceArray, functions: FunctionTable) -> Mapping[str, FilterFile]:
     """This file's files by name."""
-    return {
-        "set_ftrace_filter": FilterFile(array, functions, notrace=False),
-        "set_ftrace_notrace": FilterFile(array, functions, notrace=True),
+    graph = array.graph
+    choices = {
+        "set_ftrace_filter": Choice(
+            partial(array.hash, False), partial(array.set_hash, False), ALL
+        ),
+        "set_ftrace_notrace": Choice(
+            partial(array.hash, True), partial(array.set_hash, True), NONE
+        ),
+        "set_graph_function": Choice(
+            lambda: graph.settings.graph,
+            lambda chosen: graph.configure(replace(graph.settings, graph=chosen)),
+            ALL,
+        ),
+        "set_graph_notrace": Choice(
+            lambda: graph.settings.notrace,
+            lambda chosen: graph.configure(replace(graph.settings, notrace=chosen)),
+            NONE,
+        ),
     }
+    return {name: FilterFile(array, functions, choice) for name, choice in choices.items()}

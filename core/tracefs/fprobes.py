@@ -8,7 +8,7 @@ kernel/trace/trace_dynevent.c, kernel/trace/trace_fprobe.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kallsyms import Kallsyms
 from ..trace.fprobe import Fprobe, parse, parse_removal, refused
 from ..trace.ringbuffer import RingBuffer
+from .event import COMMON_SIZE, Field
 
 FUNCTION = "fentry_trace_func"
 """The guest function that writes a hit."""
@@ -27,7 +28,8 @@ FUNCTION = "fentry_trace_func"
 class FprobeEvent:
     """A definition that can be switched on."""
 
-    def __init__(self, fprobe: Fprobe, number: int) -> None:
+    def __init__(self, fprobes: Fprobes, fprobe: Fprobe, number: int) -> None:
+        self._fprobes = fprobes
         self.fprobe = fprobe
         self.number = number
         """The type of its events."""
@@ -36,15 +38,51 @@ class FprobeEvent:
         self.was_on = False
 
     @property
+    def group(self) -> str:
+        """The group of its definition."""
+        return self.fprobe.group
+
+    @property
+    def name(self) -> str:
+        """The event of its definition."""
+        return self.fprobe.event
+
+    @property
     def on(self) -> bool:
         """Whether its function is probed."""
         return self.ops is not None
+
+    @property
+    def fields(self) -> list[Field]:
+        """Two addresses and all registers; its arguments are read off these."""
+        long = self._fprobes.pointer_size
+        names = ("__probe_ip", "__parent_ip", *self._fprobes.registers)
+        return [
+            Field("unsigned long", name, COMMON_SIZE + row * long, long)
+            for row, name in enumerate(names)
+        ]
+
+    @property
+    def print_fmt(self) -> str:
+        """As the definition's arguments are shown."""
+        return self.fprobe.print_fmt(self._fprobes.registers, 8 * self._fprobes.pointer_size)
+
+    def switch(self, on: bool) -> None:
+        """As `Fprobes.switch`."""
+        self._fprobes.switch(self, on)
 
 
 class Fprobes:
     """All of them, in the order in which they were made."""
 
-    def __init__(self, ftrace: Ftrace, kallsyms: Kallsyms, ring: RingBuffer) -> None:
+    def __init__(
+        self, ftrace: Ftrace, kallsyms: Kallsyms, ring: RingBuffer, taken: Collection[str] = ()
+    ) -> None:
+        """`taken` are group/event names of other events."""
+        facts = ftrace.port.facts
+        self.pointer_size = facts.pointer_size
+        self.registers = [register.name for register in facts.abi.pt_regs]
+        self._taken = {"enable", *taken}
         self._ftrace = ftrace
         self._kallsyms = kallsyms
         self._ring = ring
@@ -73,13 +111,13 @@ class Fprobes:
         facts = self._ftrace.port.facts
         fprobe = parse(words, facts.abi, facts.pointer_size)
         self._site(fprobe.symbol)
-        taken = {"enable", *(event.fprobe.name for event in self._events)}
+        taken = {*self._taken, *(event.fprobe.name for event in self._events)}
         if taken & {fprobe.name, fprobe.event, fprobe.group}:
             reason = "Given group/event name is already used by another event"
             raise refused(reason, fprobe.name, errno.EEXIST)
         if self._next > LAST_EVENT_ID:
             raise TracefsError(errno.ENODEV, "Too many event types")
-        self._events.append(FprobeEvent(fprobe, self._next))
+        self._events.append(FprobeEvent(self, fprobe, self._next))
         self._next += 1
 
     def clear(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .array import TraceArray
+from .array import FUNCTION_GRAPH, TraceArray
 from .number import switch
 from .tree import Directory, File, Node
 
@@ -18,10 +18,10 @@ class TraceOptions(File):
         self._array = array
 
     def read(self) -> str:
-        """One a line."""
-        return "".join(
-            f"{name}\n" if on else f"no{name}\n" for name, on in self._array.options.items()
-        )
+        """One a line; those of a tracer while it is on."""
+        own = self._array.graph.options if self._array.tracer == FUNCTION_GRAPH else {}
+        shown = {**self._array.options, **own}
+        return "".join(f"{name}\n" if on else f"no{name}\n" for name, on in shown.items())
 
     def write(self, text: str) -> None:
         """Turn one on by its name, off by `no` and its name."""
@@ -41,7 +41,7 @@ class Option(File):
 
     def read(self) -> str:
         """1 or 0."""
-        return f"{int(self._array.options[self._name])}\n"
+        return f"{int(self._array.all_options[self._name])}\n"
 
     def write(self, text: str) -> None:
         """1 or 0; no other number."""
@@ -52,5 +52,5 @@ def files(array: TraceArray) -> Mapping[str, Node]:
     """This file's files by name."""
     return {
         "trace_options": TraceOptions(array),
-        "options": Directory({name: Option(array, name) for name in array.options}),
+        "options": Directory({name: Option(array, name) for name in array.all_options}),
     }

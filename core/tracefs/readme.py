@@ -40,13 +40,28 @@ Tracing
   trace_options, options/           how the text looks, and what happens when
   saved_cmdlines                    names of the tasks by pid
 
+Calls and returns, with current_tracer function_graph
+  set_graph_function                functions traced with all they call
+  set_graph_notrace                 functions left out with all they call
+  max_graph_depth                   how deep in each other, 0 for any depth
+  tracing_thresh                    least microseconds, told by the return alone
+  options/funcgraph-*               columns, and what is told: overrun, cpu,
+        overhead, proc, duration, abstime, irqs, tail, retval, retval-hex
+
 Events of your own
   dynamic_events                    definitions; > takes all away, >> adds one:
         f[:[GRP/]EVENT] FUNC [[NAME=]$argN[:TYPE]] [[NAME=]%REG[:TYPE]]
         is an event at the entry of FUNC with all registers, -:EVENT takes one
         away; TYPE is u8 to u64, s8 to s64, x8 to x64 or symbol
-  events/GRP/EVENT/enable           1 is on, 0 off; events/enable does all
+
+Events
+  events/syscalls/                  sys_enter_CALL and sys_exit_CALL, by call
+  events/GRP/EVENT/enable           1 is on, 0 off; GRP/enable and
+                                    events/enable do all of theirs
   events/GRP/EVENT/format, id       how it lies in the buffer
+  available_events                  all of them, GRP:EVENT
+  set_event                         those that are on: GRP:EVENT, GRP:*, EVENT,
+                                    and !WORD switches off
 
 Buffers
   buffer_size_kb                    KB for each CPU

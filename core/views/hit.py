@@ -27,7 +27,7 @@ class Hit:
 def hit_at(text: TraceText, row: int) -> Hit:
     """The hit in `row`."""
     table = text.table
-    hit = table.hits[table.events["parent"][row]]
+    hit = table.details.hits[table.events["parent"][row]]
     (line,) = text.lines(row, row + 1)
     head, _, what = line.strip().partition(": ")
     return Hit(head, what, int(hit["parent"]), tuple(hit["regs"].tolist()))

@@ -79,6 +79,8 @@ def test_a_kernel_of_ones_own(arch: str, tmp_path: Path) -> None:
     build(arch, "kernel.c", tmp_path)
     session = Session.open(arches.load(arch), MachineSpec(kernel=tmp_path / "kernel.elf"))
     assert functions(session) == {"add", "fibonacci", "collatz_step", "collatz"}
+    assert session.tracefs.listdir("events") == ["enable"]
+    assert session.tracefs.read("events/enable") == "?\n"
     session.tracefs.write("set_ftrace_filter", "add")
     session.tracefs.write("current_tracer", "function")
     assert session.call("fibonacci", [10]) == 55

@@ -130,6 +130,9 @@ def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
 
 def test_a_task_is_preempted_and_moves_between_cpus(session: Session) -> None:
     equilibrium.reach(session)
+    if session.ftrace.ftraced is not None:
+        session.run_workload("locks", 60)  # what is traced has to be run into first
+        equilibrium.reach(session)
     session.tracefs.write("set_ftrace_filter", "preempt_schedule_irq mutex_lock")
     session.tracefs.write("current_tracer", "function")
     session.run_workload("locks", 60)
@@ -231,7 +234,9 @@ def test_sites_of_every_form_tell_their_ip_to_the_list_of_users(session: Session
         counts = [session.machine.memory.read_int(counted + 8 * cpu, 8) for cpu in range(8)]
         lines = [line for line in session.tracefs.read("trace").splitlines() if line[0] != "#"]
         if ip < session.port.facts.map.modules:
-            assert sum(counts) == len([line for line in lines if "kmem_cache_free" in line]) > 3
+            told = len([line for line in lines if "kmem_cache_free" in line])
+            # A CPU may have stopped between its two users.
+            assert told > 3 and 0 <= told - sum(counts) < len(session.machine.vcpus)
         else:
             assert sum(counts) == 3
         session.ftrace.unregister(ops)

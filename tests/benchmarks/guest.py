@@ -83,19 +83,24 @@ def boot(
     return machine
 
 
+def called(session: Session) -> None:
+    """Put a function at LOOP that calls `traced`, `CALLS` times."""
+    session.machine.memory.map(LOOP, 4096, "loop")
+    source = (
+        f"push rbx; mov ebx, {CALLS}; again: mov edi, ebx; call traced; dec ebx; jnz again; "
+        "pop rbx; ret"
+    )
+    code = assemble(session.port.facts, source, LOOP, session.kallsyms.address).code
+    session.machine.memory.write(LOOP, code)
+
+
 def _calls(port: Port) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vmlinux"
         path.write_bytes(elf_writer.kernel(["traced"]))
         session = Session.open(port, MachineSpec(kernel=path))
     machine = session.machine
-    machine.memory.map(LOOP, 4096, "loop")
-    source = (
-        f"push rbx; mov ebx, {CALLS}; again: mov edi, ebx; call traced; dec ebx; jnz again; "
-        "pop rbx; ret"
-    )
-    code = assemble(port.facts, source, LOOP, session.kallsyms.address).code
-    machine.memory.write(LOOP, code)
+    called(session)
 
     def loop() -> None:
         machine.request_call(LOOP, limit_ns=LIMIT)

@@ -40,6 +40,11 @@
  */
         .globl ftrace_regs_caller
 ftrace_regs_caller:
+        str     x10, [sp, #-16]!
+        ldr     w10, function_trace_stop
+        cbnz    w10, stopped_regs
+        ldr     x10, [sp], #16
+
         sub     sp, sp, #320
         stp     x0, x1, [sp]
         stp     x2, x3, [sp, #16]
@@ -72,6 +77,10 @@ ftrace_regs_caller:
 
         .globl ftrace_caller
 ftrace_caller:
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        ldr     w10, function_trace_stop
+        cbnz    w10, stopped
+
         sub     sp, sp, #320
         stp     x0, x1, [sp]
         stp     x2, x3, [sp, #16]
@@ -97,6 +106,11 @@ ftrace_common:
         .globl ftrace_call
 ftrace_call:
         bl      ftrace_stub
+
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        nop
 
         ldr     x9, [sp, #304]
         cbz     x9, arguments
@@ -125,6 +139,15 @@ arguments:
         add     sp, sp, #320
         ret     x9
 
+/* Nothing is traced: x30 and x9 change places, and nothing else. */
+stopped_regs:
+        ldr     x10, [sp], #16
+stopped:
+        eor     x9, x9, x30
+        eor     x30, x9, x30
+        eor     x9, x9, x30
+        ret     x9
+
 /*
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
@@ -134,6 +157,55 @@ arguments:
         .globl ftrace_stub
 ftrace_stub:
         ret
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called in the frame of both callers, to have the traced function return through
+ * return_to_handler: x30 is given back to it from the registers that were saved.
+ * Goes on to
+ *
+ *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+ *                                unsigned long frame_pointer)
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        add     x0, sp, #240                    // where the traced function returns to
+        ldr     x1, [sp, #280]
+        sub     x1, x1, #8                      // MCOUNT_INSN_SIZE
+        add     x2, sp, #320                    // sp of its caller, then as now
+        b       prepare_ftrace_return
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in x0..x7, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        stp     x0, x1, [sp, #-64]!
+        stp     x2, x3, [sp, #16]
+        stp     x4, x5, [sp, #32]
+        stp     x6, x7, [sp, #48]
+        mov     x1, x0
+        add     x0, sp, #64
+        bl      ftrace_return_to_handler
+        mov     x30, x0
+        ldp     x2, x3, [sp, #16]
+        ldp     x4, x5, [sp, #32]
+        ldp     x6, x7, [sp, #48]
+        ldp     x0, x1, [sp], #64
+        ret
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
 
 /* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
         .balign 8

@@ -20,6 +20,10 @@
  */
         .globl ftrace_caller
 ftrace_caller:
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        ldr     w1, function_trace_stop
+        cbnz    w1, ftrace_stub
+
         ldr     x1, [x29, #8]                   // parent_ip
         stp     x29, x30, [sp, #-16]!
         mov     x29, sp
@@ -31,6 +35,11 @@ ftrace_caller:
         .globl ftrace_call
 ftrace_call:
         bl      ftrace_stub
+
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        nop
 
         ldp     x29, x30, [sp], #16
 
@@ -44,6 +53,54 @@ ftrace_call:
         .globl ftrace_stub
 ftrace_stub:
         ret
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called in the frame of ftrace_caller, to have the traced function return through
+ * return_to_handler: the way back lies in its frame record. Goes on to
+ *
+ *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+ *                                unsigned long frame_pointer)
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        ldp     x2, x1, [x29]                   // its frame record, and where the site goes on
+        sub     x1, x1, #4                      // MCOUNT_INSN_SIZE
+        add     x0, x2, #8                      // where the traced function returns to
+        ldr     x2, [x2]                        // x29 of its caller, then as now
+        b       prepare_ftrace_return
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in x0..x7, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        stp     x0, x1, [sp, #-64]!
+        stp     x2, x3, [sp, #16]
+        stp     x4, x5, [sp, #32]
+        stp     x6, x7, [sp, #48]
+        mov     x1, x0
+        mov     x0, x29
+        bl      ftrace_return_to_handler
+        mov     x30, x0
+        ldp     x2, x3, [sp, #16]
+        ldp     x4, x5, [sp, #32]
+        ldp     x6, x7, [sp, #48]
+        ldp     x0, x1, [sp], #64
+        ret
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
 
 /* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
         .balign 8

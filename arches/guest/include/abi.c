@@ -6,6 +6,7 @@
  */
 #include "tracer.h" /* before kernel.h, whose `notrace` is a macro */
 #include "module.h"
+#include "tracepoint.h"
 #include "workload.h"
 
 #define DESCRIBE(type)                                                          \
@@ -18,9 +19,13 @@ typedef struct host_request host_request;
 typedef struct saved_cmdline saved_cmdline;
 typedef struct ftrace_entry ftrace_entry;
 typedef struct ftrace_ops_entry ftrace_ops_entry;
+typedef struct fgraph_control fgraph_control;
 typedef struct module module;
 typedef struct kernel_symbol kernel_symbol;
 typedef struct workload workload;
+typedef struct tracepoint tracepoint;
+typedef struct syscall_metadata syscall_metadata;
+typedef struct syscall_event syscall_event;
 
 DESCRIBE(cpu_clock);
 DESCRIBE(cpu_local);
@@ -29,6 +34,10 @@ DESCRIBE(host_request);
 DESCRIBE(saved_cmdline);
 DESCRIBE(ftrace_entry);
 DESCRIBE(ftrace_ops_entry);
+DESCRIBE(fgraph_control);
 DESCRIBE(module);
 DESCRIBE(kernel_symbol);
 DESCRIBE(workload);
+DESCRIBE(tracepoint);
+DESCRIBE(syscall_metadata);
+DESCRIBE(syscall_event);

@@ -21,6 +21,8 @@ typedef unsigned int gfp_t;
 #define noreturn __attribute__((noreturn))
 #define __printf(f, a) __attribute__((format(printf, f, a)))
 #define __used __attribute__((used))
+/* The functions of interrupts, between __irqentry_text_start and __irqentry_text_end. */
+#define __irq_entry __attribute__((section(".irqentry.text")))
 #define inline inline __attribute__((always_inline, no_instrument_function, unused))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

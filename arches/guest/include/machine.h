@@ -90,7 +90,7 @@ struct cpu_local {
 	u32 migrate_disable; /* 0x58 depth */
 	u32 local_unused;
 	u64 scratch[3];      /* 0x60 for the guest's own use */
-	u64 function_trace_op; /* 0x78 unused by the machine; ftrace_ops of the sole tracer */
+	u64 ret_stack;       /* 0x78 struct ftrace_ret_stack of current_task; 0: it has none */
 
 	struct ring_buffer_cpu buffer; /* 0x80 */
 };
@@ -106,6 +106,7 @@ struct cpu_local {
 #define HC_SEND_IPI 5     /* (cpu, vector) */
 #define HC_REQUEST_DONE 6 /* (sequence number, result): see struct host_request */
 #define HC_PANIC 7        /* (address, length): does not return */
+#define HC_GRAPH_STOP 12  /* (expected, received, function, return address): does not return */
 
 /* Interrupt vectors. The machine calls
  *   void common_interrupt(struct pt_regs *regs, unsigned long vector)
@@ -146,6 +147,8 @@ struct saved_cmdline {
 
 /* Events in the ring buffer, after the u32 header. */
 #define TRACE_FN 1
+#define TRACE_GRAPH_RET 10
+#define TRACE_GRAPH_ENT 11
 #define TRACE_PRINT 5 /* tracing_mark_write: ip, then text with its NUL */
 
 #define TRACE_FLAG_IRQS_OFF 0x01
@@ -165,6 +168,45 @@ struct ftrace_entry {
 	struct trace_entry ent;
 	unsigned long ip;
 	unsigned long parent_ip;
+};
+
+struct ftrace_graph_ent_entry {
+	struct trace_entry ent;
+	unsigned long func;
+	s32 depth;
+} __attribute__((packed, aligned(4)));
+
+struct ftrace_graph_ret_entry {
+	struct trace_entry ent;
+	unsigned long func;
+	unsigned long retval;
+	s32 depth;
+	u32 overrun;
+	u64 calltime;
+	u64 rettime;
+} __attribute__((packed, aligned(4)));
+
+/*
+ * The functions of one task that will return through return_to_handler, the
+ * innermost last; what is all zero has none. A kernel that switches tasks gives
+ * each its own and names it in cpu_local.ret_stack.
+ */
+#define FTRACE_RETFUNC_DEPTH 50
+
+struct ftrace_ret_stack {
+	u32 index;          /* entries in use */
+	u32 overrun;        /* functions that found all in use, and were not traced */
+	u32 depth;          /* entries in use by functions that are told of */
+	u32 graph_depth;    /* 1 + depth of a function of set_graph_function, 0: in none */
+	u32 notrace_index;  /* 1 + index of a function of set_graph_notrace, 0: in none */
+	u32 graph_in_irq;   /* that function is one of a hard interrupt */
+	struct ftrace_ret_entry {
+		unsigned long ret;  /* where it would have returned to */
+		unsigned long func;
+		unsigned long fp;
+		u32 told;           /* its return is an event */
+		u64 calltime;
+	} stack[FTRACE_RETFUNC_DEPTH];
 };
 
 /*

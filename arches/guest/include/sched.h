@@ -74,6 +74,8 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct mm_struct *mm;
 	struct kthread *kthread;
+
+	struct ftrace_ret_stack ret_stack;
 };
 
 #define current ((struct task_struct *)(unsigned long)this_cpu->current_task)

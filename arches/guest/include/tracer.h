@@ -8,8 +8,13 @@
  *   function_count_call   function_count[cpu]++
  *   fentry_trace_func     one event of the type `op`, with all registers
  *   ftrace_ops_list_func  each entry of ftrace_ops_list that wants this ip
+ * Functions for tracepoints (tracepoint.h):
+ *   ftrace_syscall_enter, ftrace_syscall_exit   one event of syscall_events
  * And for the host to call:
  *   tracing_mark_write    one TRACE_PRINT event
+ * And for entry.S, while functions are traced from call to return:
+ *   prepare_ftrace_return       has a function return through return_to_handler
+ *   ftrace_return_to_handler    the function has returned: where to go on
  */
 #ifndef TRACER_H
 #define TRACER_H
@@ -45,6 +50,32 @@ extern u64 function_count[FUNCTION_COUNT_CPUS];
 
 /* Bit of trace_recursion. */
 #define TRACE_RECURSION_EVENT 1u
+
+/*
+ * The graph tracer, as the host sets it up: what is traced, and where a traced
+ * function returns to. `ops` says which functions; those of `graph` are traced with
+ * all they call, those of `notrace` left out with all they call; both as in struct
+ * ftrace_ops_entry, 0 of them meaning all and none.
+ */
+struct fgraph_control {
+	u32 on;
+	u32 max_depth;         /* of functions in each other, 0: any */
+	u32 skip_irqs;         /* functions of hard interrupts are left out */
+	u32 unused;
+	u64 thresh;            /* least ns a function must take; then only returns are told */
+	u64 return_to_handler; /* address of code */
+	struct ftrace_ops_entry ops;
+	u64 graph, graph_count;
+	u64 notrace, notrace_count;
+};
+extern struct fgraph_control fgraph;
+
+void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+			   unsigned long frame_pointer);
+unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned long retval);
+
+int ftrace_lookup_ip(u64 array, u64 count, unsigned long ip);
+int ftrace_ops_test(const struct ftrace_ops_entry *ops, unsigned long ip);
 
 #define RING_BUFFER_DATA (RB_PAGE_SIZE - RB_PAGE_HEADER)
 #define RINGBUF_TYPE_DATA_MAX 28u /* words in the header's type_len */

@@ -138,6 +138,7 @@ static void setup_arch(void)
 	init_task.stack = init_stack;
 	*(unsigned long *)init_stack = STACK_END_MAGIC;
 	this_cpu->current_task = ADDR(&init_task);
+	this_cpu->ret_stack = ADDR(&init_task.ret_stack);
 	this_cpu->pid = 0;
 	this_cpu->need_resched = 0;
 }

@@ -5,33 +5,61 @@
 #include "irq.h"
 #include "sched.h"
 #include "syscall.h"
+#include "tracepoint.h"
 
-static long sys_read(long fd, long buf, long count)
+typedef int pid_t;
+typedef unsigned short umode_t;
+
+/*
+ * A system call is a function of three longs, whatever it takes: sys_NAME, which has the
+ * call site, hands them on to a function of its own types, which is part of it.
+ */
+#define SYSCALL_BODY(name, nargs, types, args, call, ...)                       \
+	static const struct syscall_metadata __syscall_meta__##name = {         \
+		"sys_" #name, nargs, types, args };                             \
+	static inline long __do_sys_##name(__VA_ARGS__);                        \
+	static long sys_##name(long a, long b, long c)                          \
+	{                                                                       \
+		return __do_sys_##name call;                                    \
+	}                                                                       \
+	static inline long __do_sys_##name(__VA_ARGS__)
+
+#define NAMES(...) { __VA_ARGS__ }
+#define SYSCALL_DEFINE0(name) SYSCALL_BODY(name, 0, NAMES(), NAMES(), (), void)
+#define SYSCALL_DEFINE1(name, t1, a1)                                           \
+	SYSCALL_BODY(name, 1, NAMES(#t1), NAMES(#a1), ((t1)a), t1 a1)
+#define SYSCALL_DEFINE2(name, t1, a1, t2, a2)                                   \
+	SYSCALL_BODY(name, 2, NAMES(#t1, #t2), NAMES(#a1, #a2), ((t1)a, (t2)b), t1 a1, t2 a2)
+#define SYSCALL_DEFINE3(name, t1, a1, t2, a2, t3, a3)                           \
+	SYSCALL_BODY(name, 3, NAMES(#t1, #t2, #t3), NAMES(#a1, #a2, #a3),       \
+		     ((t1)a, (t2)b, (t3)c), t1 a1, t2 a2, t3 a3)
+
+SYSCALL_DEFINE3(read, unsigned int, fd, char *, buf, size_t, count)
 {
-	return ksys_read(fd, (char *)buf, count);
+	return ksys_read(fd, buf, count);
 }
 
-static long sys_write(long fd, long buf, long count)
+SYSCALL_DEFINE3(write, unsigned int, fd, const char *, buf, size_t, count)
 {
-	return ksys_write(fd, (const char *)buf, count);
+	return ksys_write(fd, buf, count);
 }
 
-static long sys_open(long path, long flags, long mode)
+SYSCALL_DEFINE3(open, const char *, filename, int, flags, umode_t, mode)
 {
-	return do_sys_openat2((const char *)path, flags);
+	return do_sys_openat2(filename, flags);
 }
 
-static long sys_close(long fd, long b, long c)
+SYSCALL_DEFINE1(close, unsigned int, fd)
 {
 	return close_fd(fd);
 }
 
-static long sys_newstat(long path, long stat, long c)
+SYSCALL_DEFINE2(newstat, const char *, filename, struct kstat *, statbuf)
 {
-	return vfs_stat((const char *)path, (struct kstat *)stat);
+	return vfs_stat(filename, statbuf);
 }
 
-static long sys_lseek(long fd, long offset, long c)
+SYSCALL_DEFINE2(lseek, unsigned int, fd, long, offset)
 {
 	struct file *file = fget(fd);
 	long ret;
@@ -43,98 +71,100 @@ static long sys_lseek(long fd, long offset, long c)
 	return ret;
 }
 
-static long sys_pipe(long fds, long b, long c)
+SYSCALL_DEFINE1(pipe, int *, fildes)
 {
-	return do_pipe2((int *)fds);
+	return do_pipe2(fildes);
 }
 
-static long sys_sched_yield(long a, long b, long c)
+SYSCALL_DEFINE0(sched_yield)
 {
 	sched_yield();
 	return 0;
 }
 
-static long sys_nanosleep(long ns, long b, long c)
+SYSCALL_DEFINE1(nanosleep, unsigned long, ns)
 {
 	return hrtimer_nanosleep(ns);
 }
 
-static long sys_getpid(long a, long b, long c)
+SYSCALL_DEFINE0(getpid)
 {
 	return current->tgid;
 }
 
-static long sys_getppid(long a, long b, long c)
+SYSCALL_DEFINE0(getppid)
 {
 	return READ_ONCE(current->parent)->pid;
 }
 
-static long sys_fork(long fn, long arg, long c)
+typedef int (*user_fn)(void *);
+
+SYSCALL_DEFINE2(fork, user_fn, fn, void *, arg)
 {
-	return user_mode_thread((int (*)(void *))fn, (void *)arg);
+	return user_mode_thread(fn, arg);
 }
 
-static long sys_execve(long path, long b, long c)
+SYSCALL_DEFINE1(execve, const char *, filename)
 {
-	return do_execve((const char *)path);
+	return do_execve(filename);
 }
 
-static long sys_exit(long code, long b, long c)
+SYSCALL_DEFINE1(exit, int, error_code)
 {
-	do_exit(code);
+	do_exit(error_code);
 }
 
-static long sys_wait4(long pid, long status, long nohang)
+SYSCALL_DEFINE3(wait4, pid_t, upid, int *, stat_addr, int, options)
 {
-	return kernel_wait4(pid, (int *)status, nohang);
+	return kernel_wait4(upid, stat_addr, options);
 }
 
-static long sys_kill(long pid, long sig, long c)
+SYSCALL_DEFINE2(kill, pid_t, pid, int, sig)
 {
 	if (sig)
 		return -EINVAL; /* there are no signals: only "does it exist" */
 	return find_task_by_vpid(pid) ? 0 : -ESRCH;
 }
 
-static long sys_getdents(long fd, long buf, long count)
+SYSCALL_DEFINE3(getdents, unsigned int, fd, char *, dirent, unsigned int, count)
 {
 	struct file *file = fget(fd);
 	long ret;
 
 	if (!file)
 		return -EBADF;
-	ret = iterate_dir(file, (char *)buf, count);
+	ret = iterate_dir(file, dirent, count);
 	fput(file);
 	return ret;
 }
 
-static long sys_mkdir(long path, long mode, long c)
+SYSCALL_DEFINE2(mkdir, const char *, pathname, umode_t, mode)
 {
-	return do_mkdirat((const char *)path);
+	return do_mkdirat(pathname);
 }
 
-static long sys_unlink(long path, long b, long c)
+SYSCALL_DEFINE1(unlink, const char *, pathname)
 {
-	return do_unlinkat((const char *)path);
+	return do_unlinkat(pathname);
 }
 
-static long sys_mount(long type, long path, long c)
+SYSCALL_DEFINE2(mount, const char *, type, const char *, dir_name)
 {
-	return do_mount((const char *)type, (const char *)path);
+	return do_mount(type, dir_name);
 }
 
-static long sys_umount(long path, long b, long c)
+SYSCALL_DEFINE1(umount, const char *, name)
 {
-	return do_umount((const char *)path);
+	return do_umount(name);
 }
 
-static long sys_prctl(long name, long b, long c)
+SYSCALL_DEFINE1(prctl, const char *, name)
 {
-	__set_task_comm(current, (const char *)name);
+	__set_task_comm(current, name);
 	return 0;
 }
 
-static long sys_time(long a, long b, long c)
+SYSCALL_DEFINE0(time)
 {
 	return get_seconds();
 }
@@ -148,9 +178,9 @@ static long do_sysinfo(unsigned long *info)
 	return 0;
 }
 
-static long sys_sysinfo(long info, long b, long c)
+SYSCALL_DEFINE1(sysinfo, unsigned long *, info)
 {
-	return do_sysinfo((unsigned long *)info);
+	return do_sysinfo(info);
 }
 
 static long sys_ni_syscall(void)
@@ -158,19 +188,45 @@ static long sys_ni_syscall(void)
 	return -ENOSYS;
 }
 
+#define SYSCALLS(call)                                                          \
+	call(NR_read, read), call(NR_write, write), call(NR_open, open),        \
+	call(NR_close, close), call(NR_stat, newstat), call(NR_lseek, lseek),   \
+	call(NR_pipe, pipe), call(NR_sched_yield, sched_yield),                 \
+	call(NR_nanosleep, nanosleep), call(NR_getpid, getpid),                 \
+	call(NR_getppid, getppid), call(NR_fork, fork),                         \
+	call(NR_execve, execve), call(NR_exit, exit), call(NR_wait4, wait4),    \
+	call(NR_kill, kill), call(NR_getdents, getdents),                       \
+	call(NR_mkdir, mkdir), call(NR_unlink, unlink),                         \
+	call(NR_mount, mount), call(NR_umount, umount),                         \
+	call(NR_prctl, prctl), call(NR_time, time), call(NR_sysinfo, sysinfo)
+
+#define SYSCALL_FUNCTION(nr, name) [nr] = sys_##name
+#define SYSCALL_METADATA(nr, name) [nr] = &__syscall_meta__##name
+
 typedef long (*sys_call_ptr_t)(long, long, long);
 
-static const sys_call_ptr_t sys_call_table[NR_syscalls] = {
-	[NR_read] = sys_read, [NR_write] = sys_write, [NR_open] = sys_open,
-	[NR_close] = sys_close, [NR_stat] = sys_newstat, [NR_lseek] = sys_lseek,
-	[NR_pipe] = sys_pipe, [NR_sched_yield] = sys_sched_yield,
-	[NR_nanosleep] = sys_nanosleep, [NR_getpid] = sys_getpid, [NR_getppid] = sys_getppid,
-	[NR_fork] = sys_fork, [NR_execve] = sys_execve, [NR_exit] = sys_exit,
-	[NR_wait4] = sys_wait4, [NR_kill] = sys_kill, [NR_getdents] = sys_getdents,
-	[NR_mkdir] = sys_mkdir, [NR_unlink] = sys_unlink, [NR_mount] = sys_mount,
-	[NR_umount] = sys_umount, [NR_prctl] = sys_prctl, [NR_time] = sys_time,
-	[NR_sysinfo] = sys_sysinfo,
+static const sys_call_ptr_t sys_call_table[NR_syscalls] = { SYSCALLS(SYSCALL_FUNCTION) };
+
+const struct syscall_metadata *const syscalls_metadata[NR_syscalls + 1] = {
+	SYSCALLS(SYSCALL_METADATA)
 };
+
+struct tracepoint __tracepoint_sys_enter, __tracepoint_sys_exit;
+
+static inline void trace_sys_enter(long nr, long a, long b, long c)
+{
+	if (unlikely(READ_ONCE(__tracepoint_sys_enter.enabled))) {
+		unsigned long args[SYSCALL_ARGS_MAX] = { a, b, c };
+
+		((sys_enter_func)(unsigned long)__tracepoint_sys_enter.func)(nr, args);
+	}
+}
+
+static inline void trace_sys_exit(long nr, long ret)
+{
+	if (unlikely(READ_ONCE(__tracepoint_sys_exit.enabled)))
+		((sys_exit_func)(unsigned long)__tracepoint_sys_exit.func)(nr, ret);
+}
 
 static void syscall_exit_to_user_mode(void)
 {
@@ -180,8 +236,11 @@ static void syscall_exit_to_user_mode(void)
 
 long DO_SYSCALL(unsigned long nr, long a, long b, long c)
 {
-	long ret = nr < NR_syscalls ? sys_call_table[nr](a, b, c) : sys_ni_syscall();
+	long ret;
 
+	trace_sys_enter(nr, a, b, c);
+	ret = nr < NR_syscalls ? sys_call_table[nr](a, b, c) : sys_ni_syscall();
+	trace_sys_exit(nr, ret);
 	syscall_exit_to_user_mode();
 	return ret;
 }

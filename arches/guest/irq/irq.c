@@ -46,7 +46,7 @@ static void generic_handle_irq(int irq)
 	handle_irq_event(&irq_desc[irq], irq);
 }
 
-static void do_IRQ(struct pt_regs *regs, unsigned long vector)
+static void __irq_entry do_IRQ(struct pt_regs *regs, unsigned long vector)
 {
 	irq_enter();
 	if (vector < NR_VECTORS)

@@ -6,6 +6,8 @@
  *   call crashy_scribble ADDRESS   writes over the call site at ADDRESS (0: that
  *                                  of schedule), which ftrace then finds wrong
  *   call crashy_jump ADDRESS       jumps there (0: to nowhere)
+ *   call crashy_recurse N          calls itself N times; the result is N
+ *   call crashy_frame 1            returns with another frame than it was called with
  */
 #include "module.h"
 #include "sched.h"
@@ -63,6 +65,65 @@ long crashy_jump(unsigned long address)
 	return 0;
 }
 EXPORT_SYMBOL(crashy_jump);
+
+long crashy_recurse(unsigned long n)
+{
+	long below = 0;
+
+	if (n)
+		below = crashy_recurse(n - 1) + 1;
+	/* Something to do behind the call, or there would be a loop. */
+	barrier();
+	return below;
+}
+EXPORT_SYMBOL(crashy_recurse);
+
+/* A result of 64 bits, in two registers where these have 32. */
+u64 crashy_multiply(u64 a, u64 b)
+{
+	return a * b;
+}
+
+/* Twelve digits of one number: 1 if they come back whole. */
+long crashy_wide(void)
+{
+	return crashy_multiply(1234567, 891011) == 1100012777237ull;
+}
+EXPORT_SYMBOL(crashy_wide);
+
+/*
+ * Leaves something on the stack that the caller does not know of, and the way back
+ * on top of it; where the frame pointer is a register of its own, another one.
+ */
+#if defined(CONFIG_FTRACED)
+#define BREAK_FRAME "pushq 8(%%rsp); pushq 8(%%rsp)"
+#elif defined(__x86_64__)
+#define BREAK_FRAME "pushq (%%rsp)"
+#elif defined(__i386__)
+#define BREAK_FRAME "pushl (%%esp)"
+#elif defined(__powerpc64__)
+/* lr lies 16 above the frame, r31 8 below that place. */
+#define BREAK_FRAME                                                             \
+	"ld 11, 0(1); ld 0, 16(11); std 0, -16(11); ld 0, -8(11); std 0, -40(11);" \
+	"addi 1, 1, -32"
+#elif defined(__powerpc__)
+#define BREAK_FRAME "addi 1, 1, -16"
+#elif defined(CC_USING_PATCHABLE_FUNCTION_ENTRY)
+#define BREAK_FRAME "sub sp, sp, #16"
+#elif defined(__aarch64__)
+#define BREAK_FRAME "ldr x9, [x29]; sub x9, x9, #16; str x9, [x29]"
+#elif defined(__mips__)
+#define BREAK_FRAME "addiu $sp, $sp, -16"
+#else
+#define BREAK_FRAME ""
+#endif
+
+void crashy_frame(unsigned long another)
+{
+	if (another)
+		__asm__ volatile(BREAK_FRAME ::: "memory");
+}
+EXPORT_SYMBOL(crashy_frame);
 
 static int crashy_init(void)
 {

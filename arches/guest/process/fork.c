@@ -32,13 +32,19 @@ static void free_thread_stack(struct task_struct *p)
 	free_pages((unsigned long)p->stack, THREAD_ORDER);
 }
 
+static void ftrace_graph_init_task(struct task_struct *p)
+{
+	memset(&p->ret_stack, 0, __builtin_offsetof(struct ftrace_ret_stack, stack));
+}
+
 static struct task_struct *dup_task_struct(struct task_struct *orig)
 {
 	struct task_struct *p = kmem_cache_alloc(task_struct_cachep, GFP_KERNEL);
 
 	if (!p)
 		return NULL;
-	memcpy(p, orig, sizeof(*p));
+	memcpy(p, orig, __builtin_offsetof(struct task_struct, ret_stack));
+	ftrace_graph_init_task(p);
 	p->stack = alloc_thread_stack_node();
 	if (!p->stack) {
 		kmem_cache_free(task_struct_cachep, p);

@@ -37,6 +37,7 @@ __used static notrace void secondary_entry(struct task_struct *idle)
 	this_cpu->preempt_count = 1;
 	this_cpu->need_resched = 0;
 	this_cpu->current_task = ADDR(idle);
+	this_cpu->ret_stack = ADDR(&idle->ret_stack);
 	this_cpu->pid = 0;
 	start_secondary(idle);
 }

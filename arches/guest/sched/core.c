@@ -212,6 +212,7 @@ static notrace void context_switch(struct rq *rq, struct task_struct *prev,
 	this_cpu->preempt_count = next->preempt_count;
 	this_cpu->migrate_disable = next->migrate_disable;
 	this_cpu->current_task = ADDR(next);
+	this_cpu->ret_stack = ADDR(&next->ret_stack);
 	this_cpu->pid = next->pid;
 	prev = __switch_to_asm(prev, next);
 	barrier();

@@ -9,7 +9,7 @@
 struct ftrace_ops_entry ftrace_ops_list[FTRACE_OPS_MAX];
 volatile u32 ftrace_ops_count;
 
-static int ftrace_lookup_ip(u64 array, u64 count, unsigned long ip)
+int ftrace_lookup_ip(u64 array, u64 count, unsigned long ip)
 {
 	const u64 *ips = (const u64 *)(unsigned long)array;
 	unsigned long low = 0, high = count;
@@ -27,7 +27,7 @@ static int ftrace_lookup_ip(u64 array, u64 count, unsigned long ip)
 	return 0;
 }
 
-static int ftrace_ops_test(const struct ftrace_ops_entry *ops, unsigned long ip)
+int ftrace_ops_test(const struct ftrace_ops_entry *ops, unsigned long ip)
 {
 	return (!ops->filter_count || ftrace_lookup_ip(ops->filter, ops->filter_count, ip)) &&
 	       (!ops->notrace_count || !ftrace_lookup_ip(ops->notrace, ops->notrace_count, ip));

@@ -22,6 +22,18 @@ function_trace_op:
         .word   0
         .word   0
 
+/* What is called below beside the tracer. */
+prepare:
+        .word   prepare_ftrace_return_mips
+handler:
+        .word   ftrace_return_to_handler
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .globl function_trace_stop
+function_trace_stop:
+        .word   0
+        .word   0
+
 /*
  * void ftrace_caller(void)
  *
@@ -48,8 +60,9 @@ function_trace_op:
  * The stack at ftrace_call, lowest address at the bottom. A caller leaves 16
  * bytes for the arguments of a function it calls.
  *
- *     sp + 44   where ftrace_caller returns to              ip + 8 or ip + 20
- *     sp + 40   at                                          parent_ip
+ *     sp + 52   where ftrace_caller returns to              ip + 8 or ip + 20
+ *     sp + 48   at                                          parent_ip
+ *     sp + 40   ip
  *     sp + 36   v1
  *     sp + 32   a3
  *     sp + 28   a2
@@ -60,9 +73,15 @@ function_trace_op:
  */
         .globl ftrace_caller
 ftrace_caller:
-        addiu   $sp, $sp, -40
-        sw      $ra, 44($sp)                    // these two in the site's bytes
-        sw      $at, 40($sp)
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        lui     $t0, 0x8120                     // function_trace_stop
+        lw      $t0, 24($t0)
+        bnez    $t0, stopped
+        nop
+
+        addiu   $sp, $sp, -48
+        sw      $ra, 52($sp)                    // these two in the site's bytes
+        sw      $at, 48($sp)
         sw      $v0, 16($sp)
         sw      $v1, 36($sp)
         sw      $a0, 20($sp)
@@ -80,6 +99,7 @@ ftrace_caller:
         nop
         addiu   $a0, $a0, -12
 near:
+        sw      $a0, 40($sp)
         move    $a1, $at
         lui     $a2, 0x8120                     // function_trace_op
         lw      $a2, 8($a2)
@@ -91,8 +111,14 @@ ftrace_call:
         jal     0x81200000                      // ftrace_stub
         nop
 
-        lw      $t0, 44($sp)
-        lw      $ra, 40($sp)
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        nop
+        nop
+
+        lw      $t0, 52($sp)
+        lw      $ra, 48($sp)
         lw      $v0, 16($sp)
         lw      $v1, 36($sp)
         lw      $a0, 20($sp)
@@ -101,4 +127,58 @@ ftrace_call:
         lw      $a3, 32($sp)
         move    $at, $ra
         jr      $t0
-        addiu   $sp, $sp, 48
+        addiu   $sp, $sp, 56
+stopped:
+        move    $t0, $ra
+        move    $ra, $at
+        jr      $t0
+        addiu   $sp, $sp, 8
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called in the frame of ftrace_caller, to have the traced function return through
+ * return_to_handler: it may have stored ra in its own frame, and this finds where:
+ *
+ *     void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp,
+ *                                     unsigned long *ra)
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        lui     $t9, 0x8120                     // prepare
+        lw      $t9, 16($t9)
+        lw      $a0, 40($sp)
+        addiu   $a1, $sp, 56                    // sp of the traced function
+        addiu   $a2, $sp, 48                    // at: what its ra will be
+        addiu   $sp, $sp, -24
+        sw      $ra, 20($sp)
+        jalr    $t9
+        nop
+        lw      $ra, 20($sp)
+        jr      $ra
+        addiu   $sp, $sp, 24
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in v0 and v1, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        lui     $t9, 0x8120                     // handler
+        lw      $t9, 20($t9)
+        addiu   $sp, $sp, -24
+        sw      $v0, 16($sp)
+        sw      $v1, 20($sp)
+        addiu   $a0, $sp, 24
+        jalr    $t9
+        move    $a1, $v0
+        move    $ra, $v0
+        lw      $v0, 16($sp)
+        lw      $v1, 20($sp)
+        jr      $ra
+        addiu   $sp, $sp, 24

@@ -22,6 +22,18 @@ function_trace_op:
         .word   0
         .word   0
 
+/* What is called below beside the tracer. */
+prepare:
+        .quad   prepare_ftrace_return_mips
+handler:
+        .quad   ftrace_return_to_handler
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .globl function_trace_stop
+function_trace_stop:
+        .word   0
+        .word   0
+
 /*
  * void ftrace_caller(void)
  *
@@ -48,6 +60,7 @@ function_trace_op:
  * The stack at ftrace_call, lowest address at the bottom. A caller leaves nothing
  * for the arguments of a function it calls.
  *
+ *     sp + 96   ip
  *     sp + 88   v1
  *     sp + 80   where ftrace_caller returns to              ip + 8 or ip + 20
  *     sp + 72   at                                          parent_ip
@@ -63,7 +76,13 @@ function_trace_op:
  */
         .globl ftrace_caller
 ftrace_caller:
-        daddiu  $sp, $sp, -96
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        lui     $t0, 0x8120                     // function_trace_stop
+        lw      $t0, 32($t0)
+        bnez    $t0, stopped
+        nop
+
+        daddiu  $sp, $sp, -112
         sd      $v0, 0($sp)
         sd      $v1, 88($sp)
         sd      $a0, 8($sp)
@@ -87,6 +106,7 @@ ftrace_caller:
         nop
         daddiu  $a0, $a0, -12
 near:
+        sd      $a0, 96($sp)
         move    $a1, $at
         lui     $a2, 0x8120                     // function_trace_op
         ld      $a2, 8($a2)
@@ -96,6 +116,12 @@ near:
         .globl ftrace_call
 ftrace_call:
         jal     0x81200000                      // ftrace_stub
+        nop
+
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        nop
         nop
 
         ld      $t0, 80($sp)
@@ -112,4 +138,57 @@ ftrace_call:
         ld      $a7, 64($sp)
         move    $at, $ra
         jr      $t0
-        daddiu  $sp, $sp, 96
+        daddiu  $sp, $sp, 112
+stopped:
+        move    $t0, $ra
+        jr      $t0
+        move    $ra, $at
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called in the frame of ftrace_caller, to have the traced function return through
+ * return_to_handler: it may have stored ra in its own frame, and this finds where:
+ *
+ *     void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp,
+ *                                     unsigned long *ra)
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        lui     $t9, 0x8120                     // prepare
+        ld      $t9, 16($t9)
+        ld      $a0, 96($sp)
+        daddiu  $a1, $sp, 112                   // sp of the traced function
+        daddiu  $a2, $sp, 72                    // at: what its ra will be
+        daddiu  $sp, $sp, -16
+        sd      $ra, 8($sp)
+        jalr    $t9
+        nop
+        ld      $ra, 8($sp)
+        jr      $ra
+        daddiu  $sp, $sp, 16
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in v0 and v1, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        lui     $t9, 0x8120                     // handler
+        ld      $t9, 24($t9)
+        daddiu  $sp, $sp, -16
+        sd      $v0, 0($sp)
+        sd      $v1, 8($sp)
+        daddiu  $a0, $sp, 16
+        jalr    $t9
+        move    $a1, $v0
+        move    $ra, $v0
+        ld      $v0, 0($sp)
+        ld      $v1, 8($sp)
+        jr      $ra
+        daddiu  $sp, $sp, 16

@@ -24,6 +24,7 @@
  *
  *     r1 + 68   where the traced function returns to        parent_ip
  *     r1 + 64   the frame of the traced function's caller
+ *     r1 + 56   lr, saved by ftrace_graph_caller
  *     r1 + 52   where ftrace_caller returns to              ip + MCOUNT_INSN_SIZE
  *     r1 + 48   cr
  *     r1 + 44   r12
@@ -42,6 +43,19 @@
         .globl ftrace_caller
 ftrace_caller:
         stwu    %r1, -64(%r1)
+        stw     %r11, 40(%r1)
+        mflr    %r11
+        stw     %r11, 52(%r1)
+        bl      here                            // lr: this address
+here:
+        mflr    %r11
+
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        lwz     %r0, function_trace_stop - here(%r11)
+        cmpwi   %r0, 0
+        bne     stopped
+
+        lwz     %r0, function_trace_op - here(%r11)
         stw     %r3, 8(%r1)
         stw     %r4, 12(%r1)
         stw     %r5, 16(%r1)
@@ -50,19 +64,14 @@ ftrace_caller:
         stw     %r8, 28(%r1)
         stw     %r9, 32(%r1)
         stw     %r10, 36(%r1)
-        stw     %r11, 40(%r1)
         stw     %r12, 44(%r1)
         mfcr    %r11
-        mflr    %r12
         stw     %r11, 48(%r1)
-        stw     %r12, 52(%r1)
 
-        bl      here                            // lr: this address
-here:
-        mflr    %r5
-        addi    %r3, %r12, -4                   // MCOUNT_INSN_SIZE
+        lwz     %r3, 52(%r1)
+        addi    %r3, %r3, -4                    // MCOUNT_INSN_SIZE
         lwz     %r4, 68(%r1)
-        lwz     %r5, function_trace_op - here(%r5)
+        mr      %r5, %r0
         li      %r6, 0                          // no pt_regs were saved
 
         /* The slot: rewritten to call the one tracer, or the list of them. */
@@ -70,12 +79,13 @@ here:
 ftrace_call:
         bl      ftrace_stub
 
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        nop
+
         lwz     %r12, 48(%r1)
-        lwz     %r11, 52(%r1)
-        lwz     %r0, 68(%r1)
         mtcrf   0x40, %r12
-        mtctr   %r11
-        mtlr    %r0
         lwz     %r3, 8(%r1)
         lwz     %r4, 12(%r1)
         lwz     %r5, 16(%r1)
@@ -84,10 +94,60 @@ ftrace_call:
         lwz     %r8, 28(%r1)
         lwz     %r9, 32(%r1)
         lwz     %r10, 36(%r1)
-        lwz     %r11, 40(%r1)
         lwz     %r12, 44(%r1)
+stopped:
+        lwz     %r11, 52(%r1)
+        lwz     %r0, 68(%r1)
+        mtctr   %r11
+        mtlr    %r0
+        lwz     %r11, 40(%r1)
         addi    %r1, %r1, 64
         bctr
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called in the frame of ftrace_caller, to have the traced function return through
+ * return_to_handler: lr is taken from where the function has stored it. Calls
+ *
+ *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+ *                                unsigned long frame_pointer)
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        mflr    %r0
+        stw     %r0, 56(%r1)
+        lwz     %r4, 52(%r1)
+        addi    %r3, %r1, 68                    // where the traced function returns to
+        addi    %r4, %r4, -4
+        addi    %r5, %r1, 64                    // r1 of its caller, then as now
+        bl      prepare_ftrace_return
+        lwz     %r0, 56(%r1)
+        mtlr    %r0
+        blr
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in r3 and r4, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        stwu    %r1, -16(%r1)
+        stw     %r3, 8(%r1)
+        stw     %r4, 12(%r1)
+        mr      %r4, %r3
+        addi    %r3, %r1, 16
+        bl      ftrace_return_to_handler
+        mtlr    %r3
+        lwz     %r3, 8(%r1)
+        lwz     %r4, 12(%r1)
+        addi    %r1, %r1, 16
+        blr
 
 /*
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
@@ -98,6 +158,12 @@ ftrace_call:
         .globl ftrace_stub
 ftrace_stub:
         blr
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
 
 /* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
         .balign 4

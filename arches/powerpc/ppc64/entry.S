@@ -38,12 +38,23 @@
  *     r1 + 112   r3
  *     r1 +  48   the tracer's parameter save area
  *     r1 +  40   r2, for the tracer's own use
+ *     r1 +  24   lr, saved by ftrace_graph_caller
  *     r1 +  16   lr, saved by the tracer
  *     r1         back chain
  */
         .globl ftrace_caller
 ftrace_caller:
         mflr    %r12
+        bl      here                            // lr: this address
+here:
+        mflr    %r11
+
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        lwz     %r0, function_trace_stop - here(%r11)
+        cmpwi   %r0, 0
+        bne     stopped
+
+        ld      %r0, function_trace_op - here(%r11)
         ld      %r11, 0(%r1)
         std     %r12, 16(%r1)
         stdu    %r1, -176(%r1)
@@ -56,12 +67,9 @@ ftrace_caller:
         std     %r9, 160(%r1)
         std     %r10, 168(%r1)
 
-        bl      here                            // lr: this address
-here:
-        mflr    %r5
         addi    %r3, %r12, -4                   // where the call is
         ld      %r4, 16(%r11)
-        ld      %r5, function_trace_op - here(%r5)
+        mr      %r5, %r0
         li      %r6, 0                          // no pt_regs were saved
 
         /* The slot: rewritten to call the one tracer, or the list of them. */
@@ -70,7 +78,12 @@ ftrace_call:
         bl      ftrace_stub
         nop
 
-        ld      %r0, 192(%r1)
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        nop
+
+        ld      %r12, 192(%r1)
         ld      %r3, 112(%r1)
         ld      %r4, 120(%r1)
         ld      %r5, 128(%r1)
@@ -79,10 +92,11 @@ ftrace_call:
         ld      %r8, 152(%r1)
         ld      %r9, 160(%r1)
         ld      %r10, 168(%r1)
-        mtlr    %r0
         addi    %r1, %r1, 176
 
-        srdi    %r11, %r0, 60                   // 0xd...: the call came from a module
+stopped:
+        mtlr    %r12
+        srdi    %r11, %r12, 60                  // 0xd...: the call came from a module
         cmpldi  %r11, 13
         bne     ftrace_stub
         ld      %r2, 40(%r1)
@@ -98,8 +112,81 @@ ftrace_call:
 ftrace_stub:
         blr
 
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called in the frame of ftrace_caller, to have the traced function return through
+ * return_to_handler: it has stored lr in its caller's frame. Calls, by a descriptor,
+ *
+ *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+ *                                unsigned long frame_pointer)
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        mflr    %r0
+        std     %r0, 24(%r1)
+        ld      %r4, 192(%r1)
+        ld      %r5, 176(%r1)                   // r1 of the caller, then as now
+        addi    %r3, %r5, 16                    // where the traced function returns to
+        addi    %r4, %r4, -4
+        bl      here_graph
+here_graph:
+        mflr    %r12
+        ld      %r11, prepare - here_graph(%r12)
+        ld      %r12, 0(%r11)
+        mtctr   %r12
+        bctrl
+        ld      %r0, 24(%r1)
+        mtlr    %r0
+        blr
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced; r2 may be a module's then, and
+ * is changed and given back. Returns for it, with its result in r3 and r4, to
+ * what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        stdu    %r1, -144(%r1)
+        std     %r3, 112(%r1)
+        std     %r4, 120(%r1)
+        std     %r2, 128(%r1)
+        mr      %r4, %r3
+        addi    %r3, %r1, 144
+        bl      here_return
+here_return:
+        mflr    %r12
+        ld      %r11, handler - here_return(%r12)
+        ld      %r12, 0(%r11)
+        ld      %r2, 8(%r11)
+        mtctr   %r12
+        bctrl
+        mtlr    %r3
+        ld      %r3, 112(%r1)
+        ld      %r4, 120(%r1)
+        ld      %r2, 128(%r1)
+        addi    %r1, %r1, 144
+        blr
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
+
 /* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
         .balign 8
         .globl function_trace_op
 function_trace_op:
         .quad   0
+
+/* Descriptors of the functions called above. */
+prepare:
+        .quad   prepare_ftrace_return
+handler:
+        .quad   ftrace_return_to_handler

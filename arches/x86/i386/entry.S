@@ -29,6 +29,10 @@
  */
         .globl ftrace_caller
 ftrace_caller:
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        cmp     dword ptr [function_trace_stop], 0
+        jne     ftrace_stub
+
         push    eax
         push    ecx
         push    edx
@@ -48,6 +52,11 @@ ftrace_call:
         pop     edx
         pop     ecx
         pop     eax
+
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        .byte   0x3e, 0x8d, 0x74, 0x26, 0x00    // nop of 5 bytes
 
 /*
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
@@ -89,6 +98,8 @@ ftrace_stub:
 ftrace_regs_caller:
         push    esp                             // what it was before the push, 4 too low
         pushfd
+        cmp     dword ptr [function_trace_stop], 0
+        jne     stopped
         push    dword ptr [esp + 8]             // eip
         push    ebp
         push    edi
@@ -121,7 +132,73 @@ ftrace_regs_call:
         pop     dword ptr [esp + 8]             // eip; counted from behind it, as all pops
         popfd
         lea     esp, [esp + 4]                  // esp
+        jmp     ftrace_graph_call
+stopped:
+        popfd
+        lea     esp, [esp + 4]
         ret
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called with every register as the traced function had it at its entry, to have
+ * it return through return_to_handler. Calls
+ *
+ *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+ *                                unsigned long frame_pointer)
+ *
+ * The stack at that call, lowest address at the bottom:
+ *
+ *     esp + 24   esp of the function's caller, then as now    frame_pointer
+ *     esp + 20   where the traced function returns to         *parent
+ *     esp + 16   where ftrace_caller returns to               self_addr + 5
+ *     esp + 12   where this returns to
+ *     esp +  8   eax
+ *     esp +  4   ecx
+ *     esp        edx
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        push    eax
+        push    ecx
+        push    edx
+        lea     eax, [esp + 20]
+        mov     edx, [esp + 16]
+        sub     edx, 5                          // MCOUNT_INSN_SIZE
+        lea     ecx, [esp + 24]
+        call    prepare_ftrace_return
+        pop     edx
+        pop     ecx
+        pop     eax
+        ret
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in eax and edx, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        push    eax                             // room for where to go on
+        push    eax
+        push    edx
+        mov     edx, eax
+        lea     eax, [esp + 12]
+        call    ftrace_return_to_handler
+        mov     [esp + 8], eax
+        pop     edx
+        pop     eax
+        ret
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
 
 /* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
         .balign 4

@@ -36,6 +36,10 @@
  */
         .globl ftrace_caller
 ftrace_caller:
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        cmp     dword ptr [rip + function_trace_stop], 0
+        jne     ftrace_stub
+
         sub     rsp, 80
         mov     [rsp], rax
         mov     [rsp + 8], rcx
@@ -67,7 +71,12 @@ ftrace_call:
         mov     r9, [rsp + 48]
         mov     r10, [rsp + 56]
         mov     r11, [rsp + 64]
-        add     rsp, 80
+        lea     rsp, [rsp + 80]
+
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
 
 /*
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
@@ -97,10 +106,13 @@ ftrace_stub:
  */
         .globl ftrace_regs_caller
 ftrace_regs_caller:
-        lea     rsp, [rsp - 144]                // leaves the flags alone
-        mov     [rsp], rax
         pushfq
-        pop     rax
+        cmp     dword ptr [rip + function_trace_stop], 0
+        jne     stopped
+
+        sub     rsp, 136
+        mov     [rsp], rax
+        mov     rax, [rsp + 136]
         mov     [rsp + 128], rax
         mov     [rsp + 8], rbx
         mov     [rsp + 16], rcx
@@ -152,7 +164,87 @@ ftrace_regs_call:
         popfq
         mov     rax, [rsp]
         lea     rsp, [rsp + 144]
+        jmp     ftrace_graph_call
+stopped:
+        popfq
         ret
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called with every register as the traced function had it at its entry, to have
+ * it return through return_to_handler. Calls
+ *
+ *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+ *                                unsigned long frame_pointer)
+ *
+ * The stack at that call, lowest address at the bottom:
+ *
+ *     rsp + 96   rsp of the function's caller, then as now    frame_pointer
+ *     rsp + 88   where the traced function returns to         *parent
+ *     rsp + 80   where ftrace_caller returns to               self_addr + 5
+ *     rsp + 72   where this returns to
+ *     rsp        the registers, as in ftrace_caller
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        sub     rsp, 72
+        mov     [rsp], rax
+        mov     [rsp + 8], rcx
+        mov     [rsp + 16], rdx
+        mov     [rsp + 24], rsi
+        mov     [rsp + 32], rdi
+        mov     [rsp + 40], r8
+        mov     [rsp + 48], r9
+        mov     [rsp + 56], r10
+        mov     [rsp + 64], r11
+
+        lea     rdi, [rsp + 88]
+        mov     rsi, [rsp + 80]
+        sub     rsi, 5                          // MCOUNT_INSN_SIZE
+        lea     rdx, [rsp + 96]
+        call    prepare_ftrace_return
+
+        mov     rax, [rsp]
+        mov     rcx, [rsp + 8]
+        mov     rdx, [rsp + 16]
+        mov     rsi, [rsp + 24]
+        mov     rdi, [rsp + 32]
+        mov     r8, [rsp + 40]
+        mov     r9, [rsp + 48]
+        mov     r10, [rsp + 56]
+        mov     r11, [rsp + 64]
+        add     rsp, 72
+        ret
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in rax and rdx, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        sub     rsp, 32
+        mov     [rsp], rax
+        mov     [rsp + 8], rdx
+        lea     rdi, [rsp + 32]
+        mov     rsi, rax
+        call    ftrace_return_to_handler
+        mov     [rsp + 24], rax
+        mov     rax, [rsp]
+        mov     rdx, [rsp + 8]
+        add     rsp, 24
+        ret
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
 
 /* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
         .balign 8

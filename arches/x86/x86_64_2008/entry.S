@@ -34,6 +34,10 @@
  */
         .globl ftrace_caller
 ftrace_caller:
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        cmp     dword ptr [rip + function_trace_stop], 0
+        jne     ftrace_stub
+
         sub     rsp, 72
         mov     [rsp], rax
         mov     [rsp + 8], rcx
@@ -67,6 +71,11 @@ ftrace_call:
         mov     r11, [rsp + 64]
         add     rsp, 72
 
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
+
 /*
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
@@ -77,6 +86,83 @@ ftrace_call:
         .globl ftrace_stub
 ftrace_stub:
         ret
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called with every register as the traced function had it at its site, to have
+ * it return through return_to_handler. Calls
+ *
+ *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+ *                                unsigned long frame_pointer)
+ *
+ * The stack at that call, lowest address at the bottom:
+ *
+ *     rbp + 16   rsp of the function's caller, then as now    frame_pointer
+ *     rbp +  8   where the traced function returns to         *parent
+ *     rsp + 80   where ftrace_caller returns to               self_addr + 5
+ *     rsp + 72   where this returns to
+ *     rsp        the registers, as in ftrace_caller
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        sub     rsp, 72
+        mov     [rsp], rax
+        mov     [rsp + 8], rcx
+        mov     [rsp + 16], rdx
+        mov     [rsp + 24], rsi
+        mov     [rsp + 32], rdi
+        mov     [rsp + 40], r8
+        mov     [rsp + 48], r9
+        mov     [rsp + 56], r10
+        mov     [rsp + 64], r11
+
+        lea     rdi, [rbp + 8]
+        mov     rsi, [rsp + 80]
+        sub     rsi, 5                          // MCOUNT_INSN_SIZE
+        lea     rdx, [rbp + 16]
+        call    prepare_ftrace_return
+
+        mov     rax, [rsp]
+        mov     rcx, [rsp + 8]
+        mov     rdx, [rsp + 16]
+        mov     rsi, [rsp + 24]
+        mov     rdi, [rsp + 32]
+        mov     r8, [rsp + 40]
+        mov     r9, [rsp + 48]
+        mov     r10, [rsp + 56]
+        mov     r11, [rsp + 64]
+        add     rsp, 72
+        ret
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in rax and rdx, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        sub     rsp, 32
+        mov     [rsp], rax
+        mov     [rsp + 8], rdx
+        lea     rdi, [rsp + 32]
+        mov     rsi, rax
+        call    ftrace_return_to_handler
+        mov     [rsp + 24], rax
+        mov     rax, [rsp]
+        mov     rdx, [rsp + 8]
+        add     rsp, 24
+        ret
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
 
 /* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
         .balign 8

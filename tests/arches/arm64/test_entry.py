@@ -16,6 +16,8 @@ from dynftrace.arches.arm64.port import Arm64Port
 from dynftrace.core.arch import EntryCode, Sites
 from dynftrace.core.assemble import assemble
 
+from ...support.entry import entry_code
+
 ENTRY = regs.FACTS.map.tracer
 TRACER = ENTRY + 0x2000
 OP = 0xFFFF_8000_0000_0AA0
@@ -71,7 +73,7 @@ def world(port: Arm64Port, body: str, caller: str | None, before: str = "") -> W
     def code(source: str, at: int) -> bytes:
         return assemble(port.facts, source.replace(";", "\n"), at, lambda name: None).code
 
-    entry = assemble(port.facts, port.entry_source(), ENTRY, lambda name: None)
+    entry = entry_code(port, ENTRY)
     labels = {name: ENTRY + offset for name, offset in entry.symbols.items()}
     uc.mem_write(ENTRY, entry.code)
     slot = port.update_ftrace_func(labels["ftrace_call"], labels["ftrace_stub"], TRACER)
@@ -178,6 +180,6 @@ def test_mcount_tells_the_parent_from_the_frame() -> None:
 
 def test_only_one_of_them_can_tell_all_registers() -> None:
     for port, there in ((regs.port(), True), (mcount.port(), False)):
-        entry = assemble(port.facts, port.entry_source(), ENTRY, lambda name: None)
+        entry = entry_code(port, ENTRY)
         assert ("ftrace_regs_caller" in entry.symbols) == there
         assert "ftrace_regs_call" not in entry.symbols

@@ -13,7 +13,8 @@ from dynftrace.arches import load
 from dynftrace.arches.mips import insn
 from dynftrace.arches.mips.port import MipsPort
 from dynftrace.core.arch import EntryCode, Sites
-from dynftrace.core.assemble import assemble
+
+from ...support.entry import entry_code
 
 ARCHES = ["mips", "mipsel", "mips64"]
 CALLS = 1_000_000
@@ -51,7 +52,7 @@ def world(arch: str, form: str) -> World:
     port = load(arch)
     assert isinstance(port, MipsPort)
     facts, order = port.facts, port.facts.byteorder
-    entry = assemble(facts, port.entry_source(), facts.map.tracer, lambda name: None)
+    entry = entry_code(port)
     caller = facts.map.tracer + entry.symbols["ftrace_caller"]
     uc = Uc(facts.engine.uc_arch, facts.engine.uc_mode)
     if facts.engine.uc_cpu is not None:

@@ -14,6 +14,7 @@ from dynftrace.core.errors import FtraceBug, MemoryFault, MissingSymbolError, Us
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.ftrace.sites import calls_of_mcount
 from dynftrace.core.machine.vcpu import State
+from dynftrace.core.portcheck.equilibrium import SECOND_NS
 from dynftrace.core.session import MachineSpec, Session
 from dynftrace.core.shell import Shell
 
@@ -339,7 +340,7 @@ def test_a_list_of_pages_that_makes_no_sense_is_the_end_of_one_cpu(session: Sess
     assert waiting(session) == 0
     with pytest.raises(MemoryFault):
         session.tracefs.write("current_tracer", "function")
-    session.run(equilibrium.SECOND_NS)
+    session.run(SECOND_NS)
     assert len(session.machine.oopses) == 1
     assert "bad call of the machine" in str(session.machine.oopses[0])
 

@@ -68,6 +68,12 @@ class Page:
         longs = struct.pack(f"{self.order}{2 + len(registers)}{self.long}", ip, parent, *registers)
         return self.event(delta, self.entry(kind, 0, 0, pid) + longs)
 
+    def call(self, delta: int, kind: int, nr: int, longs: list[int], *, pid: int = 1) -> Page:
+        """The entry into a system call, or its exit."""
+        number = struct.pack(self.order + "i", nr) + bytes(self.pointer_size - 4)
+        values = struct.pack(f"{self.order}{len(longs)}{self.long}", *longs)
+        return self.event(delta, self.entry(kind, 0, 0, pid) + number + values)
+
     def extend(self, delta: int) -> Page:
         self.data += self.header(30, delta & (1 << 27) - 1) + self.word(delta >> 27)
         return self

@@ -35,7 +35,7 @@ def test_texts_of_several_cpus_keep_their_events() -> None:
     one = Page(stamp=2).text(0, 0x99, b"one").text(1, 0x99, b"two")
     table = EventTable.merge([(0, decode(zero)), (1, decode(one))])
     printed = table.events["type"] == 5
-    assert [table.texts[row] for row in table.events["parent"][printed]] == [
+    assert [table.details.texts[row] for row in table.events["parent"][printed]] == [
         b"zero",
         b"one",
         b"two",
@@ -60,16 +60,16 @@ def test_hits_of_several_cpus_and_pages_keep_their_events() -> None:
         return [(cpu, layout.decode(each.reshape(1, 4096))) for each in pages]
 
     table = EventTable.merge([*decoded(0), *decoded(1)])
-    assert table.damaged == 0 and table.hits["regs"].shape == (18, 30)
+    assert table.damaged == 0 and table.details.hits["regs"].shape == (18, 30)
     hits = table.events[table.events["type"] == HIT]
     assert len(hits) == 18
     for event in hits:
-        hit = table.hits[event["parent"]]
+        hit = table.details.hits[event["parent"]]
         at, cpu = int(hit["id"]) - 0x400, int(event["cpu"])
         assert int(table.addresses[event["ip"]]) == 0x1000 + cpu
         assert int(hit["parent"]) == 0x2000 + at
         assert hit["regs"].tolist() == rows[cpu, at]
-    assert len(table.take(slice(0, 5)).hits) == 18
+    assert len(table.take(slice(0, 5)).details.hits) == 18
 
 
 def test_the_last_hit_up_to_a_row_a_time_and_of_a_cpu() -> None:

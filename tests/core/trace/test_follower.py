@@ -32,13 +32,15 @@ def same(got: EventTable, expected: EventTable) -> None:
         parents = (table.events["parent"][chosen] for table in (got, expected))
         one, other = parents
         if kind == TraceType.PRINT:
-            assert [got.texts[row] for row in one] == [expected.texts[row] for row in other]
+            assert [got.details.texts[row] for row in one] == [
+                expected.details.texts[row] for row in other
+            ]
         elif kind == HIT:
-            assert np.array_equal(got.hits[one], expected.hits[other])
+            assert np.array_equal(got.details.hits[one], expected.details.hits[other])
         else:
             assert np.array_equal(got.addresses[one], expected.addresses[other])
-    assert got.texts == expected.texts
-    assert np.array_equal(got.hits, expected.hits)
+    assert got.details.texts == expected.details.texts
+    assert np.array_equal(got.details.hits, expected.details.hits)
     assert got.damaged == expected.damaged
 
 

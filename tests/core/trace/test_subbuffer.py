@@ -64,7 +64,7 @@ def test_every_kind_of_event(byteorder: str, pointer_size: int) -> None:
     ]
     assert decoded.events["type"].tolist() == [1, 1, 5, 1, 5]
     assert decoded.events["ip"].tolist() == [IP, IP, IP, IP + 8, IP]
-    assert decoded.texts == (b"hello", b"x" * 200)
+    assert decoded.details.texts == (b"hello", b"x" * 200)
     assert decoded.events["parent"].tolist() == [PARENT, PARENT, 0, PARENT, 1]
     assert not decoded.damaged.any()
 
@@ -105,7 +105,7 @@ def test_pages_stay_in_order_when_paths_alternate() -> None:
     decoded = decode(*built)
     assert decoded.events["page"].tolist() == [0, 1, 1, 2, 3, 3, 4, 5, 5]
     assert decoded.events["ts"].tolist() == [0, 100, 101, 200, 300, 301, 400, 500, 501]
-    assert decoded.texts == (b"1", b"3", b"5")
+    assert decoded.details.texts == (b"1", b"3", b"5")
 
 
 def damages() -> list[Page]:

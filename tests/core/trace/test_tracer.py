@@ -77,7 +77,7 @@ def test_texts_and_long_pauses(guest: Guest) -> None:
     table = guest.ring.events()
     fn, print_ = int(TraceType.FN), int(TraceType.PRINT)
     assert table.events["type"].tolist() == [fn, print_, fn, print_]
-    assert table.texts == (b"hello\n", b"x" * 300)
+    assert table.details.texts == (b"hello\n", b"x" * 300)
     assert int(table.events["ts"][2]) - int(table.events["ts"][1]) >= 1 << 35
     assert table.damaged == 0
 

@@ -34,14 +34,14 @@ def text_in_guest(session: Session) -> int:
 
 def test_definitions_are_made_listed_and_taken_away(session: Session, sh: Sh) -> None:
     assert sh("cat dynamic_events") == ""
-    assert session.tracefs.listdir("events") == ["enable"]
-    assert sh("cat events/enable") == "?\n"
+    assert session.tracefs.listdir("events") == ["enable", "syscalls"]
+    assert sh("cat events/enable") == "0\n"
     sh("echo 'f vfs_read $arg1' > dynamic_events")
     sh("echo 'f:mine/out vfs_write' >> dynamic_events")
     sh("echo '# nothing' >> dynamic_events; echo >> dynamic_events")
     both = "f:fprobes/vfs_read__entry vfs_read arg1=$arg1\nf:mine/out vfs_write\n"
     assert sh("cat dynamic_events") == both
-    assert session.tracefs.listdir("events") == ["enable", "fprobes", "mine"]
+    assert session.tracefs.listdir("events") == ["enable", "fprobes", "mine", "syscalls"]
     assert session.tracefs.listdir("events/mine") == ["enable", "out"]
     assert session.tracefs.listdir("events/mine/out") == ["enable", "format", "id"]
     sh("echo '-:mine/out' >> dynamic_events")
@@ -111,7 +111,7 @@ def test_two_definitions_of_a_function_and_the_tracer_each_get_the_call(
     sh("echo 'f:one simple_strtol a=$arg1' > dynamic_events")
     sh("echo 'f:two simple_strtol b=$arg3' >> dynamic_events")
     sh("echo simple_strtol > set_ftrace_filter; echo function > current_tracer")
-    sh("echo 1 > events/enable")
+    sh("echo 1 > events/fprobes/enable")
     assert "call ftrace_regs_caller" in sh("site simple_strtol")
     assert "3 users (global_ops, fprobes:one, fprobes:two)" in sh("site simple_strtol")
     session.call("simple_strtol", [text_in_guest, 0, 7])
@@ -122,7 +122,7 @@ def test_two_definitions_of_a_function_and_the_tracer_each_get_the_call(
     sh("echo 0 > events/fprobes/one/enable; echo > trace")
     session.call("simple_strtol", [text_in_guest, 0, 7])
     assert [what[:4] for what in whats(sh("cat trace"))] == ["simp", "two:"]
-    sh("echo 0 > events/enable; echo > trace")
+    sh("echo 0 > events/fprobes/enable; echo > trace")
     assert "call ftrace_caller" in sh("site simple_strtol")
     session.call("simple_strtol", [text_in_guest, 0, 7])
     assert [what[:4] for what in whats(sh("cat trace"))] == ["simp"]
@@ -133,7 +133,7 @@ def test_the_last_user_alone_is_called_straight_and_knows_who_it_is(
 ) -> None:
     """With one user the slot calls its function, which gets its number by another way."""
     sh("echo 'f:one simple_strtol' > dynamic_events; echo 'f:two simple_strtol' >> dynamic_events")
-    sh("echo 1 > events/enable; echo 0 > events/fprobes/one/enable")
+    sh("echo 1 > events/fprobes/enable; echo 0 > events/fprobes/one/enable")
     assert "->fentry_trace_func" in sh("cat enabled_functions")
     session.call("simple_strtol", [text_in_guest, 0, 7])
     assert [what[:4] for what in whats(sh("cat trace"))] == ["two:"]
@@ -143,12 +143,13 @@ def test_a_running_guest_is_probed_whatever_changes(session: Session, sh: Sh) ->
     sh("echo 'f:s schedule %rsp' > dynamic_events; echo 'f:r vfs_read $arg3' >> dynamic_events")
     for method in ("stop_machine", "breakpoint"):
         session.ftrace.patcher.method = method
-        sh("echo 1 > events/enable; run syscalls")
-        sh("echo function > current_tracer; run syscalls; echo 0 > events/enable; run syscalls")
-        sh("echo 1 > events/enable; run syscalls; echo nop > current_tracer; run syscalls")
+        sh("echo 1 > events/fprobes/enable; run syscalls")
+        sh("echo function > current_tracer; run syscalls; echo 0 > events/fprobes/enable")
+        sh("run syscalls; echo 1 > events/fprobes/enable; run syscalls")
+        sh("echo nop > current_tracer; run syscalls")
         names = {what.split(":")[0] for what in whats(sh("cat trace"))}
         assert names == {"s", "r"}
-        sh("echo 0 > events/enable")
+        sh("echo 0 > events/fprobes/enable")
     assert not session.machine.oopses
     assert not session.ftrace.disabled
 
@@ -170,7 +171,7 @@ def test_the_format_says_where_the_registers_lie(
             r"field:[\w ]+ (\w+);\toffset:(\d+);\tsize:(\d+);", text
         )
     }
-    sh("echo 1 > events/enable")
+    sh("echo 1 > events/mine/enable")
     session.call("simple_strtol", [text_in_guest, 0, 7])
     cpu = next(cpu for cpu in session.ring.cpus if session.ring.in_buffer(cpu))
     data = session.ring.pages(cpu)[0].tobytes()[16 + 8 :]  # behind the headers of page and event
@@ -188,7 +189,7 @@ def test_the_format_says_where_the_registers_lie(
 def test_hits_of_a_definition_that_was_taken_away_go_with_it(session: Session, sh: Sh) -> None:
     sh("echo 'f:one schedule' > dynamic_events; echo 'f:two kfree' >> dynamic_events")
     first = sh("cat events/fprobes/one/id events/fprobes/two/id").split()
-    sh("echo 1 > events/fprobes/one/enable; run syscalls; echo 0 > events/enable")
+    sh("echo 1 > events/fprobes/one/enable; run syscalls; echo 0 > events/fprobes/enable")
     sh("echo '-:two' >> dynamic_events")
     assert lines(sh("cat trace"))
     sh("echo '-:one' >> dynamic_events")
@@ -199,27 +200,28 @@ def test_hits_of_a_definition_that_was_taken_away_go_with_it(session: Session, s
 
 def test_a_function_of_a_module_is_probed_until_it_goes(session: Session, sh: Sh) -> None:
     sh("insmod usbcore; echo 'f:u usb_ifnum_to_if n=$arg2:u8' > dynamic_events")
-    sh("echo 1 > events/enable; run usb; rmmod usbcore")
+    sh("echo 1 > events/fprobes/enable; run usb; rmmod usbcore")
     assert "u: (" in sh("cat trace")
-    sh("echo 0 > events/enable")
-    outcome = Shell(session).execute("echo 1 > events/enable")
+    sh("echo 0 > events/fprobes/enable")
+    outcome = Shell(session).execute("echo 1 > events/fprobes/enable")
     assert "No such file or directory" in outcome.error
-    assert sh("cat events/enable") == "0\n"
-    sh("insmod usbcore; echo 1 > events/enable; echo > trace; run usb")
+    assert sh("cat events/fprobes/enable") == "0\n"
+    sh("insmod usbcore; echo 1 > events/fprobes/enable; echo > trace; run usb")
     assert any("usb_ifnum_to_if" in what for what in whats(sh("cat trace")))
 
 
 def test_more_than_the_guests_table_holds_are_busy(session: Session, sh: Sh) -> None:
     for number in range(9):
         sh(f"echo 'f:e{number} schedule' >> dynamic_events")
-    assert "Device or resource busy" in Shell(session).execute("echo 1 > events/enable").error
-    assert sh("cat events/enable") == "X\n"
-    sh("echo 0 > events/enable")
+    outcome = Shell(session).execute("echo 1 > events/fprobes/enable")
+    assert "Device or resource busy" in outcome.error
+    assert sh("cat events/fprobes/enable") == "X\n"
+    sh("echo 0 > events/fprobes/enable")
     assert sh("cat enabled_functions") == ""
 
 
 def test_a_reboot_begins_without_events(session: Session, sh: Sh) -> None:
-    sh("echo 'f:e schedule' > dynamic_events; echo 1 > events/enable; reboot")
+    sh("echo 'f:e schedule' > dynamic_events; echo 1 > events/fprobes/enable; reboot")
     assert sh("cat dynamic_events enabled_functions") == ""
 
 
@@ -227,8 +229,8 @@ def test_a_port_that_saves_no_registers_says_so() -> None:
     session = Session.open(arches.load("ppc32"))
     session.tracefs.write("dynamic_events", "f schedule\n")
     with pytest.raises(TracefsError, match="ppc32 has no ftrace_regs_caller"):
-        session.tracefs.write("events/enable", "1\n")
-    assert session.tracefs.read("events/enable") == "0\n"
+        session.tracefs.write("events/fprobes/enable", "1\n")
+    assert session.tracefs.read("events/fprobes/enable") == "0\n"
 
 
 # regs hit
@@ -237,7 +239,7 @@ def test_a_port_that_saves_no_registers_says_so() -> None:
 def test_regs_hit_shows_what_was_saved(session: Session, sh: Sh, text_in_guest: int) -> None:
     shell = Shell(session)
     assert "no hit of an event" in shell.execute("regs hit").error
-    sh("echo 'f:p simple_strtol' > dynamic_events; echo 1 > events/enable")
+    sh("echo 'f:p simple_strtol' > dynamic_events; echo 1 > events/fprobes/enable")
     session.call("simple_strtol", [text_in_guest, 0, 7])
     session.call("simple_strtol", [text_in_guest, 0, 8])
     first, second = lines(sh("cat trace"))
@@ -267,7 +269,7 @@ def test_the_same_commands_show_the_same_registers() -> None:
     def once() -> str:
         session = Session.open(arches.load(arches.DEFAULT))
         shell = Shell(session)
-        shell.execute("echo 'f vfs_read $arg1' > dynamic_events; echo 1 > events/enable")
+        shell.execute("echo 'f vfs_read $arg1' > dynamic_events; echo 1 > events/fprobes/enable")
         return shell.execute("run syscalls; cat trace; regs hit").output
 
     assert once() == once()

@@ -20,7 +20,7 @@ def refused(session: Session, path: str, text: str) -> int:
 
 
 def test_tracers_are_listed_and_chosen(session: Session, sh: Sh) -> None:
-    assert sh("cat available_tracers current_tracer") == "function nop\nnop\n"
+    assert sh("cat available_tracers current_tracer") == "function_graph function nop\nnop\n"
     assert sh("echo '  function ' > current_tracer; cat current_tracer") == "function\n"
     assert refused(session, "current_tracer", "functio\n") == errno.EINVAL
     assert refused(session, "current_tracer", "\n") == errno.EINVAL

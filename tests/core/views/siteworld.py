@@ -18,6 +18,8 @@ from dynftrace.core.kallsyms import Kallsyms
 from dynftrace.core.machine.memory import Memory
 from dynftrace.core.views.disasm import Disassembler
 
+from ...support.entry import CALLED
+
 TEXT = 0xFFFF_FFFF_8100_0000
 FENTRY = TEXT + 0x800
 SCHEDULE = TEXT + 0x100
@@ -25,7 +27,7 @@ LATE = TEXT + 0x200
 MODULE = TEXT + 0x10_0000
 PROBE = MODULE + 0x40
 STUB = MODULE + 0x80
-TRACER_NAMES = ("function_trace_call", "other_call", "ftrace_ops_list_func")
+TRACER_NAMES = ("function_trace_call", "other_call", "ftrace_ops_list_func", *CALLED)
 NOP5 = bytes.fromhex("0f1f440000")
 PROLOGUE = bytes.fromhex("55 4889e5 31c0 c3")
 

@@ -10,7 +10,8 @@ from unicorn.unicorn_const import UC_TLB_VIRTUAL
 
 from dynftrace.arches.powerpc.ppc64.port import port
 from dynftrace.core.arch import Function, Sites
-from dynftrace.core.assemble import assemble
+
+from ....support.entry import entry_code
 
 PORT = port()
 ENTRY, MODULE = PORT.facts.map.tracer, PORT.facts.map.modules
@@ -21,7 +22,7 @@ SITE, STUB, TOC, KERNEL_TOC = MODULE, MODULE + 0x100, MODULE + 0x9000, ENTRY + 0
 @pytest.mark.parametrize("gone", [False, True], ids=["still there", "a nop meanwhile"])
 def test_a_module_has_its_toc_pointer_back_whatever_became_of_the_site(gone: bool) -> None:
     """A CPU may be in the tracer when the site is disabled, and with it the load behind it."""
-    entry = assemble(PORT.facts, PORT.entry_source(), ENTRY, lambda name: None)
+    entry = entry_code(PORT, ENTRY)
     caller, stub = (ENTRY + entry.symbols[name] for name in ("ftrace_caller", "ftrace_stub"))
     site = Sites(np.array([SITE], np.uint64), {caller: np.array([STUB], np.uint64)})
     edit = PORT.make_call(site, caller)

@@ -11,7 +11,8 @@ from unicorn.unicorn_const import UC_TLB_VIRTUAL
 
 from dynftrace.arches.x86.i386.port import port
 from dynftrace.core.arch import Sites
-from dynftrace.core.assemble import assemble
+
+from ....support.entry import entry_code
 
 PORT = port()
 ABI, ENTRY, STACK = PORT.facts.abi, PORT.facts.map.tracer, PORT.facts.map.host_stack
@@ -37,7 +38,7 @@ class World:
     uc: Uc = field(init=False)
 
     def __post_init__(self) -> None:
-        entry = assemble(PORT.facts, PORT.entry_source(), ENTRY, lambda name: None)
+        entry = entry_code(PORT, ENTRY)
         self.labels = {name: ENTRY + offset for name, offset in entry.symbols.items()}
         site = Sites(np.array([IP], np.uint64))
         edit = PORT.make_call(site, self.labels[self.caller])

@@ -9,9 +9,10 @@ from unicorn.unicorn_const import UC_TLB_VIRTUAL
 
 from dynftrace.arches.x86.x86_64_2008.port import port
 from dynftrace.core.arch import Sites
-from dynftrace.core.assemble import assemble
 from dynftrace.core.elf.image import Image
 from dynftrace.core.ftrace.sites import calls_of_mcount
+
+from ....support.entry import entry_code
 
 PORT = port()
 IMAGE = Image.load(PORT.images() / "vmlinux.elf", PORT.facts)
@@ -50,7 +51,7 @@ class Cpu:
         self.uc.mem_map(STACK, 0x4000)
         for segment in IMAGE.segments:
             self.uc.mem_write(segment.address, IMAGE.segment_data(segment).tobytes())
-        entry = assemble(PORT.facts, PORT.entry_source(), ENTRY, lambda name: None)
+        entry = entry_code(PORT, ENTRY)
         self.uc.mem_write(ENTRY, entry.code)
         self.labels = {name: ENTRY + at for name, at in entry.symbols.items()}
         self.told: list[tuple[int, int]] = []

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The trick of the graph tracer: while a function runs, its return address is
+ * that of return_to_handler, and the real one waits here. In miniature of
+ * kernel/trace/fgraph.c and kernel/trace/trace_functions_graph.c.
+ *
+ * Returns come in the reverse order of calls, per task: an interrupt ends before
+ * what it interrupted, and each task has a stack of its own. Interrupts are off
+ * in here, so an entry is never half made.
+ */
+#include "tracer.h"
+
+#define FGRAPH_CPUS 8
+
+struct fgraph_control fgraph;
+
+/* For kernels without tasks, and before the first. */
+static struct ftrace_ret_stack cpu_ret_stack[FGRAPH_CPUS];
+
+static struct ftrace_ret_stack *current_ret_stack(void)
+{
+	if (this_cpu->ret_stack)
+		return (struct ftrace_ret_stack *)(unsigned long)this_cpu->ret_stack;
+	return &cpu_ret_stack[this_cpu->cpu % FGRAPH_CPUS];
+}
+
+static void trace_graph_entry(unsigned long func, u32 depth, u32 irqs_off)
+{
+	struct ftrace_graph_ent_entry *entry = ring_buffer_lock_reserve(sizeof(*entry));
+
+	if (!entry)
+		return;
+	*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_GRAPH_ENT, irqs_off);
+	entry->ent.pid = this_cpu->pid;
+	entry->func = func;
+	entry->depth = depth;
+	ring_buffer_unlock_commit(entry, sizeof(*entry));
+}
+
+static void trace_graph_return(const struct ftrace_ret_stack *stack,
+			       const struct ftrace_ret_entry *ret, unsigned long retval,
+			       u64 rettime, u32 irqs_off)
+{
+	struct ftrace_graph_ret_entry *entry;
+
+	if (fgraph.thresh && rettime - ret->calltime < fgraph.thresh)
+		return;
+	entry = ring_buffer_lock_reserve(sizeof(*entry));
+	if (!entry)
+		return;
+	*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_GRAPH_RET, irqs_off);
+	entry->ent.pid = this_cpu->pid;
+	entry->func = ret->func;
+	entry->retval = retval;
+	entry->depth = stack->depth;
+	entry->overrun = stack->overrun;
+	entry->calltime = ret->calltime;
+	entry->rettime = rettime;
+	ring_buffer_unlock_commit(entry, sizeof(*entry));
+}
+
+/*
+ * Whether calls of `func` are told, as function filters, depth and interrupts
+ * have it. A function of set_graph_function opens a part of the trace that its
+ * return closes, one of an interrupt too; one of set_graph_notrace a gap.
+ */
+static int graph_entry_wanted(const struct ftrace_ret_stack *stack, unsigned long func)
+{
+	int opens = fgraph.graph_count && !stack->graph_depth;
+
+	if (stack->notrace_index || !ftrace_ops_test(&fgraph.ops, func))
+		return 0;
+	if (opens && !ftrace_lookup_ip(fgraph.graph, fgraph.graph_count, func))
+		return 0;
+	if (fgraph.max_depth && stack->depth >= fgraph.max_depth)
+		return 0;
+	if (opens || (stack->graph_depth && stack->graph_in_irq))
+		return 1;
+	return !(fgraph.skip_irqs && this_cpu->preempt_count & HARDIRQ_MASK);
+}
+
+/*
+ * A traced function has been called: from now on *parent leads to
+ * return_to_handler. `frame_pointer` is a value the function's return must bring
+ * back; return_to_handler passes it on.
+ */
+void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
+			   unsigned long frame_pointer)
+{
+	u32 irqs_off = this_cpu->irqs_disabled;
+	struct ftrace_ret_stack *stack;
+	struct ftrace_ret_entry *entry;
+	int gap;
+
+	this_cpu->irqs_disabled = 1;
+	if (this_cpu->trace_recursion || !fgraph.on)
+		goto out;
+	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	stack = current_ret_stack();
+	gap = fgraph.notrace_count && !stack->notrace_index &&
+	      ftrace_lookup_ip(fgraph.notrace, fgraph.notrace_count, self_addr);
+	if (!gap && !graph_entry_wanted(stack, self_addr))
+		goto untold;
+	if (stack->index >= FTRACE_RETFUNC_DEPTH) {
+		stack->overrun++;
+		goto untold;
+	}
+	entry = &stack->stack[stack->index++];
+	entry->ret = *parent;
+	entry->func = self_addr;
+	entry->fp = frame_pointer;
+	entry->told = !gap;
+	entry->calltime = this_clock->ticks;
+	if (gap) {
+		stack->notrace_index = stack->index;
+	} else {
+		if (fgraph.graph_count && !stack->graph_depth) {
+			stack->graph_depth = stack->depth + 1;
+			stack->graph_in_irq = !!(this_cpu->preempt_count & HARDIRQ_MASK);
+		}
+		if (!fgraph.thresh)
+			trace_graph_entry(self_addr, stack->depth, irqs_off);
+		stack->depth++;
+	}
+	*parent = fgraph.return_to_handler;
+untold:
+	this_cpu->trace_recursion = 0;
+out:
+	this_cpu->irqs_disabled = irqs_off;
+}
+
+/* The function of the graph tracer's ops: what is to be done is done behind it. */
+void ftrace_graph_stub(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
+{
+}
+
+/* A report for the host, which knows names: it prints this and stops the guest. */
+static void bad_frame_pointer(const struct ftrace_ret_entry *entry, unsigned long received)
+{
+	hypercall(HC_GRAPH_STOP, entry->fp, received, entry->func, entry->ret);
+}
+
+/* The innermost traced function has returned `retval`; where to go on. */
+unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned long retval)
+{
+	u32 irqs_off = this_cpu->irqs_disabled, recursion = this_cpu->trace_recursion;
+	struct ftrace_ret_stack *stack = current_ret_stack();
+	struct ftrace_ret_entry *entry;
+	unsigned long ret;
+
+	this_cpu->irqs_disabled = 1;
+	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	if (!stack->index || stack->index > FTRACE_RETFUNC_DEPTH)
+		hypercall(HC_GRAPH_STOP, 0, frame_pointer, 0, 0);
+	entry = &stack->stack[--stack->index];
+	if (unlikely(entry->fp != frame_pointer))
+		bad_frame_pointer(entry, frame_pointer);
+	if (entry->told) {
+		stack->depth--;
+		if (fgraph.on && !recursion)
+			trace_graph_return(stack, entry, retval, this_clock->ticks, irqs_off);
+		if (stack->graph_depth == stack->depth + 1)
+			stack->graph_depth = 0;
+	} else if (stack->notrace_index == stack->index + 1) {
+		stack->notrace_index = 0;
+	}
+	ret = entry->ret;
+	this_cpu->trace_recursion = recursion;
+	this_cpu->irqs_disabled = irqs_off;
+	return ret;
+}

@@ -1,0 +1,145 @@
+"""What some kinds of events say beside the fields that all have.
+
+Each kind has a table of its own, and an event the index of its row there: the
+text of a marker, the registers of an fprobe's hit, what a return took, a system
+call's arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..abi import SYSCALL_ARGS_MAX, TraceType
+
+HIT = 0xFF
+"""`type` of a hit of an fprobe, in tables of events."""
+
+SYSCALL = 0xFE
+"""`type` of the entry into a system call, or of its exit, in tables of events."""
+
+KINDS = (TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL)
+"""The types of events that have details, in the order of `Details`' tables."""
+
+RETURN = np.dtype(
+    [("depth", "u4"), ("overrun", "u4"), ("calltime", "u8"), ("rettime", "u8"), ("retval", "u8")]
+)
+"""A return that the graph tracer tells of; times in ns."""
+
+CALL = np.dtype(
+    [("id", "u2"), ("nr", "i4"), ("count", "u1"), ("values", "u8", (SYSCALL_ARGS_MAX,))]
+)
+"""A system call's entry or exit: the type of the event, the call's number, and how many
+longs it has, which are its arguments or what it returned."""
+
+
+def hit_layout(registers: int) -> np.dtype[np.void]:
+    """A hit of an fprobe: the fprobe's id, the caller, and so many `regs`."""
+    return np.dtype([("id", "u2"), ("parent", "u8"), ("regs", "u8", (registers,))])
+
+
+def concatenate(tables: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
+    """One table of at least one, all of one packed dtype; numpy's own goes field by field."""
+    if len(tables) == 1:
+        return tables[0]
+    dtype = tables[0].dtype
+    rows = np.dtype((np.void, dtype.itemsize))
+    joined: NDArray[np.void] = np.concatenate([table.view(rows) for table in tables]).view(dtype)
+    return joined
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Details:
+    """The tables, rows in the order of their events in the buffers."""
+
+    texts: tuple[bytes, ...] = ()
+    """What print events say, up to their zero byte."""
+    hits: NDArray[np.void] = field(default_factory=lambda: np.empty(0, hit_layout(0)))
+    """Records of `hit_layout`."""
+    returns: NDArray[np.void] = field(default_factory=lambda: np.empty(0, RETURN))
+    """RETURN records."""
+    calls: NDArray[np.void] = field(default_factory=lambda: np.empty(0, CALL))
+    """CALL records."""
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """Rows of each table, in the order of `KINDS`."""
+        tables = (self.texts, self.hits, self.returns, self.calls)
+        return np.array([len(table) for table in tables], np.intp)
+
+    def cut(self, low: NDArray[np.intp], high: NDArray[np.intp]) -> Details:
+        """Of each table the rows from `low` to `high` (exclusive), in the order of `KINDS`."""
+        texts, hits, returns, calls = (
+            slice(int(start), int(stop)) for start, stop in zip(low, high, strict=True)
+        )
+        return Details(self.texts[texts], self.hits[hits], self.returns[returns], self.calls[calls])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Details]) -> Details:
+        """The rows of all, one part behind the other."""
+        parts = [each for each in parts if each.counts.any()] or parts[:1]
+        if not parts:
+            return cls()
+        return cls(
+            tuple(text for each in parts for text in each.texts),
+            concatenate([each.hits for each in parts]),
+            concatenate([each.returns for each in parts]),
+            concatenate([each.calls for each in parts]),
+        )
+
+
+class Collector:
+    """The tables while they grow."""
+
+    def __init__(self, registers: int) -> None:
+        self._texts: list[bytes] = []
+        self._hits = [np.empty(0, hit_layout(registers))]
+        self._returns = [np.empty(0, RETURN)]
+        self._calls = [np.empty(0, CALL)]
+
+    def add_texts(self, texts: Iterable[bytes]) -> int:
+        """Append texts; the row of the first."""
+        first = len(self._texts)
+        self._texts.extend(texts)
+        return first
+
+    def add_hits(self, hits: NDArray[np.void]) -> int:
+        """Append hits; the row of the first."""
+        self._hits.append(hits)
+        return sum(map(len, self._hits[:-1]))
+
+    def add_returns(self, returns: NDArray[np.void]) -> int:
+        """Append returns; the row of the first."""
+        self._returns.append(returns)
+        return sum(map(len, self._returns[:-1]))
+
+    def add_calls(self, calls: NDArray[np.void]) -> int:
+        """Append entries and exits of system calls; the row of the first."""
+        self._calls.append(calls)
+        return sum(map(len, self._calls[:-1]))
+
+    def details(self) -> Details:
+        """What has been added."""
+        return Details(
+            tuple(self._texts),
+            concatenate(self._hits),
+            concatenate(self._returns),
+            concatenate(self._calls),
+        )
+
+
+def moved(events: NDArray[np.void], by: NDArray[np.intp]) -> NDArray[np.void]:
+    """Events whose details come so many rows later (or, negative, sooner), by `KINDS`.
+
+    A new table where that changes anything; `parent` is the field with the index.
+    """
+    changes = [(events["type"] == kind, step) for kind, step in zip(KINDS, by, strict=True) if step]
+    if not any(rows.any() for rows, _ in changes):
+        return events
+    events = events.copy()
+    for rows, step in changes:
+        events["parent"][rows] += np.array(step).astype(np.uint32)
+    return events

@@ -1,0 +1,132 @@
+"""The system calls of a guest: what they are called and take, and the text of their events.
+
+The kernel's symbol `syscalls_metadata` is an array of pointers to `struct
+syscall_metadata`, by the number of the system call, ended by a null pointer
+(arches/guest/include/tracepoint.h). What stands there is the guest's and not
+trusted: an entry that is not sound is left out, as if that call had no events.
+Source: kernel/trace/trace_syscalls.c, include/trace/syscall.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import abi
+from ..errors import MemoryFault
+from ..machine.memory import Memory
+
+PREFIX = "sys_"
+
+_NAME = re.compile(r"sys_[A-Za-z0-9_]{1,48}", re.ASCII)
+_ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}", re.ASCII)
+_TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_ *]{0,47}", re.ASCII)
+_WIDTH = "%08lx"
+_LONGEST = 64
+"""Bytes of a string, its zero byte included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Syscall:
+    """A system call."""
+
+    nr: int
+    name: str
+    """With its `sys_`."""
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Type, in C, and name of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyscallEvent:
+    """The entry into a system call, or the way back out of it."""
+
+    syscall: Syscall
+    exit: bool
+    number: int
+    """The type of the events."""
+
+    @property
+    def name(self) -> str:
+        """The event's name."""
+        side = "exit" if self.exit else "enter"
+        return f"{PREFIX}{side}_{self.syscall.name.removeprefix(PREFIX)}"
+
+    @property
+    def values(self) -> int:
+        """How many longs an event has: the arguments, or what was returned."""
+        return 1 if self.exit else len(self.syscall.arguments)
+
+    def text(self, values: Sequence[int], verbose: bool = False) -> str:
+        """What a line of the trace says; `verbose` tells the arguments' types too."""
+        if self.exit:
+            return f"{self.syscall.name} -> 0x{values[0]:x}"
+        arguments = [
+            f"{kind + ' ' if verbose else ''}{name}: {value:x}"
+            for (kind, name), value in zip(self.syscall.arguments, values, strict=False)
+        ]
+        return f"{self.syscall.name}({', '.join(arguments)})"
+
+    @property
+    def print_fmt(self) -> str:
+        """How the fields of an event REC are printed, in C."""
+        if self.exit:
+            return '"0x%lx", REC->ret'
+        names = [name for _, name in self.syscall.arguments]
+        formats = ", ".join(f"{name}: 0x{_WIDTH}" for name in names)
+        return f'"{formats}"' + "".join(f", ((unsigned long)(REC->{name}))" for name in names)
+
+
+def events_of(syscalls: Sequence[Syscall]) -> tuple[SyscallEvent, ...]:
+    """Both events of each system call, with numbers that depend on the call's alone."""
+    return tuple(
+        SyscallEvent(call, leaves, abi.FIRST_SYSCALL_ID + 2 * call.nr + leaves)
+        for call in syscalls
+        for leaves in (False, True)
+    )
+
+
+def read_syscalls(memory: Memory, table: int) -> tuple[Syscall, ...]:
+    """The system calls of the table at `table` that have sound entries and names of their own."""
+    found: dict[str, Syscall] = {}
+    layout = abi.syscall_metadata(memory.byteorder, memory.pointer_size)
+    for nr in range(abi.SYSCALLS_MAX):
+        try:
+            entry = memory.read_int(table + nr * memory.pointer_size)
+            if not entry:
+                break
+            row = np.frombuffer(memory.read(entry, layout.itemsize), layout)[0]
+        except MemoryFault:
+            continue
+        call = _syscall(memory, nr, row)
+        if call is not None:
+            found.setdefault(call.name, call)
+    return tuple(found.values())
+
+
+def _syscall(memory: Memory, nr: int, row: np.void) -> Syscall | None:
+    """The call that an entry describes; None where it makes no sense."""
+    count = int(row["nb_args"])
+    if not 0 <= count <= abi.SYSCALL_ARGS_MAX:
+        return None
+    name = _string(memory, int(row["name"]), _NAME)
+    types = [_string(memory, int(at), _TYPE) for at in row["types"][:count]]
+    names = [_string(memory, int(at), _ARGUMENT) for at in row["args"][:count]]
+    arguments = [(kind, each) for kind, each in zip(types, names, strict=True) if kind and each]
+    if name is None or len(arguments) != count or len(set(names)) != count:
+        return None
+    return Syscall(nr, name, tuple(arguments))
+
+
+def _string(memory: Memory, address: int, pattern: re.Pattern[str]) -> str | None:
+    """The string at `address` if it is all `pattern`."""
+    region = memory.region_at(address)
+    if region is None:
+        return None
+    raw = memory.read(address, min(_LONGEST, region.end - address))
+    text, end, _ = raw.partition(b"\0")
+    string = text.decode("ascii", "replace")
+    return string if end and pattern.fullmatch(string) else None

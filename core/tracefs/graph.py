@@ -1,0 +1,149 @@
+"""The function graph tracer's own files and options: max_graph_depth, tracing_thresh, funcgraph-*.
+
+Source: max_graph_depth and the options of graph_trace in
+kernel/trace/trace_functions_graph.c, tracing_thresh in kernel/trace/trace.c, 6.1;
+the options for return values are those of 6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from ..arch import Addresses
+from ..ftrace.ftrace import Ftrace
+from ..ftrace.graph import STUB, FunctionGraph, GraphSettings
+from ..ftrace.ops import FtraceHash
+from ..kallsyms import Kallsyms
+from ..machine.machine import Machine
+from ..trace.graphtext import GraphOptions
+from .number import kstrtoul
+from .tree import File, Node
+
+if TYPE_CHECKING:
+    from .array import TraceArray
+
+OPTIONS: Mapping[str, bool] = MappingProxyType(
+    {
+        "funcgraph-overrun": False,
+        "funcgraph-cpu": True,
+        "funcgraph-overhead": True,
+        "funcgraph-proc": False,
+        "funcgraph-duration": True,
+        "funcgraph-abstime": False,
+        "funcgraph-irqs": True,
+        "funcgraph-tail": False,
+        "funcgraph-retval": False,
+        "funcgraph-retval-hex": False,
+    }
+)
+"""The tracer's options, in the kernel's order, with its defaults."""
+
+IRQS = "funcgraph-irqs"
+
+
+class Graph:
+    """The graph tracer of a trace array, with its settings whether it is on or off."""
+
+    def __init__(self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace) -> None:
+        self.options = dict(OPTIONS)
+        self.settings = GraphSettings()
+        stub = kallsyms.address(STUB)
+        self._tracer = None if stub is None else FunctionGraph(machine, ftrace, stub)
+
+    @property
+    def available(self) -> bool:
+        """Whether this guest and the port's entry code have it."""
+        return self._tracer is not None and self._tracer.available
+
+    @property
+    def on(self) -> bool:
+        """Whether it traces."""
+        return self._tracer is not None and self._tracer.on
+
+    @property
+    def text_options(self) -> GraphOptions:
+        """The options as the text takes them."""
+        named = {name.removeprefix("funcgraph-"): on for name, on in self.options.items()}
+        return GraphOptions(**{name.replace("-", "_"): on for name, on in named.items()})
+
+    def set_option(self, name: str, value: bool) -> None:
+        """Change an option; raises `KeyError` where it has none of that name."""
+        _ = self.options[name]
+        self.options[name] = value
+        if name == IRQS:
+            self.configure(replace(self.settings, skip_irqs=not value))
+
+    def configure(self, settings: GraphSettings) -> None:
+        """Change the settings; what is told changes at once."""
+        self.settings = settings
+        if self.on:
+            assert self._tracer is not None
+            self._tracer.configure(self.settings)
+
+    def set_hashes(self, filter_hash: FtraceHash, notrace_hash: FtraceHash) -> None:
+        """Trace the functions that these say. Raises `FtraceBug`."""
+        if self.on:
+            assert self._tracer is not None
+            self._tracer.set_hashes(filter_hash, notrace_hash)
+
+    def forget(self, ips: Addresses) -> None:
+        """Take code that has gone away out of the choices."""
+        graph, notrace = (each.forget(ips) for each in (self.settings.graph, self.settings.notrace))
+        self.configure(replace(self.settings, graph=graph, notrace=notrace))
+
+    def start(self, filter_hash: FtraceHash, notrace_hash: FtraceHash) -> None:
+        """Trace calls and returns. Raises as `FunctionGraph.start`."""
+        assert self._tracer is not None
+        self._tracer.ops.filter_hash = filter_hash
+        self._tracer.ops.notrace_hash = notrace_hash
+        self._tracer.settings = self.settings
+        self._tracer.start()
+
+    def stop(self) -> None:
+        """Trace no more. Raises as `FunctionGraph.stop`."""
+        assert self._tracer is not None
+        self._tracer.stop()
+
+
+class MaxGraphDepth(File):
+    """How deep functions in each other are told; 0 for any depth."""
+
+    mode = 0o644
+
+    def __init__(self, array: TraceArray) -> None:
+        self._array = array
+
+    def read(self) -> str:
+        """The number."""
+        return f"{self._array.graph.settings.max_depth}\n"
+
+    def write(self, text: str) -> None:
+        """Change it."""
+        graph = self._array.graph
+        graph.configure(replace(graph.settings, max_depth=kstrtoul(text, 32)))
+
+
+class TracingThresh(File):
+    """Least microseconds a function must take to be told of, by its return alone; 0 for all."""
+
+    mode = 0o644
+
+    def __init__(self, array: TraceArray) -> None:
+        self._array = array
+
+    def read(self) -> str:
+        """The number."""
+        return f"{self._array.graph.settings.thresh // 1000}\n"
+
+    def write(self, text: str) -> None:
+        """Change it."""
+        graph = self._array.graph
+        graph.configure(replace(graph.settings, thresh=kstrtoul(text) * 1000))
+
+
+def files(array: TraceArray) -> Mapping[str, Node]:
+    """This file's files by name."""
+    return {"max_graph_depth": MaxGraphDepth(array), "tracing_thresh": TracingThresh(array)}

@@ -1,0 +1,154 @@
+"""The events of system calls of a trace array: which of them are on.
+
+The kernel's dispatcher calls its tracepoints while they are enabled, and the
+tracer there looks up what is wanted of which call. Both are the guest's memory
+and written here. Source: kernel/trace/trace_syscalls.c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from .. import abi
+from ..ftrace.ftrace import Ftrace
+from ..kallsyms import Kallsyms
+from ..machine.machine import Machine
+from ..trace.ringbuffer import RingBuffer
+from ..trace.syscalls import SyscallEvent, events_of, read_syscalls
+from .event import COMMON_SIZE, Field
+
+GROUP = "syscalls"
+
+METADATA = "syscalls_metadata"
+"""The kernel's table of what there is."""
+
+TRACEPOINTS = ("__tracepoint_sys_enter", "__tracepoint_sys_exit")
+FUNCTIONS = ("ftrace_syscall_enter", "ftrace_syscall_exit")
+"""What the tracepoints call, in the tracer."""
+
+TABLE = "syscall_events"
+"""The tracer's table of what is wanted."""
+
+NEEDED = (METADATA, *TRACEPOINTS, *FUNCTIONS, TABLE)
+
+
+class SwitchedSyscall:
+    """An event of a system call, with its switch."""
+
+    group = GROUP
+
+    def __init__(self, syscalls: Syscalls, event: SyscallEvent) -> None:
+        self._syscalls = syscalls
+        self.event = event
+        self.on = False
+        """Whether it is written; changed by `switch`."""
+
+    @property
+    def name(self) -> str:
+        """As the kernel calls it."""
+        return self.event.name
+
+    @property
+    def number(self) -> int:
+        """The type of its events."""
+        return self.event.number
+
+    @property
+    def fields(self) -> list[Field]:
+        """The call's number, and a long for each argument or for what is returned."""
+        long = self._syscalls.pointer_size
+        longs = [("long", "ret")] if self.event.exit else list(self.event.syscall.arguments)
+        return [
+            Field("int", "__syscall_nr", COMMON_SIZE, 4, True),
+            *(
+                Field(kind, name, COMMON_SIZE + long * row, long, self.event.exit)
+                for row, (kind, name) in enumerate(longs, 1)
+            ),
+        ]
+
+    @property
+    def print_fmt(self) -> str:
+        """Each argument in hex."""
+        return self.event.print_fmt
+
+    def switch(self, on: bool) -> None:
+        """Have it written, or not."""
+        if on != self.on:
+            self.on = on
+            self._syscalls.update(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    """Addresses of what is written; pairs are for entry and exit."""
+
+    tracepoints: tuple[int, int]
+    functions: tuple[int, int]
+    table: int
+
+
+class Syscalls:
+    """All of them, by number of the call; none for a kernel that has no such tracepoints."""
+
+    def __init__(
+        self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace, ring: RingBuffer
+    ) -> None:
+        self._memory = machine.memory
+        self._ring = ring
+        self._byteorder = ftrace.port.facts.byteorder
+        self.pointer_size = ftrace.port.facts.pointer_size
+        self._events: tuple[SwitchedSyscall, ...] = ()
+        self.by_number: Mapping[int, SyscallEvent] = MappingProxyType({})
+        """What there is by the type of its events."""
+        self._guest: _Guest | None = None
+        places = {name: kallsyms.address(name) for name in NEEDED}
+        found = {name: at for name, at in places.items() if at is not None}
+        if len(found) < len(NEEDED) or not all(map(self._holds, (found[n] for n in TRACEPOINTS))):
+            return
+        enter, leave = (found[name] for name in TRACEPOINTS)
+        of_enter, of_exit = (found[name] for name in FUNCTIONS)
+        self._guest = _Guest((enter, leave), (of_enter, of_exit), found[TABLE])
+        events = events_of(read_syscalls(self._memory, found[METADATA]))
+        self._events = tuple(SwitchedSyscall(self, event) for event in events)
+        self.by_number = MappingProxyType({event.number: event for event in events})
+
+    def _holds(self, address: int) -> bool:
+        """Whether there is a tracepoint's room at `address`."""
+        region = self._memory.region_at(address)
+        return region is not None and address + self._layout.itemsize <= region.end
+
+    @property
+    def _layout(self) -> np.dtype[np.void]:
+        return abi.tracepoint(self._byteorder)
+
+    def __iter__(self) -> Iterator[SwitchedSyscall]:
+        return iter(self._events)
+
+    def update(self, changed: SwitchedSyscall) -> None:
+        """Do in the guest what the switch of `changed` says now.
+
+        A tracepoint is enabled once all it leads to is there, and what it calls stays:
+        a CPU may be on its way to it.
+        """
+        assert self._guest is not None
+        if changed.on:
+            self._ring.expand()
+        call = changed.event.syscall
+        ways = {each.event.exit: each for each in self._events if each.event.syscall is call}
+        layout = abi.syscall_event(self._byteorder)
+        entry = np.zeros((), layout)
+        for name, way in (("enter", ways[False]), ("exit", ways[True])):
+            entry[name] = way.number if way.on else 0
+        entry["nb_args"] = len(call.arguments)
+        self._memory.write(self._guest.table + call.nr * layout.itemsize, entry.tobytes())
+        side = int(changed.event.exit)
+        tracepoint = np.zeros((), self._layout)
+        tracepoint["func"] = self._guest.functions[side]
+        tracepoint["enabled"] = any(
+            each.on for each in self._events if each.event.exit == changed.event.exit
+        )
+        self._memory.write(self._guest.tracepoints[side], tracepoint.tobytes())
