@@ -3,16 +3,24 @@
 Nothing else in the project lists architectures: a port is a module with a
 function `port()`, and one line here. Where the teaching kernel is built in more
 than one way, each build is a port of its own, called ARCH-BUILD.
+
+Other packages bring ports by entry points of the group `dynftrace.arches`, each a
+name and a function that returns the port. They come behind those here, by name; a
+name that is here stays what it is. Looking for them takes 60 ms, so only what wants
+all names, or a name that is not here, does.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     # A port's types need numpy, and a list of names must not load it.
     from ..core.arch import Port
 
@@ -31,10 +39,23 @@ _PORTS = {
 
 DEFAULT = "x86_64"
 
+GROUP = "dynftrace.arches"
+"""Of the entry points that bring ports."""
+
+
+def built_in() -> tuple[str, ...]:
+    """The ports that come along, in the order they are shown."""
+    return tuple(_PORTS)
+
 
 def names() -> tuple[str, ...]:
     """The architectures `--arch` takes, in the order they are shown."""
-    return tuple(_PORTS)
+    return (*_PORTS, *_brought())
+
+
+def known(name: str) -> bool:
+    """Whether there is a port called `name`."""
+    return name in _PORTS or name in _brought()
 
 
 def build(arch: str | None, kernel: str | None) -> tuple[str, str | None]:
@@ -52,11 +73,32 @@ def build(arch: str | None, kernel: str | None) -> tuple[str, str | None]:
 
 
 def load(name: str) -> Port:
-    """The port called `name`; raises `UsageError` when there is none."""
+    """The port called `name`; raises `UsageError` when there is none, or it cannot be loaded."""
+    if name in _PORTS:
+        port: Port = import_module(_PORTS[name], __package__).port()
+        return port
+    entry = _brought().get(name)
+    if entry is None:
+        raise UsageError(f"no architecture {name!r}; there is: {', '.join(names())}")
     try:
-        module = _PORTS[name]
-    except KeyError:
-        known = ", ".join(_PORTS)
-        raise UsageError(f"no architecture {name!r}; there is: {known}") from None
-    port: Port = import_module(module, __package__).port()
-    return port
+        brought: Port = entry.load()()
+        own = brought.facts.name
+    except Exception as error:
+        # Somebody else's code: whatever it raises, the user wants one sentence.
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(f"the port {name!r} of {entry.value} cannot be loaded: {what}") from error
+    if own != name:
+        raise UsageError(f"the port {name!r} of {entry.value} calls itself {own!r}")
+    return brought
+
+
+@cache
+def _brought() -> dict[str, EntryPoint]:
+    """The entry points of other packages, by name in that order; of two the first value."""
+    from importlib.metadata import entry_points
+
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=GROUP), key=lambda each: (each.name, each.value)):
+        if entry.name not in _PORTS:
+            found.setdefault(entry.name, entry)
+    return found

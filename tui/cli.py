@@ -34,12 +34,37 @@ PATCH_METHODS = ("stop_machine", "breakpoint", "none")
 DISCOVERIES = ("table", "ftraced")
 
 
+def architecture(context: click.Context, option: click.Parameter, name: str) -> str:
+    """`name`, if there is such a port; those of other packages are looked for last."""
+    if not arches.known(name):
+        known = ", ".join(map(repr, arches.names()))
+        raise click.BadParameter(f"{name!r} is not one of {known}.", context, option)
+    return name
+
+
+class Commands(click.Group):
+    """The subcommands; `port` has a file of its own, loaded when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return sorted([*super().list_commands(ctx), "port"])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The one called `cmd_name`."""
+        if cmd_name == "port":
+            from .port_cli import ports_group
+
+            return ports_group
+        return super().get_command(ctx, cmd_name)
+
+
 def machine_options(command: Callable[..., object]) -> Callable[..., object]:
     """The options MACHINE stands for; the command gets `open_session` instead of them."""
     options = (
         click.option(
             "--arch",
-            type=click.Choice(arches.names()),
+            metavar=f"[{'|'.join(arches.built_in())}]",
+            callback=architecture,
             default=arches.DEFAULT,
             show_default=True,
             help="Architecture of the machine.",
@@ -111,7 +136,11 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
     return decorated
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @machine_options
 @click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
 @click.version_option(__version__, prog_name="dynftrace", message="%(prog)s %(version)s")
@@ -213,7 +242,8 @@ def architectures(markdown: bool) -> None:
     from ..core.views.support import support
     from ..core.views.supporttext import support_lines, support_table
 
-    ports = [support(arches.load(name)) for name in arches.names()]
+    names = arches.built_in() if markdown else arches.names()
+    ports = [support(arches.load(name)) for name in names]
     if markdown:
         sys.stdout.write(support_table(ports))
     else:

@@ -335,10 +335,10 @@ def test_an_event_has_the_registers_that_the_function_was_entered_with(user: Use
     equilibrium.reach(session)
     user("echo 'f:parse simple_strtol text=$arg1 end=$arg2' > dynamic_events")
     if REGS_CALLER not in session.ftrace.entry.callers:
-        assert f"has no {REGS_CALLER}" in user.refused("echo 1 > events/enable")
+        assert f"has no {REGS_CALLER}" in user.refused("echo 1 > events/fprobes/enable")
         assert user.state("simple_strtol") == "nop"
         return
-    user("echo 1 > events/enable")
+    user("echo 1 > events/fprobes/enable")
     assert user.state("simple_strtol") == "enabled"
     machine, abi = session.machine, session.port.facts.abi
     records = session.ftrace.records
@@ -369,3 +369,97 @@ def test_an_event_has_the_registers_that_the_function_was_entered_with(user: Use
         k: v for k, v in entered.items() if k not in apart
     }
     assert ip <= saved[abi.pc.name] <= ip + session.port.facts.sites.size
+
+
+DISPATCHERS = (
+    *("do_syscall_64", "do_int80_syscall_32", "system_call_exception"),
+    *("handle_sys", "handle_sys64", "do_el0_svc"),
+)
+
+CHILD = [
+    *("open", "write", "lseek", "read", "close", "getpid", "open", "read", "close"),
+    *("open", "write", "close", "nanosleep"),
+]
+"""A round of the workload syscalls' first two tasks; see syscalls_child in init/workloads.c."""
+
+
+def calls_of(lines: list[str]) -> dict[int, list[tuple[str, dict[str, int], int | None]]]:
+    """By pid the system calls: name, arguments, and what came back, None where nothing did."""
+    found: dict[int, list[tuple[str, dict[str, int], int | None]]] = {}
+    for line in lines:
+        entered = re.search(r"-(\d+) .* sys_(\w+)\((.*)\)$", line)
+        left = re.search(r"-(\d+) .* sys_(\w+) -> 0x([0-9a-f]+)$", line)
+        if entered is not None:
+            own = found.setdefault(int(entered[1]), [])
+            assert not own or own[-1][2] is not None, line
+            values = [value.split(": ") for value in entered[3].split(", ") if value]
+            own.append((entered[2], {name: int(value, 16) for name, value in values}, None))
+        elif left is not None:
+            # A task was in its call when the events were switched on.
+            own = found.setdefault(int(left[1]), [(left[2], {}, None)])
+            name, arguments, returned = own[-1]
+            assert (name, returned) == (left[2], None), line
+            own[-1] = (name, arguments, int(left[3], 16))
+    return found
+
+
+def test_system_calls_are_told_by_name_and_arguments(user: User) -> None:
+    """Pairs in each task, and those of two tasks are what their source has."""
+    memory = user.session.machine.memory
+    user("echo 1 > events/syscalls/enable")
+    user("run syscalls")
+    by_task = calls_of(user.events())
+    user("echo 0 > events/syscalls/enable; echo > trace; run syscalls")
+    assert not user.events()
+    children = [calls for calls in by_task.values() if [c[0] for c in calls[:13]] == CHILD]
+    assert len(children) == 2
+    paths = set()
+    for calls in children:
+        assert [call[0] for call in calls] == [*CHILD, *CHILD, "unlink"]
+        (opened, wrote, sought, read, closed), stopped = calls[:5], calls[-1]
+        at = opened[1].pop("filename")
+        path = memory.read(at, 7)
+        paths.add(path)
+        fd = opened[2]
+        assert opened[1] == {"flags": 0x242, "mode": 0}
+        assert memory.read(wrote[1]["buf"], 19) == b"the quick brown fox"
+        assert (wrote[1]["fd"], wrote[1]["count"], wrote[2]) == (fd, 19, 19)
+        assert sought == ("lseek", {"fd": fd, "offset": 0}, 0)
+        assert (read[1]["fd"], read[1]["count"], read[2]) == (fd, 64, 19)
+        assert closed == ("close", {"fd": fd}, 0)
+        assert calls[12] == ("nanosleep", {"ns": 1_000_000}, 0)
+        assert stopped == ("unlink", {"pathname": at}, 0)
+    assert paths == {b"/tmp/a\0", b"/tmp/b\0"}
+    assert any(name == "pipe" for calls in by_task.values() for name, _, _ in calls)
+
+
+def test_system_calls_are_inline_in_both_tracers(arch: str) -> None:
+    """Their events lie between the dispatcher and the call's own function."""
+    user = User(arch, cpus=1)  # nothing comes between the lines of a call
+    session = user.session
+    dispatcher = next(name for name in DISPATCHERS if session.kallsyms.address(name) is not None)
+    user("echo syscalls:sys_enter_kill syscalls:sys_exit_kill > set_event")
+    function, inner = f"{user.prefix}{dispatcher}", f"{user.prefix}sys_kill"
+    nr = next(e.event.syscall.nr for e in session.array.syscalls if e.name == "sys_enter_kill")
+    session.call(dispatcher, [nr, 0, 1])
+    equilibrium.reach(session)
+    user(f"echo {function} {inner} > set_ftrace_filter; echo function > current_tracer")
+    minus = (1 << 8 * session.port.facts.pointer_size) - 22
+    told = ["sys_kill(pid: 0, sig: 1)", f"sys_kill -> {minus:#x}"]
+
+    def call() -> list[str]:
+        """What is said of one call of `kill`, and of what lies around it."""
+        user("echo > trace")
+        session.call(dispatcher, [nr, 0, 1])
+        return [line for line in user.events() if function in line or "sys_kill" in line]
+
+    said = [re.sub(r"^.*\d: ", "", line.partition(" <-")[0]) for line in call()]
+    at = said.index(told[0])
+    assert said[at - 1 : at + 3] == [function, told[0], inner, told[1]]
+    user("echo function_graph > current_tracer")
+    said = [re.sub(r"^.*\|  +|^.*\|  ", "", line) for line in call()]
+    at = said.index(f"/* {told[0]} */")
+    assert said[at - 1 : at + 3] == [
+        *(f"{function}() {{", f"/* {told[0]} */", f"{inner}();", f"/* {told[1]} */")
+    ]
+    assert user.session.ftrace.disabled == 0

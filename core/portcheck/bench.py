@@ -1,0 +1,162 @@
+"""A bare engine on which a few instructions of a port are run, for checks."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from capstone import CS_GRP_CALL, Cs
+from unicorn import Uc
+from unicorn.unicorn_const import UC_CTL_IO_WRITE, UC_CTL_TLB_TYPE, UC_TLB_VIRTUAL
+
+from ..arch import Edit, Port
+from ..facts import Register
+from .check import expect
+from .subject import PortUnderTest
+
+PAGE = 4096
+SIZE = 16 * PAGE
+"""Bytes of memory where the entry code is."""
+
+STACK = 8 * PAGE
+BACK = 12 * PAGE
+"""Behind the start of the entry code: a stack's top, and where calls return to."""
+
+_LIMIT = 1000
+
+
+def everything(port: Port) -> list[Register]:
+    """Every register the port names, some twice."""
+    abi = port.facts.abi
+    return [abi.pc, abi.sp, abi.result, *abi.arguments, *abi.pt_regs, *filter(None, [abi.link])]
+
+
+def engine(port: Port, base: int) -> Uc:
+    """An emulator with `SIZE` bytes of memory at `base`."""
+    uc = Uc(port.facts.engine.uc_arch, port.facts.engine.uc_mode)
+    if port.facts.engine.uc_cpu is not None:
+        uc.ctl_set_cpu_model(port.facts.engine.uc_cpu)
+    uc.ctl(UC_CTL_TLB_TYPE, UC_CTL_IO_WRITE, ctypes.c_int(UC_TLB_VIRTUAL))
+    uc.mem_map(base, SIZE)
+    return uc
+
+
+def put(
+    uc: Uc,
+    port: Port,
+    registers: Mapping[str, int],
+    stores: Sequence[tuple[int, bytes]] = (),
+) -> None:
+    """Set registers by name, and store bytes."""
+    numbers = {register.name: register.number for register in everything(port)}
+    for name, value in registers.items():
+        uc.reg_write(numbers[name], value)
+    for address, data in stores:
+        uc.mem_write(address, data)
+
+
+def registers(uc: Uc, port: Port) -> dict[str, int]:
+    """What an interrupt would save."""
+    return {r.name: int(uc.reg_read(r.number)) for r in port.facts.abi.pt_regs}
+
+
+def run_to(
+    uc: Uc, port: Port, start: int, end: int, past: Collection[int] = ()
+) -> tuple[int, list[int]]:
+    """Run from `start` until pc is `end`, an instruction at a time.
+
+    On some architectures the engine's own `until` leaves pc where its block begins.
+    Returns where pc is, and which of `past` it came by.
+    """
+    at, seen = start, []
+    for _ in range(_LIMIT):
+        uc.emu_start(at, 0, count=1)
+        at = int(uc.reg_read(port.facts.abi.pc.number))
+        if at in past:
+            seen.append(at)
+        if at == end:
+            break
+    return at, seen
+
+
+def entered(subject: PortUnderTest, start: int, end: int) -> Uc:
+    """An engine that is to enter the function at `start`, of which the text up to `end` is there.
+
+    There may be none, for what is code of the entry. Each register has a value of its own, but
+    for those of the CPU's state, which are not 0 in an engine that has done nothing. The entry
+    code is there, the function returns to `BACK`.
+    """
+    port, base = subject.port, subject.base
+    uc = engine(port, base)
+    if end > start:
+        uc.mem_map(start // PAGE * PAGE, 2 * PAGE)
+        uc.mem_write(start, subject.read(start, end - start))
+    uc.mem_write(base, subject.entry.code)
+    put_called(uc, subject)
+    values = {
+        r.name: 0x1000 + number
+        for number, r in enumerate(port.facts.abi.pt_regs)
+        if not uc.reg_read(r.number)
+    }
+    call = port.enter_call(start, [1, 2, 3, 4], base + STACK, base + BACK)
+    put(uc, port, {**values, **call.registers}, call.stores)
+    return uc
+
+
+FUNCTION = 32
+"""Where the code of a function lies behind its descriptor, where there are such."""
+
+
+def put_called(uc: Uc, subject: PortUnderTest) -> None:
+    """The functions of C that the entry code calls: each returns at once."""
+    facts = subject.port.facts
+    little = facts.byteorder == "little"
+    stub = subject.entry.symbols["ftrace_stub"]
+    for place in subject.called.values():
+        code = place
+        if facts.abi.toc is not None:
+            code = code_of(subject, place)
+            pointer = code.to_bytes(facts.pointer_size, "little" if little else "big")
+            uc.mem_write(place, pointer)
+        uc.mem_write(code, subject.entry.code[stub : stub + 2 * facts.max_insn_size])
+
+
+def code_of(subject: PortUnderTest, place: int) -> int:
+    """Where the code of one of them is."""
+    return place if subject.port.facts.abi.toc is None else place + FUNCTION
+
+
+def argument(port: Port, uc: Uc, number: int) -> int:
+    """Argument `number`, from 0, of the call at pc."""
+    abi, size = port.facts.abi, port.facts.pointer_size
+    if number < len(abi.arguments):
+        return int(uc.reg_read(abi.arguments[number].number))
+    at = uc.reg_read(abi.sp.number) + abi.call_frame + (number - len(abi.arguments)) * size
+    little = port.facts.byteorder == "little"
+    return int.from_bytes(uc.mem_read(at, size), "little" if little else "big")
+
+
+def is_call(port: Port, text: bytes, ip: int) -> bool:
+    """Whether Capstone sees a call first in `text`."""
+    decoder = Cs(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
+    decoder.detail = True
+    insn = next(decoder.disasm(text, ip), None)
+    if insn is None:
+        return False
+    return bool(insn.group(CS_GRP_CALL)) or insn.mnemonic in port.facts.engine.cs_calls
+
+
+def call_size(port: Port, text: bytes, ip: int) -> int:
+    """Bytes of the instruction `text` begins with, and of its delay slot."""
+    decoder = Cs(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
+    insn = next(decoder.disasm(text, ip), None)
+    expect(insn is not None, "the disassembler reads no instruction", ip, b"", text)
+    assert insn is not None
+    return int(insn.size) * (2 if port.has_delay_slot(text) else 1)
+
+
+def call_offset(port: Port, edit: Edit, row: int) -> int:
+    """Where in a site the call is: the first instruction that an edit changes."""
+    first = int(np.argmax(edit.expected[row] != edit.replacement[row]))
+    return first // port.facts.insn_align * port.facts.insn_align

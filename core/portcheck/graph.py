@@ -1,0 +1,177 @@
+"""The graph tracer: calls and returns, and frame pointers that come back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ..errors import GuestError
+from ..ftrace.entry import GRAPH_CALL, RETURN_TO_HANDLER
+from ..machine.function import enter
+from ..machine.vcpu import State
+from .bench import PAGE
+from .check import DYNAMIC_GRAPH, GRAPH, GRAPH_FP, Absent, check, expect
+from .equilibrium import reach
+from .subject import PortUnderTest
+from .user import User
+
+EXAMPLE = "filemap_read"
+"""A function that calls others and is never left waiting."""
+
+NESTED = "sys_getppid"
+"""A system call that can be made without anything at hand."""
+
+_STEPS = 20_000
+
+
+@check(GRAPH, "graph", "each call that is told has its return")
+def balanced(subject: PortUnderTest) -> None:
+    user = _user(subject)
+    user.row(EXAMPLE)
+    user(f"echo {user.prefix}{EXAMPLE} > set_graph_function")
+    user("echo function_graph > current_tracer; run syscalls")
+    lines = user.events()
+    opened = sum(line.endswith("{") for line in lines)
+    closed = sum(line.rpartition("|")[2].strip() == "}" for line in lines)
+    expect(opened, f"no call of {EXAMPLE} is told")
+    expect(opened == closed, f"{opened} calls are told, and {closed} returns")
+
+
+@check(GRAPH, "results", "functions give what they gave untraced")
+def results(subject: PortUnderTest) -> None:
+    user = _user(subject)
+    quiet = user("run syscalls")
+    user("echo function_graph > current_tracer")
+    said = user("run syscalls")
+    expect(said == quiet, f"`run syscalls` says {said!r}, and untraced {quiet!r}")
+    user.alive()
+
+
+@check(GRAPH_FP, "frame pointer", "a return brings back what the call had")
+def frame_pointer(subject: PortUnderTest) -> None:
+    call = _Followed(subject)
+    frames: list[int] = []
+    passed: set[int] = set()
+    while call.running:
+        if call.entering:
+            frames.append(call.argument(2))
+            passed.add(frames[-1])
+        elif call.returning:
+            expect(frames, "a return comes without its call", call.handler)
+            want, got = frames.pop(), call.argument(0)
+            wrong = f"the call had {want:x}, and its return has {got:x}"
+            expect(got == want, wrong, call.handler)
+        call.step()
+    if not any(passed):
+        raise Absent(f"{GRAPH_CALL} passes no frame pointer")
+    expect(not call.running and not frames, f"{len(frames)} calls never return")
+
+
+@check(GRAPH_FP, "bad frame pointer", "a return with another one is reported")
+def bad_frame_pointer(subject: PortUnderTest) -> None:
+    call = _Followed(subject)
+    while call.running and not call.returning:
+        if call.entering and not call.argument(2):
+            raise Absent(f"{GRAPH_CALL} passes no frame pointer")
+        call.step()
+    good = call.argument(0)
+    bad = good ^ subject.port.facts.abi.stack_align
+    call.set_argument(0, bad)
+    with suppress(GuestError):
+        while call.running and not call.user.session.machine.oopses:
+            call.step()
+    wanted = f"Bad frame pointer: expected {good:x}, received {bad:x}"
+    report = call.user.session.machine.dmesg.text()
+    expect(wanted in report, f"dmesg does not say `{wanted}`", call.handler)
+
+
+class _Followed:
+    """A call on CPU 0 while the graph tracer is on, instruction by instruction."""
+
+    def __init__(self, subject: PortUnderTest) -> None:
+        """Begins it; raises `Absent` where it cannot be followed."""
+        user = _user(subject)
+        user(f"call {NESTED}")  # runs into its call sites
+        reach(user.session)
+        user.row(NESTED)
+        user("echo function_graph > current_tracer")
+        session, self._abi = user.session, subject.port.facts.abi
+        function = session.kallsyms.address(NESTED)
+        if function is None or len(self._abi.arguments) < 3:
+            raise Absent("no call can be followed")
+        self._machine = session.machine
+        self._end = subject.port.facts.map.host_stack + 0x10_0000
+        self._machine.memory.map(self._end, 16 * PAGE, "stack of a check")
+        sp = self._end + 8 * PAGE
+        names = (self._machine.memory, session.kallsyms, function, (), sp, self._end)
+        self._vcpu = self._machine.vcpus[0]
+        self._vcpu.apply(enter(subject.port, *names), self._machine.memory)
+        self._vcpu.state = State.RUNNING
+        self._called = _code(user, "prepare_ftrace_return")
+        self._returned = _code(user, "ftrace_return_to_handler")
+        self._steps = 0
+        self.user = user
+        self.handler = session.ftrace.entry[RETURN_TO_HANDLER]
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not come to its end."""
+        return self._vcpu.registers.pc != self._end and self._steps < _STEPS
+
+    @property
+    def entering(self) -> bool:
+        """Whether a function has just been called."""
+        return self._vcpu.registers.pc == self._called
+
+    @property
+    def returning(self) -> bool:
+        """Whether a function has just returned."""
+        return self._vcpu.registers.pc == self._returned
+
+    def argument(self, number: int) -> int:
+        """Of the C function that is entered."""
+        return self._machine.registers(0)[self._abi.arguments[number].name]
+
+    def set_argument(self, number: int, value: int) -> None:
+        """Change one."""
+        self._machine.set_registers(0, {self._abi.arguments[number].name: value})
+
+    def step(self) -> None:
+        """One instruction."""
+        self._steps += 1
+        self.user.session.step(0)
+
+
+@check(DYNAMIC_GRAPH, "graph patched", "it goes on and off, and text is as before")
+def patched(subject: PortUnderTest) -> None:
+    user = _user(subject)
+    before = user.text()
+    slot = user.session.ftrace.entry[GRAPH_CALL]
+    size = subject.port.facts.sites.size
+    nop = user.session.machine.memory.read(slot, size)
+    user("echo function_graph > current_tracer")
+    changed = user.session.machine.memory.read(slot, size) != nop
+    expect(changed, "the slot is as it was while calls are told", slot, b"", nop)
+    user("run syscalls; echo nop > current_tracer")
+    found = user.session.machine.memory.read(slot, size)
+    expect(found == nop, "the slot is not as it was", slot, nop, found)
+    user.alive()
+    user.same_text(before)
+
+
+def _user(subject: PortUnderTest) -> User:
+    """Raises `Absent` for a port without it."""
+    if GRAPH_CALL not in subject.labels:
+        raise Absent(f"entry.S has no {GRAPH_CALL}")
+    user = User(subject)
+    if "function_graph" not in user("cat available_tracers").split():
+        raise Absent("there is no tracer function_graph")
+    return user
+
+
+def _code(user: User, name: str) -> int:
+    """Where a function of the tracer begins."""
+    entry, prefix = user.session.ftrace.entry.symbols, user.prefix
+    return entry.get(prefix + name) or entry.get(name) or 0
+
+
+CHECKS = (balanced, results, frame_pointer, bad_frame_pointer, patched)

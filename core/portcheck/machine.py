@@ -1,0 +1,137 @@
+"""The first tier: facts, the engines, calls the machine makes, and a boot."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from capstone import Cs
+
+from ..assemble import assemble
+from ..errors import GuestError
+from ..kallsyms import Kallsyms
+from ..kernel import load_kernel
+from ..machine.machine import Machine
+from ..session import BOOT_LIMIT_NS, START
+from .bench import BACK, PAGE, STACK, engine, everything
+from .check import MACHINE, Absent, check, expect
+from .subject import PortUnderTest
+
+IMAGES = ("vmlinux.elf", "tracer.o", "usbcore.ko", "usbhub.ko", "crashy.ko")
+
+
+@check(MACHINE, "facts", "the facts fit together")
+def facts(subject: PortUnderTest) -> None:
+    facts = subject.port.facts
+    known = {"stop_machine", "breakpoint", "none"}
+    expect(facts.byteorder in ("little", "big"), f"byteorder is {facts.byteorder!r}")
+    expect(facts.pointer_size in (4, 8), f"pointer_size is {facts.pointer_size}")
+    expect(facts.patch_methods, "patch_methods is empty")
+    expect(facts.nops, "nops is empty")
+    expect(facts.discovery, "discovery is empty")
+    unknown = {*facts.patch_methods, *facts.discovery} - known - {"table", "ftraced"}
+    expect(not unknown, f"there is no {', '.join(sorted(unknown))}")
+    traps = "breakpoint" in facts.patch_methods
+    expect(traps == (facts.breakpoint is not None), "breakpoint: a method without its instruction")
+    aligned = facts.sites.size % facts.insn_align == 0
+    expect(aligned, f"a site of {facts.sites.size} bytes is no whole number of instructions")
+    names = [register.name for register in facts.abi.pt_regs]
+    expect(len(names) == len(set(names)), "pt_regs has a register twice")
+    abi = facts.abi
+    used = {register.name for register in (abi.pc, abi.sp, abi.result, *abi.arguments)}
+    lost = ", ".join(sorted(used - set(names)))
+    expect(not lost, f"pt_regs lacks {lost}")
+
+
+@check(MACHINE, "map", "the address map is aligned and fits a pointer")
+def address_map(subject: PortUnderTest) -> None:
+    area, bits = subject.port.facts.map, 8 * subject.port.facts.pointer_size
+    values = {entry.name: getattr(area, entry.name) for entry in dataclasses.fields(area)}
+    for name, value in values.items():
+        expect(value % PAGE == 0, f"{name} is {value:x}, which is no page's address")
+        expect(0 <= value < 1 << bits, f"{name} is {value:x}, and addresses have {bits} bits")
+    expect(len(set(values.values())) == len(values), "two areas are at one address")
+    expect(area.modules < area.modules_end, "modules_end is not behind modules")
+
+
+@check(MACHINE, "engines", "emulator, disassembler and assembler open")
+def engines(subject: PortUnderTest) -> None:
+    facts = subject.port.facts
+    uc = engine(subject.port, facts.map.tracer)
+    for register in everything(subject.port):
+        uc.reg_read(register.number)
+    Cs(facts.engine.cs_arch, facts.engine.cs_mode)
+    assemble(facts, ".long 0", facts.map.tracer, lambda name: None)
+
+
+@check(MACHINE, "images", "kernel, modules and tracer are built")
+def images(subject: PortUnderTest) -> None:
+    for name in IMAGES:
+        subject.image(name)
+
+
+@check(MACHINE, "enter_call", "a call the machine makes is as the ABI says")
+def enter_call(subject: PortUnderTest) -> None:
+    port, base = subject.port, subject.base
+    abi = port.facts.abi
+    back, count = base + BACK, min(4, len(abi.arguments))
+    values = [0x11 * (number + 1) for number in range(count)]
+    effect = port.enter_call(base, values, base + STACK + 4, back)
+    for register, value in zip(abi.arguments, values, strict=False):
+        got = effect.registers.get(register.name)
+        expect(got == value, f"{register.name} is {got}, not {value:#x}")
+    sp = effect.registers.get(abi.sp.name, 0)
+    expect(base <= sp <= base + STACK + 4, f"sp is {sp:x}: not on the stack that was given")
+    pushed = 0 if abi.link is not None else port.facts.pointer_size
+    expect((sp + pushed) % abi.stack_align == 0, f"sp is {sp:x}: not aligned")
+    expect(abi.link is None or effect.registers.get(abi.link.name) == back, "it does not return")
+
+
+@check(MACHINE, "enter_call many", "too many arguments are refused")
+def too_many(subject: PortUnderTest) -> None:
+    try:
+        subject.port.enter_call(0x1000, range(20), 0x8000, 0x2000)
+    except ValueError as error:
+        expect("at most" in str(error), f"the refusal does not say how many: {error}")
+        return
+    expect(False, "20 arguments are taken")
+
+
+@check(MACHINE, "boot", "the kernel boots, its call sites as compiled")
+def boot(subject: PortUnderTest) -> None:
+    machine = _booted(subject)
+    expect(machine.vcpus[0].idle_calls > 0, "CPU 0 never slept")
+    expect(not machine.oopses, "; ".join(str(each) for each in machine.oopses))
+
+
+@check(MACHINE, "oops", "a fault is an oops, in the port's words")
+def oops(subject: PortUnderTest) -> None:
+    machine = _booted(subject)
+    try:
+        machine.request_call(PAGE // 2, ())
+    except GuestError:
+        expect(machine.oopses, "a call of unmapped memory stops the machine, and is no oops")
+        expect(all(each.report for each in machine.oopses), "the report has no line")
+        return
+    expect(False, "a call of unmapped memory returns")
+
+
+def _booted(subject: PortUnderTest) -> Machine:
+    """A machine that has come to rest, without ftrace."""
+    port, kernel = subject.port, subject.kernel
+    if port.facts.discovery[0] != "table":
+        # Its mcount calls what the tracer brings along.
+        return subject.session().machine
+    machine = Machine(port, 2)
+    load_kernel(port, kernel, machine.memory)
+    machine.symbols = Kallsyms()
+    machine.symbols.add(kernel.symbols)
+    entry = kernel.symbols.address_of(START)
+    if entry is None:
+        raise Absent(f"the kernel has no {START}")
+    machine.start(entry, None)
+    first = machine.vcpus[0]
+    machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
+    return machine
+
+
+CHECKS = (facts, address_map, engines, images, enter_call, too_many, boot, oops)

@@ -1,0 +1,231 @@
+"""The third tier: what a site becomes (ftrace_make_nop, ftrace_make_call and their kin)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arch import Bytes, Edit, Sites
+from .bench import (
+    BACK,
+    PAGE,
+    STACK,
+    call_offset,
+    call_size,
+    engine,
+    everything,
+    is_call,
+    put,
+    registers,
+    run_to,
+)
+from .check import DYNAMIC, Failure, check, expect, same_text
+from .subject import PortUnderTest
+
+
+def _shaped(edit: Edit, count: int) -> None:
+    """Raise `Failure` unless `edit` is one of `count` sites."""
+    expect(edit.expected.ndim == 2, "expected has not two dimensions")
+    shape = (count, edit.expected.shape[1])
+    for name, text in (("expected", edit.expected), ("replacement", edit.replacement)):
+        expect(text.shape == shape, f"{name} has shape {text.shape}, not {shape}")
+        expect(text.dtype == np.uint8, f"{name} is of {text.dtype}, not of uint8")
+    expect(edit.address.shape == (count,), f"address has shape {edit.address.shape}")
+    expect(edit.reachable.shape == (count,), f"reachable has shape {edit.reachable.shape}")
+
+
+def _same(edit: Edit, found: Bytes, expected: Bytes, reason: str) -> None:
+    """Raise `Failure` with the first row in which two texts of `edit` differ."""
+    expect(found.shape == expected.shape, f"{reason}: {found.shape}, not {expected.shape}")
+    differ = (found != expected).any(axis=1)
+    if differ.any():
+        row = int(np.argmax(differ))
+        raise Failure(reason, int(edit.address[row]), edit.row(expected, row), edit.row(found, row))
+
+
+@check(DYNAMIC, "init", "ftrace_dyn_arch_init expects what is there")
+def init(subject: PortUnderTest) -> None:
+    port, labels = subject.port, subject.kernel.symbols
+    mcount = labels.address_of(port.facts.sites.mcount_symbols[0]) or 0
+    edit = port.dyn_arch_init(mcount, subject.base)
+    if edit is None:
+        return
+    _shaped(edit, 1)
+    address, expected = int(edit.address[0]), edit.row(edit.expected, 0)
+    same_text("not what the kernel has", address, expected, subject.read(address, len(expected)))
+
+
+@check(DYNAMIC, "init_nop", "what the compiler left becomes the nop")
+def init_nop(subject: PortUnderTest) -> None:
+    port, sites = subject.port, subject.sites
+    mcount = subject.kernel.symbols.address_of(port.facts.sites.mcount_symbols[0])
+    expect(mcount is not None, f"the kernel has no {port.facts.sites.mcount_symbols[0]}")
+    edit = port.init_nop(sites, mcount or 0)
+    _shaped(edit, len(sites))
+    text = subject.texts(edit.address, edit.expected.shape[1])
+    _same(edit, text, edit.expected, "the kernel has something else than init_nop expects")
+    far = ~edit.reachable
+    expect(not far.any(), "it cannot be disabled", int(edit.address[int(np.argmax(far))]))
+    enable = port.make_call(sites, subject.base)
+    _same(edit, edit.replacement, enable.expected, "init_nop leaves what make_call does not expect")
+
+
+@check(DYNAMIC, "make_call", "a nop becomes a call of ftrace_caller")
+def make_call(subject: PortUnderTest) -> None:
+    port, sites, caller = subject.port, subject.sites, subject.base
+    edit = port.make_call(sites, caller)
+    _shaped(edit, len(sites))
+    same = (edit.replacement == edit.expected).all(axis=1)
+    expect(not same.any(), "nothing changes", int(edit.address[int(np.argmax(same))]))
+    for row in subject.some:
+        address, text = int(edit.address[row]), edit.row(edit.replacement, row)
+        target = port.call_target(address, edit.replacement[row].tobytes())
+        leads = "nowhere" if target is None else f"to {target:x}"
+        expect(target == caller, f"it leads {leads}, not to {caller:x}", address, b"", text)
+        at = call_offset(port, edit, row)
+        seen = is_call(port, edit.replacement[row, at:].tobytes(), address + at)
+        expect(seen, "the disassembler sees no call", address, b"", text)
+
+
+@check(DYNAMIC, "make_nop", "a call becomes the nop again")
+def make_nop(subject: PortUnderTest) -> None:
+    port, sites, caller = subject.port, subject.sites, subject.base
+    enable, disable = port.make_call(sites, caller), port.make_nop(sites, caller)
+    _shaped(disable, len(sites))
+    _same(disable, disable.expected, enable.replacement, "not the call that make_call writes")
+    _same(disable, disable.replacement, enable.expected, "not the nop that make_call expects")
+    for row in subject.some:
+        address, text = int(disable.address[row]), disable.row(disable.replacement, row)
+        target = port.call_target(address, disable.replacement[row].tobytes())
+        expect(target is None, "the nop leads somewhere", address, b"", text)
+        at = call_offset(port, disable, row)
+        seen = is_call(port, disable.replacement[row, at:].tobytes(), address + at)
+        expect(not seen, "the disassembler sees a call", address, b"", text)
+
+
+@check(DYNAMIC, "nops", "each way to disable a site is undone by a call")
+def nops(subject: PortUnderTest) -> None:
+    port, sites, caller = subject.port, subject.sites, subject.base
+    mcount = subject.kernel.symbols.address_of(port.facts.sites.mcount_symbols[0]) or 0
+    for name in port.facts.nops:
+        other = port.with_nop(name)
+        enable, disable = other.make_call(sites, caller), other.make_nop(sites, caller)
+        first = other.init_nop(sites, mcount)
+        _same(disable, disable.replacement, enable.expected, f"{name}: make_nop leaves another")
+        _same(disable, disable.expected, enable.replacement, f"{name}: make_nop expects another")
+        _same(first, first.replacement, enable.expected, f"{name}: init_nop leaves another")
+    try:
+        port.with_nop("no such nop")
+    except ValueError:
+        return
+    expect(False, "a nop that there is not is taken")
+
+
+@check(DYNAMIC, "modify_call", "a call of one target becomes one of another")
+def modify_call(subject: PortUnderTest) -> None:
+    port, sites = subject.port, subject.sites
+    old, new = subject.base, subject.base + 0x40
+    edit = port.modify_call(sites, old, new)
+    _shaped(edit, len(sites))
+    _same(edit, edit.expected, port.make_call(sites, old).replacement, "not the old call")
+    _same(edit, edit.replacement, port.make_call(sites, new).replacement, "not the new call")
+
+
+@check(DYNAMIC, "batches", "one site and many are encoded alike")
+def batches(subject: PortUnderTest) -> None:
+    port, sites, caller = subject.port, subject.sites, subject.base
+    before = sites.ip.copy()
+    many = port.make_call(sites, caller)
+    expect((sites.ip == before).all(), "make_call changes the array it is given")
+    lengths = port.lengths(sites)
+    expect(lengths.shape == (len(sites),), f"lengths has shape {lengths.shape}")
+    for row in (0, len(sites) - 1):
+        one = Sites(sites.ip[row : row + 1], compiled=sites.compiled[row : row + 1])
+        edit = port.make_call(one, caller)
+        expected, found = many.row(many.replacement, row), edit.row(edit.replacement, 0)
+        same_text("encoded otherwise alone", int(sites.ip[row]), expected, found)
+    _shaped(port.make_call(Sites(sites.ip[:0]), caller), 0)
+
+
+@check(DYNAMIC, "reach", "what is out of reach is said to be")
+def reach(subject: PortUnderTest) -> None:
+    port, sites = subject.port, subject.sites
+    far = 0x1000 if port.facts.pointer_size == 4 else 0x1000_0000_0000
+    edit = port.make_call(sites, far)
+    for row in range(len(sites)):
+        address, text = int(edit.address[row]), edit.replacement[row].tobytes()
+        reached, target = bool(edit.reachable[row]), port.call_target(address, text)
+        said = f"said to be {'in' if reached else 'out of'} reach of {far:x}"
+        leads = "nowhere" if target is None else f"to {target:x}"
+        expect(reached == (target == far), f"{said}, and leads {leads}", address, b"", text)
+
+
+@check(DYNAMIC, "update_ftrace_func", "the slots can call a tracer")
+def update_ftrace_func(subject: PortUnderTest) -> None:
+    port, base, labels = subject.port, subject.base, subject.labels
+    tracer = base + 0x800
+    for caller in subject.callers:
+        slot = subject.slot_of(caller)
+        edit = port.update_ftrace_func(slot, labels["ftrace_stub"], tracer)
+        _shaped(edit, 1)
+        address, expected = int(edit.address[0]), edit.row(edit.expected, 0)
+        code = subject.entry.code[address - base : address - base + len(expected)]
+        same_text("the slot is no call of ftrace_stub", address, expected, code)
+        text = edit.row(edit.replacement, 0)
+        leads = port.call_target(address, text)
+        expect(leads == tracer, "the new call leads elsewhere", address, b"", text)
+
+
+@check(DYNAMIC, "emulate", "what a site does is what running it does")
+def emulate(subject: PortUnderTest) -> None:
+    port, base = subject.port, subject.base
+    abi, ip = port.facts.abi, base + PAGE
+    edit = port.make_call(Sites(np.array([ip], np.uint64)), base + 2 * PAGE)
+    start = {abi.pc.name: ip, abi.sp.name: base + STACK}
+    if abi.link is not None:
+        start[abi.link.name] = base + 3 * PAGE
+    for text in (edit.expected[0].tobytes(), edit.replacement[0].tobytes()):
+        ran, done = engine(port, base), engine(port, base)
+        for uc in (ran, done):
+            uc.mem_write(ip, text)
+            put(uc, port, start)
+        run_to(ran, port, ip, port.call_target(ip, text) or ip + len(text))
+        effect = port.emulate(registers(done, port), ip, text)
+        put(done, port, effect.registers, effect.stores)
+        for each in everything(port):
+            real, said = ran.reg_read(each.number), done.reg_read(each.number)
+            expect(real == said, f"{each.name} is {real:x}, not {said:x}", ip, b"", text)
+        memory = [uc.mem_read(base, BACK) for uc in (ran, done)]
+        expect(memory[0] == memory[1], "it stores something else", ip, b"", text)
+
+
+@check(DYNAMIC, "emulate other", "what is no call site is not emulated")
+def emulate_other(subject: PortUnderTest) -> None:
+    port = subject.port
+    values = {register.name: 0x1000 for register in port.facts.abi.pt_regs}
+    text = b"\xff" * port.facts.sites.size
+    try:
+        port.emulate(values, 0x1000, text)
+    except ValueError as error:
+        expect("no call site" in str(error), f"the refusal does not say `no call site`: {error}")
+        return
+    expect(False, "it is emulated", 0x1000, b"", text)
+
+
+@check(DYNAMIC, "return address", "the address behind a call is one")
+def return_address(subject: PortUnderTest) -> None:
+    port, sites = subject.port, subject.sites
+    edit = port.make_call(sites, subject.base)
+    width = port.facts.max_insn_size
+    text, at = edit.replacement[0].tobytes(), call_offset(port, edit, 0)
+    size = at + call_size(port, text[at:], int(edit.address[0]) + at)
+    before = (bytes(width) + text[:size])[-width:]
+    behind = int(edit.address[0]) + size
+    expect(port.is_return_address(before), "not seen as a return address", behind, b"", before)
+    zeros = bytes(width)
+    expect(not port.is_return_address(zeros), "behind zeros there is no call", None, b"", zeros)
+
+
+CHECKS = (
+    *(init, init_nop, make_call, make_nop, nops, modify_call, batches, reach),
+    *(update_ftrace_func, emulate, emulate_other, return_address),
+)

@@ -1,0 +1,42 @@
+"""The second tier: where call sites are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .check import MCOUNT_RECORD, check, expect
+from .subject import PortUnderTest
+
+MANY = 100
+"""Any build of the teaching kernel has more."""
+
+
+@check(MCOUNT_RECORD, "records", "the kernel's call sites are found")
+def found(subject: PortUnderTest) -> None:
+    count = len(subject.ips)
+    expect(count > MANY, f"it has hundreds, and {count} are found")
+
+
+@check(MCOUNT_RECORD, "call_adjust", "each table entry becomes an address of text")
+def adjusted(subject: PortUnderTest) -> None:
+    port, ips = subject.port, subject.sites.ip
+    before = ips.copy()
+    port.call_adjust(ips)
+    expect((ips == before).all(), "call_adjust changes the array it is given")
+    odd = ips[ips % np.uint64(port.facts.insn_align) != 0]
+    expect(not len(odd), "no instruction begins there", int(odd[0]) if len(odd) else None)
+
+
+@check(MCOUNT_RECORD, "functions", "each site has a function of its own")
+def functions(subject: PortUnderTest) -> None:
+    symbols, ips = subject.kernel.symbols, subject.sites.ip
+    rows = symbols.by_address
+    at = np.searchsorted(symbols.address[rows], ips, "right") - 1
+    outside = ~symbols.functions[rows[at]]
+    expect(not outside.any(), "it is in no function", int(ips[int(np.argmax(outside))]))
+    _, first = np.unique(at, return_index=True)
+    twice = np.setdiff1d(np.arange(len(ips)), first)
+    expect(not len(twice), "its function has another", int(ips[twice[0]]) if len(twice) else None)
+
+
+CHECKS = (found, adjusted, functions)

@@ -1,0 +1,33 @@
+"""Events of system calls."""
+
+from __future__ import annotations
+
+from .check import SYSCALLS, Absent, check, expect
+from .subject import PortUnderTest
+from .user import User
+
+FOLDER = "events/syscalls"
+
+
+@check(SYSCALLS, "syscalls", "system calls are told, entry and exit")
+def syscalls(subject: PortUnderTest) -> None:
+    user = User(subject)
+    tree = user.session.tracefs
+    if not tree.exists(FOLDER):
+        raise Absent(f"there is no {FOLDER}")
+    names = [name for name in tree.listdir(FOLDER) if name.startswith("sys_")]
+    expect(
+        "sys_enter_read" in names and "sys_exit_read" in names, f"{FOLDER} has no sys_enter_read"
+    )
+    for way in ("enter", "exit"):
+        user(f"echo 1 > {FOLDER}/sys_{way}_read/enable")
+    user("run syscalls")
+    events = [line.partition(": ")[2] for line in user.events()]
+    entered = sum(event.startswith("sys_read(") for event in events)
+    left = sum(event.startswith("sys_read -> ") for event in events)
+    expect(entered, "no sys_read( is told")
+    expect(left, "no sys_read -> is told")
+    user.alive()
+
+
+CHECKS = (syscalls,)

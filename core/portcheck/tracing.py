@@ -1,0 +1,77 @@
+"""What a user sees: functions traced, text put back, damage refused."""
+
+from __future__ import annotations
+
+from ..errors import DynftraceError
+from ..session import MachineSpec
+from .check import DYNAMIC, FUNCTION_TRACER, check, expect, same_text
+from .subject import PortUnderTest
+from .user import User
+
+EXAMPLE = "schedule"
+"""A function that everything the kernel does comes to."""
+
+
+@check(FUNCTION_TRACER, "function", "functions are traced with who called them")
+def function(subject: PortUnderTest) -> None:
+    user = User(subject)
+    name = user.prefix + EXAMPLE
+    user.row(EXAMPLE)
+    user(f"echo {name} > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    events = user.events()
+    expect(len(events) > 5, f"{len(events)} calls of {name} are traced")
+    known = {symbol.name for symbol in user.session.kallsyms.functions()}
+    for line in events:
+        called, _, caller = line.partition(": ")[2].partition(" <-")
+        expect(called == name, f"{called} is traced, not {name}")
+        expect(caller in known, f"its caller {caller!r} is no function")
+
+
+@check(FUNCTION_TRACER, "all functions", "the kernel works as before while all are traced")
+def everything(subject: PortUnderTest) -> None:
+    user = User(subject)
+    before, quiet = user.text(), user("run syscalls")
+    user("echo function > current_tracer")
+    said = user("run syscalls")
+    expect(said == quiet, f"`run syscalls` says {said!r}, and untraced {quiet!r}")
+    seen = {line.partition(": ")[2].partition(" <-")[0] for line in user.events()}
+    expect(len(seen) > 60, f"{len(seen)} functions are traced")
+    user("echo nop > current_tracer")
+    user.alive()
+    user.same_text(before)
+
+
+@check(DYNAMIC, "refused", "a site with other bytes is refused")
+def refused(subject: PortUnderTest) -> None:
+    user = User(subject)
+    records, memory = user.session.ftrace.records, user.session.machine.memory
+    ip = int(records.table["ip"][user.row(EXAMPLE)])
+    size = subject.port.facts.sites.size
+    other = bytes(byte ^ 0xFF for byte in memory.read(ip, size))
+    user(f"poke 0x{ip:x} {other.hex()}")
+    before = user.text()
+    error = user.refused("echo function > current_tracer")
+    named = f"ftrace failed to modify [<{ip:08x}>]" in error
+    expect(named, f"the refusal does not name it: {error.strip()}", ip)
+    user.same_text(before)
+    same_text("it is written all the same", ip, other, memory.read(ip, size))
+
+
+@check(DYNAMIC, "patch methods", "text changes under running CPUs, and back")
+def methods(subject: PortUnderTest) -> None:
+    """All but `none`, under which a CPU may meet half an instruction: that is its lesson."""
+    for method in subject.port.facts.patch_methods:
+        if method == "none":
+            continue
+        user = User(subject, MachineSpec(patch=method, cpus=4))
+        before = user.text()
+        try:
+            user("echo function > current_tracer; run boot; run syscalls")
+            user("echo nop > current_tracer")
+        except DynftraceError as error:
+            expect(False, f"{method}: {error}")
+        user.alive()
+        user.same_text(before)
+
+
+CHECKS = (function, everything, refused, methods)

@@ -1,0 +1,102 @@
+"""Somebody at the shell of a booted machine, for checks of what a user sees."""
+
+from __future__ import annotations
+
+from ..session import MachineSpec, Session
+from ..shell import Shell
+from ..views.callsite import expected_text
+from .check import Absent, expect
+from .equilibrium import reach
+from .subject import PortUnderTest
+
+
+class User:
+    """A session and its shell."""
+
+    def __init__(
+        self, subject: PortUnderTest, spec: MachineSpec | None = None, modules: bool = False
+    ) -> None:
+        """Opens a machine of `spec`; raises as `Session.open` does, and `Absent`.
+
+        With `modules` what loading modules runs into has been found as well.
+        """
+        for name in ("ftrace_caller", "ftrace_call"):
+            if name not in subject.labels:
+                raise Absent(f"entry.S has no {name}")
+        self.session: Session = subject.session(spec, modules)
+        self.prefix = subject.port.facts.abi.text_prefix
+
+    def __call__(self, commands: str) -> str:
+        """The output of commands, which must succeed."""
+        outcome = Shell(self.session).execute(commands)
+        error = outcome.error.strip() or f"status {outcome.status}"
+        expect(not outcome.status and not outcome.error, f"`{commands}` fails: {error}")
+        return outcome.output
+
+    def refused(self, commands: str) -> str:
+        """The error of commands, which must fail."""
+        outcome = Shell(self.session).execute(commands)
+        expect(outcome.status, f"`{commands}` is not refused")
+        return outcome.error
+
+    def insmod(self, name: str, far: bool = False) -> None:
+        """Load a module, and have its sites found."""
+        self(f"insmod {'--far ' if far else ''}{name}")
+        reach(self.session)
+
+    def row(self, function: str) -> int:
+        """The record of a function, as C calls it."""
+        names, name = self.session.ftrace.records.names, self.prefix + function
+        expect(name in names, f"{name} has no call site")
+        return names.index(name)
+
+    def text(self) -> dict[int, bytes]:
+        """The code of the kernel and of its modules as it is now, by its address."""
+        memory, image = self.session.machine.memory, self.session.image
+        code = {s.address: s.size for s in image.sections if s.loaded and s.executable}
+        for module in self.session.modules.loaded:
+            for section in module.image.sections:
+                if section.executable and section.name in module.sections:
+                    code[module.sections[section.name]] = section.size
+        return {address: memory.read(address, size) for address, size in code.items()}
+
+    def _with_found(self, start: int, text: bytes) -> bytes:
+        """`text` at `start` with the sites that are still as compiled in it disabled.
+
+        There are such only where sites are found as the kernel runs.
+        """
+        ftrace = self.session.ftrace
+        if ftrace.ftraced is None:
+            return text
+        changed = bytearray(text)
+        for row, ip in enumerate(ftrace.records.table["ip"].tolist()):
+            compiled = ftrace.records.compiled[row].tobytes()
+            if text[max(ip - start, 0) :].startswith(compiled) and ip >= start:
+                address, expected = expected_text(ftrace, row)
+                at = address - start
+                changed[at : at + len(expected)] = expected
+        return bytes(changed)
+
+    def same_text(self, before: dict[int, bytes]) -> None:
+        """Raise `Failure` where the text is not as it was.
+
+        A call site that has been found since is what ftrace made of it.
+        """
+        for address, text in self.text().items():
+            was = self._with_found(address, before.get(address, text))
+            if was != text:
+                at = next(
+                    n for n, pair in enumerate(zip(was, text, strict=True)) if len({*pair}) > 1
+                )
+                size = self.session.port.facts.sites.size
+                found = text[at : at + size]
+                expect(False, "text is not as it was", address + at, was[at : at + size], found)
+
+    def alive(self) -> None:
+        """Raise `Failure` if a CPU has died."""
+        for oops in self.session.machine.oopses:
+            expect(False, f"a CPU died: {oops}")
+
+    def events(self) -> list[str]:
+        """The lines of the trace."""
+        return [line for line in self("cat trace").splitlines() if not line.startswith("#")]

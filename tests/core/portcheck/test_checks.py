@@ -1,0 +1,260 @@
+"""Ports that are wrong in one thing: the check it belongs to fails, with the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynftrace import arches
+from dynftrace.arches.x86.x86_64.port import FACTS, X8664Port
+from dynftrace.core.arch import Addresses, Edit, Effect, Sites
+from dynftrace.core.facts import Facts
+from dynftrace.core.portcheck import (
+    CHECKS,
+    Failed,
+    NotProvided,
+    Outcome,
+    Passed,
+    PortUnderTest,
+)
+from dynftrace.core.portcheck.check import HEADINGS
+
+ONE_BYTE_NOPS = bytes.fromhex("90 90 90 90 90")
+
+
+def outcome(port: object, name: str) -> Outcome:
+    (check,) = (check for check in CHECKS if check.name == name)
+    return check.run(PortUnderTest(port))  # type: ignore[arg-type]
+
+
+def failure(port: object, name: str) -> Failed:
+    found = outcome(port, name)
+    assert isinstance(found, Failed), found
+    return found
+
+
+def changed(edit: Edit, replacement: bytes) -> Edit:
+    return replace(
+        edit, replacement=np.tile(np.frombuffer(replacement, np.uint8), (len(edit.address), 1))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WrongNop(X8664Port):
+    """Disables by five nops where make_call expects one."""
+
+    def make_nop(self, sites: Sites, target: int) -> Edit:
+        return changed(X8664Port.make_nop(self, sites, target), ONE_BYTE_NOPS)
+
+
+def test_another_nop_than_make_call_expects_is_shown() -> None:
+    found = failure(WrongNop(), "make_nop")
+    assert found.expected == bytes.fromhex("0f 1f 44 00 00")
+    assert found.found == ONE_BYTE_NOPS
+    assert found.ip is not None and found.ip >> 24 == 0xFFFFFFFF81
+    assert outcome(WrongNop(), "make_call") == Passed()
+
+
+@dataclass(frozen=True, slots=True)
+class CallsBeside(X8664Port):
+    """Calls one byte behind what it should."""
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        return X8664Port.make_call(self, sites, target + 1)
+
+
+def test_a_call_that_leads_elsewhere_is_shown() -> None:
+    found = failure(CallsBeside(), "make_call")
+    assert found.found[:1] == b"\xe8"
+    assert f"to {FACTS.map.tracer + 1:x}, not to {FACTS.map.tracer:x}" in found.reason
+
+
+@dataclass(frozen=True, slots=True)
+class InitExpects(X8664Port):
+    """Expects calls of what is not mcount."""
+
+    def init_nop(self, sites: Sites, mcount: int) -> Edit:
+        return X8664Port.init_nop(self, sites, mcount + 16)
+
+
+def test_what_the_compiler_did_not_leave_is_shown_with_what_it_left() -> None:
+    found = failure(InitExpects(), "init_nop")
+    assert found.expected[0] == found.found[0] == 0xE8
+    assert found.expected != found.found
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesItsArguments(X8664Port):
+    """Sorts in place what it was given."""
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        sites.ip[:] = sites.ip[::-1]
+        return X8664Port.make_call(self, sites, target)
+
+
+def test_a_verb_that_is_not_pure_fails() -> None:
+    assert "changes the array" in failure(ChangesItsArguments(), "batches").reason
+
+
+@dataclass(frozen=True, slots=True)
+class ReachesAll(X8664Port):
+    """Says that everything is within reach."""
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        edit = X8664Port.make_call(self, sites, target)
+        return replace(edit, reachable=np.ones(len(sites), np.bool_))
+
+
+def test_a_call_said_to_reach_what_it_does_not_fails() -> None:
+    assert "said to be in reach" in failure(ReachesAll(), "reach").reason
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetsToPush(X8664Port):
+    """Says that a call leaves sp alone."""
+
+    def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
+        effect = X8664Port.emulate(self, registers, ip, text)
+        return Effect({"rip": effect.registers["rip"]})
+
+
+def test_what_a_site_is_said_to_do_is_compared_with_the_engine() -> None:
+    assert failure(ForgetsToPush(), "emulate").reason.startswith("rsp is ")
+
+
+@dataclass(frozen=True, slots=True)
+class OtherEntry(X8664Port):
+    """With other entry code."""
+
+    text: str = ""
+
+    def entry_source(self) -> str:
+        return self.text
+
+
+def entry(before: str, after: str) -> OtherEntry:
+    source = X8664Port().entry_source()
+    assert before in source
+    return OtherEntry(text=source.replace(before, after, 1))
+
+
+def test_entry_code_that_loses_a_register_fails() -> None:
+    port = entry("ftrace_caller:\n", "ftrace_caller:\n        xor r8d, r8d\n")
+    assert failure(port, "registers kept").reason.startswith("r8 is 0 behind it, and ")
+    assert outcome(port, "pt_regs") == Passed()
+
+
+def test_entry_code_without_a_label_fails_by_its_name() -> None:
+    port = entry(".globl ftrace_stub", "")
+    assert failure(port, "labels").reason == "entry.S exports no ftrace_stub"
+
+
+def test_half_a_graph_tracer_is_a_failure_and_none_is_not() -> None:
+    port = entry(".globl return_to_handler", "")
+    assert failure(port, "return_to_handler").reason == "entry.S has no return_to_handler"
+    source = X8664Port().entry_source()
+    for label in ("ftrace_graph_call", "ftrace_graph_caller", "return_to_handler"):
+        source = source.replace(f".globl {label}\n", "\n")
+    none = OtherEntry(text=source)
+    assert isinstance(outcome(none, "return_to_handler"), NotProvided)
+    assert isinstance(outcome(none, "graph"), NotProvided)
+
+
+STOPPED = """
+        cmp     dword ptr [rip + function_trace_stop], 0
+        jne     ftrace_stub
+"""
+WORD = """
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
+"""
+
+
+def test_a_trace_stop_that_is_looked_at_passes_and_one_that_is_not_fails() -> None:
+    source = X8664Port().entry_source().replace("function_trace_stop", "another_word")
+    assert isinstance(outcome(OtherEntry(text=source), "trace stop"), NotProvided)
+    ignored = OtherEntry(text=source + WORD)
+    assert failure(ignored, "trace stop").reason == "the tracer is called all the same"
+    for label in ("ftrace_caller", "ftrace_regs_caller"):
+        source = source.replace(f"{label}:\n", f"{label}:\n{STOPPED}", 1)
+    obeyed = OtherEntry(text=source + WORD)
+    assert outcome(obeyed, "trace stop") == Passed()
+
+
+@dataclass(frozen=True, slots=True)
+class WithFacts(X8664Port):
+    """With other facts."""
+
+    facts: Facts = FACTS
+
+
+@pytest.mark.parametrize(
+    ("facts", "check", "reason"),
+    [
+        (replace(FACTS, byteorder="middle"), "facts", "byteorder is 'middle'"),
+        (replace(FACTS, patch_methods=("hope",)), "facts", "there is no hope"),
+        (replace(FACTS, breakpoint=None), "facts", "a method without its instruction"),
+        (replace(FACTS, map=replace(FACTS.map, tracer=0x1001)), "map", "tracer is 1001"),
+        (replace(FACTS, map=replace(FACTS.map, modules=1 << 64)), "map", "addresses have 64 bits"),
+    ],
+)
+def test_facts_that_do_not_fit_together_are_named(facts: Facts, check: str, reason: str) -> None:
+    assert reason in failure(WithFacts(facts=facts), check).reason
+
+
+class Started:
+    """A port with nothing but facts."""
+
+    facts = FACTS
+
+    def images(self) -> Path:
+        return arches.load("x86_64").images()
+
+
+def test_verbs_that_are_not_there_are_not_provided_and_nothing_fails() -> None:
+    outcomes = {check.name: check.run(PortUnderTest(Started())) for check in CHECKS}  # type: ignore[arg-type]
+    assert not [name for name, each in outcomes.items() if isinstance(each, Failed)]
+    passed = {name for name, each in outcomes.items() if each == Passed()}
+    assert {"facts", "map", "engines", "images"} <= passed
+    assert outcomes["emulate"] == NotProvided("the port has no make_call")
+    assert outcomes["labels"] == NotProvided("the port has no entry_source")
+
+
+class Intends(Started):
+    """A verb that says it is to be written."""
+
+    def call_adjust(self, addresses: Addresses) -> Addresses:
+        raise NotImplementedError
+
+    def make_call(self, sites: Sites, target: int) -> Edit:
+        raise KeyError(target)
+
+
+def test_a_verb_that_is_to_be_written_is_not_provided_and_one_that_raises_has_failed() -> None:
+    assert outcome(Intends(), "call_adjust") == NotProvided("call_adjust is not implemented")
+    assert "KeyError" in failure(Intends(), "emulate").reason
+
+
+class Homeless(Started):
+    """Nothing was built for it."""
+
+    def images(self) -> Path:
+        return Path("/nonexistent")
+
+
+def test_without_images_all_that_needs_them_is_not_provided() -> None:
+    for name in ("images", "boot", "init_nop"):
+        assert outcome(Homeless(), name) == NotProvided("the images have no vmlinux.elf")
+
+
+def test_every_heading_has_a_check_and_names_are_unique() -> None:
+    assert {check.heading for check in CHECKS} == set(HEADINGS)
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
+    order = [HEADINGS.index(check.heading) for check in CHECKS]
+    assert order == sorted(order)
