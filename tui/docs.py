@@ -29,7 +29,7 @@ def with_part(text: str, command: str, part: str) -> str:
 
 def made(text: str) -> str:
     """The README `text` with all its parts as they are now."""
-    table = support_table([support(arches.load(name)) for name in arches.names()])
+    table = support_table([support(arches.load(name)) for name in arches.built_in()])
     return with_part(text, TABLE, table)
 
 

@@ -65,6 +65,14 @@ SCENES = {
     "site-enabled": Scene(_TRACED, POSES["site"]),
     "trampoline": Scene(_TRACED, POSES["trampoline"]),
     "trace": Scene(_MANY, POSES["trace"]),
+    "graph": Scene(
+        (
+            "echo do_sys_openat2 vfs_write > set_graph_function",
+            "echo function_graph > current_tracer",
+            "run syscalls",
+        ),
+        POSES["trace"],
+    ),
     "help": Scene(_TRACED, POSES["help"]),
     "command": Scene(_TRACED, Pose(("colon", *"echo vfs_"))),
     "workloads": Scene(_TRACED, POSES["workloads"]),
@@ -84,7 +92,7 @@ SCENES = {
     "registers": Scene(
         (
             "echo 'f:fire call_timer_fn timer=$arg1 fn=$arg2:symbol' > dynamic_events",
-            "echo 1 > events/enable",
+            "echo 1 > events/fprobes/enable",
             "echo '*timer*' > set_ftrace_filter",
             "echo function > current_tracer",
             "run timers",

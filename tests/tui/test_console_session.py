@@ -45,7 +45,9 @@ def site(app: ConsoleApp) -> list[str]:
 async def test_registers_that_an_event_saved(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "echo 'f:read vfs_read $arg1' > dynamic_events")
-        await do(app, pilot, "echo 1 > events/enable", "run syscalls", "echo 0 > events/enable")
+        await do(
+            app, pilot, "echo 1 > events/fprobes/enable", "run syscalls", "echo 0 > events/enable"
+        )
         await pilot.press("4", "up", "r")
         await settle(pilot)
         trace = session.array.text()

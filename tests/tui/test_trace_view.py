@@ -154,3 +154,28 @@ def test_an_event_of_a_definition_has_tones_too() -> None:
         *("read:", " (vfs_read+0x0/0x80) file=0x1 n=2")
     ]
     assert plain(event_line(text)) == text
+
+
+def test_lines_of_the_function_graph_have_tones_too() -> None:
+    leaf = " 0) ! 582.124 us  |        getname();"
+    parts = [(part, tone) for part, tone in event_line(leaf) if part]
+    assert parts == [
+        (" 0) ", "dim"),
+        ("!", "accent"),
+        (" 582.124 us  |  ", "dim"),
+        ("      ", ""),
+        ("getname", "strong"),
+        ("();", ""),
+    ]
+    for line in (
+        " 0)               |  sys_open() {",
+        " 1) + 18.542 us   |  } /* sys_open */",
+        "   12.345678 |   1)     bash-7     |   0.009 us    |    kfree(); /* 0x0 */",
+        "    1.000000 |   0)               |      /* inside */",
+        " 0)   ==========> |",
+        " ------------------------------------------",
+    ):
+        assert plain(event_line(line)) == line
+    assert ("kfree", "strong") in event_line(
+        "   12.345678 |   1)     bash-7     |   0.009 us    |    kfree();"
+    )

@@ -16,6 +16,7 @@ MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accen
 """What the machine's thread is doing, and its tone."""
 
 
+_TRACER = 8
 _ARCH = 8
 """Cells that an architecture's name takes at most; that of a build takes more."""
 
@@ -59,7 +60,7 @@ class StatusBar(Widget):
 
 def status_line(status: Status, mode: str, width: int) -> Line:
     """The fields that fit `width` cells: all from 120 on, the essential ones on 80."""
-    tracer: Span = (f"{status.tracer:<8}", "strong" if status.tracer != "nop" else "")
+    tracer: Span = (f"{status.tracer:<{_TRACER}}", "strong" if status.tracer != "nop" else "")
     if status.ftrace_off:
         on: Span = ("ftrace OFF", "bad")
     elif status.tracing_on:
@@ -81,8 +82,9 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     unit = " s" if width >= 140 else ""
     short = f"{status.events:>7,} ev {status.lost:>4,} lost"
     if width >= 120:
-        # The name of a build is long, and what ftraced has found as well.
-        tight = width < 145 and (len(status.arch) > _ARCH or status.found is not None)
+        # The name of a build is long, that of a tracer, and what ftraced has found as well.
+        long = len(status.arch) > _ARCH or len(status.tracer) > _TRACER
+        tight = width < 145 and (long or status.found is not None)
         fields: list[Line] = [
             ((name + f"{status.arch} · {_cpus(status.cpus)}", "strong"),),
             (tracer,) if tight else (("tracer ", "dim"), tracer),

@@ -22,6 +22,11 @@ _EVENT = re.compile(
     r"(?P<task>.{16,}?-\S+ +)(?P<cpu>\[\d+\] )(?P<flags>\S{5} )?"
     r"(?P<time> *\d+(?:\.\d+)?: )(?P<function>\S+)(?P<parent> (?:<-|\().*)?"
 )
+_GRAPH = re.compile(
+    r"(?P<head>(?:[ \d]+\.\d{6} \|  )?(?: +\d+\) )?(?:\s*\S+-\d+\s+\| )?)"
+    r"(?P<mark>[ $@*#!+])(?P<duration> [ \d.us]{12}\|  )"
+    r"(?P<indent> *)(?P<function>[^\s(){}/]+)?(?P<rest>.*)"
+)
 _BLOCK = 64
 
 
@@ -177,7 +182,7 @@ def event_line(text: str) -> Line:
     """Tones for a line of the trace; what does not look like an event stays plain."""
     match = _EVENT.fullmatch(text)
     if match is None:
-        return ((text, ""),)
+        return graph_line(text)
     return (
         (match["task"], ""),
         (match["cpu"], "dim"),
@@ -185,4 +190,19 @@ def event_line(text: str) -> Line:
         (match["time"], "accent"),
         (match["function"], "strong"),
         (match["parent"] or "", "dim"),
+    )
+
+
+def graph_line(text: str) -> Line:
+    """Tones for a line of the function graph, where the mark of a long duration stands out."""
+    match = _GRAPH.fullmatch(text)
+    if match is None:
+        return ((text, ""),)
+    return (
+        (match["head"], "dim"),
+        (match["mark"], "accent"),
+        (match["duration"], "dim"),
+        (match["indent"], ""),
+        (match["function"] or "", "strong"),
+        (match["rest"], ""),
     )
