@@ -24,29 +24,30 @@ def load_kernel(port: Port, image: Image, memory: Memory) -> None:
     """Put `image` into `memory`. Raises `ImageError` for one that cannot be there."""
     if image.relocatable:
         raise image.error("a kernel must be an executable, and this is a relocatable file")
-    spans: list[tuple[int, int]] = []
+    spans: list[tuple[int, int, bool]] = []
     for segment in sorted(image.segments, key=lambda each: each.address):
         if not segment.memsz:
             continue
         start = segment.address // PAGE_SIZE * PAGE_SIZE
         end = -(-(segment.address + segment.memsz) // PAGE_SIZE) * PAGE_SIZE
-        if spans and start <= spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        code = segment.executable
+        if spans and (start < spans[-1][1] or spans[-1][1:] == (start, code)):
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]), code or spans[-1][2])
         else:
-            spans.append((start, end))
+            spans.append((start, end, code))
     if not spans:
         raise image.error("it has no segment to load")
     area, far = port.facts.map, port.facts.modules_far
-    for start, end in spans:
+    for start, end, _code in spans:
         for modules, modules_end in ((area.modules, area.modules_end), far or (0, 0)):
             if start < modules_end and modules < end:
                 raise image.error(f"it is linked at {start:#x}, where modules go")
     try:
-        for number, (start, end) in enumerate(spans):
-            memory.map(start, end - start, f"kernel{number}")
+        for number, (start, end, code) in enumerate(spans):
+            memory.map(start, end - start, f"kernel{number}", code)
         for segment in image.segments:
             memory.write(segment.address, image.segment_data(segment).tobytes())
-        memory.map(port.facts.map.direct_map, RAM_SIZE, RAM)
+        memory.map(port.facts.map.direct_map, RAM_SIZE, RAM, executable=False)
     except MemoryFault as error:
         raise image.error(f"it cannot be loaded: {error}") from error
     address = image.symbols.address_of(MEM_SIZE)

@@ -29,6 +29,8 @@ REGISTERS_A_ROW = 3
 ROWS32 = (("eax", "ebx", "ecx", "edx"), ("esi", "edi", "ebp", "esp"), ("eflags",))
 PAGE = 4096
 
+NX_PROTECTED = "kernel tried to execute NX-protected page - exploit attempt? (uid: 0)"
+
 _PRESENT, _WRITE, _FETCH = 1, 2, 16
 """Bits of the error code of #PF."""
 
@@ -79,7 +81,7 @@ def _rows(facts: Facts) -> tuple[tuple[str, ...], ...]:
 
 
 def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
-    """What happened: one line for an exception, three for a page fault."""
+    """What happened: one line for an exception, three or four for a page fault."""
     fault, sp, digits = crash.fault, crash.registers[facts.abi.sp.name], 2 * facts.pointer_size
     if fault.access is Access.ILLEGAL:
         return ("invalid opcode",)
@@ -101,6 +103,8 @@ def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
         first = f"BUG: kernel NULL pointer dereference, address: {address}"
     else:
         first = f"BUG: unable to handle page fault for address: {address}"
+    if fault.access is Access.FETCH and fault.mapped:
+        return (NX_PROTECTED, first, *kind)
     return (first, *kind)
 
 

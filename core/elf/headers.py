@@ -66,6 +66,11 @@ class Segment:
     memsz: int
     flags: int
 
+    @property
+    def executable(self) -> bool:
+        """Whether it is to be run."""
+        return bool(self.flags & elf.PF_X)
+
 
 @dataclass(frozen=True, slots=True)
 class Headers:

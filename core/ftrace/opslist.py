@@ -82,7 +82,9 @@ class SiteArea:
         if len(sites) and (present is None or present.size < sites.nbytes):
             if present is not None:
                 self._memory.unmap(name)
-            self._memory.map(base, -(-sites.nbytes // PAGE_SIZE) * PAGE_SIZE, name)
+            self._memory.map(
+                base, -(-sites.nbytes // PAGE_SIZE) * PAGE_SIZE, name, executable=False
+            )
         order = "<" if self._memory.byteorder == "little" else ">"
         if len(sites):
             self._memory.write(base, sites.astype(f"{order}u8").tobytes())

@@ -43,6 +43,8 @@ class Region:
     name: str
     address: int
     bytes: NDArray[np.uint8] = field(repr=False)
+    executable: bool = True
+    """Whether a CPU may run what is in it; other code there is a fault."""
 
     @property
     def size(self) -> int:
@@ -95,8 +97,10 @@ class Memory:
         self._check_free(address, size)
         self._reserved.append((address, address + size, name))
 
-    def map(self, address: int, size: int, name: str) -> Region:
+    def map(self, address: int, size: int, name: str, executable: bool = True) -> Region:
         """Add a zero-filled region; `address` and `size` are multiples of the page size.
+
+        What holds data alone is not `executable`, as in a kernel with strict permissions.
 
         Raises `MemoryFault` where it overlaps, is not aligned, leaves the
         address space or asks for more than `LIMIT` in all.
@@ -106,7 +110,7 @@ class Memory:
             raise MemoryFault(address, size, f"there is a region {name} already")
         if size + sum(region.size for region in self._regions) > LIMIT:
             raise MemoryFault(address, size, f"the machine may have {LIMIT >> 20} MB of memory")
-        region = Region(name, address, host_pages(size)[1])
+        region = Region(name, address, host_pages(size)[1], executable)
         row = bisect_right(self._starts, address)
         self._starts.insert(row, address)
         self._regions.insert(row, region)

@@ -25,6 +25,7 @@ class RegionImage:
     name: str
     address: int
     size: int
+    executable: bool
     row: NDArray[np.intp]
     pages: NDArray[np.uint8]
 
@@ -55,7 +56,7 @@ def put_memory(memory: Memory, images: tuple[RegionImage, ...]) -> None:
     present = {region.name for region in memory.regions}
     for image in images:
         if image.name not in present:
-            memory.map(image.address, image.size, image.name)
+            memory.map(image.address, image.size, image.name, image.executable)
         pages = _pages(memory.region(image.name))
         # Only pages in use are touched: the rest of the host's memory stays unused.
         pages[np.setdiff1d(_in_use(pages), image.row, assume_unique=True)] = 0
@@ -65,7 +66,7 @@ def put_memory(memory: Memory, images: tuple[RegionImage, ...]) -> None:
 def _copy(region: Region) -> RegionImage:
     pages = _pages(region)
     row = _in_use(pages)
-    return RegionImage(region.name, region.address, region.size, row, pages[row])
+    return RegionImage(region.name, region.address, region.size, region.executable, row, pages[row])
 
 
 def _pages(region: Region) -> NDArray[np.uint8]:

@@ -296,7 +296,10 @@ class Vcpu:
         self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
 
     def _map(self, region: Region) -> None:
-        self._uc.mem_map_ptr(region.address, region.size, UC_PROT_ALL, region.host_address)
+        # A CPU run wild into data must not get far: a block of data taken for code is so long
+        # without a branch that the engine runs out of temporaries and overwrites its own.
+        access = UC_PROT_ALL if region.executable else UC_PROT_READ | UC_PROT_WRITE
+        self._uc.mem_map_ptr(region.address, region.size, access, region.host_address)
         self._faults.mapped(region.address, region.end)
 
     def _unmap(self, region: Region) -> None:

@@ -35,7 +35,7 @@ def far(subject: PortUnderTest) -> None:
         raise Absent("every module is in reach")
     user = User(subject)
     before = user.text()
-    user.insmod(MODULE, far=port.facts.modules_far is not None)
+    user.insmod(MODULE, far=True)
     row = user.row(EXAMPLE)
     module = user.session.modules.loaded[0]
     expect(module.trampolines, "it has no stubs")
@@ -48,7 +48,7 @@ def far(subject: PortUnderTest) -> None:
         expect(leads == stub.target, wrong, stub.address, b"", code)
     expect(user.session.call_site(row).via is not None, f"{EXAMPLE} does not go by a stub")
     user("rmmod usbcore")
-    _traced(user, far=port.facts.modules_far is not None)
+    _traced(user, far=True)
     user.same_text(before)
 
 
@@ -58,7 +58,7 @@ def damaged(subject: PortUnderTest) -> None:
     if port.stubs is None:
         raise Absent("every module is in reach")
     user = User(subject)
-    user.insmod(MODULE, far=port.facts.modules_far is not None)
+    user.insmod(MODULE, far=True)
     stubs = user.session.modules.loaded[0].trampolines
     address = next(stub.address for stub in stubs if stub.symbol == "ftrace_caller")
     user.session.poke(address, bytes.fromhex("deadbeef"))
@@ -72,7 +72,7 @@ def damaged(subject: PortUnderTest) -> None:
 def _traced(user: User, far: bool) -> None:
     """Load the module, trace it with the kernel, and leave all as it was."""
     before = user.text()
-    user.insmod(MODULE, far)
+    user.insmod(MODULE, far=far)
     own = user.text()
     user.row(EXAMPLE)
     user("echo > trace; echo function > current_tracer; run usb 2")

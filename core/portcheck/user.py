@@ -39,9 +39,11 @@ class User:
         expect(outcome.status, f"`{commands}` is not refused")
         return outcome.error
 
-    def insmod(self, name: str, far: bool = False) -> None:
-        """Load a module, and have its sites found."""
-        self(f"insmod {'--far ' if far else ''}{name}")
+    def insmod(self, *names: str, far: bool = False) -> None:
+        """Load modules, `far` where there is an area for it, and have their sites found."""
+        option = "--far " if far and self.session.port.facts.modules_far else ""
+        for name in names:
+            self(f"insmod {option}{name}")
         reach(self.session)
 
     def row(self, function: str) -> int:
@@ -82,7 +84,9 @@ class User:
 
         A call site that has been found since is what ftrace made of it.
         """
-        for address, text in self.text().items():
+        now = self.text()
+        expect(before.keys() <= now.keys(), "a module is gone with its text")
+        for address, text in now.items():
             was = self._with_found(address, before.get(address, text))
             if was != text:
                 at = next(

@@ -16,8 +16,8 @@ Descriptor: TypeAlias = NDArray[np.void]
 class BufferMemory(Protocol):
     """What is needed of the machine's memory."""
 
-    def map(self, address: int, size: int, name: str) -> object:
-        """Map zeroed memory."""
+    def map(self, address: int, size: int, name: str, executable: bool = True) -> object:
+        """Map zeroed memory, for data alone unless `executable`."""
         ...
 
     def unmap(self, name: str) -> None:
@@ -58,7 +58,7 @@ class Region:
     def prepare(self, pages: int) -> None:
         """Map `pages` zero pages at the other place. Raises `MemoryFault` when there is no room."""
         address, name = self._places[1 - self._now]
-        self._memory.map(address, pages * RB_PAGE_SIZE, name)
+        self._memory.map(address, pages * RB_PAGE_SIZE, name, executable=False)
 
     def leave(self) -> None:
         """Give back what was prepared."""

@@ -175,7 +175,7 @@ class TraceArray:
         memory = self.machine.memory
         place = self.machine.port.facts.map.host_stack + _MARK_OFFSET
         if memory.region_at(place) is None:
-            memory.map(place, MARK_SIZE * _MARK_PAGES, "trace_marker")
+            memory.map(place, MARK_SIZE * _MARK_PAGES, "trace_marker", executable=False)
         data = text.encode("utf-8", "surrogateescape")
         if not data.endswith(b"\n"):
             data += b"\n"

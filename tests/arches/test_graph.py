@@ -15,7 +15,7 @@ from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.trace.events import EventTable
 
 from ..support import equilibrium
-from .test_sessions import User
+from ..support.user import User
 
 FN, ENTRY, RETURN = TraceType.FN, TraceType.GRAPH_ENT, TraceType.GRAPH_RET
 CHOSEN = ("*open*", "path_*", "sys_close", "sys_fork", "kernel_clone", "do_exit")
@@ -96,7 +96,7 @@ def test_calls_and_returns_of_every_task_balance(user: User) -> None:
     assert (returns["rettime"] >= returns["calltime"]).all() and not returns["overrun"].any()
     user("echo nop > current_tracer")
     assert user("run syscalls") == quiet
-    assert user.text() == before
+    user.same_text(before)
     assert not user.session.machine.oopses
 
 
@@ -156,7 +156,7 @@ def test_on_and_off_in_the_middle_of_anything_loses_nothing(arch: str, seed: int
         assert machine.requests.result(sequence) >= 0
     user("echo function_graph > current_tracer; run syscalls; echo nop > current_tracer")
     assert not machine.oopses
-    assert user.text() == before
+    user.same_text(before)
 
 
 def test_what_recurses_too_deep_is_counted_and_not_traced(user: User) -> None:

@@ -11,68 +11,13 @@ from dynftrace import arches
 from dynftrace.core.arch import Sites
 from dynftrace.core.errors import FtraceBug
 from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER
+from dynftrace.core.kernel import RAM
 from dynftrace.core.machine.function import enter
 from dynftrace.core.machine.vcpu import State
-from dynftrace.core.session import MachineSpec, Session
 from dynftrace.core.shell import Shell
 
 from ..support import equilibrium
-
-
-class User:
-    """Somebody at the shell of a machine."""
-
-    def __init__(self, arch: str, **options: object) -> None:
-        spec = MachineSpec(**options)  # type: ignore[arg-type]
-        self.session = Session.open(arches.load(arch), spec)
-        if spec.modules:
-            equilibrium.reach(self.session)
-        else:
-            equilibrium.reach_with_modules(self.session)
-        toc = self.session.port.facts.abi.toc
-        self.prefix = "" if toc is None else toc.prefix
-
-    def __call__(self, commands: str) -> str:
-        """The output of commands that must succeed."""
-        outcome = Shell(self.session).execute(commands)
-        assert (outcome.error, outcome.status) == ("", 0)
-        return outcome.output
-
-    def refused(self, commands: str) -> str:
-        """The error of commands that must fail."""
-        outcome = Shell(self.session).execute(commands)
-        assert outcome.status != 0
-        return outcome.error
-
-    def insmod(self, *names: str, far: bool = False) -> None:
-        """Load modules, `far` where they may need stubs, and have their sites found."""
-        option = "--far " if far and self.session.port.facts.modules_far else ""
-        for name in names:
-            self(f"insmod {option}{name}")
-        equilibrium.reach(self.session)
-
-    def text(self) -> list[bytes]:
-        """The code of the kernel and of its modules, as it is now."""
-        memory, image = self.session.machine.memory, self.session.image
-        code = [(s.address, s.size) for s in image.sections if s.loaded and s.executable]
-        for module in self.session.modules.loaded:
-            names = {s.name for s in module.image.sections if s.executable}
-            sizes = {s.name: s.size for s in module.image.sections}
-            code += [(at, sizes[name]) for name, at in module.sections.items() if name in names]
-        return [memory.read(address, size) for address, size in code]
-
-    def state(self, function: str) -> str:
-        """`nop` or `enabled`, as the first line about its call site says; all hops are right."""
-        records = self.session.ftrace.records
-        row = records.names.index(self.prefix + function)
-        assert all(hop.verified for hop in self.session.call_path(row))
-        found = re.search(r" ip \w+  (\w+)  ", self(f"site {self.prefix}{function}"))
-        assert found is not None
-        return found[1]
-
-    def events(self) -> list[str]:
-        """The lines of the trace."""
-        return [line for line in self("cat trace").splitlines() if not line.startswith("#")]
+from ..support.user import User
 
 
 @pytest.fixture(params=arches.names())
@@ -99,7 +44,7 @@ def test_a_function_is_traced_with_its_callers_and_then_a_nop_again(user: User) 
     assert {line.split("<-")[1] for line in events} <= known
     user("echo nop > current_tracer; echo > set_ftrace_filter")
     assert user.state("schedule") == "nop"
-    assert user.text() == before
+    user.same_text(before)
 
 
 def test_every_function_traced_the_guest_works_as_before(user: User) -> None:
@@ -127,7 +72,7 @@ def test_kernel_and_module_are_in_one_trace_in_either_order(user: User, first: s
     user("echo nop > current_tracer")
     assert user.state("usb_ifnum_to_if") == "nop"
     user("rmmod usbcore")
-    assert user.text() == before
+    user.same_text(before)
     assert "usb_ifnum_to_if" not in user("cat available_filter_functions")
     assert not user.session.machine.oopses
 
@@ -157,7 +102,7 @@ def test_a_poked_site_is_refused_and_nothing_is_written(user: User) -> None:
     before = user.text()
     error = user.refused("echo function > current_tracer")
     assert f"ftrace failed to modify [<{ip:08x}>]" in error
-    assert user.text() == before
+    user.same_text(before)
     report = user("dmesg")
     assert "------------[ ftrace bug ]------------" in report
     assert " actual:   00:00:00:00" in report
@@ -206,7 +151,7 @@ def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
             {line.split(": ")[1].split(" <-")[0] for line in user.events() if "usb_" in line}
         )
         user("echo nop > current_tracer; rmmod usbcore")
-        assert user.text() == before
+        user.same_text(before)
     assert seen[0] == seen[1]
     assert len(seen[0]) > 10
     assert not user.session.machine.oopses
@@ -222,7 +167,7 @@ def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) ->
     before = user.text()
     error = user.refused("echo function > current_tracer")
     assert "the trampoline of ftrace_caller" in error and "found de ad be ef" in error
-    assert user.text() == before
+    user.same_text(before)
     report = user("dmesg")
     assert "------------[ ftrace bug ]------------" in report
     assert f"{stub.address + word:x}" in report
@@ -257,6 +202,16 @@ def test_a_fault_is_an_oops_in_the_words_of_the_architecture(user: User) -> None
     user("reboot; run syscalls")
 
 
+def test_data_is_not_run(user: User) -> None:
+    memory, facts = user.session.machine.memory, user.session.port.facts
+    assert not any(region.executable for region in memory.regions if region.name == RAM)
+    place = facts.map.direct_map + 0x10_0000
+    memory.write_int(place, place)  # what a function pointer leads to, where it is a descriptor
+    assert "has stopped: " in user.refused(f"call {place:#x}")
+    assert f"{place:0{2 * facts.pointer_size}x}" in user("dmesg")
+    user("reboot; run syscalls")
+
+
 def test_sites_have_source_lines(user: User) -> None:
     user.insmod("usbcore")
     assert "sched/core.c:" in user(f"site {user.prefix}schedule")
@@ -283,7 +238,7 @@ def test_every_patch_method_and_number_of_cpus(arch: str) -> None:
             # A torn instruction may kill a CPU under `none`: that is its lesson.
             if method != "none":
                 assert (outcome.error, outcome.status) == ("", 0)
-                assert user.text() == before
+                user.same_text(before)
                 assert not user.session.machine.oopses
 
 

@@ -23,7 +23,7 @@ class HostMemory:
     def __init__(self) -> None:
         self.regions: dict[str, tuple[int, NDArray[np.uint8]]] = {}
 
-    def map(self, address: int, size: int, name: str) -> object:
+    def map(self, address: int, size: int, name: str, executable: bool = True) -> object:
         assert name not in self.regions
         if size + sum(len(data) for _, data in self.regions.values()) > self.limit:
             raise MemoryFault(address, size, "no room")
