@@ -30,8 +30,8 @@ CONTROL = "fgraph"
 STUB = "ftrace_graph_stub"
 """The function of its ops."""
 
-_QUARTER = 3
-"""Of the area for the sites of hashes: the last."""
+_PART = 3
+"""Of the area for the sites of hashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class FunctionGraph:
         self._ftrace = ftrace
         self._memory = machine.memory
         self._layout = abi.fgraph_control(facts.byteorder)
-        self._area = SiteArea(facts, machine.memory, "fgraph_hash", _QUARTER)
+        self._area = SiteArea(facts, machine.memory, "fgraph_hash", _PART)
 
     @property
     def available(self) -> bool:

@@ -19,6 +19,9 @@ from ..machine.memory import PAGE_SIZE, Memory
 from .entry import Entry
 from .ops import FtraceHash, FtraceOps
 
+PARTS = 16
+"""Of the port's area for the sites of hashes; each `SiteArea` has one of its own."""
+
 _NOTHING = np.zeros(1, np.uint64)
 """A filter that matches nothing has one site that does not exist: none would mean all."""
 
@@ -60,16 +63,16 @@ class OpsList:
 
 
 class SiteArea:
-    """Guest memory for the sites of hashes: a quarter of the port's area, in two halves.
+    """Guest memory for the sites of hashes: a part of the port's area, in two halves.
 
     Each writing goes to the half that is not in use: a vCPU may be looking at the other.
     """
 
-    def __init__(self, facts: Facts, memory: Memory, name: str, quarter: int) -> None:
+    def __init__(self, facts: Facts, memory: Memory, name: str, part: int) -> None:
         self._memory = memory
         self._name = name
-        self._half = (facts.map.hashes_end - facts.map.hashes) // 8
-        self._base = facts.map.hashes + 2 * quarter * self._half
+        self._half = (facts.map.hashes_end - facts.map.hashes) // (2 * PARTS)
+        self._base = facts.map.hashes + 2 * part * self._half
         self._used = 0
 
     def write(self, hashes: Sequence[Addresses]) -> list[int]:

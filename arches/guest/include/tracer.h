@@ -39,7 +39,7 @@ struct ftrace_ops_entry {
 	u64 notrace, notrace_count;
 };
 
-#define FTRACE_OPS_MAX 8
+#define FTRACE_OPS_MAX 32
 
 /* The host writes entries first and the count after them. */
 extern struct ftrace_ops_entry ftrace_ops_list[FTRACE_OPS_MAX];
