@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from capstone import Cs
 
+from dynftrace.core.abi import FTRACE_OPS_MAX
 from dynftrace.core.errors import (
     FtraceBug,
     MissingSymbolError,
@@ -230,13 +231,13 @@ def test_registering_twice_is_busy(guest: Booted) -> None:
         guest.ftrace.unregister(guest.counter())
 
 
-def test_the_guests_table_is_full_at_eight(guest: Booted) -> None:
-    for number in range(8):
+def test_the_guests_table_is_full_some_time(guest: Booted) -> None:
+    for number in range(FTRACE_OPS_MAX):
         guest.ftrace.register(guest.counter(str(number)))
     with pytest.raises(TracefsError) as caught:
-        guest.ftrace.register(guest.counter("ninth"))
+        guest.ftrace.register(guest.counter("one too many"))
     assert caught.value.errno == errno.EBUSY
-    assert len(guest.ftrace.ops) == 8
+    assert len(guest.ftrace.ops) == FTRACE_OPS_MAX
 
 
 def test_going_back_to_a_snapshot_takes_ftrace_along(guest: Booted) -> None:
