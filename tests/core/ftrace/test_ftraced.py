@@ -12,24 +12,27 @@ from dynftrace import arches
 from dynftrace.core import abi
 from dynftrace.core.errors import FtraceBug, MemoryFault, MissingSymbolError, UsageError
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
-from dynftrace.core.ftrace.sites import calls_of_mcount
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.portcheck.equilibrium import SECOND_NS
 from dynftrace.core.session import MachineSpec, Session
 from dynftrace.core.shell import Shell
 
 from ...support import elf_writer, equilibrium
+from ...support.ftraced import (
+    address,
+    machine,
+    mcount_calls,
+    sh,
+    site_of,
+    total,
+    word,
+)
 
-ARCH = "x86_64-2008"
 SLOTS = 170
 """Of a page."""
 
 RUN = "run syscalls; sleep 1; cat dyn_ftrace_total_info; "
 CALL, NOP = 0xE8, bytes.fromhex("0f 1f 44 00 00")
-
-
-def machine(**options: object) -> Session:
-    return Session.open(arches.load(ARCH), MachineSpec(**options))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -43,49 +46,6 @@ def settled() -> Session:
     session = machine()
     equilibrium.reach_with_modules(session)
     return session
-
-
-def sh(session: Session, commands: str) -> str:
-    outcome = Shell(session).execute(commands)
-    assert (outcome.error, outcome.status) == ("", 0), commands
-    return outcome.output
-
-
-def total(session: Session) -> int:
-    return int(session.tracefs.read("dyn_ftrace_total_info"))
-
-
-def address(session: Session, name: str) -> int:
-    found = session.kallsyms.address(name)
-    assert found is not None
-    return found
-
-
-def word(session: Session, name: str, size: int = 4) -> int:
-    return session.machine.memory.read_int(address(session, name), size)
-
-
-def mcount_calls(session: Session) -> str:
-    """The name of what mcount calls, as its bytes say."""
-    at = address(session, "mcount_call")
-    target = session.port.call_target(at, session.machine.memory.read(at, 5))
-    assert target is not None
-    symbol = session.kallsyms.lookup(target)
-    assert symbol is not None and symbol.address == target
-    return symbol.name
-
-
-def site_of(session: Session, function: str) -> int:
-    """Where a function of the kernel calls mcount, by looking at its image."""
-    sites = calls_of_mcount(session.port, session.image, lambda a, n: text_of(session, a, n))
-    start = address(session, function)
-    return int(sites[np.searchsorted(sites, start)])
-
-
-def text_of(session: Session, at: int, size: int) -> bytes:
-    text = session.image.read(at, size)
-    assert text is not None
-    return text.tobytes()
 
 
 # From an empty table to equilibrium
@@ -459,70 +419,3 @@ def test_a_kernel_with_a_table_has_none_of_it() -> None:
     session = Session.open(arches.load("x86_64"))
     assert session.ftrace.ftraced is None
     assert not session.tracefs.exists("ftraced_enabled")
-
-
-# What is seen of sites before they are found
-
-
-def test_a_site_that_is_not_found_yet_is_shown_as_compiled(session: Session) -> None:
-    ip = site_of(session, "sys_umount")
-    lines = sh(session, "site sys_umount").splitlines()
-    assert lines[0] == f"sys_umount  ip {ip:x}  not found yet  0 users"
-    assert any("the same  e8" in line and "call mcount" in line for line in lines)
-    assert lines[-1].startswith("no record: not called since")
-    sh(session, "echo function > current_tracer")
-    assert "nothing is found while functions are traced" in sh(session, "site sys_umount")
-
-
-def test_a_site_with_a_slot_waits_for_ftraced(session: Session) -> None:
-    assert sh(session, "site schedule").endswith("and makes it a nop when it wakes\n")
-    sh(session, "echo 0 > ftraced_enabled; sleep 1")
-    assert sh(session, "site schedule").endswith("was told to make no nops\n")
-    sh(session, "echo 1 > ftraced_enabled; sleep 1")
-    assert f"ip {site_of(session, 'schedule'):x}  nop  " in sh(session, "site schedule")
-
-
-def test_a_site_of_a_module_is_shown_before_it_is_found(session: Session) -> None:
-    text = sh(session, "insmod usbcore; site usb_ifnum_to_if")
-    assert "usb_ifnum_to_if [usbcore]  ip " in text and "in file   e8 00 00 00 00" in text
-    outcome = Shell(session).execute("rmmod usbcore; site usb_ifnum_to_if")
-    assert outcome.error == "site: usb_ifnum_to_if: no function of that name has a call site\n"
-
-
-def test_functions_without_a_call_have_no_site(session: Session) -> None:
-    for name in ("mcount", "ftraced", "ftrace_record_ip", "jiffies", "", "no such"):
-        assert "has a call site" in Shell(session).execute(f"site '{name}'").error
-
-
-def test_the_way_of_a_site_not_found_leads_to_what_notes_it(session: Session) -> None:
-    hops = session.paths.mcount_hops()
-    assert [hop.name for hop in hops] == ["mcount", "mcount_call", "ftrace_record_ip"]
-    assert all(hop.verified for hop in hops)
-    assert hops[0].address == address(session, "mcount")
-    sh(session, "echo function > current_tracer")
-    hops = session.paths.mcount_hops()
-    assert [hop.name for hop in hops] == ["mcount", "mcount_call", "ftrace_stub"]
-    assert hops[2].address == session.image.symbols.address_of("ftrace_stub")
-    assert hops[2].note == "returns: nothing is noted"
-    text = sh(session, "tramp")
-    assert text.index("mcount_call") < text.index("ftrace_caller")
-
-
-def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
-    sh(session, "poke mcount 90; poke mcount_call 'call printk'")
-    hops = session.paths.mcount_hops()
-    assert [(hop.name, hop.verified) for hop in hops] == [
-        ("mcount", False),
-        ("mcount_call", False),
-        ("printk", False),
-    ]
-    assert hops[2].note == "is not what shall be called here"
-
-
-def test_the_readme_names_the_files_there_are(session: Session) -> None:
-    table = Session.open(arches.load("x86_64"))
-    for each in (session, table):
-        lines = each.tracefs.read("README").splitlines()
-        assert max(map(len, lines)) <= 80
-        named = any("ftraced_enabled" in line for line in lines)
-        assert named == ("ftraced_enabled" in each.tracefs.listdir())
