@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..arch import Port
+from ..arch import EntryCode, Port
 from ..assemble import assemble
 from ..elf.image import Image
 from ..elf.linker import PAGE_SIZE, Layout, layout, link
@@ -43,6 +43,9 @@ SLOTS = {CALLER: "ftrace_call", REGS_CALLER: "ftrace_regs_call"}
 CALLERS = tuple(SLOTS)
 """What a site may call; the second saves all registers, and is there or not."""
 
+TRAMPOLINE = "ftrace_trampoline"
+"""The name of each copy of a caller that serves one user (trampolines.py)."""
+
 GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER = (
     "ftrace_graph_call",
     "ftrace_graph_caller",
@@ -68,6 +71,13 @@ class Entry:
 
     def __getitem__(self, name: str) -> int:
         return self.symbols[name]
+
+    @property
+    def assembled(self) -> EntryCode:
+        """The code and the offsets of its labels, as the assembler gave them."""
+        end = self.address + len(self.code)
+        places = {name: at for name, at in self.symbols.items() if self.address <= at < end}
+        return EntryCode(self.code, {name: at - self.address for name, at in places.items()})
 
     @property
     def callers(self) -> dict[str, int]:

@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..abi import FTRACE_OPS_MAX
 from ..arch import Addresses, Edit, Sites, Trampoline
@@ -40,8 +39,9 @@ from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
 from .ops import FtraceHash, FtraceOps
 from .opslist import OpsList
 from .patch import STOP_MACHINE, Patcher, joined
-from .records import COUNT_MASK, Flag, Records, SavedRecords
+from .records import Flag, Records, SavedRecords
 from .sites import call_sites, code_ranges
+from .targets import Targets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,19 +54,6 @@ class SavedFtrace:
     slot: int
     ftraced: SavedFtraced | None
     graph: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Change:
-    """Records whose sites change alike."""
-
-    rows: NDArray[np.intp]
-    edit: Edit
-    step: Step
-    target: int
-    """What their calls reach before (`ftrace_get_addr_curr`)."""
-    flags: Flag
-    """What they get when it is done."""
 
 
 class Ftrace:
@@ -105,6 +92,7 @@ class Ftrace:
         self._memory = machine.memory
         self._entry: Entry | MissingSymbolError | None = None
         self._list: OpsList | None = None
+        self._targets = Targets(self.records, {})
         self._by_mcount: tuple[Trampoline, ...] = ()
 
     # Records
@@ -124,6 +112,7 @@ class Ftrace:
         else:
             self.slot = self._entry["ftrace_stub"]
             self._list = OpsList(self.port.facts, self._entry, self._memory)
+            self._targets = Targets(self.records, self._entry.callers)
         if self._discovery == FTRACED:
             machine, kernel = self._machine, self.kernel
             self.mcount()
@@ -292,6 +281,14 @@ class Ftrace:
         ip = self.records.table["ip"][row : row + 1]
         return [ops for ops in self.ops if ops.matches(ip)[0]]
 
+    def target_of(self, row: int) -> int:
+        """What the call of record `row` reaches, or would if it were enabled now.
+
+        Raises `MissingSymbolError` for a kernel without the entry code.
+        """
+        _ = self.entry
+        return self._targets.of(row)
+
     # Text
 
     def mcount(self) -> int:
@@ -340,66 +337,29 @@ class Ftrace:
 
     def _follow(self) -> None:
         """Make text agree with the registered ops. Raises `FtraceBug` with nothing written."""
-        table = self.records.table
-        self._count_users()
-        changes = self._changes()
-        func = self._wanted_func()
         assert self._list is not None
+        targets = self._targets
+        targets.count(self.ops, [0] * len(self.ops))
+        changes = targets.changes(self.port)
+        func = self._wanted_func()
         between = self._code(self._list.func)
         # All of it before any of it; each is looked at again when its turn comes, because
         # the guest may run in between.
         self._verify(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
         for change in changes:
-            self._verify(change.edit, change.step, change.target)
+            self._verify(change.edit, change.step, change.old or change.new)
         self._list.write(self.ops)
         if func != self.slot:
             self._set_slot(between)
         if changes:
             self._apply(joined(*(change.edit for change in changes)), None)
         for change in changes:
-            table["flags"][change.rows] &= ~np.uint32(Flag.ENABLED | Flag.REGS_EN)
-            table["flags"][change.rows] |= np.uint32(change.flags)
+            targets.done(change)
         if func != self.slot:
             if "function_trace_op" in self.entry.symbols:
                 op = self._list.op_of(0, self.ops[0]) if self.ops else self._list.table
                 self._memory.write_int(self.entry["function_trace_op"], op)
             self._set_slot(func)
-
-    def _count_users(self) -> None:
-        """Note in each record how many ops want it, and whether one wants registers."""
-        table = self.records.table
-        count = np.zeros(len(table), np.uint32)
-        for ops in self.ops:
-            wanted = ops.matches(table["ip"])
-            count += wanted
-            if ops.save_regs:
-                count |= np.where(wanted, np.uint32(Flag.REGS), np.uint32(0))
-        table["flags"] = (table["flags"] & ~np.uint32(COUNT_MASK | Flag.REGS)) | count
-
-    def _changes(self) -> list[_Change]:
-        """What must change for text to agree with the records: calls, nops, other callers."""
-        port, callers = self.port, [*self.entry.callers.values()]
-        regs_wanted, regs_now = (self.records.flagged(f) for f in (Flag.REGS, Flag.REGS_EN))
-        # 0 for a nop, else the number of the caller, from 1.
-        shall = (self.records.users > 0) * (1 + regs_wanted.astype(np.intp))
-        now = self.records.flagged(Flag.ENABLED) * (1 + regs_now.astype(np.intp))
-        enabled = (Flag(0), Flag.ENABLED, Flag.ENABLED | Flag.REGS_EN)
-        found: list[_Change] = []
-        for old, new in ((0, 1), (0, 2), (1, 2), (2, 1), (1, 0), (2, 0)):
-            rows = np.flatnonzero((now == old) & (shall == new))
-            if not len(rows):
-                continue
-            sites = self.records.sites(rows)
-            target = callers[max(old - 1, 0)]
-            if not old:
-                step, edit = Step.CALL, port.make_call(sites, callers[new - 1])
-            elif not new:
-                step, edit = Step.NOP, port.make_nop(sites, target)
-            else:
-                step, edit = Step.UPDATE, port.modify_call(sites, target, callers[new - 1])
-            flags = enabled[new] | (Flag.TOUCHED if new else Flag(0))
-            found.append(_Change(rows, edit, step, target, flags))
-        return found
 
     def _wanted_func(self) -> int:
         """The code the slot shall call for the registered ops."""
@@ -484,7 +444,7 @@ class Ftrace:
             flags, users = int(self.records.table["flags"][row]), int(self.records.users[row])
         if step is None:
             step = Step.NOP if not users else Step.UPDATE if flags & Flag.ENABLED else Step.CALL
-            target = self.entry[REGS_CALLER if flags & Flag.REGS_EN else CALLER]
+            target = self.entry[CALLER] if row is None else self.target_of(row)
         found = self._with_callees(found)
         report = bug.reported(found, step, self.kallsyms, flags, users, target)
         self.disabled = True

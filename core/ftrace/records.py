@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes, Sites, Trampoline
-from .entry import CALLER, REGS_CALLER
+from .entry import CALLER, REGS_CALLER, TRAMPOLINE
 
 KERNEL = -1
 """`module` of the kernel's own records."""
@@ -35,6 +35,10 @@ class Flag(IntFlag):
     """It has been enabled since it was made."""
     DISABLED = 1 << 25
     """It must not be changed; its module is on its way in or out."""
+    TRAMP_EN = 1 << 27
+    """The call is one of the trampoline of the only ftrace_ops that wants it."""
+    TRAMP = 1 << 28
+    """Only one ftrace_ops wants it, and has a trampoline of its own."""
     REGS_EN = 1 << 29
     """The call saves registers: it is one of ftrace_regs_caller."""
     REGS = 1 << 30
@@ -48,12 +52,15 @@ RECORD = np.dtype(
         ("ip", "u8"),
         ("flags", "u4"),
         ("module", "i4"),
+        ("tramp", "u8"),
+        ("tramp_en", "u8"),
         ("failed", "?"),
         ("raw", "?"),
     ]
 )
 """One call site; `module` is a number of `Records`' own, `KERNEL` for none.
 
+With TRAMP its call shall reach the trampoline `tramp`, with TRAMP_EN it reaches `tramp_en`.
 A `failed` one was not what ftrace expected; a `raw` one so early that it was never a nop.
 """
 
@@ -245,6 +252,8 @@ class Records:
     def caller_of(self, row: int) -> str:
         """The name of what the call of `row` reaches, or would if it were enabled now."""
         flags = int(self.table["flags"][row])
+        if flags & Flag.ENABLED and flags & Flag.TRAMP_EN:
+            return TRAMPOLINE
         regs = Flag.REGS_EN if flags & Flag.ENABLED else Flag.REGS
         return REGS_CALLER if flags & regs else CALLER
 

@@ -149,7 +149,7 @@ def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
     if ftrace.records.table["raw"][row]:
         return int(sites.ip[0]), ftrace.records.compiled[row].tobytes()
     try:
-        target = ftrace.entry[ftrace.records.caller_of(row)]
+        target = ftrace.target_of(row)
     except MissingSymbolError:
         # Nothing was ever enabled, and a nop is the same whatever it replaced.
         target = int(sites.ip[0])
@@ -162,7 +162,7 @@ def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
 def stub_of(ftrace: Ftrace, row: int) -> Trampoline | None:
     """The stub an enabled call of record `row` goes through; None where it needs none."""
     try:
-        caller = ftrace.entry[ftrace.records.caller_of(row)]
+        caller = ftrace.target_of(row)
     except MissingSymbolError:
         return None
     edit = ftrace.port.make_call(ftrace.records.sites(slice(row, row + 1)), caller)
@@ -176,7 +176,7 @@ def _standing(ftrace: Ftrace, row: int) -> str:
     size = int(ftrace.port.lengths(sites)[0])
     step = ftrace.port.facts.insn_align
     try:
-        edit = ftrace.port.make_nop(sites, ftrace.entry[ftrace.records.caller_of(row)])
+        edit = ftrace.port.make_nop(sites, ftrace.target_of(row))
     except MissingSymbolError:
         return ""
     pairs = enumerate(zip(edit.row(edit.expected, 0), edit.row(edit.replacement, 0), strict=True))

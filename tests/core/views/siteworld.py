@@ -106,6 +106,9 @@ class FakeFtrace:
     def mcount(self) -> int:
         return FENTRY
 
+    def target_of(self, row: int) -> int:
+        return self.entry[self.records.caller_of(row)]
+
     def users_of(self, row: int) -> list[FtraceOps]:
         ip = self.records.table["ip"][row : row + 1]
         return [ops for ops in self.ops if ops.matches(ip)[0]]

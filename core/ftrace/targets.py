@@ -1,0 +1,134 @@
+"""What each call site calls now, and what it shall call.
+
+A site that nobody wants is a nop. One that a single user wants calls that user's
+trampoline where it has one (trampolines.py), any other ftrace_caller, or
+ftrace_regs_caller when one of its users wants the registers. So what a site shall
+call follows from its users alone (`ftrace_get_addr_new`); what it calls is kept in
+its record (`ftrace_get_addr_curr`), because users may have come and gone since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arch import Addresses, Edit, Port
+from .bug import Step
+from .entry import CALLER, REGS_CALLER
+from .ops import FtraceOps
+from .records import COUNT_MASK, Flag, Records
+
+NOP = 0
+"""Stands for the address that a disabled site calls."""
+
+_EN = np.uint32(Flag.ENABLED | Flag.REGS_EN | Flag.TRAMP_EN)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """Records whose sites change alike."""
+
+    rows: NDArray[np.intp]
+    edit: Edit
+    step: Step
+    old: int
+    """What their calls reach before, `NOP` for none."""
+    new: int
+    """And after."""
+
+
+class Targets:
+    """What the calls of `records` reach; `callers` are those that users share, by name."""
+
+    def __init__(self, records: Records, callers: Mapping[str, int]) -> None:
+        self._records = records
+        self._callers = callers
+
+    def count(self, ops: Sequence[FtraceOps], trampolines: Sequence[int]) -> None:
+        """Note in each record how many `ops` want it, registers or not, and its trampoline.
+
+        `trampolines` has the address of each ops' own, 0 where it has none.
+        """
+        table = self._records.table
+        count = np.zeros(len(table), np.uint32)
+        only = np.zeros(len(table), np.uint64)
+        for each, trampoline in zip(ops, trampolines, strict=True):
+            wanted = each.matches(table["ip"])
+            count += wanted
+            only[wanted] = trampoline
+            if each.save_regs:
+                count |= np.where(wanted, np.uint32(Flag.REGS), np.uint32(0))
+        only[(count & np.uint32(COUNT_MASK)) != 1] = 0
+        count |= np.where(only != 0, np.uint32(Flag.TRAMP), np.uint32(0))
+        kept = table["flags"] & ~np.uint32(COUNT_MASK | Flag.REGS | Flag.TRAMP)
+        table["flags"] = kept | count
+        table["tramp"] = only
+
+    def wanted(self) -> Addresses:
+        """What each record shall call, shape (n,)."""
+        records = self._records
+        shared = self._shared(records.flagged(Flag.REGS))
+        own = np.where(records.flagged(Flag.TRAMP), records.table["tramp"], shared)
+        return np.where(records.users > 0, own, np.uint64(NOP))
+
+    def current(self) -> Addresses:
+        """What each record calls, shape (n,)."""
+        records = self._records
+        shared = self._shared(records.flagged(Flag.REGS_EN))
+        own = np.where(records.flagged(Flag.TRAMP_EN), records.table["tramp_en"], shared)
+        return np.where(records.flagged(Flag.ENABLED), own, np.uint64(NOP))
+
+    def of(self, row: int) -> int:
+        """What record `row` calls, or would if it were enabled now."""
+        flags = int(self._records.table["flags"][row])
+        if flags & Flag.ENABLED and flags & Flag.TRAMP_EN:
+            return int(self._records.table["tramp_en"][row])
+        return self._callers[self._records.caller_of(row)]
+
+    def changes(self, port: Port) -> list[Change]:
+        """What must change for the text to agree: new calls first, then other calls, then nops."""
+        now, shall = self.current(), self.wanted()
+        rows = np.flatnonzero(now != shall)
+        pairs = np.unique(np.stack((now[rows], shall[rows])), axis=1).T.tolist()
+        return [
+            self._change(port, rows[(now[rows] == old) & (shall[rows] == new)], old, new)
+            for old, new in sorted(pairs, key=self._order)
+        ]
+
+    def done(self, change: Change) -> None:
+        """Note that `change` has been made."""
+        table, rows = self._records.table, change.rows
+        flags = table["flags"][rows] & ~_EN
+        own = 0
+        if change.new != NOP:
+            flags |= np.uint32(Flag.ENABLED | Flag.TOUCHED)
+            flags |= np.where(flags & np.uint32(Flag.REGS), np.uint32(Flag.REGS_EN), np.uint32(0))
+            if change.new not in self._callers.values():
+                own, flags = change.new, flags | np.uint32(Flag.TRAMP_EN)
+        table["flags"][rows] = flags
+        table["tramp_en"][rows] = own
+
+    def _shared(self, regs: NDArray[np.bool_]) -> Addresses:
+        """The caller of those that share one."""
+        plain = self._callers[CALLER]
+        saving = self._callers.get(REGS_CALLER, plain)
+        return np.where(regs, np.uint64(saving), np.uint64(plain))
+
+    def _order(self, pair: Sequence[int]) -> tuple[int, int, int]:
+        """Where a change from `pair[0]` to `pair[1]` comes among others."""
+        known = [NOP, *self._callers.values()]
+        old, new = (known.index(each) if each in known else each for each in pair)
+        return (0 if old == NOP else 1 if new != NOP else 2), old, new
+
+    def _change(self, port: Port, rows: NDArray[np.intp], old: int, new: int) -> Change:
+        sites = self._records.sites(rows)
+        if old == NOP:
+            step, edit = Step.CALL, port.make_call(sites, new)
+        elif new == NOP:
+            step, edit = Step.NOP, port.make_nop(sites, old)
+        else:
+            step, edit = Step.UPDATE, port.modify_call(sites, old, new)
+        return Change(rows, edit, step, old, new)
