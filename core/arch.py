@@ -10,6 +10,7 @@ family share lies in the folder above them:
     insn.py      one encoder and decoder for each instruction format used
     reloc.py     relocation types of modules: number, formula, field
     stub.py      trampolines of modules; left out where every call reaches
+    trampoline.py   those of single users; left out where the kernel makes none
     oops.py      the report of a fault, in the words of this architecture's kernel
     entry.S      ftrace_caller and its kin, assembled when the machine starts
     switch.S     the task switch and the first instructions of the teaching kernel
@@ -28,6 +29,9 @@ A new port provides, tier by tier; each tier works without the next:
 5. **Returns.** `enable_graph_caller`, and in `entry.S` the slot `ftrace_graph_call`,
    `ftrace_graph_caller` and `return_to_handler`: the graph tracer works.
 
+A port whose kernel makes a trampoline for each user (FTRACE_OPS_FL_ALLOC_TRAMP) has a
+member `trampolines` besides (`HasTrampolines`); no other needs to know of it.
+
 `dynftrace port check NAME` says which of it holds (`portcheck/`), for a port of another
 package too, which an entry point of the group `dynftrace.arches` names.
 
@@ -40,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,6 +196,47 @@ class Stubs(Protocol):
     def target(self, address: int, stub: bytes, toc: int) -> int | None:
         """The code the bytes `stub` at `address` lead to; None if they are no stub."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrampolineCode:
+    """A caller of entry.S made over for one user, and where in it, in bytes from its start."""
+
+    code: bytes
+    slot: int
+    """Is the slot, which `update_ftrace_func` takes as that of the caller."""
+    op: int
+    """Is the word, of a pointer's size, that the tracer gets as `op`."""
+
+
+class Trampolines(Protocol):
+    """How an architecture makes trampolines for single users (`create_trampoline`)."""
+
+    def make(
+        self, entry: EntryCode, base: int, caller: str, address: int, func: int, op: int
+    ) -> TrampolineCode | None:
+        """The trampoline at `address`, whose slot calls `func`, which gets `op`.
+
+        It does what `caller` does, `entry` being entry.S at `base`: up to the slot it
+        is a copy of it, and where that goes on to ftrace_graph_call, so does this. None
+        where entry.S is not made for it, or something is out of reach.
+        """
+        ...
+
+
+@runtime_checkable
+class HasTrampolines(Protocol):
+    """A port that may have `Trampolines`; others lack the member."""
+
+    @property
+    def trampolines(self) -> Trampolines | None:
+        """How trampolines of single users are made; None where all share ftrace_caller."""
+        ...
+
+
+def trampolines_of(port: Port) -> Trampolines | None:
+    """The `trampolines` of `port`, None where it has none or no such member."""
+    return port.trampolines if isinstance(port, HasTrampolines) else None
 
 
 class Port(Protocol):

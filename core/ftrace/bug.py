@@ -8,8 +8,10 @@ Before them comes what the architecture's own code has to say, as there.
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from enum import Enum
 
+from ..arch import Port, Trampoline
 from ..errors import FtraceBug
 from ..kallsyms import Kallsyms
 from .records import Flag
@@ -34,11 +36,18 @@ _FAILED = {
 
 
 def reported(
-    bug: FtraceBug, step: Step, kallsyms: Kallsyms, flags: int, users: int, target: int
+    bug: FtraceBug,
+    step: Step,
+    kallsyms: Kallsyms,
+    flags: int,
+    users: int,
+    target: int,
+    trampoline: str = "",
 ) -> FtraceBug:
     """The same bug with its symbol and the lines for dmesg.
 
-    `flags` and `users` are the record's; `target` is what its call would reach.
+    `flags` and `users` are the record's; `target` is what its call would reach,
+    `trampoline` what is said of that where it is one of a single ops.
     """
     symbol = kallsyms.format(bug.ip)
     lines = [bug.reason] if bug.reason else []
@@ -52,7 +61,7 @@ def reported(
     lines += [
         step.value,
         f"ftrace record flags: {flags:x}",
-        f" ({users}){' R' if flags & Flag.REGS else '  '}",
+        f" ({users}){' R' if flags & Flag.REGS else '  '}{trampoline}",
         f" expected tramp: {target:x}",
     ]
     return FtraceBug(
@@ -65,6 +74,38 @@ def reported(
         reason=bug.reason,
         report=tuple(lines),
     )
+
+
+def with_callees(found: FtraceBug, port: Port, name: Callable[[int], str]) -> FtraceBug:
+    """The same bug, saying what the site calls where it should call something else.
+
+    `name` says what lies at an address.
+    """
+    calls, shall = (port.call_target(found.ip, text) for text in (found.found, found.expected))
+    if found.address != found.ip or calls is None or shall is None or calls == shall:
+        return found
+    reason = f"{found.reason}, " if found.reason else ""
+    reason += f"it calls {name(calls)} and not {name(shall)}"
+    return FtraceBug(
+        found.ip,
+        errno=found.errno,
+        expected=found.expected,
+        found=found.found,
+        reason=reason,
+    )
+
+
+def callee_name(address: int, kallsyms: Kallsyms) -> str:
+    """The function that begins at `address`, or the place in one."""
+    symbol = kallsyms.lookup(address)
+    at_start = symbol is not None and symbol.address == address
+    return symbol.name if symbol is not None and at_start else kallsyms.format(address)
+
+
+def stub_name(stub: Trampoline, target: int | None, kallsyms: Kallsyms) -> str:
+    """A module's stub, and its `target`: where it leads now."""
+    leads = "nowhere" if target is None else f"to {callee_name(target, kallsyms)}"
+    return f"{callee_name(stub.address, kallsyms)} (leads {leads})"
 
 
 def _bytes(raw: bytes) -> str:

@@ -4,7 +4,9 @@ At start every site is turned from what the compiler left into a nop. From then
 on the text follows one rule: a site holds a call of ftrace_caller exactly when
 some registered ops wants it, of ftrace_regs_caller when one of these wants the
 registers, and the slot inside each of the two calls ftrace_stub with no ops,
-the ops' own function with one, and ftrace_ops_list_func with several.
+the ops' own function with one, and ftrace_ops_list_func with several. Where the port
+makes trampolines, with several ops each has its own, and a site that only one of them
+wants calls that instead (targets.py, trampolines.py).
 
 The guest may run while text changes, so the slots call the list function during
 every change of them: that function looks at the table of ops and is right before,
@@ -26,14 +28,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..abi import FTRACE_OPS_MAX
-from ..arch import Addresses, Edit, Sites, Trampoline
+from ..arch import Addresses, Edit, Sites, Trampoline, trampolines_of
 from ..elf.image import Image
 from ..errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsError
 from ..kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
 from . import bug
-from .bug import Step
+from .bug import Step, callee_name, stub_name, with_callees
 from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
 from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
 from .ops import FtraceHash, FtraceOps
@@ -42,6 +44,7 @@ from .patch import STOP_MACHINE, Patcher, joined
 from .records import Flag, Records, SavedRecords
 from .sites import call_sites, code_ranges
 from .targets import Targets
+from .trampolines import OpsTrampoline, OpsTrampolines
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,7 @@ class SavedFtrace:
     slot: int
     ftraced: SavedFtraced | None
     graph: bool
+    trampolines: tuple[OpsTrampoline, ...]
 
 
 class Ftrace:
@@ -85,6 +89,8 @@ class Ftrace:
         """Guest address of the code that the slots `ftrace_call`, `ftrace_regs_call` call now."""
         self.graph = False
         """Whether the slot `ftrace_graph_call` calls ftrace_graph_caller."""
+        self.trampolines: OpsTrampolines | None = None
+        """Those of single users, on ports that have such."""
         self.ftraced: Ftraced | None = None
         """Finds the sites of a kernel that has no table of them."""
         self._discovery = discovery or facts.discovery[0]
@@ -113,6 +119,9 @@ class Ftrace:
             self.slot = self._entry["ftrace_stub"]
             self._list = OpsList(self.port.facts, self._entry, self._memory)
             self._targets = Targets(self.records, self._entry.callers)
+            if trampolines_of(self.port) is not None:
+                entry, memory = self._entry, self._memory
+                self.trampolines = OpsTrampolines(self.port, entry, memory, self.kallsyms)
         if self._discovery == FTRACED:
             machine, kernel = self._machine, self.kernel
             self.mcount()
@@ -177,7 +186,10 @@ class Ftrace:
         """The host's side of ftrace; the text is the machine's to keep."""
         ops = tuple((each, each.filter_hash, each.notrace_hash) for each in self.ops)
         ftraced = None if self.ftraced is None else self.ftraced.save()
-        return SavedFtrace(self.records.save(), ops, self.disabled, self.slot, ftraced, self.graph)
+        trampolines = () if self.trampolines is None else self.trampolines.save()
+        return SavedFtrace(
+            self.records.save(), ops, self.disabled, self.slot, ftraced, self.graph, trampolines
+        )
 
     def restore(self, saved: SavedFtrace) -> None:
         """Go back, after the machine's memory has gone back to the same moment."""
@@ -186,6 +198,8 @@ class Ftrace:
         for each, filter_hash, notrace_hash in saved.ops:
             each.filter_hash, each.notrace_hash = filter_hash, notrace_hash
         self.disabled, self.slot, self.graph = saved.disabled, saved.slot, saved.graph
+        if self.trampolines is not None:
+            self.trampolines.restore(saved.trampolines)
         if self.ftraced is not None and saved.ftraced is not None:
             self.ftraced.restore(saved.ftraced)
 
@@ -339,16 +353,20 @@ class Ftrace:
         """Make text agree with the registered ops. Raises `FtraceBug` with nothing written."""
         assert self._list is not None
         targets = self._targets
-        targets.count(self.ops, [0] * len(self.ops))
+        own = self._own_trampolines()
+        targets.count(self.ops, [0 if each is None else each.address for each in own])
         changes = targets.changes(self.port)
         func = self._wanted_func()
         between = self._code(self._list.func)
         # All of it before any of it; each is looked at again when its turn comes, because
         # the guest may run in between.
         self._verify(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
+        for each in filter(None, own):
+            self._verify(self._own_slot_edit(each), Step.UPDATE, each.func)
         for change in changes:
             self._verify(change.edit, change.step, change.old or change.new)
         self._list.write(self.ops)
+        self._update_trampolines(own)
         if func != self.slot:
             self._set_slot(between)
         if changes:
@@ -360,6 +378,29 @@ class Ftrace:
                 op = self._list.op_of(0, self.ops[0]) if self.ops else self._list.table
                 self._memory.write_int(self.entry["function_trace_op"], op)
             self._set_slot(func)
+
+    def _own_trampolines(self) -> list[OpsTrampoline | None]:
+        """The trampoline of each registered ops; none while a single one has ftrace_caller."""
+        if self.trampolines is None or len(self.ops) < 2:
+            return [None] * len(self.ops)
+        return self.trampolines.ready(self.ops, self._code)
+
+    def _own_slot_edit(self, trampoline: OpsTrampoline) -> Edit:
+        """The slot of a trampoline, which shall call the function of its ops."""
+        func = self._code(trampoline.ops.func)
+        return self.port.update_ftrace_func(trampoline.slot, trampoline.func, func)
+
+    def _update_trampolines(self, own: Sequence[OpsTrampoline | None]) -> None:
+        """Have each call its ops' function as it is now (`ftrace_update_trampoline`)."""
+        assert self._list is not None
+        for number, each in enumerate(own):
+            if each is None or self.trampolines is None:
+                continue
+            self.trampolines.set_op(each, self._list.op_of(number, each.ops))
+            func = self._code(each.ops.func)
+            if func != each.func:
+                self._apply(self._own_slot_edit(each), Step.UPDATE, each.func)
+                self.trampolines.set_func(each, func)
 
     def _wanted_func(self) -> int:
         """The code the slot shall call for the registered ops."""
@@ -403,34 +444,15 @@ class Ftrace:
         """The trampolines that the calls of `edit` go through."""
         return self.records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
 
-    def _with_callees(self, found: FtraceBug) -> FtraceBug:
-        """The same bug, saying what the site calls where it should call something else."""
-        calls, shall = (self.port.call_target(found.ip, t) for t in (found.found, found.expected))
-        if found.address != found.ip or calls is None or shall is None or calls == shall:
-            return found
-        reason = f"{found.reason}, " if found.reason else ""
-        reason += f"it calls {self._way(calls)} and not {self._way(shall)}"
-        return FtraceBug(
-            found.ip,
-            errno=found.errno,
-            expected=found.expected,
-            found=found.found,
-            reason=reason,
-        )
-
-    def _way(self, address: int) -> str:
-        """What lies at `address`, and for a stub where it leads now."""
-        shown = self._name(address)
-        for stub in self.records.stubs_at(np.array([address], np.uint64)):
-            target = self.patcher.stub_target(stub)
-            shown += f" (leads {'nowhere' if target is None else 'to ' + self._name(target)})"
-        return shown
-
     def _name(self, address: int) -> str:
-        """The function that begins at `address`, or the place in one."""
-        symbol = self.kallsyms.lookup(address)
-        at_start = symbol is not None and symbol.address == address
-        return symbol.name if symbol is not None and at_start else self.kallsyms.format(address)
+        """What lies at `address`, for a report."""
+        stubs = self.records.stubs_at(np.array([address], np.uint64))
+        if stubs:
+            return stub_name(stubs[0], self.patcher.stub_target(stubs[0]), self.kallsyms)
+        own = None if self.trampolines is None else self.trampolines.at(address)
+        if own is not None and own.address == address:
+            return f"the trampoline of {own.ops.name}"
+        return callee_name(address, self.kallsyms)
 
     def _shut_off(self, found: FtraceBug, step: Step | None, target: int) -> FtraceBug:
         """Shut ftrace off for the bug `found` and return the report of it.
@@ -445,8 +467,11 @@ class Ftrace:
         if step is None:
             step = Step.NOP if not users else Step.UPDATE if flags & Flag.ENABLED else Step.CALL
             target = self.entry[CALLER] if row is None else self.target_of(row)
-        found = self._with_callees(found)
-        report = bug.reported(found, step, self.kallsyms, flags, users, target)
+        found = with_callees(found, self.port, self._name)
+        own = ""
+        if flags & Flag.TRAMP_EN and self.trampolines is not None:
+            own = self.trampolines.text(target)
+        report = bug.reported(found, step, self.kallsyms, flags, users, target, own)
         self.disabled = True
         if self.ftraced is not None:
             self.ftraced.shut_off()

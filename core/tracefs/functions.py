@@ -109,7 +109,8 @@ class EnabledFunctions(File):
 
     How many ftrace_ops want each, then letters for what they ask of it: saved
     registers R; of changing ip I, direct call D, own ops O, was ever modified M
-    nothing here does any. Last what ftrace_caller calls now.
+    nothing here does any. Last what ftrace_caller calls now, or, of a site that calls the
+    trampoline of its only ops, that, the ops' function, and what the trampoline calls.
     """
 
     def __init__(self, functions: FunctionTable, touched: bool) -> None:
@@ -118,7 +119,7 @@ class EnabledFunctions(File):
         self._touched = touched
 
     def read(self) -> str:
-        """`name (users)`, columns of letters, `->function`."""
+        """`name (users)`, columns of letters, `tramp: trampoline (function)`, `->function`."""
         records = self._array.ftrace.records
         shown = records.flagged(Flag.ENABLED)
         if self._touched:
@@ -126,11 +127,27 @@ class EnabledFunctions(File):
         rows = np.flatnonzero(shown)
         lines, users = self._functions.lines(), records.users
         letters = np.where(records.flagged(Flag.REGS), " R", "").tolist()
-        target = self._array.ftrace.call_target
-        arrow = "" if target is None else f" ->{self._array.kallsyms.format(target)}"
+        shared = self._arrow(self._array.ftrace.call_target)
+        own = np.where(records.flagged(Flag.TRAMP_EN), records.table["tramp_en"], 0)
+        ends = {
+            each: self._trampoline(each) if each else shared for each in np.unique(own).tolist()
+        }
         return _text(
-            [f"{lines[row]} ({users[row]}){letters[row]:<11}{arrow}" for row in rows.tolist()]
+            [
+                f"{lines[row]} ({users[row]}){letters[row]:<11}{ends[target]}"
+                for row, target in zip(rows.tolist(), own[rows].tolist(), strict=True)
+            ]
         )
+
+    def _trampoline(self, address: int) -> str:
+        """What is said of a record that calls the trampoline at `address`."""
+        trampolines = self._array.ftrace.trampolines
+        assert trampolines is not None
+        return trampolines.text(address) + self._arrow(trampolines.calls(address))
+
+    def _arrow(self, target: int | None) -> str:
+        """What a slot that calls `target` is shown as."""
+        return "" if target is None else f" ->{self._array.kallsyms.format(target)}"
 
 
 class DynFtraceTotalInfo(File):

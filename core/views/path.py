@@ -6,7 +6,8 @@ calls its module's stub of ftrace_caller or ftrace_caller itself, the stub is
 what insmod wrote and ends at ftrace_caller, ftrace_caller is the entry code as
 it was assembled, the slot `ftrace_call` in it calls the tracer, or the function
 that calls several. Where a user of the site wants registers, ftrace_regs_caller
-and `ftrace_regs_call` stand in their places.
+and `ftrace_regs_call` stand in their places. A site that calls the trampoline of its only
+user goes through that, a copy of either with a slot of its own.
 
 Where sites are found by running into them, one that was not found calls mcount,
 whose slot calls what notes the site.
@@ -26,6 +27,7 @@ from ..ftrace.entry import CALLER, SLOTS
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.patch import stub_target
 from ..ftrace.records import Flag
+from ..ftrace.trampolines import OpsTrampoline
 from ..machine.function import function_at, kernel_toc
 from ..machine.memory import Memory
 from .callsite import expected_text, stub_of
@@ -85,12 +87,27 @@ class PathReader:
         Raises `MissingSymbolError` for a kernel without the entry code.
         """
         stub = stub_of(self._ftrace, row)
-        caller = self._ftrace.records.caller_of(row)
-        wanted = self._ftrace.entry[caller] if stub is None else stub.address
-        hops = [self._site(row, wanted)]
+        target = self._ftrace.target_of(row)
+        hops = [self._site(row, target if stub is None else stub.address)]
         if stub is not None:
             hops.append(self.stub(stub))
-        return (*hops, *self.entry_hops(caller))
+        trampolines = self._ftrace.trampolines
+        own = None if trampolines is None else trampolines.at(target)
+        if own is not None:
+            return (*hops, *self.trampoline_hops(own))
+        return (*hops, *self.entry_hops(self._ftrace.records.caller_of(row)))
+
+    def trampoline_hops(self, own: OpsTrampoline) -> tuple[Hop, ...]:
+        """The trampoline of one user, its slot, and what the slot calls."""
+        expected = own.code[: own.slot - own.address]
+        found = self._read(own.address, len(expected))
+        right = found == expected
+        note = f"{own.caller} for {own.ops.name} alone" if right else "is not the code put there"
+        copy = self._hop(CALLER, own.address, found, own.slot, right, note, expected)
+        slot = self._slot(own.slot, own.func)
+        if slot.target is None:
+            return copy, slot
+        return copy, slot, self._tracer(slot.target, slot.verified)
 
     def entry_hops(self, caller: str = CALLER) -> tuple[Hop, ...]:
         """`caller`, its slot, and what the slot calls: the end of every path."""
@@ -228,7 +245,7 @@ class PathReader:
             right, note = False, "is not what shall be called here"
         elif address == entry["ftrace_stub"]:
             note = "returns at once: nothing is traced"
-        elif len(self._ftrace.ops) > 1:
+        elif address == self._code(entry["ftrace_ops_list_func"]):
             note = "calls each of the tracers"
         else:
             note = "writes the event"

@@ -26,7 +26,7 @@ from ....core.arch import Relocations
 from ....core.facts import Abi, AddressMap, CallSites, Facts
 from .. import port as x86
 from ..insn import REL32_SIZE
-from . import reloc
+from . import reloc, trampoline
 
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _PT_REGS = (
@@ -92,6 +92,11 @@ class X8664Port(x86.X86Port):
     def relocation_name(self, kind: int) -> str:
         """Such as `R_X86_64_PC32`."""
         return reloc.ABI.name(kind)
+
+    @property
+    def trampolines(self) -> trampoline.Copies | None:
+        """A trampoline for each of several users."""
+        return trampoline.Copies()
 
     @property
     def folder(self) -> Path:

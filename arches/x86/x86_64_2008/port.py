@@ -69,6 +69,11 @@ class X8664In2008Port(x86_64.X8664Port):
         return x86_64.X8664Port.emulate(self, registers, ip, text)
 
     @property
+    def trampolines(self) -> None:
+        """Of 2014 and later."""
+        return None
+
+    @property
     def folder(self) -> Path:
         """Where the files of this port lie."""
         return Path(__file__).parent

@@ -30,12 +30,15 @@ def site(context: Context, arguments: Arguments) -> None:
 
 
 def tramp(context: Context, arguments: Arguments) -> None:
-    """Show the way of a call through ftrace_caller, or the trampolines of a module."""
+    """Show the ways of calls through ftrace_caller and its copies, or a module's trampolines."""
     expect(arguments, 0, 2)
     session = context.session
     if not arguments:
         callers = session.ftrace.entry.callers
         ways = [session.paths.mcount_hops(), *map(session.paths.entry_hops, callers)]
+        trampolines = session.ftrace.trampolines
+        if trampolines is not None:
+            ways += map(session.paths.trampoline_hops, trampolines.of(session.ftrace.ops))
         for hops in filter(None, ways):
             if context.output:
                 context.line()

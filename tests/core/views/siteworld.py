@@ -102,6 +102,7 @@ class FakeFtrace:
     slot: int
     port: FarPort = field(default_factory=lambda: FarPort(arches.load("x86_64")))
     ops: list[FtraceOps] = field(default_factory=list)
+    trampolines: None = None
 
     def mcount(self) -> int:
         return FENTRY

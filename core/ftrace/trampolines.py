@@ -1,0 +1,183 @@
+"""A trampoline for each of several users, on ports that make them.
+
+While one user is registered ftrace_caller calls its function, and there is none.
+With several, each user gets a copy of ftrace_caller, or of ftrace_regs_caller if it
+wants registers, that calls its function and no other: a site that nobody else wants
+calls that copy, and nobody is asked whose it is (FTRACE_OPS_FL_ALLOC_TRAMP).
+
+A CPU may be inside of a trampoline, or have an interrupted task there, for as long
+as it likes, so none is ever taken away. It stays its user's, who finds it again when he
+comes back; another may have it once he is gone, if it would be the same to the byte.
+Where no place is left, a user shares ftrace_caller, as in the kernel without memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ..abi import FTRACE_OPS_MAX
+from ..arch import Port, trampolines_of
+from ..elf.symbols import SymbolTable
+from ..kallsyms import Kallsyms
+from ..machine.memory import PAGE_SIZE, Memory
+from .entry import CALLER, REGION, REGS_CALLER, TRAMPOLINE, Entry
+from .ops import FtraceOps
+
+MODULE = "__builtin__ftrace"
+"""The module that kallsyms shows for them (FTRACE_TRAMPOLINE_MOD)."""
+
+PLACE = 512
+"""Bytes that are kept for each."""
+
+PLACES = 32 * FTRACE_OPS_MAX
+"""How many there can be."""
+
+_EACH = PAGE_SIZE // PLACE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpsTrampoline:
+    """The trampoline of one user."""
+
+    ops: FtraceOps
+    caller: str
+    """What it is a copy of."""
+    address: int
+    code: bytes
+    """As it was made, the word `op` and all."""
+    slot: int
+    """Guest address of its slot."""
+    func: int
+    """Address of the code that the slot calls."""
+    op: int
+    """Guest address of the word that the function gets as its third argument."""
+
+    @property
+    def end(self) -> int:
+        """The first address behind it."""
+        return self.address + len(self.code)
+
+
+class OpsTrampolines:
+    """All of one machine."""
+
+    def __init__(self, port: Port, entry: Entry, memory: Memory, kallsyms: Kallsyms) -> None:
+        self._port = port
+        self._entry = entry
+        self._memory = memory
+        self._kallsyms = kallsyms
+        self._first = memory.region(REGION).end + PAGE_SIZE
+        self._all: list[OpsTrampoline] = []
+
+    def ready(
+        self, registered: Sequence[FtraceOps], code_of: Callable[[int], int]
+    ) -> list[OpsTrampoline | None]:
+        """The trampoline of each of the `registered`, made if need be; None where it has none.
+
+        `code_of` gives the code that a function pointer leads to. What a slot calls, and
+        the word `op`, are as they were when the trampoline was last used.
+        """
+        return [
+            self._own(ops) or self._left(ops, registered, code_of) or self._make(ops, code_of)
+            for ops in registered
+        ]
+
+    def of(self, registered: Sequence[FtraceOps]) -> list[OpsTrampoline]:
+        """Those of the `registered`, in their order, as far as they have any."""
+        if len(registered) < 2:
+            return []
+        return [each for each in map(self._own, registered) if each is not None]
+
+    def set_func(self, trampoline: OpsTrampoline, func: int) -> None:
+        """Note that its slot calls `func` now."""
+        self._replace(trampoline, replace(trampoline, func=func))
+
+    def set_op(self, trampoline: OpsTrampoline, op: int) -> None:
+        """Have its function get `op` from now on."""
+        self._memory.write_int(trampoline.op, op)
+
+    def at(self, address: int) -> OpsTrampoline | None:
+        """The one that has `address` in it."""
+        number, offset = divmod(address - self._first, PLACE)
+        if not 0 <= number < len(self._all) or offset >= len(self._all[number].code):
+            return None
+        return self._all[number]
+
+    def calls(self, address: int) -> int | None:
+        """What the slot of the one at `address` calls, by the bytes that are there now."""
+        own = self.at(address)
+        if own is None:
+            return None
+        edit = self._port.update_ftrace_func(own.slot, own.func, own.func)
+        return self._port.call_target(own.slot, self._memory.read(own.slot, edit.expected.shape[1]))
+
+    def text(self, address: int) -> str:
+        """What the kernel says of the one at `address`: itself, and its ops' function."""
+        own = self.at(address)
+        if own is None:
+            return "\ttramp: ERROR!"
+        name = self._kallsyms.format
+        return f"\ttramp: {name(own.address)} ({name(own.func)})"
+
+    def save(self) -> tuple[OpsTrampoline, ...]:
+        """Whose they are now, for `restore`."""
+        return tuple(self._all)
+
+    def restore(self, saved: tuple[OpsTrampoline, ...]) -> None:
+        """Go back, after the machine's memory has gone back to the same moment."""
+        self._all = list(saved)
+        self._kallsyms.remove(MODULE)
+        for each in saved:
+            self._name(each)
+
+    def _own(self, ops: FtraceOps) -> OpsTrampoline | None:
+        """What `ops` has already."""
+        return next((each for each in self._all if each.ops is ops and _fits(each, ops)), None)
+
+    def _left(
+        self, ops: FtraceOps, registered: Sequence[FtraceOps], code_of: Callable[[int], int]
+    ) -> OpsTrampoline | None:
+        """One of a user who is gone that nobody can tell from that of `ops`."""
+        for each in self._all:
+            same = each.func == code_of(ops.func) and each.ops.op == ops.op
+            if same and each.ops not in registered and _fits(each, ops):
+                return self._replace(each, replace(each, ops=ops))
+        return None
+
+    def _make(self, ops: FtraceOps, code_of: Callable[[int], int]) -> OpsTrampoline | None:
+        number = len(self._all)
+        if number == PLACES:
+            return None
+        address = self._first + number * PLACE
+        caller, func = _caller(ops), code_of(ops.func)
+        entry = self._entry
+        maker = trampolines_of(self._port)
+        if maker is None:
+            return None
+        made = maker.make(entry.assembled, entry.address, caller, address, func, ops.op or 0)
+        if made is None or len(made.code) > PLACE:
+            return None
+        if number % _EACH == 0:
+            self._memory.map(address, PAGE_SIZE, f"{TRAMPOLINE}s{number // _EACH}")
+        self._memory.write(address, made.code)
+        slot, op = address + made.slot, address + made.op
+        self._all.append(OpsTrampoline(ops, caller, address, made.code, slot, func, op))
+        self._name(self._all[-1])
+        return self._all[-1]
+
+    def _replace(self, old: OpsTrampoline, new: OpsTrampoline) -> OpsTrampoline:
+        self._all[self._all.index(old)] = new
+        return new
+
+    def _name(self, trampoline: OpsTrampoline) -> None:
+        labels = {TRAMPOLINE: trampoline.address}
+        self._kallsyms.add(SymbolTable.of_labels(labels, trampoline.end), MODULE)
+
+
+def _caller(ops: FtraceOps) -> str:
+    return REGS_CALLER if ops.save_regs else CALLER
+
+
+def _fits(trampoline: OpsTrampoline, ops: FtraceOps) -> bool:
+    return trampoline.caller == _caller(ops)
