@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.errors import FtraceBug, TracefsError
-from dynftrace.core.ftrace.entry import CALLER, GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER
+from dynftrace.core.ftrace.entry import GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER
 from dynftrace.core.ftrace.graph import STUB, FunctionGraph
 from dynftrace.core.ftrace.ops import FtraceHash
 from dynftrace.core.session import Session
@@ -91,7 +91,9 @@ def test_its_sites_are_those_of_the_filter_and_another_user_has_its_own(guest: B
     guest.ftrace.register(other)
     graph.start()
     calls = [guest.port.call_target(guest.address(n), guest.site(n)) for n in ("kfree", "schedule")]
-    assert calls == [guest.address(CALLER)] * 2
+    trampolines = guest.ftrace.trampolines
+    assert trampolines is not None
+    assert calls == [each.address for each in trampolines.of([graph.ops, other])]
     guest.machine.run(5 * MS)
     assert guest.counted() > 0
     graph.set_hashes(FtraceHash(), guest.filter("schedule"))

@@ -8,7 +8,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.errors import FtraceBug, TracefsError
-from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER, load_entry
+from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER, TRAMPOLINE, load_entry
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.records import Flag
 from dynftrace.core.session import Session
@@ -68,11 +68,12 @@ def test_a_site_calls_ftrace_regs_caller_while_somebody_wants_registers(
     ]
     ftrace.register(regs)
     assert [called(guest, name) for name in ("schedule", "kfree", "vfs_read")] == [
-        *(REGS_CALLER, CALLER, REGS_CALLER)
+        *(REGS_CALLER, TRAMPOLINE, TRAMPOLINE)
     ]
     both = Flag.ENABLED | Flag.TOUCHED | Flag.REGS | Flag.REGS_EN
-    assert flags(guest, "schedule") == flags(guest, "vfs_read") == both
-    assert flags(guest, "kfree") == Flag.ENABLED | Flag.TOUCHED
+    own = Flag.TRAMP | Flag.TRAMP_EN
+    assert flags(guest, "schedule") == both and flags(guest, "vfs_read") == both | own
+    assert flags(guest, "kfree") == Flag.ENABLED | Flag.TOUCHED | own
     guest.machine.run(3 * MS)
     assert guest.counted() and not guest.machine.oopses
     ftrace.unregister(regs)
@@ -102,7 +103,9 @@ def test_a_filter_that_changes_takes_the_caller_along(guest: Booted) -> None:
     regs = regs_user(guest, "schedule")
     ftrace.register(regs)
     ftrace.set_hashes(regs, filter_hash=guest.filter("kfree"))
-    assert (called(guest, "schedule"), called(guest, "kfree")) == (CALLER, REGS_CALLER)
+    assert (called(guest, "schedule"), called(guest, "kfree")) == (TRAMPOLINE, REGS_CALLER)
+    ftrace.set_hashes(regs, filter_hash=guest.filter("kfree", "schedule"))
+    assert (called(guest, "schedule"), called(guest, "kfree")) == (REGS_CALLER, REGS_CALLER)
 
 
 def test_a_damaged_slot_of_either_caller_is_found_before_any_byte_is_written(
@@ -195,8 +198,8 @@ def test_the_files_and_views_name_the_caller(session: Session, sh) -> None:
     assert hops[1].target == hops[2].address
     sh("echo function > current_tracer")
     assert f"schedule (2) R{'':9} ->ftrace_ops_list_func" in sh("cat enabled_functions")
-    assert f"kfree (1){'':11} ->" in sh("cat enabled_functions")
-    assert "call ftrace_caller" in sh("site kfree")
+    assert f"kfree (1){'':11}\ttramp: ftrace_trampoline+0x0/" in sh("cat enabled_functions")
+    assert "call ftrace_trampoline" in sh("site kfree")
 
 
 def test_tramp_shows_both_ways(sh) -> None:

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynftrace import arches
-from dynftrace.core.arch import Sites
+from dynftrace.core.arch import Sites, trampolines_of
 from dynftrace.core.errors import FtraceBug, ModuleError
 from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER
-from dynftrace.core.ftrace.ops import FtraceHash
+from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.ftrace.records import KERNEL, Flag
 
 from ...support.booted import Booted, boot
@@ -48,6 +48,7 @@ class Sequence:
         self.ftrace = guest.ftrace
         self.ops = [guest.counter(str(number)) for number in range(3)]
         self.ops[2].save_regs = REGS_CALLER in guest.ftrace.entry.callers
+        self.trampolines = trampolines_of(guest.port) is not None
         self.pokes: dict[int, bytes] = {}
         section = guest.kernel.section(".text")
         assert section is not None
@@ -72,13 +73,11 @@ class Sequence:
         """The text at rest, with the calls and pokes there are now."""
         text = bytearray(self.rest())
         table = self.ftrace.records.table
-        mine = self.ftrace.records.flagged(Flag.ENABLED) & (table["module"] == KERNEL)
-        regs = self.ftrace.records.flagged(Flag.REGS_EN)
-        for caller, rows in ((CALLER, mine & ~regs), (REGS_CALLER, mine & regs)):
-            if not rows.any():
-                continue
-            sites = Sites(table["ip"][rows])
-            calls = self.guest.port.make_call(sites, self.guest.address(caller))
+        called = self.called()
+        called[table["module"] != KERNEL] = 0
+        for target in np.unique(called[called != 0]).tolist():
+            sites = Sites(table["ip"][called == target])
+            calls = self.guest.port.make_call(sites, target)
             self._put(text, calls.address, calls.replacement)
         if self.ftrace.ftraced is not None:
             slot = self.ftrace.ftraced.mcount_edit(suspended=False)
@@ -86,6 +85,24 @@ class Sequence:
         for address, poked in self.pokes.items():
             text[address - self.base : address - self.base + len(poked)] = poked
         return bytes(text)
+
+    def called(self) -> np.ndarray:
+        """What each site calls by the flags of its record, 0 for a nop."""
+        records = self.ftrace.records
+        regs, own = (records.flagged(flag) for flag in (Flag.REGS_EN, Flag.TRAMP_EN))
+        called = np.full(len(records), self.guest.address(CALLER), np.uint64)
+        if regs.any():
+            called[regs] = self.guest.address(REGS_CALLER)
+        called[own] = records.table["tramp_en"][own]
+        called[~records.flagged(Flag.ENABLED)] = 0
+        return called
+
+    def own(self) -> dict[FtraceOps, int]:
+        """The trampolines of the registered users, where they have some."""
+        trampolines = self.ftrace.trampolines
+        if trampolines is None or len(self.ftrace.ops) < 2:
+            return {}
+        return {each.ops: each.address for each in trampolines.of(self.ftrace.ops)}
 
     def _put(self, text: bytearray, addresses: np.ndarray, data: np.ndarray) -> None:
         for address, row in zip(addresses.tolist(), data, strict=True):
@@ -99,6 +116,12 @@ class Sequence:
         nobody = np.zeros(len(records), np.bool_)
         assert (records.flagged(Flag.ENABLED) == np.any([nobody, *wants.values()], axis=0)).all()
         assert (records.flagged(Flag.REGS_EN) == np.any([nobody, *regs], axis=0)).all()
+        own, only = self.own(), np.sum([nobody, *wants.values()], axis=0) == 1
+        assert len(own) == (len(registered) if self.trampolines and len(registered) > 1 else 0)
+        alone = np.any([nobody, *(wants[ops] for ops in own)], axis=0) & only
+        assert (records.flagged(Flag.TRAMP_EN) == alone).all()
+        for ops, address in own.items():
+            assert (records.table["tramp_en"][wants[ops] & only] == address).all()
         assert self.guest.text() == self.expected()
 
     def do(self, name: str, *arguments: object) -> None:
