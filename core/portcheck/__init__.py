@@ -8,7 +8,8 @@ run on a bare engine, and what a user sees is tried at a shell.
     subject.py    the port that is looked at: its images, sites and entry code
     bench.py      a bare engine; user.py: a shell
     machine.py records.py patches.py entrycode.py tracing.py modules.py graph.py
-    syscalls.py   the checks
+    syscalls.py trampolines.py
+                  the checks
     report.py     the list
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..arch import Port
-from . import entrycode, graph, machine, modules, patches, records, syscalls, tracing
+from . import entrycode, graph, machine, modules, patches, records, syscalls, tracing, trampolines
 from .check import Check, Failed, NotProvided, Outcome, Passed
 from .report import objects, ordered, report_lines
 from .subject import PortUnderTest
@@ -26,6 +27,7 @@ CHECKS = ordered(
     [
         *(*machine.CHECKS, *records.CHECKS, *entrycode.CHECKS, *patches.CHECKS),
         *(*tracing.CHECKS, *modules.CHECKS, *graph.CHECKS, *syscalls.CHECKS),
+        *trampolines.CHECKS,
     ]
 )
 """All of them, in the order of the guide; names are unique."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Port, Sites
+from ..arch import Addresses, Port, Sites, trampolines_of
 from ..elf.image import Image
 from ..elf.linker import layout, link
 from ..elf.symbols import SymbolTable
@@ -84,6 +84,8 @@ class Support:
     patch_methods: tuple[str, ...]
     listed: bool = True
     """Whether something lists the call sites; else they are found as the kernel runs."""
+    trampolines: tuple[int, ...] = ()
+    """Sizes of those of single users, in bytes: one for each caller; empty for none."""
 
 
 class _Kernel:
@@ -139,6 +141,7 @@ def support(port: Port) -> Support:
         long=_long(kernel, length),
         patch_methods=facts.patch_methods,
         listed=listed,
+        trampolines=_trampolines(kernel),
     )
 
 
@@ -177,6 +180,17 @@ def _stub(kernel: _Kernel) -> StubSupport | None:
         kernel.code(call.address, call.replacement),
         facts.modules_far is not None,
     )
+
+
+def _trampolines(kernel: _Kernel) -> tuple[int, ...]:
+    """The sizes of a user's trampolines, by what they are copies of."""
+    maker, entry = trampolines_of(kernel.port), kernel.entry
+    if maker is None:
+        return ()
+    behind, func = entry.address + PAGE_SIZE, entry["ftrace_stub"]
+    callers = ((name, entry.assembled, entry.address) for name in entry.callers)
+    made = [maker.make(code, base, name, behind, func, 0) for name, code, base in callers]
+    return tuple(len(each.code) for each in made if each is not None)
 
 
 def _long(kernel: _Kernel, length: int) -> LongSupport | None:

@@ -39,6 +39,9 @@ def support_lines(ports: Sequence[Support]) -> list[str]:
             far = "that are far away " if port.stub.far else ""
             lines.append(f"  {'modules':<12} {far}go through stubs of {port.stub.size} bytes:")
             lines += [f"  {'':<12}   {text}" for text in port.stub.code]
+        if port.trampolines:
+            sizes = " or ".join(map(str, port.trampolines))
+            lines.append(f"  {'users':<12} have trampolines of {sizes} bytes, if there are several")
         lines.append(f"  {'patching':<12} {', '.join(port.patch_methods)}")
     return lines
 

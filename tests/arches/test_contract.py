@@ -11,16 +11,19 @@ from dynftrace.core.portcheck import CHECKS, Check, NotProvided, Passed, PortUnd
 
 STUBS = {"out of reach", "damaged stub"}
 
+SHARED = {"trampoline", "own trampolines"}
+
 HAS_NOT = {
     "x86_64": STUBS,
-    "i386": STUBS,
-    "x86_64-2008": {*STUBS, "pt_regs"},
-    "ppc64": {"pt_regs"},
-    "ppc32": {"pt_regs"},
-    "mips": {*STUBS, "pt_regs"},
-    "mipsel": {*STUBS, "pt_regs"},
-    "mips64": {*STUBS, "pt_regs"},
-    "arm64-mcount": {"pt_regs"},
+    "i386": {*STUBS, *SHARED},
+    "x86_64-2008": {*STUBS, *SHARED, "pt_regs"},
+    "ppc64": {*SHARED, "pt_regs"},
+    "ppc32": {*SHARED, "pt_regs"},
+    "mips": {*STUBS, *SHARED, "pt_regs"},
+    "mipsel": {*STUBS, *SHARED, "pt_regs"},
+    "mips64": {*STUBS, *SHARED, "pt_regs"},
+    "arm64": SHARED,
+    "arm64-mcount": {*SHARED, "pt_regs"},
 }
 """What ports do not provide, by the names of the checks."""
 

@@ -68,6 +68,10 @@ def test_each_port(name: str) -> None:
         stub = port.stubs.facts.names.get("ftrace_caller", "ftrace_caller.stub")
         assert stub in told.stub.enabled.asm
         assert not any(text.startswith(".") for text in told.stub.code)
+    sizes = {"x86_64": (152, 288)}.get(name, ())
+    assert told.trampolines == sizes
+    said = "have trampolines of 152 or 288 bytes, if there are several"
+    assert (said in "\n".join(support_lines([told]))) == bool(sizes)
     assert told.listed == (port.facts.discovery[0] == "table")
     assert told.reach is None or told.reach[1] > port.facts.insn_align
     assert 0 <= told.offsets[0] <= told.offsets[1]

@@ -1,0 +1,131 @@
+"""Trampolines of single users, where the port makes them: on a bare engine, and in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unicorn import Uc
+
+from ..arch import TrampolineCode, trampolines_of
+from ..ftrace.ops import FtraceHash, FtraceOps
+from .bench import BACK, PAGE, argument, entered, registers, run_to
+from .check import TRAMPOLINES, Absent, Failure, check, expect, same_text
+from .entrycode import SET, TRACE_STOP
+from .subject import PortUnderTest
+from .user import User
+
+AT, FUNC = 2 * PAGE, 3 * PAGE
+"""Behind the start of the entry code: where a trampoline is tried, and the function it calls."""
+
+OP = 0x5A5A1234
+EXAMPLE, OTHER = "schedule", "filemap_read"
+"""Functions that `run syscalls` comes to, one for each user."""
+
+
+@check(TRAMPOLINES, "trampoline", "it does what its caller does, for one user")
+def trampoline(subject: PortUnderTest) -> None:
+    port, func = subject.port, subject.base + FUNC
+    for made in _made(subject):
+        slot = subject.base + AT + made.slot
+        edit = port.update_ftrace_func(slot, func, func)
+        at, text = int(edit.address[0]) - subject.base - AT, edit.row(edit.expected, 0)
+        same_text("the slot is another", slot, text, made.code[at : at + len(text)])
+        for row in subject.some:
+            nop, call = (_Site(subject, made, row, enabled) for enabled in (False, True))
+            uc = call.enter()
+            at, _ = run_to(uc, port, call.start, func)
+            expect(
+                at == func, f"its function is not reached; pc is {at:x}", call.ip, b"", call.text
+            )
+            got = [argument(port, uc, number) for number in range(3)]
+            want = [call.ip, subject.base + BACK, OP]
+            expect(got == want, f"it gets {got}, not {want}", call.ip, b"", call.text)
+            before = nop.leave(nop.enter(), nop.start)
+            call.same(before, call.leave(uc, func))
+            if TRACE_STOP in subject.labels:
+                uc = call.enter()
+                uc.mem_write(subject.labels[TRACE_STOP], SET)
+                call.same(before, call.leave(uc, call.start, func))
+
+
+@check(TRAMPOLINES, "own trampolines", "two users have one each, and text is as before")
+def own(subject: PortUnderTest) -> None:
+    if trampolines_of(subject.port) is None:
+        raise Absent("the port makes no trampolines of single users")
+    user = User(subject)
+    ftrace = user.session.ftrace
+    before, rows = user.text(), [user.row(name) for name in (EXAMPLE, OTHER)]
+    user(f"echo {user.prefix}{EXAMPLE} > set_ftrace_filter; echo function > current_tracer")
+    alone = ftrace.target_of(rows[0])
+    expect(alone == ftrace.entry["ftrace_caller"], f"the only user's site calls {alone:x}")
+    ips = ftrace.records.table["ip"][rows]
+    counter = FtraceOps("counter", ftrace.entry["function_count_call"], FtraceHash.of(ips[1:]))
+    ftrace.register(counter)
+    called = [ftrace.target_of(row) for row in rows]
+    expect(len({*called, alone}) == 3, "the users share a trampoline")
+    user("run syscalls")
+    expect(len(user.events()) > 5, f"{len(user.events())} calls of {EXAMPLE} are traced")
+    memory, count = user.session.machine.memory, ftrace.entry["function_count"]
+    expect(any(memory.read(count, 64)), f"no call of {OTHER} is counted")
+    for row in rows:
+        wrong = [hop.note for hop in user.session.call_path(row) if not hop.verified]
+        expect(not wrong, f"the way of a call is not as it shall be: {wrong}")
+    ftrace.unregister(counter)
+    expect(ftrace.target_of(rows[0]) == alone, "the one that is left does not go back")
+    user("echo nop > current_tracer")
+    user.alive()
+    user.same_text(before)
+
+
+class _Site:
+    """A call site, enabled or not, on an engine where the trampoline is."""
+
+    def __init__(
+        self, subject: PortUnderTest, made: TrampolineCode, row: int, enabled: bool
+    ) -> None:
+        self._subject, self._made = subject, made
+        edit = subject.port.make_call(subject.sites, subject.base + AT)
+        self.ip, self._at = int(subject.sites.ip[row]), int(edit.address[row])
+        self.text = edit.row(edit.replacement if enabled else edit.expected, row)
+        self.start, self._end = subject.start_of(self.ip), self._at + len(self.text)
+
+    def enter(self) -> Uc:
+        """An engine that is to enter the site's function."""
+        subject, base = self._subject, self._subject.base
+        stub = subject.entry.symbols["ftrace_stub"]
+        returns = subject.entry.code[stub : stub + 2 * subject.port.facts.max_insn_size]
+        uc = entered(subject, self.start, self._end)
+        uc.mem_write(self._at, self.text)
+        for offset, code in ((AT, self._made.code), (FUNC, returns)):
+            uc.mem_write(base + offset, code)
+        return uc
+
+    def leave(self, uc: Uc, start: int, never: int | None = None) -> dict[str, int]:
+        """The registers behind the site, run from `start` and not by way of `never`."""
+        port = self._subject.port
+        at, seen = run_to(uc, port, start, self._end, () if never is None else (never,))
+        expect(at == self._end, f"the site is not left; pc is {at:x}", self.ip, b"", self.text)
+        expect(not seen, f"{TRACE_STOP} does not keep it off", self.ip, b"", self.text)
+        return registers(uc, port)
+
+    def same(self, before: dict[str, int], after: dict[str, int]) -> None:
+        """Raise `Failure` for a register that is not as it was `before`, and may not change."""
+        for name, value in before.items():
+            if name not in self._subject.port.facts.sites.clobbers:
+                wrong = f"{name} is {after[name]:x} behind it, and {value:x} behind the nop"
+                expect(after[name] == value, wrong, self.ip, b"", self.text)
+
+
+def _made(subject: PortUnderTest) -> Iterator[TrampolineCode]:
+    """A trampoline of each caller. Raises `Absent` and `Failure`."""
+    maker, base = trampolines_of(subject.port), subject.base
+    if maker is None:
+        raise Absent("the port makes no trampolines of single users")
+    for caller in subject.callers:
+        made = maker.make(subject.entry, base, caller, base + AT, base + FUNC, OP)
+        if made is None:
+            raise Failure(f"none is made of {caller}", subject.labels[caller])
+        yield made
+
+
+CHECKS = (trampoline, own)
