@@ -39,7 +39,8 @@ def trampoline(subject: PortUnderTest) -> None:
             )
             got = [argument(port, uc, number) for number in range(3)]
             want = [call.ip, subject.base + BACK, OP]
-            expect(got == want, f"it gets {got}, not {want}", call.ip, b"", call.text)
+            said = [f"{each:x} and not {right:x}" for each, right in zip(got, want, strict=True)]
+            expect(got == want, f"it gets {', '.join(said)}", call.ip, b"", call.text)
             before = nop.leave(nop.enter(), nop.start)
             call.same(before, call.leave(uc, func))
             if TRACE_STOP in subject.labels:
@@ -48,7 +49,7 @@ def trampoline(subject: PortUnderTest) -> None:
                 call.same(before, call.leave(uc, call.start, func))
 
 
-@check(TRAMPOLINES, "own trampolines", "two users have one each, and text is as before")
+@check(TRAMPOLINES, "own trampolines", "each user has one, and text is as before")
 def own(subject: PortUnderTest) -> None:
     if trampolines_of(subject.port) is None:
         raise Absent("the port makes no trampolines of single users")

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dynftrace import arches
 from dynftrace.arches.x86.x86_64.port import FACTS, X8664Port
-from dynftrace.core.arch import Addresses, Edit, Effect, Sites
+from dynftrace.arches.x86.x86_64.trampoline import Copies
+from dynftrace.core.arch import Addresses, Edit, Effect, Sites, TrampolineCode
 from dynftrace.core.facts import Facts
 from dynftrace.core.portcheck import (
     CHECKS,
@@ -258,3 +260,23 @@ def test_every_heading_has_a_check_and_names_are_unique() -> None:
     assert len({check.name for check in CHECKS}) == len(CHECKS)
     order = [HEADINGS.index(check.heading) for check in CHECKS]
     assert order == sorted(order)
+
+
+class AnotherPointer(Copies):
+    """Trampolines that pass the pointer of somebody else."""
+
+    def make(self, *arguments: Any) -> TrampolineCode | None:
+        return Copies.make(self, *arguments[:-1], arguments[-1] + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongPointer(X8664Port):
+    @property
+    def trampolines(self) -> Copies:
+        return AnotherPointer()
+
+
+def test_a_trampoline_of_somebody_else_is_found() -> None:
+    found = failure(WrongPointer(), "trampoline")
+    assert found.reason.startswith("it gets ") and "5a5a1235 and not 5a5a1234" in found.reason
+    assert found.ip is not None and found.found[0] == 0xE8
