@@ -6,16 +6,16 @@ architecture it has; whatever differs is a fact or a verb here. A port lives in
 a folder of `arches/`, with the same file names in each; what several ports of a
 family share lies in the folder above them:
 
-    port.py      the facts, and the verbs put together
-    insn.py      one encoder and decoder for each instruction format used
-    reloc.py     relocation types of modules: number, formula, field
-    stub.py      trampolines of modules; left out where every call reaches
-    trampoline.py   those of single users; left out where the kernel makes none
-    oops.py      the report of a fault, in the words of this architecture's kernel
-    entry.S      ftrace_caller and its kin, assembled when the machine starts
-    switch.S     the task switch and the first instructions of the teaching kernel
-    kernel.lds   where the teaching kernel is linked
-    images/      built kernels and modules
+    port.py        the facts, and the verbs put together
+    insn.py        one encoder and decoder for each instruction format used
+    reloc.py       relocation types of modules: number, formula, field
+    stub.py        trampolines of modules; left out where every call reaches
+    trampoline.py  those of single users; left out where the kernel makes none
+    oops.py        the report of a fault, in the words of this architecture's kernel
+    entry.S        ftrace_caller and its kin, assembled when the machine starts
+    switch.S       the task switch and the first instructions of the teaching kernel
+    kernel.lds     where the teaching kernel is linked
+    images/        built kernels and modules
 
 A new port provides, tier by tier; each tier works without the next:
 

@@ -7,7 +7,9 @@
  *
  * Not functions of C: each is called before the first instruction of the traced
  * function's body, so everything that function may expect at its entry must be
- * there again afterwards. Each calls, through a slot of its own,
+ * there again afterwards. With several users each of them gets a copy of one or
+ * the other; trampoline.py has what in them is relative to rip, and that is all there
+ * may be. Each calls, through a slot of its own,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
