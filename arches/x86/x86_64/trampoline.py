@@ -18,8 +18,8 @@ it, at a multiple of 8, lies the pointer.
     end                 pointer to the ftrace_ops
 
 Source: create_trampoline() in arch/x86/kernel/ftrace.c of the kernel, 6.1, which
-knows these places by labels; up to 4.20 a trampoline ended by a jump to the shared
-ftrace_epilogue with the graph tracer's slot in it.
+knows these places by labels. In its earlier forms a trampoline ended by a jump to the
+shared ftrace_epilogue, with the graph tracer's slot in it.
 """
 
 from __future__ import annotations
