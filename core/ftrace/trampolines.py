@@ -7,7 +7,8 @@ calls that copy, and nobody is asked whose it is (FTRACE_OPS_FL_ALLOC_TRAMP).
 
 A CPU may be inside of a trampoline, or have an interrupted task there, for as long
 as it likes, so none is ever taken away. It stays its user's, who finds it again when he
-comes back; another may have it once he is gone, if it would be the same to the byte.
+comes back; another may have it once he is gone, if its code and its `FtraceOps.op`
+are the same, so that a CPU inside does what it was to do.
 Where no place is left, a user shares ftrace_caller, as in the kernel without memory.
 """
 
