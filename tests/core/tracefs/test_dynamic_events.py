@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dynftrace import arches
+from dynftrace.core.abi import FTRACE_OPS_MAX
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session import Session
 from dynftrace.core.shell.shell import Shell
@@ -211,7 +212,7 @@ def test_a_function_of_a_module_is_probed_until_it_goes(session: Session, sh: Sh
 
 
 def test_more_than_the_guests_table_holds_are_busy(session: Session, sh: Sh) -> None:
-    for number in range(9):
+    for number in range(FTRACE_OPS_MAX + 1):
         sh(f"echo 'f:e{number} schedule' >> dynamic_events")
     outcome = Shell(session).execute("echo 1 > events/fprobes/enable")
     assert "Device or resource busy" in outcome.error
