@@ -34,6 +34,8 @@ HARDIRQ_MASK = 0x000F_0000
 
 FTRACE_OPS_MAX = 32
 
+PROFILE_CPUS = 8
+
 FTRACE_HASHSIZE = 1024
 FTRACE_PAGE_SIZE = 4096
 
@@ -241,10 +243,24 @@ def syscall_event(byteorder: str) -> np.dtype[np.void]:
 
 def fgraph_control(byteorder: str) -> np.dtype[np.void]:
     """`struct fgraph_control` of `arches/guest/include/tracer.h`: the graph tracer's settings."""
-    fields: list[Any] = [(name, "u4") for name in ("on", "max_depth", "skip_irqs", "unused")]
+    fields: list[Any] = [(name, "u4") for name in ("on", "max_depth", "skip_irqs", "sleep_off")]
     fields += [("thresh", "u8"), ("return_to_handler", "u8"), ("ops", _FTRACE_OPS_ENTRY)]
     fields += [(name, "u8") for name in ("graph", "graph_count", "notrace", "notrace_count")]
+    fields += [("graph_off", "u4"), ("unused", "u4")]
     return _layout(fields, byteorder)
+
+
+def ftrace_profile_control(byteorder: str) -> np.dtype[np.void]:
+    """`struct ftrace_profile_control` of `arches/guest/include/tracer.h`: the profiler's state."""
+    fields: list[Any] = [(name, "u4") for name in ("on", "bits", "limit", "unused")]
+    fields += [("tables", "u8"), ("used", "u4", (PROFILE_CPUS,))]
+    return _layout(fields, byteorder)
+
+
+def ftrace_profile(byteorder: str) -> np.dtype[np.void]:
+    """`struct ftrace_profile`: what the profiler knows of a function on a CPU; times in ns."""
+    names = ("ip", "counter", "time", "time_squared")
+    return _layout([(name, "u8") for name in names], byteorder)
 
 
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

@@ -62,6 +62,13 @@ class OpsList:
         self._memory.write_int(self._count, len(ops), 4)
 
 
+def area_part(facts: Facts, part: int) -> range:
+    """The addresses of one part of the port's area, for one who needs all of it."""
+    size = (facts.map.hashes_end - facts.map.hashes) // PARTS
+    start = facts.map.hashes + part * size
+    return range(start, start + size)
+
+
 class SiteArea:
     """Guest memory for the sites of hashes: a part of the port's area, in two halves.
 

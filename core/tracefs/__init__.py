@@ -13,6 +13,7 @@ from .functions import FunctionTable
 from .functions import files as function_files
 from .graph import files as graph_files
 from .options import files as option_files
+from .profile import files as profile_files
 from .readme import files as readme_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
@@ -44,6 +45,7 @@ class TracefsTree(Tracefs):
                 **function_files(array, self.functions),
                 **self._filters,
                 **graph_files(array),
+                **profile_files(array),
                 **trace_files(array),
                 **buffer_files(array),
                 **option_files(array),

@@ -27,6 +27,7 @@ from ..trace.tracetext import TextContext, TextOptions, TraceText
 from .event import TraceEvent
 from .fprobes import Fprobes
 from .graph import Graph
+from .profile import Profile
 from .syscalls import Syscalls
 
 NOP = "nop"
@@ -91,6 +92,7 @@ class TraceArray:
         self.graph = Graph(machine, kallsyms, ftrace)
         function = kallsyms.address(FUNCTION_TRACE_CALL)
         self.ops = None if function is None else FtraceOps("global_ops", function)
+        self.profile = Profile(machine, kallsyms, ftrace, self.graph)
         self.syscalls = Syscalls(machine, kallsyms, ftrace, ring)
         taken = {f"{event.group}/{event.name}" for event in self.syscalls}
         self.fprobes = Fprobes(ftrace, kallsyms, ring, taken)
@@ -131,6 +133,16 @@ class TraceArray:
         except DynftraceError:
             self.tracer = NOP
             raise
+
+    def set_profile(self, on: bool) -> None:
+        """Switch the function profiler, beginning with no hits; the tracers go on.
+
+        Raises as `Profile.start` and `.stop`.
+        """
+        if on:
+            self.profile.start(self.hash(False), self.hash(True))
+        else:
+            self.profile.stop()
 
     def set_tracing_on(self, on: bool) -> None:
         """Let events be written, or not."""
@@ -286,7 +298,7 @@ class TraceArray:
     def _update_registration(self) -> None:
         """Register the ops with ftrace, or take it away, as tracer and options say."""
         graph = self.tracer == FUNCTION_GRAPH
-        if graph != self.graph.on:
+        if graph != self.graph.tracing:
             if graph:
                 self.graph.start(self.hash(False), self.hash(True))
             else:

@@ -1,5 +1,7 @@
 """The function graph tracer's own files and options: max_graph_depth, tracing_thresh, funcgraph-*.
 
+Its options sleep-time and graph-time are also the profiler's.
+
 Source: max_graph_depth and the options of graph_trace in
 kernel/trace/trace_functions_graph.c, tracing_thresh in kernel/trace/trace.c, 6.1;
 the options for return values are those of 6.5.
@@ -7,14 +9,16 @@ the options for return values are those of 6.5.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ..arch import Addresses
+from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
-from ..ftrace.graph import STUB, FunctionGraph, GraphSettings
+from ..ftrace.graph import STUB, FunctionGraph, GraphSettings, GraphUser
 from ..ftrace.ops import FtraceHash
 from ..kallsyms import Kallsyms
 from ..machine.machine import Machine
@@ -37,11 +41,15 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "funcgraph-tail": False,
         "funcgraph-retval": False,
         "funcgraph-retval-hex": False,
+        "sleep-time": True,
+        "graph-time": True,
     }
 )
 """The tracer's options, in the kernel's order, with its defaults."""
 
-IRQS = "funcgraph-irqs"
+IRQS, SLEEP_TIME, GRAPH_TIME = "funcgraph-irqs", "sleep-time", "graph-time"
+
+_OF_TEXT = "funcgraph-"
 
 
 class Graph:
@@ -60,13 +68,19 @@ class Graph:
 
     @property
     def on(self) -> bool:
-        """Whether it traces."""
+        """Whether calls and returns are traced, for it or for the profiler."""
         return self._tracer is not None and self._tracer.on
+
+    @property
+    def tracing(self) -> bool:
+        """Whether they are traced for it."""
+        return self._tracer is not None and self._tracer.user is GraphUser.TRACER
 
     @property
     def text_options(self) -> GraphOptions:
         """The options as the text takes them."""
-        named = {name.removeprefix("funcgraph-"): on for name, on in self.options.items()}
+        options = [each for each in self.options.items() if each[0].startswith(_OF_TEXT)]
+        named = {name.removeprefix(_OF_TEXT): on for name, on in options}
         return GraphOptions(**{name.replace("-", "_"): on for name, on in named.items()})
 
     def set_option(self, name: str, value: bool) -> None:
@@ -75,6 +89,10 @@ class Graph:
         self.options[name] = value
         if name == IRQS:
             self.configure(replace(self.settings, skip_irqs=not value))
+        elif name == SLEEP_TIME:
+            self.configure(replace(self.settings, sleep_time=value))
+        elif name == GRAPH_TIME:
+            self.configure(replace(self.settings, graph_time=value))
 
     def configure(self, settings: GraphSettings) -> None:
         """Change the settings; what is told changes at once."""
@@ -94,13 +112,20 @@ class Graph:
         graph, notrace = (each.forget(ips) for each in (self.settings.graph, self.settings.notrace))
         self.configure(replace(self.settings, graph=graph, notrace=notrace))
 
-    def start(self, filter_hash: FtraceHash, notrace_hash: FtraceHash) -> None:
-        """Trace calls and returns. Raises as `FunctionGraph.start`."""
+    def start(
+        self,
+        filter_hash: FtraceHash,
+        notrace_hash: FtraceHash,
+        user: GraphUser = GraphUser.TRACER,
+    ) -> None:
+        """Trace calls and returns for `user`. Raises as `FunctionGraph.start`."""
         assert self._tracer is not None
+        if self._tracer.on:
+            raise TracefsError(errno.EBUSY)
         self._tracer.ops.filter_hash = filter_hash
         self._tracer.ops.notrace_hash = notrace_hash
         self._tracer.settings = self.settings
-        self._tracer.start()
+        self._tracer.start(user)
 
     def stop(self) -> None:
         """Trace no more. Raises as `FunctionGraph.stop`."""

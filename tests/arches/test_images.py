@@ -185,6 +185,8 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "module": abi.this_module(byteorder, pointer_size),
         "ftrace_ops_entry": abi.ftrace_ops_entry(byteorder),
         "fgraph_control": abi.fgraph_control(byteorder),
+        "ftrace_profile_control": abi.ftrace_profile_control(byteorder),
+        "ftrace_profile": abi.ftrace_profile(byteorder),
         "tracepoint": abi.tracepoint(byteorder),
         "syscall_metadata": abi.syscall_metadata(byteorder, pointer_size),
         "syscall_event": abi.syscall_event(byteorder),

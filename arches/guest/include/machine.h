@@ -200,12 +200,17 @@ struct ftrace_ret_stack {
 	u32 graph_depth;    /* 1 + depth of a function of set_graph_function, 0: in none */
 	u32 notrace_index;  /* 1 + index of a function of set_graph_notrace, 0: in none */
 	u32 graph_in_irq;   /* that function is one of a hard interrupt */
+	u32 slept;          /* fgraph_control.sleep_off when the next was noted */
+	u32 unused;
+	u64 timestamp;      /* when the task was last switched out */
 	struct ftrace_ret_entry {
 		unsigned long ret;  /* where it would have returned to */
 		unsigned long func;
 		unsigned long fp;
 		u32 told;           /* its return is an event */
+		u32 profiled;       /* number of the profiling that counted it, 0: none; not if told */
 		u64 calltime;
+		u64 subtime;        /* ns its callees took, of a profiled one */
 	} stack[FTRACE_RETFUNC_DEPTH];
 };
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tracepoints of the system calls, for who looks in from outside. In miniature of
- * linux/tracepoint.h and trace/syscall.h.
+ * Tracepoints, for who looks in from outside. In miniature of linux/tracepoint.h,
+ * trace/syscall.h and trace/events/sched.h.
  *
  * The kernel calls `func` of a tracepoint while `enabled` is not 0. The host writes func
  * first and lets it stay: a CPU may have looked at `enabled` before it became 0.
  *   __tracepoint_sys_enter   sys_enter_func, before the system call
  *   __tracepoint_sys_exit    sys_exit_func, behind it
+ *   __tracepoint_sched_switch   sched_switch_func, before tasks are switched
  * core/abi.py describes these layouts to the host.
  */
 #ifndef TRACEPOINT_H
@@ -24,8 +25,10 @@ struct tracepoint {
 
 typedef void (*sys_enter_func)(long nr, const unsigned long *args);
 typedef void (*sys_exit_func)(long nr, long ret);
+typedef void (*sched_switch_func)(struct ftrace_ret_stack *prev, struct ftrace_ret_stack *next);
 
 extern struct tracepoint __tracepoint_sys_enter, __tracepoint_sys_exit;
+extern struct tracepoint __tracepoint_sched_switch;
 
 /* What a system call is called and takes. */
 struct syscall_metadata {
@@ -65,5 +68,7 @@ struct syscall_trace_exit {
 
 void ftrace_syscall_enter(long nr, const unsigned long *args);
 void ftrace_syscall_exit(long nr, long ret);
+void ftrace_graph_probe_sched_switch(struct ftrace_ret_stack *prev,
+				     struct ftrace_ret_stack *next);
 
 #endif

@@ -6,10 +6,12 @@
  * Functions a slot or a list entry may name, all of one type:
  *   function_trace_call   one TRACE_FN event in this CPU's ring buffer
  *   function_count_call   function_count[cpu]++
+ *   function_profile_call one hit in this CPU's profile
  *   fentry_trace_func     one event of the type `op`, with all registers
  *   ftrace_ops_list_func  each entry of ftrace_ops_list that wants this ip
  * Functions for tracepoints (tracepoint.h):
  *   ftrace_syscall_enter, ftrace_syscall_exit   one event of syscall_events
+ *   ftrace_graph_probe_sched_switch             takes a task's sleep out of its times
  * And for the host to call:
  *   tracing_mark_write    one TRACE_PRINT event
  * And for entry.S, while functions are traced from call to return:
@@ -61,14 +63,45 @@ struct fgraph_control {
 	u32 on;
 	u32 max_depth;         /* of functions in each other, 0: any */
 	u32 skip_irqs;         /* functions of hard interrupts are left out */
-	u32 unused;
+	u32 sleep_off;         /* a task's time off the CPU does not count: how often so, 0: it does */
 	u64 thresh;            /* least ns a function must take; then only returns are told */
 	u64 return_to_handler; /* address of code */
 	struct ftrace_ops_entry ops;
 	u64 graph, graph_count;
 	u64 notrace, notrace_count;
+	u32 graph_off; /* a function's time is without that of traced callees, for the profiler */
+	u32 unused;
 };
 extern struct fgraph_control fgraph;
+
+/*
+ * The function profiler: hits and times of each function, on each CPU. Who traces by
+ * `fgraph` is either the graph tracer (`fgraph.on`) or the profiler, of the functions of
+ * fgraph.ops.
+ */
+#define PROFILE_CPUS 8
+
+struct ftrace_profile_control {
+	u32 on;        /* number of this profiling, 0: none */
+	u32 bits;      /* a CPU's table has 1 << bits slots */
+	u32 limit;     /* most functions in one, fewer than slots */
+	u32 unused;
+	u64 tables;    /* struct ftrace_profile, those of CPU 0 first */
+	u32 used[PROFILE_CPUS]; /* functions in each */
+};
+extern struct ftrace_profile_control fprofiler;
+
+/* Of one function. It has the first free slot at or behind that of its hash. */
+struct ftrace_profile {
+	u64 ip; /* 0: the slot is free */
+	u64 counter;
+	u64 time; /* ns */
+	u64 time_squared;
+};
+
+void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned long frame_pointer);
+void profile_graph_return(struct ftrace_ret_stack *stack, u64 rettime);
+struct ftrace_ret_stack *current_ret_stack(void);
 
 void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 			   unsigned long frame_pointer);

@@ -6,6 +6,7 @@
  */
 #include "rq.h"
 #include "module.h"
+#include "tracepoint.h"
 
 struct rq runqueues[NR_CPUS];
 
@@ -199,9 +200,19 @@ static void finish_task_switch(struct task_struct *prev)
 		put_task_struct(prev);
 }
 
+struct tracepoint __tracepoint_sched_switch;
+
+static inline void trace_sched_switch(struct task_struct *prev, struct task_struct *next)
+{
+	if (unlikely(READ_ONCE(__tracepoint_sched_switch.enabled)))
+		((sched_switch_func)(unsigned long)__tracepoint_sched_switch.func)(
+			&prev->ret_stack, &next->ret_stack);
+}
+
 static notrace void context_switch(struct rq *rq, struct task_struct *prev,
 				   struct task_struct *next)
 {
+	trace_sched_switch(prev, next);
 	prepare_task_switch(rq, prev, next);
 	if (this_cpu->buffer.flags & RB_RECORD_ON) {
 		tracing_record_cmdline(prev);

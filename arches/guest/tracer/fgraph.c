@@ -9,6 +9,7 @@
  * in here, so an entry is never half made.
  */
 #include "tracer.h"
+#include "tracepoint.h"
 
 #define FGRAPH_CPUS 8
 
@@ -17,7 +18,7 @@ struct fgraph_control fgraph;
 /* For kernels without tasks, and before the first. */
 static struct ftrace_ret_stack cpu_ret_stack[FGRAPH_CPUS];
 
-static struct ftrace_ret_stack *current_ret_stack(void)
+struct ftrace_ret_stack *current_ret_stack(void)
 {
 	if (this_cpu->ret_stack)
 		return (struct ftrace_ret_stack *)(unsigned long)this_cpu->ret_stack;
@@ -93,8 +94,11 @@ void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 	int gap;
 
 	this_cpu->irqs_disabled = 1;
-	if (this_cpu->trace_recursion || !fgraph.on)
+	if (this_cpu->trace_recursion || !fgraph.on) {
+		if (fprofiler.on && !this_cpu->trace_recursion)
+			profile_graph_entry(parent, self_addr, frame_pointer);
 		goto out;
+	}
 	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
 	stack = current_ret_stack();
 	gap = fgraph.notrace_count && !stack->notrace_index &&
@@ -113,6 +117,7 @@ void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 	entry->calltime = this_clock->ticks;
 	if (gap) {
 		stack->notrace_index = stack->index;
+		entry->profiled = 0;
 	} else {
 		if (fgraph.graph_count && !stack->graph_depth) {
 			stack->graph_depth = stack->depth + 1;
@@ -161,6 +166,8 @@ unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned lon
 			trace_graph_return(stack, entry, retval, this_clock->ticks, irqs_off);
 		if (stack->graph_depth == stack->depth + 1)
 			stack->graph_depth = 0;
+	} else if (entry->profiled) {
+		profile_graph_return(stack, this_clock->ticks);
 	} else if (stack->notrace_index == stack->index + 1) {
 		stack->notrace_index = 0;
 	}
@@ -168,4 +175,22 @@ unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned lon
 	this_cpu->trace_recursion = recursion;
 	this_cpu->irqs_disabled = irqs_off;
 	return ret;
+}
+
+/*
+ * While sleep_off: tasks are about to be switched, interrupts off, and what `next` was
+ * in has taken less than the clock says. What was noted before sleep_off last changed
+ * is of no use: the task may have run since. CPUs have clocks of their own, so the
+ * difference may be less than 0, and is right as well.
+ */
+void ftrace_graph_probe_sched_switch(struct ftrace_ret_stack *prev, struct ftrace_ret_stack *next)
+{
+	u64 now = this_clock->ticks;
+
+	prev->timestamp = now;
+	prev->slept = fgraph.sleep_off;
+	if (!fgraph.sleep_off || next->slept != fgraph.sleep_off)
+		return;
+	for (u32 i = 0; i < next->index && i < FTRACE_RETFUNC_DEPTH; i++)
+		next->stack[i].calltime += now - next->timestamp;
 }

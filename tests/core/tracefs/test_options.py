@@ -21,7 +21,7 @@ def test_both_ways_show_and_set_the_same(session: Session, sh: Sh) -> None:
     general = sh("cat trace_options").splitlines()
     sh("echo function_graph > current_tracer")  # only then are its own in the list
     names = [line.removeprefix("no") for line in sh("cat trace_options").splitlines()]
-    assert len(names) == len(general) + 10
+    assert len(names) == len(general) + 12
     assert sorted(names) == session.tracefs.listdir("options")
     for name in names:
         was = sh(f"cat options/{name}")

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The function profiler: hits counted as functions are called, times summed as they
+ * return, in tables of each CPU. In miniature of function_profile_call(),
+ * profile_graph_entry() and profile_graph_return() in kernel/trace/ftrace.c; open
+ * addressing stands for its lists.
+ *
+ * Interrupts are off in here, and nothing here is traced: a table has one writer.
+ */
+#include "tracer.h"
+
+#define GOLDEN_RATIO_32 0x61c88647u
+
+struct ftrace_profile_control fprofiler;
+
+/* This CPU's row of the function, or 0: there is none, or with `add`, no room for one. */
+static struct ftrace_profile *profiled_func(unsigned long ip, int add)
+{
+	u32 cpu = this_cpu->cpu % PROFILE_CPUS, mask = (1u << fprofiler.bits) - 1;
+	u32 slot = ((u32)ip * GOLDEN_RATIO_32) >> (32 - fprofiler.bits);
+	struct ftrace_profile *table = (struct ftrace_profile *)(unsigned long)fprofiler.tables;
+
+	table += (unsigned long)cpu << fprofiler.bits;
+	while (table[slot].ip != ip) {
+		if (!table[slot].ip) {
+			if (!add || fprofiler.used[cpu] >= fprofiler.limit)
+				return 0;
+			fprofiler.used[cpu]++;
+			table[slot].ip = ip;
+			break;
+		}
+		slot = (slot + 1) & mask;
+	}
+	return &table[slot];
+}
+
+static void count_hit(unsigned long ip)
+{
+	struct ftrace_profile *rec = profiled_func(ip, 1);
+
+	if (rec)
+		rec->counter++;
+}
+
+/* For kernels and ports without the graph tracer: hits alone, as a user of calls. */
+void function_profile_call(unsigned long ip, unsigned long parent_ip, void *op,
+			   struct pt_regs *regs)
+{
+	u32 irqs_off = this_cpu->irqs_disabled;
+
+	this_cpu->irqs_disabled = 1;
+	if (fprofiler.on && !this_cpu->trace_recursion)
+		count_hit(ip);
+	this_cpu->irqs_disabled = irqs_off;
+}
+
+/*
+ * prepare_ftrace_return() for the profiler. The time of the call is taken last: what is
+ * counted here is no time of the function's own.
+ */
+void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned long frame_pointer)
+{
+	struct ftrace_ret_stack *stack = current_ret_stack();
+	struct ftrace_ret_entry *entry;
+
+	if (!ftrace_ops_test(&fgraph.ops, func))
+		return;
+	if (stack->index >= FTRACE_RETFUNC_DEPTH) {
+		stack->overrun++;
+		return;
+	}
+	entry = &stack->stack[stack->index++];
+	entry->ret = *parent;
+	entry->func = func;
+	entry->fp = frame_pointer;
+	entry->told = 0;
+	entry->profiled = fprofiler.on;
+	entry->subtime = 0;
+	count_hit(func);
+	*parent = fgraph.return_to_handler;
+	entry->calltime = this_clock->ticks;
+}
+
+/*
+ * The function in the entry just left has returned. Its time counts if this profiling
+ * has counted its call, and on the CPU where it ends, as in the kernel; where it was
+ * never called there, nowhere.
+ */
+void profile_graph_return(struct ftrace_ret_stack *stack, u64 rettime)
+{
+	const struct ftrace_ret_entry *entry = &stack->stack[stack->index];
+	u64 time = rettime - entry->calltime;
+	struct ftrace_profile *rec;
+
+	if (!fprofiler.on || entry->profiled != fprofiler.on)
+		return;
+	if (fgraph.graph_off) {
+		if (stack->index)
+			stack->stack[stack->index - 1].subtime += time;
+		time = entry->subtime < time ? time - entry->subtime : 0;
+	}
+	rec = profiled_func(entry->func, 0);
+	if (rec) {
+		rec->time += time;
+		rec->time_squared += time * time;
+	}
+}
