@@ -77,18 +77,22 @@ class FunctionGraph:
         facts = machine.port.facts
         self.ops = FtraceOps("graph_ops", stub)
         self.settings = GraphSettings()
-        self.user: GraphUser | None = None
+        self._user: GraphUser | None = None
         self._sleep_off = 0
         self._ftrace = ftrace
         self._memory = machine.memory
         self._layout = abi.fgraph_control(facts.byteorder)
         self._area = SiteArea(facts, machine.memory, "fgraph_hash", _PART)
         self._switch = Tracepoint.find(machine.memory, ftrace.kallsyms, *SCHED_SWITCH)
-        self._switched = False
+
+    @property
+    def user(self) -> GraphUser | None:
+        """For whom calls and returns are traced now."""
+        return self._user if self.ops in self._ftrace.ops else None
 
     @property
     def on(self) -> bool:
-        """Whether somebody has calls and returns traced."""
+        """Whether they are."""
         return self.user is not None
 
     @property
@@ -111,12 +115,12 @@ class FunctionGraph:
             if not self._ftrace.disabled:
                 self._ftrace.set_graph_caller(False)
             raise
-        self.user = user
+        self._user = user
         self._write()
 
     def stop(self) -> None:
         """Trace no more (`unregister_ftrace_graph`). Raises `TracefsError` and `FtraceBug`."""
-        self.user = None
+        self._user = None
         self._write()
         self._ftrace.unregister(self.ops)
         self._ftrace.set_graph_caller(False)
@@ -131,19 +135,22 @@ class FunctionGraph:
         self.settings = settings
         self._write()
 
-    def _count_sleep(self, on: bool) -> None:
-        """Have the scheduler tell the tracer of switches, if sleep is not to count."""
-        if self._switch is None or on != self._switched:
-            return
-        self._switched = not on
-        if self._switched:
+    def _leave_out_sleep(self) -> int:
+        """Have the scheduler tell the tracer of switches while sleep does not count.
+
+        Returns what tells this time from others, 0 while sleep does count.
+        """
+        off = self.on and not self.settings.sleep_time
+        if self._switch is None:
+            return 0
+        if off and not self._switch.enabled:
             self._sleep_off += 1
-        self._switch.enable(self._switched)
+        self._switch.enable(off)
+        return self._sleep_off if off else 0
 
     def _write(self) -> None:
         """Write the guest's table."""
         entry, settings, ops = self._ftrace.entry, self.settings, self.ops
-        self._count_sleep(not self.on or settings.sleep_time)
         chosen = [ops.filter_hash, ops.notrace_hash, settings.graph, settings.notrace]
         sites = [sites_of(each) for each in chosen]
         places = self._area.write(sites)
@@ -151,7 +158,7 @@ class FunctionGraph:
         table["on"] = self.user is GraphUser.TRACER
         table["max_depth"] = settings.max_depth
         table["skip_irqs"] = settings.skip_irqs
-        table["sleep_off"] = self._sleep_off if self._switched else 0
+        table["sleep_off"] = self._leave_out_sleep()
         table["graph_off"] = not settings.graph_time
         table["thresh"] = settings.thresh
         table["return_to_handler"] = entry[RETURN_TO_HANDLER]

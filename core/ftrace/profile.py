@@ -3,9 +3,9 @@
 A table is open addressing over `struct ftrace_profile`, by address of the call
 site; `fprofiler`, the guest's `struct ftrace_profile_control`, says where they
 are. What is counted when is the guest's (arches/guest/tracer/profile.c). They come
-when profiling is first switched on, and every time they are emptied: no vCPU is
-inside the tracer then. Source: ftrace_profile_init() and function_stat_show() in
-kernel/trace/ftrace.c, 6.1.
+when profiling is first switched on. No vCPU is inside the tracer when they are
+emptied, nor when it is switched off: nothing is added behind. Source:
+ftrace_profile_init() and function_stat_show() in kernel/trace/ftrace.c, 6.1.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .. import abi
 from ..errors import MemoryFault, TracefsError
 from ..machine.machine import Machine
+from ..machine.memory import Region
 from ..quiet import settle
 from .ftrace import Ftrace
 from .opslist import area_part
@@ -47,7 +48,6 @@ class ProfileTables:
         self._ftrace = ftrace
         self._layout = abi.ftrace_profile(machine.memory.byteorder)
         self._area = area_part(machine.port.facts, _PART)
-        self._bits = 0
         self._number = 0
         """Of the profiling that is on or was last."""
 
@@ -63,25 +63,29 @@ class ProfileTables:
         size = cpus * self._layout.itemsize << bits
         if size > len(self._area):
             raise TracefsError(errno.ENOMEM)
-        if bits != self._bits:
-            if self._bits:
+        present = self._region()
+        if present is None or present.size != size:
+            if present is not None:
                 memory.unmap(REGION)
-            self._bits = 0
             try:
                 memory.map(self._area.start, size, REGION, executable=False)
             except MemoryFault as error:
                 raise TracefsError(errno.ENOMEM) from error
-            self._bits = bits
         memory.region(REGION).bytes[:] = 0
         table = np.zeros((), abi.ftrace_profile_control(memory.byteorder))
         table["bits"], table["limit"], table["tables"] = bits, 3 << bits - 2, self._area.start
         memory.write(control, table.tobytes())
+
+    def _region(self) -> Region | None:
+        """Where they are, once they are there."""
+        return self._machine.memory.region_at(self._area.start)
 
     def count(self, on: bool) -> None:
         """Have hits and times counted from now on, or not.
 
         Functions that were called before are not of this profiling and have no time in it.
         """
+        settle(self._machine)
         self._number += on
         value = self._number if on else 0
         self._machine.memory.write_int(self._ftrace.entry.label(CONTROL), value, 4)
@@ -91,10 +95,11 @@ class ProfileTables:
 
         Fields ip, counter, time, time_squared, u8 each, times in ns; shape (n,).
         """
-        if not self._bits:
+        region = self._region()
+        if region is None:
             return np.zeros(0, _ROW)
-        size = self._layout.itemsize << self._bits
-        data = self._machine.memory.region(REGION).bytes[cpu * size : (cpu + 1) * size]
+        size = region.size // len(self._machine.vcpus)
+        data = region.bytes[cpu * size : (cpu + 1) * size]
         table = data.view(self._layout)
         rows = table[table["counter"] != 0].astype(_ROW)
         ordered: NDArray[np.void] = rows[np.lexsort((rows["ip"], ~rows[by]))]

@@ -35,6 +35,11 @@ class Tracepoint:
             return None
         return cls(memory, address, function)
 
+    @property
+    def enabled(self) -> bool:
+        """Whether the kernel calls the function."""
+        return bool(self._memory.read_int(self._address, 4))
+
     def enable(self, on: bool) -> None:
         """Have it call the function, or not; func stays, as a CPU may be on its way to it."""
         row = np.zeros((), abi.tracepoint(self._memory.byteorder))

@@ -72,6 +72,11 @@ class Graph:
         return self._tracer is not None and self._tracer.on
 
     @property
+    def profiling(self) -> bool:
+        """Whether they are traced for the profiler."""
+        return self._tracer is not None and self._tracer.user is GraphUser.PROFILER
+
+    @property
     def tracing(self) -> bool:
         """Whether they are traced for it."""
         return self._tracer is not None and self._tracer.user is GraphUser.TRACER

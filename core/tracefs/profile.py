@@ -47,12 +47,17 @@ class Profile:
     """The profiler of a machine."""
 
     def __init__(self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace, graph: Graph) -> None:
-        self.on = False
         self._ftrace = ftrace
         self._graph = graph
         self._tables = ProfileTables(machine, ftrace)
+        self._counting = False
         function = kallsyms.address(CALL)
         self._ops = None if function is None else FtraceOps("ftrace_profile_ops", function)
+
+    @property
+    def on(self) -> bool:
+        """Whether functions are profiled."""
+        return self._graph.profiling or (self._counting and self._ops in self._ftrace.ops)
 
     @property
     def timed(self) -> bool:
@@ -75,21 +80,20 @@ class Profile:
             self._graph.start(filter_hash, notrace_hash, GraphUser.PROFILER)
         else:
             self._ftrace.register(self._ops)
+            self._counting = True
         self._tables.count(True)
-        self.on = True
 
     def stop(self) -> None:
         """Count no more; what was counted stays. Raises `FtraceBug`."""
         if not self.on:
             return
-        self.on = False
         self._tables.count(False)
         # Like unregister_ftrace_graph(), which returns nothing: ftrace may be off by now.
         with suppress(TracefsError):
-            if self.timed:
+            if self._graph.profiling:
                 self._graph.stop()
-            else:
-                assert self._ops is not None
+            elif self._ops is not None:
+                self._counting = False
                 self._ftrace.unregister(self._ops)
 
     def rows(self, cpu: int) -> NDArray[np.void]:

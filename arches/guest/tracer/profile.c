@@ -84,7 +84,7 @@ void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned lon
 /*
  * The function in the entry just left has returned. Its time counts if this profiling
  * has counted its call, and on the CPU where it ends, as in the kernel; where it was
- * never called there, nowhere.
+ * never called there, nowhere. That CPU's clock may be behind the one of the call.
  */
 void profile_graph_return(struct ftrace_ret_stack *stack, u64 rettime)
 {
@@ -94,6 +94,8 @@ void profile_graph_return(struct ftrace_ret_stack *stack, u64 rettime)
 
 	if (!fprofiler.on || entry->profiled != fprofiler.on)
 		return;
+	if ((s64)time < 0)
+		time = 0;
 	if (fgraph.graph_off) {
 		if (stack->index)
 			stack->stack[stack->index - 1].subtime += time;

@@ -1,0 +1,266 @@
+"""The function profiler on every port: held against the tracers, and against itself."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.abi import FTRACE_RETFUNC_DEPTH, RequestKind, TraceType, Vector
+from dynftrace.core.trace.events import EventTable
+
+from ..support import equilibrium
+from ..support.user import User
+
+FN, ENTRY, RETURN = TraceType.FN, TraceType.GRAPH_ENT, TraceType.GRAPH_RET
+
+Row = tuple[int, int, int]
+"""Hits, time and the sum of squared times, ns."""
+
+
+@pytest.fixture(params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def user(arch: str) -> User:
+    return User(arch, cpus=1)
+
+
+def profile(user: User, cpu: int = 0) -> dict[str, Row]:
+    """What was counted on a CPU, by function as C calls it; no two have one name."""
+    rows = user.session.array.profile.rows(cpu)
+    names = [name.removeprefix(user.prefix) for name in user.session.kallsyms.names_of(rows["ip"])]
+    assert len({*names}) == len(names)
+    found = (tuple(row) for row in rows[["counter", "time", "time_squared"]].tolist())
+    return dict(zip(names, found, strict=True))
+
+
+def difference(after: Row, before: Row = (0, 0, 0)) -> Row:
+    hits, time, squared = (a - b for a, b in zip(after, before, strict=True))
+    return hits, time, squared
+
+
+def whole(user: User) -> EventTable:
+    """The events, none lost."""
+    ring = user.session.ring
+    events = ring.events()
+    assert not events.damaged and not ring.lost(len(events))
+    return events
+
+
+def calls(user: User, events: EventTable, cpu: int) -> dict[str, int]:
+    """How often the function tracer saw each function on a CPU."""
+    rows = (events.events["type"] == FN) & (events.events["cpu"] == cpu)
+    ips, count = np.unique(events.addresses[events.events["ip"][rows]], return_counts=True)
+    names = [name.removeprefix(user.prefix) for name in user.session.kallsyms.names_of(ips)]
+    return dict(zip(names, count.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("cpus", [1, 4])
+def test_hits_are_the_calls_that_the_function_tracer_sees(arch: str, cpus: int) -> None:
+    user = User(arch, cpus=cpus)
+    user("echo 4096 > buffer_size_kb; echo 1 > function_profile_enabled")
+    user("echo function > current_tracer; run syscalls; run locks")
+    events = whole(user)
+    total: Counter[str] = Counter()
+    for cpu in range(cpus):
+        hits = {name: row[0] for name, row in profile(user, cpu).items()}
+        seen = calls(user, events, cpu)
+        # A CPU may stand between the one and the other, in one call at most.
+        late = Counter(seen) - Counter(hits)
+        assert not Counter(hits) - Counter(seen) and late.total() <= 1
+        total += Counter(hits)
+    assert abs(total.total() - int((events.events["type"] == FN).sum())) <= cpus
+    assert total.total() > 2000 and "do_IRQ" in total
+    assert sum(bool(profile(user, cpu)) for cpu in range(cpus)) == cpus
+
+
+def test_times_of_leaves_are_those_of_the_graph_tracer(arch: str) -> None:
+    """In an equal run, but for what the tracers themselves take.
+
+    Compared are functions that call none and took equally long each time, on their own
+    in either run: of all of them, the graph tracer's duration is longer by one number.
+    """
+    user = User(arch, cpus=1)
+    user("echo 1 > function_profile_enabled; run syscalls")
+    profiled = profile(user)
+    user = User(arch, cpus=1)
+    user("echo function_graph > current_tracer; run syscalls")
+    events = whole(user)
+    rows = events.events[np.isin(events.events["type"], (ENTRY, RETURN))]
+    ips = events.addresses[rows["ip"]]
+    names = [name.removeprefix(user.prefix) for name in user.session.kallsyms.names_of(ips)]
+    leaf = (rows["type"][:-1] == ENTRY) & (rows["type"][1:] == RETURN) & (ips[:-1] == ips[1:])
+    returns = events.details.returns
+    durations: dict[str, Counter[int]] = defaultdict(Counter)
+    for at in np.flatnonzero(leaf).tolist():
+        told = returns[rows["parent"][at + 1]]
+        durations[names[at]][int(told["rettime"] - told["calltime"])] += 1
+    parents = {names[at] for at in np.flatnonzero(~leaf & (rows["type"][:-1] == ENTRY)).tolist()}
+    longer = {}
+    for name in (durations.keys() & profiled.keys()) - parents:
+        hits, time, squared = profiled[name]
+        if hits > 1 and hits * squared == time * time:
+            # A new page of the buffer makes some calls longer.
+            ((usual, _),) = durations[name].most_common(1)
+            longer[name] = usual - time // hits
+    assert len(longer) > 30
+    assert len({*longer.values()}) == 1, longer
+
+
+def microseconds(ns: int) -> str:
+    """At most seven digits, but all of those in front of the point."""
+    whole = str(ns // 1000)
+    return whole if len(whole) >= 7 else f"{whole}.{ns % 1000:03}"[:8]
+
+
+def test_lines_are_what_was_counted(user: User) -> None:
+    user("echo 1 > function_profile_enabled; run syscalls; echo 0 > function_profile_enabled")
+    rows, bits = profile(user), 8 * user.session.port.facts.pointer_size
+    lines = user("cat trace_stat/function0").splitlines()[2:]
+    assert len(lines) == len(rows) > 200
+    times = [row[1] for row in rows.values()]
+    assert times == sorted(times, reverse=True)
+    for line, (name, (hits, time, squared)) in zip(lines, rows.items(), strict=True):
+        divisor = hits * (hits - 1) * 1000 % 2**bits
+        variance = (hits * squared - time**2) // divisor if divisor else 0
+        words = line.split()
+        assert words[0] == f"{user.prefix}{name}"[:30] and int(words[1]) == hits
+        assert words[2:8:2] == [microseconds(ns) for ns in (time, time // hits, variance)]
+
+
+def recursions(user: User, depth: int) -> Row:
+    """What a call that calls itself `depth` deep adds, where no interrupt came in between."""
+    found = []
+    for _ in range(5):
+        before = profile(user).get("crashy_recurse", (0, 0, 0))
+        user(f"call crashy_recurse {depth}")
+        found.append(difference(profile(user)["crashy_recurse"], before))
+    assert len({hits for hits, _, _ in found}) == 1
+    return min(found)
+
+
+def test_without_graph_time_a_call_has_the_time_of_its_callees_taken_off(user: User) -> None:
+    """Of a function that calls itself: the times it has alone add up to that of the outermost.
+
+    To that of an equal run with graph-time, in which each return takes a little less.
+    """
+    user("insmod crashy; call crashy_recurse 1")
+    equilibrium.reach(user.session)
+    user(f"echo {user.prefix}crashy_recurse > set_ftrace_filter")
+    user("echo 1 > function_profile_enabled")
+    nested = {depth: recursions(user, depth) for depth in (0, 1, 2, 6, 7)}
+    user("echo 0 > options/graph-time")
+    alone = {depth: recursions(user, depth) for depth in nested}
+    assert [row[0] for row in nested.values()] == [depth + 1 for depth in nested]
+    assert [row[0] for row in alone.values()] == [depth + 1 for depth in nested]
+    assert alone[0] == nested[0]
+    less = set()
+    for depth in (1, 2, 7):
+        outermost = nested[depth][1] - nested[depth - 1][1]
+        taken, rest = divmod(alone[depth][1] - outermost, depth)
+        assert not rest
+        less.add(taken)
+    assert len(less) == 1 and 0 < less.pop() < 500
+    assert alone[7][1] * 2 < nested[7][1]
+
+
+def test_without_sleep_and_graph_time_no_more_time_is_spent_than_there_is(user: User) -> None:
+    spent = {}
+    for sleep, graph in ((1, 1), (1, 0), (0, 1), (0, 0)):
+        user(f"echo {sleep} > options/sleep-time; echo {graph} > options/graph-time")
+        user("echo 0 > function_profile_enabled; echo 1 > function_profile_enabled")
+        began = user.session.now
+        user("call msleep 3; run syscalls; call msleep 5")
+        rows = profile(user)
+        elapsed = user.session.now - began
+        spent[sleep, graph] = sum(time for _, time, _ in rows.values()) / elapsed
+        hits, time, squared = rows["msleep"]
+        assert hits == 2
+        if sleep and graph:
+            assert 7_000_000 <= time < elapsed and squared * hits > time**2
+        elif not sleep:
+            assert time < 500_000
+    assert 0.5 < spent[0, 0] < 1 < spent[1, 0] < spent[1, 1]
+    assert spent[0, 0] < spent[0, 1] < spent[1, 1]
+
+
+def test_sleep_does_not_count_for_the_graph_tracer_either(user: User) -> None:
+    user("echo msleep > set_ftrace_filter; echo function_graph > current_tracer")
+    for name, least, most in ((1, 3_000_000, 6_000_000), (0, 1, 500_000)):
+        user(f"echo {name} > options/sleep-time; echo > trace; call msleep 3")
+        (told,) = whole(user).details.returns
+        assert least <= told["rettime"] - told["calltime"] < most
+
+
+def test_what_recurses_too_deep_is_not_counted(user: User) -> None:
+    user("insmod crashy; call crashy_recurse 1")
+    equilibrium.reach(user.session)
+    user(f"echo {user.prefix}crashy_recurse > set_ftrace_filter")
+    user(f"echo 1 > function_profile_enabled; call crashy_recurse {FTRACE_RETFUNC_DEPTH + 9}")
+    assert profile(user)["crashy_recurse"][0] == FTRACE_RETFUNC_DEPTH
+
+
+def request(user: User, name: str, **what: object) -> int:
+    """Have CPU 0 serve a request while the machine is run by hand; its number."""
+    machine, at = user.session.machine, user.session.kallsyms.address("host_request")
+    assert at is not None
+    sequence = machine.requests.fill(at, RequestKind.WORKLOAD, name=name, **what)  # type: ignore[arg-type]
+    machine.vcpus[0].interrupts.send(Vector.REQUEST, machine.now)
+    return sequence
+
+
+def test_only_calls_of_this_profiling_have_a_time(user: User) -> None:
+    """A function on its way when it was switched on, and one when it went off and on again."""
+    machine = user.session.machine
+    user("run syscalls")
+    sequence = request(user, "syscalls")
+    while not machine.requests.finished(sequence):
+        machine.run(200_000)
+        user("echo 0 > function_profile_enabled; echo 1 > function_profile_enabled")
+        began = user.session.now
+        machine.run(200_000)
+        for hits, time, squared in profile(user).values():
+            # Each call and its return lie in this time; a function calls itself rarely.
+            assert time <= hits * (user.session.now - began)
+            assert squared <= time * time
+    assert not machine.oopses
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_on_and_off_in_the_middle_of_anything(arch: str, seed: int) -> None:
+    user, dice = User(arch, cpus=2), random.Random(seed)
+    user.insmod("usbcore")
+    workloads = ("irqstorm", "forkbomb", "usb", "syscalls")
+    user("; ".join(f"run {workload}" for workload in workloads))
+    equilibrium.reach(user.session)
+    before, machine = user.text(), user.session.machine
+    counted = 0
+    for workload in workloads:
+        sequence = request(user, workload)
+        while not machine.requests.finished(sequence) and not machine.oopses:
+            on, tracer = dice.random() < 0.7, dice.choice(("function_graph", "function", "nop"))
+            user("echo nop > current_tracer; echo 0 > function_profile_enabled")
+            for option in ("sleep-time", "graph-time"):
+                user(f"echo {dice.randrange(2)} > options/{option}")
+            if on:
+                user("echo 1 > function_profile_enabled")
+            if not on or tracer != "function_graph":
+                user(f"echo {tracer} > current_tracer")
+            began = max(vcpu.ticks for vcpu in machine.vcpus)
+            machine.run(dice.randrange(1, 1_000_000))
+            span = max(vcpu.ticks for vcpu in machine.vcpus) - began + 1_000_000
+            for cpu in range(2):
+                for hits, time, _ in profile(user, cpu).values() if on else ():
+                    counted += hits
+                    assert time <= hits * span * 2
+        assert machine.requests.result(sequence) >= 0
+    assert counted > 1000
+    user("echo nop > current_tracer; echo 0 > function_profile_enabled; run syscalls")
+    assert not machine.oopses
+    user.same_text(before)
