@@ -232,6 +232,34 @@ def test_only_calls_of_this_profiling_have_a_time(user: User) -> None:
     assert not machine.oopses
 
 
+def test_sleep_time_switched_while_tasks_sleep_makes_no_time_negative(user: User) -> None:
+    machine, dice = user.session.machine, random.Random(3)
+    user("run syscalls; echo 4096 > buffer_size_kb; echo function_graph > current_tracer")
+    sequence = request(user, "syscalls")
+    while not machine.requests.finished(sequence):
+        user(f"echo {dice.randrange(2)} > options/sleep-time")
+        machine.run(dice.randrange(20_000, 400_000))
+    returns = whole(user).details.returns
+    assert len(returns) > 500 and (returns["rettime"] >= returns["calltime"]).all()
+
+
+def test_the_graph_tracer_behind_it_finds_nothing_of_it(user: User) -> None:
+    """A gap of set_graph_notrace ends, where a profiled function was on the stack before."""
+    user("echo 1 > function_profile_enabled; run syscalls; run forkbomb; run syscalls")
+    user(f"echo 0 > function_profile_enabled; echo {user.prefix}vfs_read > set_graph_notrace")
+    user("echo function_graph > current_tracer; run syscalls")
+    events = whole(user)
+    names = user.session.kallsyms.names_of(events.addresses[events.events["ip"]])
+    assert f"{user.prefix}vfs_read" not in names
+    kinds, pids = (events.events[field].tolist() for field in ("type", "pid"))
+    told = list(zip(kinds, names, pids, strict=True))
+    reads = {pid for kind, name, pid in told if (kind, name) == (RETURN, f"{user.prefix}sys_read")}
+    assert reads
+    for pid in reads:
+        behind = told[told.index((RETURN, f"{user.prefix}sys_read", pid)) :]
+        assert [name for kind, name, of in behind if (kind, of) == (ENTRY, pid)]
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_on_and_off_in_the_middle_of_anything(arch: str, seed: int) -> None:
     user, dice = User(arch, cpus=2), random.Random(seed)

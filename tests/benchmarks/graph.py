@@ -1,4 +1,4 @@
-"""What a traced call costs more: with its return traced, and with the flag that stops tracing."""
+"""What a traced call costs more: with its return traced or profiled, and with the stop flag."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEST = re.compile(r"(ftrace_caller:\n)( +/\* HAVE_FUNCTION_TRACE_MCOUNT_TEST \*
 
 
 def rows() -> Iterator[Row]:
-    """A call with its return against the call alone; a call with the test against one without."""
+    """A call with its return against the call alone, profiled against traced; the flag's test."""
     port = arches.load(arches.DEFAULT)
     function = _loop(port, "function", port.entry_source())
     pair = paired(_loop(port, "function_graph", port.entry_source()), function, rounds=7)
@@ -30,6 +30,18 @@ def rows() -> Iterator[Row]:
         f"{CALLS / pair.a / 1e6:.2f} M/s",
         pair.ratio,
         "the call alone, traced",
+        "(no target)",
+        True,
+    )
+    graph = _loop(port, "function_graph", port.entry_source())
+    pair = paired(
+        _loop(port, "1", port.entry_source(), "function_profile_enabled"), graph, rounds=7
+    )
+    yield Row(
+        "a call and its return, profiled",
+        f"{CALLS / pair.a / 1e6:.2f} M/s",
+        pair.ratio,
+        "the two traced",
         "(no target)",
         True,
     )
@@ -47,8 +59,8 @@ def rows() -> Iterator[Row]:
     )
 
 
-def _loop(port: Port, tracer: str, source: str) -> Callable[[], None]:
-    """The traced calls of a kernel with this entry.S; the buffer is full from the first on."""
+def _loop(port: Port, value: str, source: str, file: str = "current_tracer") -> Callable[[], None]:
+    """Calls of a kernel with this entry.S, traced by `value` in `file`; the buffer is full soon."""
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.object(type(port), "entry_source", lambda self: source),
@@ -57,7 +69,7 @@ def _loop(port: Port, tracer: str, source: str) -> Callable[[], None]:
         path.write_bytes(elf_writer.kernel(["traced"]))
         session = Session.open(port, MachineSpec(kernel=path, cpus=1))
     called(session)
-    session.tracefs.write("current_tracer", tracer)
+    session.tracefs.write(file, value)
     return lambda: _ended(session.machine.request_call(LOOP, limit_ns=LIMIT))
 
 

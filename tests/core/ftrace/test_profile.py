@@ -9,6 +9,7 @@ import pytest
 
 from dynftrace.core import abi
 from dynftrace.core.errors import TracefsError
+from dynftrace.core.ftrace.graph import STUB, FunctionGraph, GraphUser
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.profile import CALL, CONTROL, REGION, ProfileTables, variance
 
@@ -138,3 +139,27 @@ def test_it_goes_back_with_the_machine(guest: Booted) -> None:
     again = counting(guest)
     guest.machine.run(2 * MS)
     assert len(again.rows(0, "time")) and not guest.machine.oopses
+
+
+def test_a_clock_that_is_behind_gives_no_time_below_zero(guest: Booted) -> None:
+    """As where a task goes on, on a CPU whose clock is behind: here the time of the call is poked.
+
+    Of the function that is innermost while it is on its way.
+    """
+    graph = FunctionGraph(guest.machine, guest.ftrace, guest.address(STUB))
+    tables = ProfileTables(guest.machine, guest.ftrace)
+    tables.reset()
+    graph.ops.filter_hash = guest.filter("arch_cpu_idle")
+    graph.start(GraphUser.PROFILER)
+    tables.count(True)
+    machine, local = guest.machine, guest.machine.vcpus[0].local
+    at = int(local["ret_stack"])
+    machine.run_until(lambda: machine.memory.read_int(at, 4) == 1, 10 * MS, "a call")
+    # u32 index …, u64 timestamp; then ret, func, fp, told and profiled, calltime
+    calltime = at + 40 + 3 * 8 + 8
+    called = machine.memory.read_int(calltime, 8)
+    assert 0 < called <= machine.vcpus[0].ticks
+    machine.memory.write_int(calltime, called + 100 * MS, 8)
+    machine.run(2 * MS)
+    (row,) = tables.rows(0, "time")
+    assert row["counter"] > 1 and row["time"] < 5 * MS
