@@ -47,10 +47,10 @@ Calls and returns, with current_tracer function_graph
   tracing_thresh                    least microseconds, told by the return alone
   options/funcgraph-*               columns, and what is told: overrun, cpu,
         overhead, proc, duration, abstime, irqs, tail, retval, retval-hex
-  options/sleep-time                0: a time stops while its task is switched out
+  options/sleep-time                0: no time counts while a task is off its CPU
 
 Hits and times of every function, without a trace
-  function_profile_enabled          1 begins anew, 0 ends it and keeps the tables;
+  function_profile_enabled          1 begins anew, 0 ends it and keeps tables;
                                     not together with function_graph
   trace_stat/functionN              of CPU N: hits, time, average, variance s^2
   options/sleep-time                as above

@@ -227,9 +227,9 @@ def test_sites_of_every_form_tell_their_ip_to_the_list_of_users(session: Session
         ops = FtraceOps("one", session.ftrace.entry["function_count_call"])
         ops.filter_hash = FtraceHash.of(np.array([ip], np.uint64))
         session.ftrace.register(ops)
+        session.tracefs.write("trace", "")  # lets a CPU out of the tracer that was in it
         for cpu in range(8):
             session.machine.memory.write_int(counted + 8 * cpu, 0, 8)
-        session.tracefs.write("trace", "")
         session.run_workload("usb", 3)
         counts = [session.machine.memory.read_int(counted + 8 * cpu, 8) for cpu in range(8)]
         lines = [line for line in session.tracefs.read("trace").splitlines() if line[0] != "#"]
