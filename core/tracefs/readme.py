@@ -47,7 +47,7 @@ Calls and returns, with current_tracer function_graph
   tracing_thresh                    least microseconds, told by the return alone
   options/funcgraph-*               columns, and what is told: overrun, cpu,
         overhead, proc, duration, abstime, irqs, tail, retval, retval-hex
-  options/sleep-time                0: no time counts while a task is off its CPU
+  options/sleep-time                0: no time counts while its task is off
 
 Hits and times of every function, without a trace
   function_profile_enabled          1 begins anew, 0 ends it and keeps tables;
