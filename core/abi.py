@@ -100,6 +100,7 @@ class TraceType(IntEnum):
     """`trace_entry.type` of the events the tracers write."""
 
     FN = 1
+    STACK = 4
     PRINT = 5
     GRAPH_RET = 10
     GRAPH_ENT = 11
@@ -261,6 +262,19 @@ def ftrace_profile(byteorder: str) -> np.dtype[np.void]:
     """`struct ftrace_profile`: what the profiler knows of a function on a CPU; times in ns."""
     names = ("ip", "counter", "time", "time_squared")
     return _layout([(name, "u8") for name in names], byteorder)
+
+
+def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """`struct ftrace_ret_stack`: where a task's functions return to that are traced until then."""
+    entry: list[Any] = [(name, f"u{pointer_size}") for name in ("ret", "func", "fp")]
+    entry += [(name, "u4") for name in ("told", "profiled")]
+    if pointer_size == 4:
+        entry.append(("unused", "u4"))
+    entry += [("calltime", "u8"), ("subtime", "u8")]
+    names = ("index", "overrun", "depth", "graph_depth", "notrace_index", "graph_in_irq")
+    fields: list[Any] = [(name, "u4") for name in (*names, "slept", "unused")]
+    fields.append(("timestamp", "u8"))
+    return _layout([*fields, ("stack", entry, (FTRACE_RETFUNC_DEPTH,))], byteorder)
 
 
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

@@ -2,11 +2,7 @@
 
 What the kernel's die() prints is the architecture's own affair (`Port.oops`);
 what it is printed from is the same everywhere: the registers, the code around
-pc, and the return addresses found on the stack. A word of the stack counts as a
-return address when it lies in a known function and a call stands right in
-front of it; like the kernel's scan without frame pointers, it may name a call
-that has already returned. Where calls leave their return address in a
-register, what that register holds comes first.
+pc, and the return addresses found on the stack (backtrace.py).
 
 The state reported on may be arbitrarily broken, so nothing here assumes that
 any address can be read.
@@ -16,10 +12,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from ..arch import Port
 from ..crash import Crash, Fault
+from .backtrace import backtrace
 from .memory import Memory
 from .vcpu import Vcpu
 
@@ -79,10 +74,7 @@ def gather(
     address, text = _text(memory, registers[abi.pc.name])
     sp = registers[abi.sp.name]
     stack = _stack(memory, sp)
-    found = _return_addresses(stack[-sp % port.facts.pointer_size :], memory, port, symbols)
-    link = vcpu.registers.link
-    if link is not None and found[:1] != [link] and symbols.lookup(link) is not None:
-        found = [link, *found]  # not yet saved by the function it belongs to
+    found = backtrace(vcpu, memory, port, symbols, sp + STACK_BYTES, TRACE_ENTRIES)
     return Crash(
         fault=fault,
         count=count,
@@ -92,26 +84,9 @@ def gather(
         text=text,
         text_address=address,
         stack=stack,
-        trace=tuple(found),
+        trace=tuple(each.address for each in found),
         symbol=symbols.format,
     )
-
-
-def _return_addresses(stack: bytes, memory: Memory, port: Port, symbols: Symbols) -> list[int]:
-    """Words of `stack` that are return addresses, in order, at most `TRACE_ENTRIES`."""
-    size = port.facts.pointer_size
-    order = "<" if port.facts.byteorder == "little" else ">"
-    words = np.frombuffer(stack[: len(stack) // size * size], f"{order}u{size}").astype(np.uint64)
-    before = port.facts.max_insn_size
-    texts, readable = memory.gather(words - np.uint64(before), before)
-    found: list[int] = []
-    for row in np.flatnonzero(readable).tolist():
-        address = int(words[row])
-        if port.is_return_address(texts[row].tobytes()) and symbols.lookup(address - 1):
-            found.append(address)
-            if len(found) == TRACE_ENTRIES:
-                break
-    return found
 
 
 def _stack(memory: Memory, sp: int) -> bytes:

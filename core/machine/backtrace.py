@@ -1,0 +1,140 @@
+"""The return addresses on a vCPU's stack, from where it stands outwards.
+
+A word of the stack counts as a return address when it lies in a known function
+and a call stands right in front of it; like the kernel's scan without frame
+pointers, it may name a call that has already returned. Where calls leave their
+return address in a register, what that register holds comes first.
+
+Functions that the graph tracer follows have the address of return_to_handler there;
+where they will really go on is on the task's ret_stack, innermost last, and stands
+here instead (`ftrace_graph_ret_addr`). The frame pointer that each entry holds tells
+up to where in the stack its function's word can be, so a word that an earlier call
+has left takes no other's entry.
+
+The stack may be arbitrarily broken, so nothing here assumes that any address can be read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import abi
+from ..arch import Port
+from ..errors import MemoryFault
+from .memory import Memory
+from .vcpu import Vcpu
+
+RETURN_TO_HANDLER = "return_to_handler"
+CPU_RET_STACK = "cpu_ret_stack"
+"""The ret_stacks of CPUs that run no task, in the guest."""
+
+
+class Symbols(Protocol):
+    """What is needed of kallsyms."""
+
+    def address(self, name: str) -> int | None:
+        """Where `name` is, or None."""
+        ...
+
+    def lookup(self, address: int) -> object | None:
+        """Something for an address that a symbol covers, else None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnAddress:
+    """Where a call returns to."""
+
+    address: int
+    place: int | None
+    """The address it was found at; None for the link register."""
+
+
+def backtrace(
+    vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols, end: int, most: int | None = None
+) -> list[ReturnAddress]:
+    """The return addresses from the stack pointer of `vcpu` up to `end`, at most `most`."""
+    sp, size = vcpu.registers.sp, port.facts.pointer_size
+    start = sp + -sp % size
+    words = _words(memory, start, end)
+    handler = symbols.address(RETURN_TO_HANDLER)
+    handled = np.zeros(len(words), np.bool_) if handler is None else words == np.uint64(handler)
+    rows = np.flatnonzero(handled | _behind_calls(words, memory, port))
+    places = [start + row * size for row in np.flatnonzero(handled).tolist()]
+    real = _graph_ret_addrs(vcpu, memory, port, symbols, places)
+    found: list[ReturnAddress] = []
+    for row in rows.tolist():
+        if most is not None and len(found) == most:
+            break
+        place, address = start + row * size, int(words[row])
+        if handled[row]:
+            if place in real:
+                found.append(ReturnAddress(real[place], place))
+        elif symbols.lookup(address - 1) is not None:
+            found.append(ReturnAddress(address, place))
+    link = vcpu.registers.link
+    known = link is not None and symbols.lookup(link) is not None
+    if link is not None and known and [each.address for each in found[:1]] != [link]:
+        found.insert(0, ReturnAddress(link, None))  # not yet saved by its function
+    return found
+
+
+def _words(memory: Memory, start: int, end: int) -> NDArray[np.uint64]:
+    """The words from `start` to `end`, none where it is not in memory."""
+    region = memory.region_at(start)
+    if region is None:
+        return np.empty(0, np.uint64)
+    size = memory.pointer_size
+    count = max(min(end, region.end) - start, 0) // size
+    order = "<" if memory.byteorder == "little" else ">"
+    return np.frombuffer(memory.read(start, count * size), f"{order}u{size}").astype(np.uint64)
+
+
+def _behind_calls(words: NDArray[np.uint64], memory: Memory, port: Port) -> NDArray[np.bool_]:
+    """Which of `words` are addresses with a call in front of them."""
+    before = port.facts.max_insn_size
+    texts, readable = memory.gather(words - np.uint64(before), before)
+    rows = np.flatnonzero(readable)
+    behind = np.zeros(len(words), np.bool_)
+    behind[rows] = [port.is_return_address(texts[row].tobytes()) for row in rows.tolist()]
+    return behind
+
+
+def _graph_ret_addrs(
+    vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols, places: list[int]
+) -> dict[int, int]:
+    """Where functions really return to that have return_to_handler at `places`, which rise.
+
+    An entry's word is the last below its frame pointer; where a function saves its
+    return address in its caller's frame, the first above that.
+    """
+    real: dict[int, int] = {}
+    for ret, fp in _ret_stack(vcpu, memory, port, symbols) if places else ():
+        below = [place for place in places if place < fp]
+        chosen = below[-1:] or places[:1]
+        if not chosen or chosen[0] > fp + 2 * port.facts.pointer_size:
+            continue
+        real[chosen[0]] = ret
+        places = [place for place in places if place > chosen[0]]
+    return real
+
+
+def _ret_stack(vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols) -> list[tuple[int, int]]:
+    """What the ret_stack of the task on `vcpu` has, the innermost first: address, frame pointer."""
+    layout = abi.ftrace_ret_stack(port.facts.byteorder, port.facts.pointer_size)
+    address = int(vcpu.local["ret_stack"])
+    if not address:
+        of_cpus = symbols.address(CPU_RET_STACK)
+        if of_cpus is None:
+            return []
+        address = of_cpus + vcpu.number * layout.itemsize
+    try:
+        stack = np.frombuffer(memory.read(address, layout.itemsize), layout)[0]
+    except MemoryFault:
+        return []
+    entries = stack["stack"][: int(stack["index"])]
+    return [(int(entry["ret"]), int(entry["fp"])) for entry in entries[::-1]]
