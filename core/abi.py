@@ -24,6 +24,9 @@ TICK_NS = 1_000_000
 FTRACE_RETFUNC_DEPTH = 50
 """Entries of a task's stack of return addresses."""
 
+THREAD_SIZE = 16384
+"""Bytes of a task's stack, which begins at a multiple of it."""
+
 SAVED_CMDLINES = 128
 TASK_COMM_LEN = 16
 
@@ -71,6 +74,8 @@ class Hypercall(IntEnum):
     FTRACE_INIT = 8
     FTRACE_UPDATE = 9
     GRAPH_STOP = 12
+    TRACE_STACK = 14
+    STACK_MAX = 15
 
 
 class SlotFlag(IntFlag):

@@ -194,6 +194,13 @@ class Records:
         rows = self._order[np.minimum(at, len(self) - 1)]
         return np.where(self.table["ip"][rows] == ips, rows, -1)
 
+    def rows_before(self, addresses: Addresses) -> NDArray[np.intp]:
+        """The row of the last site that begins before each of n addresses, -1 for none."""
+        at = np.searchsorted(self._sorted, addresses) - 1
+        if not len(self):
+            return at
+        return np.where(at < 0, -1, self._order[np.maximum(at, 0)])
+
     def find(self, ip: int) -> int | None:
         """The row of the site at `ip`."""
         row = int(self.rows_of(np.array([ip], np.uint64))[0])

@@ -13,6 +13,8 @@ import errno
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..abi import TICK_NS, Hypercall, Vector
 from . import interrupt
 from .dmesg import LINE_MAX
@@ -111,6 +113,24 @@ def _ftrace(machine: Machine, call: Hypercall) -> int:
     return -errno.ENODEV if handler is None else handler(call)
 
 
+def _trace_stack(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    """Store who called the traced function; 0 where nobody knows about tracing."""
+    address, most, ip, *_ = arguments
+    handler = machine.trace_stack_handler
+    callers = [] if handler is None else handler(vcpu, ip)[:most]
+    order = "<" if machine.memory.byteorder == "little" else ">"
+    machine.memory.write(address, np.array(callers, f"{order}u8").tobytes())
+    return len(callers)
+
+
+def _stack_max(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    """A task's stack is used as far as no other was before."""
+    place, ip, *_ = arguments
+    if machine.stack_max_handler is not None:
+        machine.stack_max_handler(vcpu, place, ip)
+    return 0
+
+
 def _graph_stop(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
     """A traced function did not come back as it went (`ftrace_pop_return_trace`)."""
     expected, received, function, back = arguments
@@ -137,4 +157,6 @@ _CALLS: dict[int, Callable[[Machine, Vcpu, Arguments], int]] = {
     Hypercall.FTRACE_INIT: _ftrace_init,
     Hypercall.FTRACE_UPDATE: _ftrace_update,
     Hypercall.GRAPH_STOP: _graph_stop,
+    Hypercall.TRACE_STACK: _trace_stack,
+    Hypercall.STACK_MAX: _stack_max,
 }

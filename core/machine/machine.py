@@ -50,6 +50,8 @@ OOPS_GRACE_NS = 1_000_000_000
 
 BreakpointHandler = Callable[[int, int], bool]
 FtraceHandler = Callable[[Hypercall], int]
+TraceStackHandler = Callable[[Vcpu, int], Sequence[int]]
+StackMaxHandler = Callable[[Vcpu, int, int], None]
 
 
 class Machine:
@@ -78,6 +80,10 @@ class Machine:
         """Called with (cpu, address of the breakpoint); true when it dealt with it."""
         self.ftrace_handler: FtraceHandler | None = None
         """Called with FTRACE_INIT or FTRACE_UPDATE, when the guest asks; returns the result."""
+        self.trace_stack_handler: TraceStackHandler | None = None
+        """Called with (vcpu, ip or 0) when a tracer asks who called a site (TRACE_STACK)."""
+        self.stack_max_handler: StackMaxHandler | None = None
+        """Called with (vcpu, place, ip) when the stack is used up to `place` (STACK_MAX)."""
         self.oopses: list[GuestOops] = []
         self._reached = 0
         self._running = False

@@ -2,7 +2,7 @@
 
 Each kind has a table of its own, and an event the index of its row there: the
 text of a marker, the registers of an fprobe's hit, what a return took, a system
-call's arguments.
+call's arguments, the addresses of a stack.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import SYSCALL_ARGS_MAX, TraceType
+from .stacks import Stacks
 
 HIT = 0xFF
 """`type` of a hit of an fprobe, in tables of events."""
@@ -21,7 +22,7 @@ HIT = 0xFF
 SYSCALL = 0xFE
 """`type` of the entry into a system call, or of its exit, in tables of events."""
 
-KINDS = (TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL)
+KINDS = (TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL, TraceType.STACK)
 """The types of events that have details, in the order of `Details`' tables."""
 
 RETURN = np.dtype(
@@ -63,19 +64,27 @@ class Details:
     """RETURN records."""
     calls: NDArray[np.void] = field(default_factory=lambda: np.empty(0, CALL))
     """CALL records."""
+    stacks: Stacks = field(default_factory=Stacks)
+    """Who called whom, in the events of stacks."""
 
     @property
     def counts(self) -> NDArray[np.intp]:
         """Rows of each table, in the order of `KINDS`."""
-        tables = (self.texts, self.hits, self.returns, self.calls)
+        tables = (self.texts, self.hits, self.returns, self.calls, self.stacks)
         return np.array([len(table) for table in tables], np.intp)
 
     def cut(self, low: NDArray[np.intp], high: NDArray[np.intp]) -> Details:
         """Of each table the rows from `low` to `high` (exclusive), in the order of `KINDS`."""
-        texts, hits, returns, calls = (
+        texts, hits, returns, calls, stacks = (
             slice(int(start), int(stop)) for start, stop in zip(low, high, strict=True)
         )
-        return Details(self.texts[texts], self.hits[hits], self.returns[returns], self.calls[calls])
+        return Details(
+            self.texts[texts],
+            self.hits[hits],
+            self.returns[returns],
+            self.calls[calls],
+            self.stacks.cut(stacks),
+        )
 
     @classmethod
     def joined(cls, parts: Sequence[Details]) -> Details:
@@ -88,6 +97,7 @@ class Details:
             concatenate([each.hits for each in parts]),
             concatenate([each.returns for each in parts]),
             concatenate([each.calls for each in parts]),
+            Stacks.joined([each.stacks for each in parts]),
         )
 
 
@@ -99,6 +109,7 @@ class Collector:
         self._hits = [np.empty(0, hit_layout(registers))]
         self._returns = [np.empty(0, RETURN)]
         self._calls = [np.empty(0, CALL)]
+        self._stacks = [Stacks()]
 
     def add_texts(self, texts: Iterable[bytes]) -> int:
         """Append texts; the row of the first."""
@@ -121,6 +132,11 @@ class Collector:
         self._calls.append(calls)
         return sum(map(len, self._calls[:-1]))
 
+    def add_stacks(self, stacks: Stacks) -> int:
+        """Append stacks; the row of the first."""
+        self._stacks.append(stacks)
+        return sum(map(len, self._stacks[:-1]))
+
     def details(self) -> Details:
         """What has been added."""
         return Details(
@@ -128,6 +144,7 @@ class Collector:
             concatenate(self._hits),
             concatenate(self._returns),
             concatenate(self._calls),
+            Stacks.joined(self._stacks),
         )
 
 

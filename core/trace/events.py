@@ -33,7 +33,7 @@ EVENT = np.dtype(
 is its row there, that of a graph's opening its depth. `type` is a `TraceType`, `HIT` or `SYSCALL`,
 0 for one that does not fit."""
 
-_NO_PARENT = (TraceType.PRINT, TraceType.GRAPH_ENT, TraceType.GRAPH_RET)
+_NO_PARENT = (TraceType.STACK, TraceType.PRINT, TraceType.GRAPH_ENT, TraceType.GRAPH_RET)
 """Types of events that come with no address of a caller."""
 
 _SLOT_BITS = 16

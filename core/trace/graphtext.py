@@ -9,7 +9,6 @@ kernel/trace/trace_functions_graph.c, 6.1, and 6.5 for return values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +39,7 @@ _DASHES = " " + "-" * 42
 _TASKS, _IN, _OWN, _OUT = 1, 4, 5, 6
 _PARTS = 7
 """Lines an event may have: dashes, the tasks of a switch, dashes, an empty one, the arrow
-into an interrupt, its own, the arrow out."""
+into an interrupt, its own, the arrow out. From here on: those of a stack's addresses."""
 
 _NO_TIME = "              |  "
 _ARROWS = {_IN: "  ==========> |", _OUT: "  <========== |"}
@@ -153,8 +152,14 @@ class GraphText(TraceText):
         lines[:, _IN] = (of_irq & entry)[shown]
         lines[:, _OWN] = True
         lines[:, _OUT] = (of_irq & ~opens)[shown]
-        at, self.parts = np.nonzero(lines)
+        at, parts = np.nonzero(lines)
+        stacked, extra = self._stacks()
+        count = np.ones(len(at), np.intp)
+        count[(parts == _OWN) & np.isin(shown[at], stacked)] += extra
+        at, starts = np.repeat(at, count), np.repeat(np.cumsum(count) - count, count)
+        caller = np.arange(len(at)) - starts
         self.rows: NDArray[np.intp] = shown[at]
+        self.parts = np.where(caller, _PARTS + caller - 1, np.repeat(parts, count))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -189,14 +194,19 @@ class GraphText(TraceText):
             for row, part in zip(rows, parts, strict=True)
         ]
 
-    def _notes(self, lost: Mapping[int, int]) -> dict[int, str]:
-        """Lines that stand before a row, which is where its event's first line is."""
-        notes = super()._notes(lost)
-        return {int(np.searchsorted(self.rows, row)): note for row, note in notes.items()}
+    def row_of(self, event: int) -> int:
+        """The row of event `event` of the table, its first."""
+        return int(np.searchsorted(self.rows, event))
+
+    def _event_of(self, row: int) -> int:
+        """The event that `row` is a line of."""
+        return int(self.rows[row])
 
     def _beside(self, row: int, part: int) -> str:
         """A line of an event other than its own."""
         event = self.table.events[row]
+        if part >= _PARTS:
+            return self._caller(row, part - _PARTS) + self._end_of(row, part - _PARTS + 1)
         if part in _ARROWS:
             arrow = _ARROWS[part] if self._timed else _ARROWS[part].strip(" |")
             return f"{self._prologue(event)}{arrow}"
@@ -209,7 +219,7 @@ class GraphText(TraceText):
         event = self.table.events[row]
         kind = int(event["type"])
         if kind == TraceType.FN:
-            return super()._lines(row, row + 1)[0]
+            return self._event_lines(self.table.events[row : row + 1])[0]
         head = self._prologue(event)
         if kind not in (TraceType.GRAPH_ENT, TraceType.GRAPH_RET):
             return f"{head}{self._filled()}{self._comment(row)}"
@@ -280,7 +290,16 @@ class GraphText(TraceText):
             what = self._texts[events["parent"][row]]
         else:
             what = self._whats(events[row : row + 1])[0]
-        return f"{space}/* {what} */"
+        return f"{space}/* {what}{self._end_of(row, 0)}"
+
+    def _end_of(self, row: int, number: int) -> str:
+        """What closes a comment, of a stack behind its last line, behind any other's only one."""
+        options = self.context.options
+        if self.table.events["type"][row] != TraceType.STACK or options.raw or options.hex:
+            return " */"
+        stacks = self.table.details.stacks
+        last = stacks.lengths[self.table.events["parent"][row]]
+        return " */" if number == last else ""
 
 
 def _neighbours(cpu: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -8,8 +8,9 @@ length + 4 into the next word; 29 is padding (delta 0: to the end of the page,
 else its length + 4 in the next word); 30 extends the next event's delta by the
 next word, shifted by 27; 31 is an absolute time stamp of 59 bits. A payload is
 `struct trace_entry`, then for a function two longs, ip and parent_ip, for a hit
-of an fprobe these and the registers, and for a system call its number in a long's
-room and its arguments or result. Source: include/linux/ring_buffer.h,
+of an fprobe these and the registers, for a system call its number in a long's room
+and its arguments or result, and for a stack the number of its addresses, likewise,
+and these. Source: include/linux/ring_buffer.h,
 kernel/trace/ring_buffer.c, arches/guest/include/machine.h, tracer.h and tracepoint.h.
 
 The guest may have written anything: every length is checked against the
@@ -37,6 +38,7 @@ from ..abi import (
     TraceType,
 )
 from .details import CALL, RETURN, Collector, Details, concatenate, hit_layout
+from .stacks import Stacks
 
 DATA_SIZE = RB_PAGE_SIZE - RB_PAGE_HEADER
 """Bytes of events a page holds."""
@@ -293,6 +295,7 @@ class _Walk:
         long = self.layout.pointer_size
         whole &= (what != TraceType.FN) | (size >= _ENTRY_SIZE + 2 * long)
         whole &= (what != TraceType.PRINT) | (size >= _ENTRY_SIZE + long)
+        whole &= (what != TraceType.STACK) | (size >= _ENTRY_SIZE + long)
         whole &= (what != TraceType.GRAPH_ENT) | (size >= _ENTRY_SIZE + long + 4)
         whole &= (what != TraceType.GRAPH_RET) | (size >= _ENTRY_SIZE + 2 * long + 24)
         self.damaged[at[~whole] // self.stride] = True
@@ -313,6 +316,7 @@ class _Walk:
         printed = what == TraceType.PRINT
         hit = events["type"] >= FIRST_EVENT_ID
         call = (events["type"] >= FIRST_SYSCALL_ID) & ~hit
+        stack = what == TraceType.STACK
         opened, returned = what == TraceType.GRAPH_ENT, what == TraceType.GRAPH_RET
         named = function | printed | hit | opened | returned
         events["ip"][named] = self._long(payload[named] + 2)
@@ -323,6 +327,8 @@ class _Walk:
         events["parent"][hit] = details.add_hits(hits) + np.arange(len(hits))
         calls = self._calls(payload[call], what[call], size[call])
         events["parent"][call] = details.add_calls(calls) + np.arange(len(calls))
+        stacks = self._stacks(payload[stack], size[stack])
+        events["parent"][stack] = details.add_stacks(stacks) + np.arange(len(stacks))
         events["parent"][opened] = self.words[payload[opened] + 2 + long // 4]
         returns = self._returns(payload[returned])
         events["parent"][returned] = details.add_returns(returns) + np.arange(len(returns))
@@ -353,6 +359,16 @@ class _Walk:
             place = at[there] + _ENTRY_SIZE // 4 + (1 + column) * (long // 4)
             calls["values"][there, column] = self._long(place)
         return calls
+
+    def _stacks(self, at: NDArray[np.intp], size: NDArray[np.int64]) -> Stacks:
+        """The events of stacks whose payloads begin at `at`, `size` bytes each."""
+        long = self.layout.pointer_size
+        room = (size - _ENTRY_SIZE) // long - 1
+        count = np.clip(self.words[at + 2].view(np.int32), 0, room).astype(np.intp)
+        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(count)])
+        row = np.arange(starts[-1]) - np.repeat(starts[:-1], count)
+        first = np.repeat(at, count) + _ENTRY_SIZE // 4 + long // 4
+        return Stacks(starts, self._long(first + row * (long // 4)))
 
     def _hits(self, at: NDArray[np.intp], what: NDArray[np.uint32]) -> NDArray[np.void]:
         """The hits whose payloads begin at `at`."""

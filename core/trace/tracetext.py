@@ -2,8 +2,9 @@
 
 A line is the task, its pid, the CPU, five flag characters, the time and what
 the tracer prints. Names are looked up once for each address and each pid; a
-line is made only when it is asked for. Source: print_trace_line() in
-kernel/trace/trace.c, trace_print_lat_fmt() and print_fn_trace() in
+line is made only when it is asked for. A stack is a line like the others, and one
+more for each of its addresses. Source: print_trace_line() in kernel/trace/trace.c,
+trace_print_lat_fmt(), print_fn_trace() and trace_stack_print() in
 kernel/trace/trace_output.c, 6.1.
 """
 
@@ -20,6 +21,8 @@ from ..abi import TraceType
 from .details import HIT, SYSCALL
 from .events import EventTable
 from .fprobe import Fprobe
+from .header import header
+from .rowmap import RowMap
 from .syscalls import SyscallEvent
 from .tracefields import (
     comm_of,
@@ -94,56 +97,33 @@ class TextContext:
     """Whether a buffer overwrote events: where each CPU's part begins is then told."""
 
 
-def header(context: TextContext) -> list[str]:
-    """The comment lines above the events."""
-    options = context.options
-    lines = [f"# tracer: {context.tracer}", "#"]
-    if context.ftrace_dead:
-        lines += [
-            "# WARNING: FUNCTION TRACING IS CORRUPTED",
-            "#          MAY BE MISSING FUNCTION EVENTS",
-        ]
-    if options.context_info and not options.verbose:
-        counts = f"{context.in_buffer}/{context.written}"
-        lines += [f"# entries-in-buffer/entries-written: {counts}   #P:{context.cpus}", "#"]
-        lines += _columns_irq(options) if options.irq_info else _columns(options)
-    return lines
-
-
-def _columns_irq(options: TextOptions) -> list[str]:
-    width = 12 if options.record_tgid else 2
-    pad = "#" + " " * (28 + width)
-    task = "     TGID   "[:width]
-    bars = "       |    "[:width]
-    return [
-        f"{pad}  _-----=> irqs-off/BH-disabled",
-        f"{pad} / _----=> need-resched",
-        f"{pad}| / _---=> hardirq/softirq",
-        f"{pad}|| / _--=> preempt-depth",
-        f"{pad}||| / _-=> migrate-disable",
-        f"{pad}|||| /     delay",
-        f"#           TASK-PID  {task} CPU#  |||||  TIMESTAMP  FUNCTION",
-        f"#              | |    {bars}   |   |||||     |         |",
-    ]
-
-
-def _columns(options: TextOptions) -> list[str]:
-    task = "   TGID   " if options.record_tgid else ""
-    bars = "     |    " if options.record_tgid else ""
-    return [
-        f"#           TASK-PID    {task} CPU#     TIMESTAMP  FUNCTION",
-        f"#              | |      {bars}   |         |         |",
-    ]
-
-
 class TraceText:
     """The lines of a table of events. Building it looks every name up once."""
 
     def __init__(self, table: EventTable, context: TextContext) -> None:
         self.table = table
         self.context = context
-        options = context.options
         addresses = table.addresses
+        self._names = self._symbols(addresses)
+        self._parents = [
+            f" <-{name}" if address and context.options.print_parent else ""
+            for name, address in zip(self._names, addresses.tolist(), strict=True)
+        ]
+        self._texts = [printable(text) for text in table.details.texts]
+        self._places: dict[int, str] = {}
+        self._tasks: dict[int, str] = {}
+        self._heads: dict[tuple[int, int, int, int], str] = {}
+        self._callers: dict[int, str] = {}
+        rows, extra = self._stacks()
+        self._rows = RowMap(len(table), rows, extra)
+
+    def __len__(self) -> int:
+        """Rows, one a line."""
+        return len(self._rows)
+
+    def _symbols(self, addresses: NDArray[np.uint64]) -> list[str]:
+        """What the options show for each address (`seq_print_ip_sym`)."""
+        context, options = self.context, self.context.options
         if options.sym_offset:
             names = [context.symbols.format(address) for address in addresses.tolist()]
         else:
@@ -154,21 +134,22 @@ class TraceText:
                 f"{name} <{address:0{digits}x}>"
                 for name, address in zip(names, addresses.tolist(), strict=True)
             ]
-        self._names = [
+        return [
             name if address else "0"
             for name, address in zip(names, addresses.tolist(), strict=True)
         ]
-        self._parents = [
-            f" <-{name}" if address and options.print_parent else ""
-            for name, address in zip(self._names, addresses.tolist(), strict=True)
-        ]
-        self._texts = [printable(text) for text in table.details.texts]
-        self._places: dict[int, str] = {}
-        self._tasks: dict[int, str] = {}
-        self._heads: dict[tuple[int, int, int, int], str] = {}
 
-    def __len__(self) -> int:
-        return len(self.table)
+    def _stacks(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Which events have more lines than one, and how many more."""
+        options, stacks = self.context.options, self.table.details.stacks
+        if not len(stacks) or options.raw or options.hex:
+            return np.empty(0, np.intp), np.empty(0, np.intp)
+        rows = np.flatnonzero(self.table.events["type"] == TraceType.STACK)
+        return rows, stacks.lengths[self.table.events["parent"][rows]]
+
+    def row_of(self, event: int) -> int:
+        """The row of event `event` of the table, its first."""
+        return self._rows.row_of(event)
 
     @property
     def header(self) -> list[str]:
@@ -182,7 +163,7 @@ class TraceText:
 
     def site(self, row: int) -> int | None:
         """rec.ip of the event in `row`; None for one that no call site made."""
-        event = self.table.events[row]
+        event = self.table.events[self._event_of(row)]
         if event["type"] not in (TraceType.FN, HIT):
             return None
         return int(self.table.addresses[event["ip"]])
@@ -192,11 +173,16 @@ class TraceText:
 
         These name it as long as it is in the buffer, however that turns.
         """
-        found = self.table.last_hit(row + 1)
+        found = self.table.last_hit(self._event_of(row) + 1)
         if found is None:
             return None
         event = self.table.events[found]
         return f"{exact_time(int(event['ts']), self.context.clock_in_ns)} {event['cpu']}"
+
+    def _event_of(self, row: int) -> int:
+        """The event that `row` is a line of."""
+        events, _ = self._rows.of(np.array([row]))
+        return int(events[0])
 
     def lines(self, start: int, stop: int) -> list[str]:
         """The lines of rows `start` to `stop` (exclusive): one line a row, fit for a screen.
@@ -206,7 +192,26 @@ class TraceText:
         return [line if line.isprintable() else _escape(line) for line in self._lines(start, stop)]
 
     def _lines(self, start: int, stop: int) -> list[str]:
-        events = self.table.events[start:stop]
+        if len(self._rows) == len(self.table):
+            return self._event_lines(self.table.events[start:stop])
+        rows, parts = self._rows.of(np.arange(start, min(stop, len(self._rows))))
+        lines = iter(self._event_lines(self.table.events[rows[parts == 0]]))
+        return [
+            self._caller(row, part - 1) if part else next(lines)
+            for row, part in zip(rows.tolist(), parts.tolist(), strict=True)
+        ]
+
+    def _caller(self, event: int, number: int) -> str:
+        """The line of one address of a stack."""
+        stack = self.table.details.stacks.row(int(self.table.events["parent"][event]))
+        address = int(stack[number])
+        known = self._callers.get(address)
+        if known is None:
+            known = self._callers[address] = f" => {self._symbols(stack[number : number + 1])[0]}"
+        return known
+
+    def _event_lines(self, events: NDArray[np.void]) -> list[str]:
+        """The line of each event, of those with more the first."""
         options = self.context.options
         whats = self._whats(events)
         if options.hex or not options.context_info:
@@ -287,6 +292,8 @@ class TraceText:
         """What an event with a number of its own says; None for any other."""
         if kind == HIT:
             return self._hit(ip, row)
+        if kind == TraceType.STACK:
+            return f"type: {kind}" if self.context.options.raw else "<stack trace>"
         return self._call(row) if kind == SYSCALL else None
 
     def _call(self, row: int) -> str:
@@ -345,7 +352,7 @@ class TraceText:
 
     def body(self, lost: Mapping[int, int] | None = None) -> Iterator[str]:
         """The events in pieces; `lost` events of a CPU are told before its first one."""
-        notes = self._notes(lost or {})
+        notes = {self.row_of(event): note for event, note in self._notes(lost or {}).items()}
         for start in range(0, len(self), _BLOCK):
             stop = min(start + _BLOCK, len(self))
             lines = self._lines(start, stop)
@@ -355,7 +362,7 @@ class TraceText:
             yield "\n".join(lines)
 
     def _notes(self, lost: Mapping[int, int]) -> dict[int, str]:
-        """Lines that stand before a row: where a CPU's events begin."""
+        """Lines that stand before an event: where a CPU's events begin."""
         cpus, first = np.unique(self.table.events["cpu"], return_index=True)
         notes: dict[int, str] = {}
         for cpu, row in zip(cpus.tolist(), first.tolist(), strict=True):
@@ -378,7 +385,8 @@ class TraceText:
             return None
         letters = set(needle)
         options = self.context.options
-        if letters <= _NAME_CHARACTERS and letters - _FLAG_CHARACTERS and not options.hex:
+        plain = len(self._rows) == len(self.table)
+        if plain and letters <= _NAME_CHARACTERS and letters - _FLAG_CHARACTERS and not options.hex:
             # It lies within a task's name, a symbol, a marker's text or what has a number of
             # its own, in no other field.
             return self._find_name(needle, start, step)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from ..abi import SAVED_CMDLINES, saved_cmdline
 from ..arch import Addresses
 from ..errors import DynftraceError, MemoryFault, TracefsError
+from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kallsyms import Kallsyms
@@ -38,6 +39,9 @@ TRACERS = (FUNCTION_GRAPH, FUNCTION, NOP)
 
 FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer has called."""
+
+FUNCTION_STACK_TRACE_CALL = "function_stack_trace_call"
+"""The same with the option func_stack_trace."""
 
 LOCAL = "local"
 COUNTER = "counter"
@@ -69,6 +73,10 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
 )
 """Options that do something here, in the kernel's order, with its defaults."""
 
+FUNC_STACK_TRACE = "func_stack_trace"
+FUNCTION_OPTIONS: Mapping[str, bool] = MappingProxyType({FUNC_STACK_TRACE: False})
+"""The options of the function tracer."""
+
 _TEXT = ("print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex")
 _TEXT_OPTIONS = (*_TEXT, "annotate", "context-info", "irq-info")
 
@@ -89,7 +97,9 @@ class TraceArray:
         self.clock = LOCAL
         self.tracing_cpumask = (1 << len(machine.vcpus)) - 1
         self.options = dict(OPTIONS)
+        self.function_options = dict(FUNCTION_OPTIONS)
         self.graph = Graph(machine, kallsyms, ftrace)
+        self.callers = Callers(machine, ftrace)
         function = kallsyms.address(FUNCTION_TRACE_CALL)
         self.ops = None if function is None else FtraceOps("global_ops", function)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
@@ -201,12 +211,21 @@ class TraceArray:
     @property
     def all_options(self) -> Mapping[str, bool]:
         """All options and whether they are on, those of tracers too."""
-        return {**self.options, **self.graph.options}
+        return {**self.options, **self.graph.options, **self.function_options}
+
+    @property
+    def tracer_options(self) -> Mapping[str, bool]:
+        """The options of the tracer that is on."""
+        own = {FUNCTION_GRAPH: self.graph.options, FUNCTION: self.function_options}
+        return own.get(self.tracer, {})
 
     def set_option(self, name: str, value: bool) -> None:
         """Change an option; raises `TracefsError` (EINVAL) where there is none, `FtraceBug`."""
         if name in self.graph.options:
             self.graph.set_option(name, value)
+            return
+        if name in self.function_options:
+            self._set_function_option(name, value)
             return
         if name not in self.options:
             raise TracefsError(errno.EINVAL)
@@ -215,6 +234,19 @@ class TraceArray:
             self.ring.set_overwrite(value)
         elif name == "function-trace":
             self._update_registration()
+
+    def _set_function_option(self, name: str, value: bool) -> None:
+        """Have another function called; while the tracer is on it is taken away for that."""
+        self.function_options[name] = value
+        called = FUNCTION_STACK_TRACE_CALL if value else FUNCTION_TRACE_CALL
+        function = self.kallsyms.address(called)
+        if self.ops is None or function is None:
+            return
+        if self._registered:
+            self.ftrace.unregister(self.ops)
+        self.ops.func = function
+        if self._registered:
+            self.ftrace.register(self.ops)
 
     def hash(self, notrace: bool) -> FtraceHash:
         """The functions chosen, or (`notrace`) left out."""

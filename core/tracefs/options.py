@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .array import FUNCTION_GRAPH, TraceArray
+from .array import TraceArray
 from .number import switch
 from .tree import Directory, File, Node
 
@@ -19,8 +19,7 @@ class TraceOptions(File):
 
     def read(self) -> str:
         """One a line; those of a tracer while it is on."""
-        own = self._array.graph.options if self._array.tracer == FUNCTION_GRAPH else {}
-        shown = {**self._array.options, **own}
+        shown = {**self._array.options, **self._array.tracer_options}
         return "".join(f"{name}\n" if on else f"no{name}\n" for name, on in shown.items())
 
     def write(self, text: str) -> None:

@@ -25,10 +25,11 @@ class Hit:
 
 
 def hit_at(text: TraceText, row: int) -> Hit:
-    """The hit in `row`."""
+    """The hit that is event `row` of the table."""
     table = text.table
     hit = table.details.hits[table.events["parent"][row]]
-    (line,) = text.lines(row, row + 1)
+    shown = text.row_of(row)
+    (line,) = text.lines(shown, shown + 1)
     head, _, what = line.strip().partition(": ")
     return Hit(head, what, int(hit["parent"]), tuple(hit["regs"].tolist()))
 

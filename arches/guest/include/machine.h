@@ -107,6 +107,8 @@ struct cpu_local {
 #define HC_REQUEST_DONE 6 /* (sequence number, result): see struct host_request */
 #define HC_PANIC 7        /* (address, length): does not return */
 #define HC_GRAPH_STOP 12  /* (expected, received, function, return address): does not return */
+#define HC_TRACE_STACK 14 /* (address of u64s, how many, ip or 0): who called the site; how many */
+#define HC_STACK_MAX 15   /* (address in the stack, ip): the task's stack is used up to there */
 
 /* Interrupt vectors. The machine calls
  *   void common_interrupt(struct pt_regs *regs, unsigned long vector)
@@ -147,6 +149,7 @@ struct saved_cmdline {
 
 /* Events in the ring buffer, after the u32 header. */
 #define TRACE_FN 1
+#define TRACE_STACK 4
 #define TRACE_GRAPH_RET 10
 #define TRACE_GRAPH_ENT 11
 #define TRACE_PRINT 5 /* tracing_mark_write: ip, then text with its NUL */

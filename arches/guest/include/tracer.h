@@ -5,6 +5,7 @@
  *
  * Functions a slot or a list entry may name, all of one type:
  *   function_trace_call   one TRACE_FN event in this CPU's ring buffer
+ *   function_stack_trace_call   the same, and one TRACE_STACK event behind it
  *   function_count_call   function_count[cpu]++
  *   function_profile_call one hit in this CPU's profile
  *   fentry_trace_func     one event of the type `op`, with all registers
@@ -107,6 +108,9 @@ void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 			   unsigned long frame_pointer);
 unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned long retval);
 
+void __trace_stack(u32 irqs_off); /* one TRACE_STACK event: the way to here */
+void ftrace_trace_stack(unsigned long ip, u32 irqs_off); /* the same from the site at ip */
+
 int ftrace_lookup_ip(u64 array, u64 count, unsigned long ip);
 int ftrace_ops_test(const struct ftrace_ops_entry *ops, unsigned long ip);
 
@@ -140,6 +144,14 @@ struct ftrace_event {
 	struct trace_entry ent;
 	event_address ip;
 	event_address parent_ip;
+};
+
+/* Who called whom, from the traced function on outwards. */
+struct stack_entry {
+	struct trace_entry ent;
+	s32 size;
+	u8 pad[sizeof(long) - sizeof(s32)];
+	event_address caller[];
 };
 
 /* An event of an fprobe, with the registers in the port's order of struct pt_regs. */

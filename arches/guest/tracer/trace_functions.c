@@ -94,6 +94,23 @@ out:
 	cpu->irqs_disabled = irqs_off;
 }
 
+/* The option func_stack_trace: one event a call, and behind it the way there. */
+void function_stack_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
+			       struct pt_regs *regs)
+{
+	volatile struct cpu_local *cpu = this_cpu;
+	u32 irqs_off = cpu->irqs_disabled;
+
+	cpu->irqs_disabled = 1;
+	if (!cpu->trace_recursion) {
+		cpu->trace_recursion = TRACE_RECURSION_EVENT;
+		function_trace_slow(ip, parent_ip, irqs_off);
+		ftrace_trace_stack(ip, irqs_off);
+		cpu->trace_recursion = 0;
+	}
+	cpu->irqs_disabled = irqs_off;
+}
+
 u64 function_count[FUNCTION_COUNT_CPUS];
 
 void function_count_call(unsigned long ip, unsigned long parent_ip, void *op,

@@ -1,0 +1,70 @@
+"""The way to a traced function, when its tracer asks for it.
+
+The tracer runs on the stack of the traced function, so the first return addresses
+there are its own: those of the tracer's C, of ftrace_caller, and of the call site.
+What is told begins with the last, the traced function itself (`skip` in
+__ftrace_trace_stack(), kernel/trace/trace.c).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..abi import THREAD_SIZE
+from ..arch import Addresses
+from ..machine.backtrace import ReturnAddress, backtrace
+from ..machine.callchain import CallChain
+from ..machine.machine import Machine
+from ..machine.vcpu import Vcpu
+from .ftrace import Ftrace
+
+
+class Callers:
+    """Finds the callers of the functions that a machine's tracers are called by."""
+
+    def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
+        self._machine = machine
+        self._ftrace = ftrace
+        machine.trace_stack_handler = self.addresses
+
+    def addresses(self, vcpu: Vcpu, ip: int = 0) -> list[int]:
+        """The traced function and its callers, as where their calls return to."""
+        return [each.address for each in self.of(vcpu, ip)]
+
+    def of(self, vcpu: Vcpu, ip: int = 0) -> list[ReturnAddress]:
+        """The same, with their places, when the site at `ip`, or 0 for any, called its tracer.
+
+        All the return addresses there are where no site did.
+        """
+        machine = self._machine
+        top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
+        found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
+        first = self._first(found, ip)
+        if first is None:
+            return found
+        return CallChain(machine.memory, machine.port, machine.symbols).follow(found, first)
+
+    def _first(self, found: Sequence[ReturnAddress], ip: int) -> int | None:
+        """Which of `found` the call site returns to: behind where ftrace_caller goes on."""
+        entry = self._ftrace.entry
+        addresses = np.array([each.address for each in found], np.uint64)
+        code = (addresses > np.uint64(entry.address)) & (
+            addresses <= np.uint64(entry.address + len(entry.code))
+        )
+        of_site = self._returns_of_sites(addresses, ip)
+        slots = np.flatnonzero(code)
+        after = np.flatnonzero(of_site & (np.arange(len(found)) > (slots[0] if len(slots) else -1)))
+        return int(after[0]) if len(after) else None
+
+    def _returns_of_sites(self, addresses: Addresses, ip: int) -> NDArray[np.bool_]:
+        """Which addresses lie behind the call of a site, that at `ip` if it is not 0."""
+        records = self._ftrace.records
+        rows = records.rows_before(addresses)
+        inside = rows >= 0
+        sites = records.sites(rows[inside])
+        ends = sites.ip + self._machine.port.lengths(sites).astype(np.uint64)
+        inside[inside] = (addresses[inside] <= ends) & (sites.ip == np.uint64(ip) if ip else True)
+        return inside
