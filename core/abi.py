@@ -74,8 +74,20 @@ class Hypercall(IntEnum):
     FTRACE_INIT = 8
     FTRACE_UPDATE = 9
     GRAPH_STOP = 12
+    TRACE_CONTROL = 13
     TRACE_STACK = 14
     STACK_MAX = 15
+
+
+class ProbeCommand(IntEnum):
+    """`func_probe.command`: what is done when a function is called."""
+
+    TRACEON = 1
+    TRACEOFF = 2
+    STACKTRACE = 3
+    SNAPSHOT = 4
+    DUMP = 5
+    CPUDUMP = 6
 
 
 class SlotFlag(IntFlag):
@@ -220,7 +232,11 @@ def saved_cmdline(byteorder: str) -> np.dtype[np.void]:
 
 
 _FTRACE_OPS_ENTRY = [
-    (name, "u8") for name in ("func", "op", "filter", "filter_count", "notrace", "notrace_count")
+    (name, "u8")
+    for name in (
+        *("func", "op", "filter", "filter_count", "notrace", "notrace_count"),
+        "saved_func",
+    )
 ]
 
 
@@ -280,6 +296,13 @@ def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     fields: list[Any] = [(name, "u4") for name in (*names, "slept", "unused")]
     fields.append(("timestamp", "u8"))
     return _layout([*fields, ("stack", entry, (FTRACE_RETFUNC_DEPTH,))], byteorder)
+
+
+def func_probe(byteorder: str) -> np.dtype[np.void]:
+    """`struct func_probe` of `arches/guest/include/tracer.h`: an entry of func_probes."""
+    fields: list[Any] = [("command", "u4"), ("counted", "u4")]
+    fields += [(name, "u8") for name in ("ips", "counts", "nr")]
+    return _layout(fields, byteorder)
 
 
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

@@ -5,10 +5,14 @@ buffer and its write too. Who changes what the tracer works on first lets each
 such vCPU run on until it has left the tracer's code, a few blocks at a time and
 the lowest number first: the same blocks every time. A task cannot be preempted
 in there, since the tracer runs with interrupts off.
+
+Where it was a CPU's tracer that asked for the change, that CPU waits for it, and has
+nothing half done.
 """
 
 from __future__ import annotations
 
+from .abi import Hypercall
 from .errors import MemoryFault
 from .ftrace.entry import REGION
 from .machine.machine import Machine
@@ -30,6 +34,7 @@ def settle(machine: Machine) -> None:
     for vcpu in machine.vcpus:
         for _ in range(_MOST_STEPS):
             inside = tracer.address <= vcpu.registers.pc < tracer.end
-            if not inside or vcpu.state is not State.RUNNING:
+            asks = vcpu.local["call"] == Hypercall.TRACE_CONTROL
+            if not inside or asks or vcpu.state is not State.RUNNING:
                 break
             machine.turn(vcpu, ns=_STEP_NS)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,13 +34,15 @@ from ..errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsErr
 from ..kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
+from ..quiet import settle
 from . import bug
 from .bug import Step, callee_name, stub_name, with_callees
 from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
 from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
 from .ops import FtraceHash, FtraceOps
-from .opslist import OpsList
+from .opslist import OpsList, called_func
 from .patch import STOP_MACHINE, Patcher, joined
+from .pids import PID_FUNC, FtracePids, SavedPids
 from .records import Flag, Records, SavedRecords
 from .sites import call_sites, code_ranges
 from .targets import Targets
@@ -58,6 +60,7 @@ class SavedFtrace:
     ftraced: SavedFtraced | None
     graph: bool
     trampolines: tuple[OpsTrampoline, ...]
+    pids: SavedPids
 
 
 class Ftrace:
@@ -93,6 +96,8 @@ class Ftrace:
         """Those of single users, on ports that have such."""
         self.ftraced: Ftraced | None = None
         """Finds the sites of a kernel that has no table of them."""
+        self.pids = FtracePids(facts, machine.memory)
+        """The tasks that those of `ops` which ask for it are called for."""
         self._discovery = discovery or facts.discovery[0]
         self._machine = machine
         self._memory = machine.memory
@@ -188,7 +193,8 @@ class Ftrace:
         ftraced = None if self.ftraced is None else self.ftraced.save()
         trampolines = () if self.trampolines is None else self.trampolines.save()
         return SavedFtrace(
-            self.records.save(), ops, self.disabled, self.slot, ftraced, self.graph, trampolines
+            *(self.records.save(), ops, self.disabled, self.slot, ftraced, self.graph),
+            *(trampolines, self.pids.save()),
         )
 
     def restore(self, saved: SavedFtrace) -> None:
@@ -200,6 +206,7 @@ class Ftrace:
         self.disabled, self.slot, self.graph = saved.disabled, saved.slot, saved.graph
         if self.trampolines is not None:
             self.trampolines.restore(saved.trampolines)
+        self.pids.restore(saved.pids)
         if self.ftraced is not None and saved.ftraced is not None:
             self.ftraced.restore(saved.ftraced)
 
@@ -211,6 +218,11 @@ class Ftrace:
         if isinstance(self._entry, Entry):
             return self._entry
         raise self._entry or MissingSymbolError(str(self.kernel.path), CALLER)
+
+    @property
+    def loaded(self) -> Entry | None:
+        """The entry code, where the kernel has what it needs."""
+        return self._entry if isinstance(self._entry, Entry) else None
 
     @property
     def call_target(self) -> int | None:
@@ -283,6 +295,25 @@ class Ftrace:
             ops.notrace_hash = notrace_hash
         if ops in self.ops:
             self._follow()
+
+    def set_pids(self, pids: Collection[int], notrace: Collection[int]) -> None:
+        """Call those of `ops` that obey pids for `pids` alone, all if empty, and never `notrace`.
+
+        Raises `MissingSymbolError` where the tracer cannot, and `FtraceBug`; once ftrace is
+        off nothing is called, and the pids are noted all the same.
+        """
+        if not self.pids.on and not pids and not notrace:
+            return
+        settle(self._machine)
+        before = self._pid_func
+        self.pids.write(self.entry, pids, notrace)
+        if self._pid_func != before and self.ops and not self.disabled:
+            self._follow()
+
+    @property
+    def _pid_func(self) -> int | None:
+        """What calls go to first while tasks are chosen by pid, as the ABI calls it."""
+        return self.entry[PID_FUNC] if self.pids.on else None
 
     def check(self) -> None:
         """Raise `TracefsError` (ENODEV) when ftrace is off, or what the tracer misses."""
@@ -365,7 +396,7 @@ class Ftrace:
             self._verify(self._own_slot_edit(each), Step.UPDATE, each.func)
         for change in changes:
             self._verify(change.edit, change.step, change.old or change.new)
-        self._list.write(self.ops)
+        self._list.write(self.ops, self._pid_func)
         self._update_trampolines(own)
         if func != self.slot:
             self._set_slot(between)
@@ -387,7 +418,7 @@ class Ftrace:
 
     def _own_slot_edit(self, trampoline: OpsTrampoline) -> Edit:
         """The slot of a trampoline, which shall call the function of its ops."""
-        func = self._code(trampoline.ops.func)
+        func = self._code(called_func(trampoline.ops, self._pid_func))
         return self.port.update_ftrace_func(trampoline.slot, trampoline.func, func)
 
     def _update_trampolines(self, own: Sequence[OpsTrampoline | None]) -> None:
@@ -397,7 +428,7 @@ class Ftrace:
             if each is None or self.trampolines is None:
                 continue
             self.trampolines.set_op(each, self._list.op_of(number, each.ops))
-            func = self._code(each.ops.func)
+            func = self._code(called_func(each.ops, self._pid_func))
             if func != each.func:
                 self._apply(self._own_slot_edit(each), Step.UPDATE, each.func)
                 self.trampolines.set_func(each, func)
@@ -407,7 +438,7 @@ class Ftrace:
         if not self.ops:
             return self.entry["ftrace_stub"]
         if len(self.ops) == 1:
-            return self._code(self.ops[0].func)
+            return self._code(called_func(self.ops[0], self._pid_func))
         return self._code(self.entry["ftrace_ops_list_func"])
 
     def _code(self, pointer: int) -> int:

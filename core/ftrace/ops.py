@@ -84,6 +84,8 @@ class FtraceOps:
 
     Another user's call may come without, as NULL, while sites change.
     """
+    pid: bool = False
+    """Whether it is called for the tasks alone that set_ftrace_pid says (FTRACE_OPS_FL_PID)."""
 
     def matches(self, ips: Addresses) -> NDArray[np.bool_]:
         """Which of n call sites this ops wants."""

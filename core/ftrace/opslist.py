@@ -45,8 +45,11 @@ class OpsList:
         """What the function of `ops`, registered as `number`, gets as its third argument."""
         return self.entry_of(number) if ops.op is None else ops.op
 
-    def write(self, ops: Sequence[FtraceOps]) -> None:
-        """Have the list function call `ops`, at most `FTRACE_OPS_MAX`."""
+    def write(self, ops: Sequence[FtraceOps], pid_func: int | None = None) -> None:
+        """Have the list function call `ops`, at most `FTRACE_OPS_MAX`.
+
+        Those that obey pids by way of `pid_func`, where there is one.
+        """
         hashes = [sites_of(each.filter_hash) for each in ops]
         hashes += [sites_of(each.notrace_hash) for each in ops]
         places = self._area.write(hashes)
@@ -54,9 +57,10 @@ class OpsList:
         for number, each in enumerate(ops):
             filter_at, notrace_at = places[number], places[number + len(ops)]
             rows[number] = (
-                *(each.func, self.op_of(number, each)),
+                *(called_func(each, pid_func), self.op_of(number, each)),
                 *(filter_at, len(hashes[number])),
                 *(notrace_at, len(hashes[number + len(ops)])),
+                each.func if each.pid else 0,
             )
         self._memory.write(self.table, rows.tobytes())
         self._memory.write_int(self._count, len(ops), 4)
@@ -67,6 +71,11 @@ def area_part(facts: Facts, part: int) -> range:
     size = (facts.map.hashes_end - facts.map.hashes) // PARTS
     start = facts.map.hashes + part * size
     return range(start, start + size)
+
+
+def called_func(ops: FtraceOps, pid_func: int | None) -> int:
+    """What a call for `ops` goes to: where tasks are chosen by pid, `pid_func` comes first."""
+    return ops.func if pid_func is None or not ops.pid else pid_func
 
 
 class SiteArea:
@@ -80,14 +89,15 @@ class SiteArea:
         self._name = name
         self._half = (facts.map.hashes_end - facts.map.hashes) // (2 * PARTS)
         self._base = facts.map.hashes + 2 * part * self._half
-        self._used = 0
+        self.used = 0
+        """The half that was written last."""
 
     def write(self, hashes: Sequence[Addresses]) -> list[int]:
         """Write the sites of all hashes one behind the other; the address of each."""
         sites = np.concatenate([*hashes, _NOTHING[:0]])
-        self._used = 1 - self._used
-        base = self._base + self._used * self._half
-        name = f"{self._name}{self._used}"
+        self.used = 1 - self.used
+        base = self._base + self.used * self._half
+        name = f"{self._name}{self.used}"
         present = self._memory.region_at(base)
         if len(sites) and (present is None or present.size < sites.nbytes):
             if present is not None:

@@ -113,6 +113,13 @@ def _ftrace(machine: Machine, call: Hypercall) -> int:
     return -errno.ENODEV if handler is None else handler(call)
 
 
+def _trace_control(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+    """What a command of set_ftrace_filter is for, at its time on this vCPU."""
+    handler = machine.trace_handler
+    probe, ip, parent_ip, _ = arguments
+    return -errno.ENODEV if handler is None else handler(vcpu.number, probe, ip, parent_ip)
+
+
 def _trace_stack(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
     """Store who called the traced function; 0 where nobody knows about tracing."""
     address, most, ip, *_ = arguments
@@ -157,6 +164,7 @@ _CALLS: dict[int, Callable[[Machine, Vcpu, Arguments], int]] = {
     Hypercall.FTRACE_INIT: _ftrace_init,
     Hypercall.FTRACE_UPDATE: _ftrace_update,
     Hypercall.GRAPH_STOP: _graph_stop,
+    Hypercall.TRACE_CONTROL: _trace_control,
     Hypercall.TRACE_STACK: _trace_stack,
     Hypercall.STACK_MAX: _stack_max,
 }

@@ -52,6 +52,7 @@ BreakpointHandler = Callable[[int, int], bool]
 FtraceHandler = Callable[[Hypercall], int]
 TraceStackHandler = Callable[[Vcpu, int], Sequence[int]]
 StackMaxHandler = Callable[[Vcpu, int, int], None]
+TraceHandler = Callable[[int, int, int, int], int]
 
 
 class Machine:
@@ -84,6 +85,8 @@ class Machine:
         """Called with (vcpu, ip or 0) when a tracer asks who called a site (TRACE_STACK)."""
         self.stack_max_handler: StackMaxHandler | None = None
         """Called with (vcpu, place, ip) when the stack is used up to `place` (STACK_MAX)."""
+        self.trace_handler: TraceHandler | None = None
+        """Called with (cpu, struct func_probe, ip, parent_ip) for TRACE_CONTROL; the result."""
         self.oopses: list[GuestOops] = []
         self._reached = 0
         self._running = False

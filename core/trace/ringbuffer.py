@@ -89,6 +89,7 @@ class Saved:
     size_kb: tuple[int, ...]
     overrun_seen: tuple[int, ...]
     regions: tuple[tuple[int, int], ...]
+    time_start: int
 
 
 class RingBuffer:
@@ -118,6 +119,8 @@ class RingBuffer:
         self.expanded = False
         self.resets = 0
         """How often events were thrown away: equal counters of two times may count others."""
+        self.time_start = 0
+        """The trace clock when all events were last thrown away; dumps count from there."""
         self._size_kb = [MINIMAL_KB] * len(descriptors)
         self._overrun_seen = [0] * len(descriptors)
         limit = Region.limit(layout.pointer_size)
@@ -142,6 +145,7 @@ class RingBuffer:
             tuple(self._size_kb),
             tuple(self._overrun_seen),
             tuple(region.save() for region in self._regions),
+            self.time_start,
         )
 
     def restore(self, saved: Saved) -> None:
@@ -149,6 +153,7 @@ class RingBuffer:
         self.expanded = saved.expanded
         self._size_kb = list(saved.size_kb)
         self._overrun_seen = list(saved.overrun_seen)
+        self.time_start = saved.time_start
         for region, state in zip(self._regions, saved.regions, strict=True):
             region.restore(state)
 
@@ -273,6 +278,8 @@ class RingBuffer:
             ):
                 descriptor[name] = 0
             self._overrun_seen[each] = 0
+        if cpu is None:
+            self.time_start = min(map(self._now, self.cpus))
 
     # Counters
 

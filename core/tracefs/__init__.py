@@ -13,6 +13,7 @@ from .functions import FunctionTable
 from .functions import files as function_files
 from .graph import files as graph_files
 from .options import files as option_files
+from .pids import files as pid_files
 from .profile import files as profile_files
 from .readme import files as readme_files
 from .tracers import files as tracer_files
@@ -44,6 +45,7 @@ class TracefsTree(Tracefs):
                 **tracer_files(array),
                 **function_files(array, self.functions),
                 **self._filters,
+                **pid_files(array),
                 **graph_files(array),
                 **profile_files(array),
                 **trace_files(array),

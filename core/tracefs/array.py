@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from ..abi import SAVED_CMDLINES, saved_cmdline
@@ -19,12 +20,14 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..trace.dumptext import DumpText
 from ..trace.events import EventTable
 from ..trace.follower import Follower
 from ..trace.graphtext import GraphText
 from ..trace.ringbuffer import RingBuffer
 from ..trace.tracefields import cmdlines
 from ..trace.tracetext import TextContext, TextOptions, TraceText
+from .commands import Commands
 from .event import TraceEvent
 from .fprobes import Fprobes
 from .graph import Graph
@@ -101,11 +104,12 @@ class TraceArray:
         self.graph = Graph(machine, kallsyms, ftrace)
         self.callers = Callers(machine, ftrace)
         function = kallsyms.address(FUNCTION_TRACE_CALL)
-        self.ops = None if function is None else FtraceOps("global_ops", function)
+        self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
         self.syscalls = Syscalls(machine, kallsyms, ftrace, ring)
         taken = {f"{event.group}/{event.name}" for event in self.syscalls}
         self.fprobes = Fprobes(ftrace, kallsyms, ring, taken)
+        self.commands = Commands(self)
         self._registered = False
 
     def tracers(self) -> tuple[str, ...]:
@@ -157,6 +161,7 @@ class TraceArray:
     def set_tracing_on(self, on: bool) -> None:
         """Let events be written, or not."""
         self.tracing_on = on
+        self.commands.probes.set_tracing_on(on)
         self._update_recording()
 
     def set_cpumask(self, mask: int) -> None:
@@ -271,6 +276,7 @@ class TraceArray:
             self.ops.filter_hash = self.ops.filter_hash.forget(ips)
             self.ops.notrace_hash = self.ops.notrace_hash.forget(ips)
         self.graph.forget(ips)
+        self.commands.forget(ips)
 
     def cmdlines(self) -> Mapping[int, str]:
         """Names of the tasks by pid, as the guest saved them."""
@@ -299,6 +305,17 @@ class TraceArray:
         """Take the events out of the buffers, or out of that of `cpu`, as pieces of text."""
         taken = self.ring.consume(cpu)
         yield from self._as_text(taken.table, self.context()).body(taken.lost)
+
+    def dump(self, cpu: int | None = None) -> Iterator[str]:
+        """As `consume`, in the form in which it goes to the kernel's log."""
+        overran = self.ring.overrun() > 0
+        taken = self.ring.consume(cpu)
+        context = replace(self.context(), overran=overran)
+        if self.tracer == FUNCTION_GRAPH:
+            text = self._as_text(taken.table, context)
+        else:
+            text = DumpText(taken.table, context, self.ring.time_start)
+        yield from text.body(taken.lost)
 
     def _as_text(self, table: EventTable, context: TextContext) -> TraceText:
         """The events as the tracer that is on prints them."""

@@ -7,6 +7,8 @@ sees), while the words before it, and the emptying, count. A word with `:mod:`
 that matches nothing is kept for when such a module comes.
 Source: ftrace_regex_open(), ftrace_regex_write(), ftrace_regex_release(),
 cache_mod() and process_cached_mods() in kernel/trace/ftrace.c.
+
+set_ftrace_filter takes commands as well, which are no choice (commands.py).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ..errors import TracefsError
 from ..ftrace.filter import FilterWord, FunctionNames, parse_words, select
 from ..ftrace.ops import FtraceHash
 from .array import TraceArray
+from .commands import Commands
 from .functions import FunctionTable
 from .tree import File, Handle
 
@@ -41,10 +44,18 @@ class FilterFile(File):
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray, functions: FunctionTable, choice: Choice) -> None:
+    def __init__(
+        self,
+        array: TraceArray,
+        functions: FunctionTable,
+        choice: Choice,
+        commands: Commands | None = None,
+    ) -> None:
+        """With `commands` it takes and shows these too."""
         self.array = array
         self.functions = functions
         self.choice = choice
+        self.commands = commands
         self.waiting: list[FilterWord] = []
         """Words with `:mod:` whose module is not there yet."""
 
@@ -55,15 +66,19 @@ class FilterFile(File):
         return FilterEdit(self, truncate) if write else Handle(self)
 
     def read(self) -> str:
-        """The functions chosen, one a line, or a sentence where no choice was made."""
+        """The functions chosen, one a line, or a sentence where no choice was made; commands."""
+        commands = [] if self.commands is None else self.commands.lines(self.functions)
+        return "".join(line + "\n" for line in (*self._chosen_lines(), *commands))
+
+    def _chosen_lines(self) -> list[str]:
         chosen = self.choice.get()
         if chosen.empty and not self.waiting:
-            return f"{self.choice.none}\n"
+            return [self.choice.none]
         lines = [] if chosen.empty else self.functions.lines_of(chosen.ips)
         if chosen.empty and self.choice.none == ALL:
             lines = [ALL]
         waiting = [f"{word.function or '*'}:mod:{_module(word)}" for word in self.waiting]
-        return "".join(line + "\n" for line in (*lines, *waiting))
+        return [*lines, *waiting]
 
     def module_loaded(self, name: str) -> None:
         """Add what waited for the module `name`. Raises `FtraceBug`."""
@@ -94,10 +109,13 @@ class FilterEdit(Handle):
 
     def write(self, text: str) -> None:
         """Take words; raises `TracefsError` (EINVAL) at the first that means nothing."""
-        functions = self._filter.functions
+        functions, commands = self._filter.functions, self._filter.commands
         names = functions.names()
         for word in parse_words(text):
-            self._take(names, word)
+            if word.command is not None and commands is not None:
+                commands.take(functions, word)
+            else:
+                self._take(names, word)
 
     def close(self) -> None:
         """Put the choice into force. Raises `FtraceBug`."""
@@ -148,4 +166,8 @@ def files(array: TraceArray, functions: FunctionTable) -> Mapping[str, FilterFil
             NONE,
         ),
     }
-    return {name: FilterFile(array, functions, choice) for name, choice in choices.items()}
+    commands = {"set_ftrace_filter": array.commands}
+    return {
+        name: FilterFile(array, functions, choice, commands.get(name))
+        for name, choice in choices.items()
+    }

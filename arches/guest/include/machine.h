@@ -107,6 +107,7 @@ struct cpu_local {
 #define HC_REQUEST_DONE 6 /* (sequence number, result): see struct host_request */
 #define HC_PANIC 7        /* (address, length): does not return */
 #define HC_GRAPH_STOP 12  /* (expected, received, function, return address): does not return */
+#define HC_TRACE_CONTROL 13 /* (struct func_probe, ip, parent_ip): do its command; ip 0: stop tracing */
 #define HC_TRACE_STACK 14 /* (address of u64s, how many, ip or 0): who called the site; how many */
 #define HC_STACK_MAX 15   /* (address in the stack, ip): the task's stack is used up to there */
 

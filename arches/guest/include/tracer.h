@@ -10,6 +10,8 @@
  *   function_profile_call one hit in this CPU's profile
  *   fentry_trace_func     one event of the type `op`, with all registers
  *   ftrace_ops_list_func  each entry of ftrace_ops_list that wants this ip
+ *   ftrace_pid_func       saved_func of the entry `op`, for tasks that are traced
+ *   function_trace_probe_call   what the struct func_probe `op` is for
  * Functions for tracepoints (tracepoint.h):
  *   ftrace_syscall_enter, ftrace_syscall_exit   one event of syscall_events
  *   ftrace_graph_probe_sched_switch             takes a task's sleep out of its times
@@ -40,6 +42,7 @@ struct ftrace_ops_entry {
 	u64 op;   /* its third argument */
 	u64 filter, filter_count;
 	u64 notrace, notrace_count;
+	u64 saved_func; /* what ftrace_pid_func is to call; 0: not what obeys pids */
 };
 
 #define FTRACE_OPS_MAX 32
@@ -47,6 +50,48 @@ struct ftrace_ops_entry {
 /* The host writes entries first and the count after them. */
 extern struct ftrace_ops_entry ftrace_ops_list[FTRACE_OPS_MAX];
 extern volatile u32 ftrace_ops_count;
+
+/*
+ * Which tasks are traced: `nr` pids in rising order, those of set_ftrace_pid, and
+ * behind them `no_nr` of set_ftrace_notrace_pid. 0 of the first means all tasks.
+ */
+struct ftrace_pids {
+	u64 nr, no_nr;
+	u64 pids[];
+};
+
+/* Address of what is in force; 0: all tasks are traced. The host writes a list first
+ * and its address after it. */
+extern volatile unsigned long ftrace_pid_list;
+
+int ftrace_ignore_task(void);
+
+/*
+ * Commands of set_ftrace_filter: what is done when one of some functions is called.
+ * `counts` is a s64 array beside `ips`: how often it will still be done at each.
+ */
+struct func_probe {
+	u32 command; /* FUNC_PROBE_* */
+	u32 counted; /* 0: as often as they are called, and there are no counts */
+	u64 ips, counts, nr;
+};
+
+#define FUNC_PROBE_TRACEON 1
+#define FUNC_PROBE_TRACEOFF 2
+#define FUNC_PROBE_STACKTRACE 3
+#define FUNC_PROBE_SNAPSHOT 4
+#define FUNC_PROBE_DUMP 5
+#define FUNC_PROBE_CPUDUMP 6
+
+#define FUNC_PROBES_MAX 12 /* of each command one without counts and one with */
+extern struct func_probe func_probes[FUNC_PROBES_MAX];
+
+/* Whether tracing_on is 1, for commands that do nothing then, or otherwise. */
+extern volatile u32 tracing_is_on;
+
+void __trace_stack(u32 irqs_off); /* one TRACE_STACK event: the way to here */
+
+long trace_array_puts(unsigned long ip, const char *text, unsigned long len);
 
 #define FUNCTION_COUNT_CPUS 8
 extern u64 function_count[FUNCTION_COUNT_CPUS];

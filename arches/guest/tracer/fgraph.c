@@ -61,7 +61,7 @@ static void trace_graph_return(const struct ftrace_ret_stack *stack,
 }
 
 /*
- * Whether calls of `func` are told, as function filters, depth and interrupts
+ * Whether calls of `func` are told, as function filters, pids, depth and interrupts
  * have it. A function of set_graph_function opens a part of the trace that its
  * return closes, one of an interrupt too; one of set_graph_notrace a gap.
  */
@@ -70,6 +70,8 @@ static int graph_entry_wanted(const struct ftrace_ret_stack *stack, unsigned lon
 	int opens = fgraph.graph_count && !stack->graph_depth;
 
 	if (stack->notrace_index || !ftrace_ops_test(&fgraph.ops, func))
+		return 0;
+	if (ftrace_pid_list && ftrace_ignore_task())
 		return 0;
 	if (opens && !ftrace_lookup_ip(fgraph.graph, fgraph.graph_count, func))
 		return 0;

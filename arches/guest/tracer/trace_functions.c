@@ -132,8 +132,8 @@ struct print_entry {
 /* The longest text that fits into a page of its own, with its NUL. */
 #define PRINT_MAX (RING_BUFFER_DATA - 16 - sizeof(struct print_entry))
 
-/* Write `text` into the trace; the bytes taken, or -EBADF when nothing records. */
-long tracing_mark_write(const char *text, unsigned long len)
+/* Write `text` into the trace, said by `ip`; the bytes taken, or -EBADF when nothing records. */
+long trace_array_puts(unsigned long ip, const char *text, unsigned long len)
 {
 	u32 irqs_off = this_cpu->irqs_disabled;
 	struct print_entry *entry;
@@ -148,7 +148,7 @@ long tracing_mark_write(const char *text, unsigned long len)
 	if (entry) {
 		*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_PRINT, irqs_off);
 		entry->ent.pid = this_cpu->pid;
-		entry->ip = FUNCTION_CODE(tracing_mark_write);
+		entry->ip = ip;
 		for (n = 0; n < len; n++)
 			entry->buf[n] = text[n];
 		for (; n < size - sizeof(*entry); n++)
@@ -158,4 +158,10 @@ long tracing_mark_write(const char *text, unsigned long len)
 	this_cpu->trace_recursion = 0;
 	this_cpu->irqs_disabled = irqs_off;
 	return entry ? (long)len : -9;
+}
+
+/* What is written to trace_marker. */
+long tracing_mark_write(const char *text, unsigned long len)
+{
+	return trace_array_puts(FUNCTION_CODE(tracing_mark_write), text, len);
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The tasks that are traced, by pid. In miniature of ftrace_pid_func() in
+ * kernel/trace/ftrace.c and trace_ignore_this_task() in kernel/trace/trace.c; there
+ * a task is looked up when it is switched to, here at each call.
+ */
+#include "tracer.h"
+
+volatile unsigned long ftrace_pid_list;
+
+/* Whether the task that runs here is none of those traced. */
+int ftrace_ignore_task(void)
+{
+	const struct ftrace_pids *list = (const struct ftrace_pids *)ftrace_pid_list;
+	unsigned long pids;
+	u32 pid = this_cpu->pid;
+
+	if (!list)
+		return 0;
+	pids = (unsigned long)list->pids;
+	return (list->nr && !ftrace_lookup_ip(pids, list->nr, pid)) ||
+	       (list->no_nr &&
+		ftrace_lookup_ip(pids + (unsigned long)list->nr * sizeof(u64), list->no_nr, pid));
+}
+
+/* `op` is the entry of ftrace_ops_list. */
+void ftrace_pid_func(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
+{
+	ftrace_func_t func = (ftrace_func_t)(unsigned long)((struct ftrace_ops_entry *)op)->saved_func;
+
+	/* The entry may be another's by now. */
+	if (func && !ftrace_ignore_task())
+		func(ip, parent_ip, op, regs);
+}

@@ -1,0 +1,246 @@
+"""Function probes: what the commands of set_ftrace_filter have done at a function's call.
+
+There is one probe for each command, and another for the same with counts; each has a
+slot in the guest's `func_probes` and an ftrace_ops of its own, whose function looks the
+call site up in the slot's table, lowers its count, and asks the machine for what it
+cannot do itself (arches/guest/tracer/trace_probe.c). Counts are the guest's: they are
+read when somebody asks, and carried over when a table is written anew, while no CPU is
+in the tracer. Source: register_ftrace_function_probe() and its kin in
+kernel/trace/ftrace.c.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import abi
+from ..abi import ProbeCommand
+from ..arch import Addresses
+from ..errors import DynftraceError, TracefsError
+from ..machine.machine import Machine
+from ..quiet import settle
+from .ftrace import Ftrace
+from .ops import FtraceHash, FtraceOps
+from .opslist import SiteArea
+
+FUNCTION = "function_trace_probe_call"
+"""The function of their ops."""
+
+TABLE = "func_probes"
+"""The guest's slots."""
+
+TRACING_IS_ON = "tracing_is_on"
+"""The guest's word that says whether tracing is on."""
+
+_PART = 4
+"""Of the area for the sites of hashes."""
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class FunctionProbe:
+    """One of them, at one function or more."""
+
+    command: ProbeCommand
+    counted: bool
+    ops: FtraceOps
+    ips: Addresses
+    """Call sites, ascending: those of its table in the guest."""
+    place: int = 0
+    """Guest address of the counts beside them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedProbes:
+    """The probes at one moment; hashes of registered ones are ftrace's to keep."""
+
+    probes: tuple[tuple[FunctionProbe, Addresses, int, FtraceHash], ...]
+    used: int
+
+
+class FunctionProbes:
+    """The probes of one machine, in the order in which the kernel has them: the last one first."""
+
+    def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
+        facts = machine.port.facts
+        self._machine = machine
+        self._memory = machine.memory
+        self._ftrace = ftrace
+        self._layout = abi.func_probe(facts.byteorder)
+        self._counts = np.dtype("i8").newbyteorder("<" if facts.byteorder == "little" else ">")
+        self._area = SiteArea(facts, machine.memory, "func_probes", _PART)
+        self._probes: list[FunctionProbe] = []
+
+    def __iter__(self) -> Iterator[FunctionProbe]:
+        return iter(self._probes)
+
+    def counts(self, probe: FunctionProbe) -> Counts | None:
+        """How often `probe` will still act at each of its `ips`; None without counts."""
+        if not probe.counted:
+            return None
+        data = self._memory.read(probe.place, 8 * len(probe.ips))
+        return np.frombuffer(data, self._counts).astype(np.int64)
+
+    def command_at(self, address: int) -> ProbeCommand | None:
+        """What the probe with its slot at guest address `address` is for."""
+        slots = range(self._table, self._table + 2 * len(ProbeCommand) * self._layout.itemsize)
+        if address not in slots:
+            return None
+        return ProbeCommand((address - self._table) // self._layout.itemsize // 2 + 1)
+
+    def add(self, command: ProbeCommand, ips: Addresses, count: int | None) -> None:
+        """Do `command` at the call sites `ips`: `count` times each, without end if None.
+
+        Where it is done already everything stays. Raises `TracefsError` (EINVAL if that is
+        so at all of `ips`, EBUSY with too many users, ENODEV where ftrace is off or the
+        guest cannot) and `FtraceBug`, after which nothing has been added.
+        """
+        self._check()
+        probe = self._find(command, count is not None)
+        known = np.empty(0, np.uint64) if probe is None else probe.ips
+        new = np.setdiff1d(ips, known)
+        if not len(new):
+            raise TracefsError(errno.EINVAL)
+        probe = probe or self._make(command, count is not None)
+        settle(self._machine)
+        before = probe.ips, self.counts(probe)
+        counts = np.concatenate([_of(before[1], known), np.full(len(new), count or 0, np.int64)])
+        joined = np.concatenate([known, new])
+        order = np.argsort(joined)
+        try:
+            self._change(probe, joined[order], counts[order])
+        except DynftraceError:
+            self._tables(probe, *before)
+            if not len(probe.ips):
+                self._probes.remove(probe)
+            raise
+
+    def remove(self, command: ProbeCommand, counted: bool, ips: Addresses | None) -> None:
+        """Do `command` no more at those of `ips`, of which None is all, that it is done at.
+
+        Raises `TracefsError` (ENODEV where there is no such probe or ftrace is off, EINVAL
+        where it is at none of them) and `FtraceBug`.
+        """
+        self._check()
+        probe = self._find(command, counted)
+        if probe is None:
+            raise TracefsError(errno.ENODEV)
+        gone = probe.ips if ips is None else np.intersect1d(probe.ips, ips)
+        if not len(gone):
+            raise TracefsError(errno.EINVAL)
+        self._drop(probe, gone)
+
+    def forget(self, ips: Addresses) -> None:
+        """Take code that has gone away out of all of them. Raises `FtraceBug`."""
+        for probe in list(self._probes):
+            gone = np.intersect1d(probe.ips, ips)
+            if len(gone):
+                self._drop(probe, gone)
+
+    def set_tracing_on(self, on: bool) -> None:
+        """Tell those in the guest that act on a change only whether tracing is on."""
+        address = self._symbol(TRACING_IS_ON)
+        if address is not None:
+            self._memory.write_int(address, on, 4)
+
+    def save(self) -> SavedProbes:
+        """The probes now; their tables are the machine's to keep."""
+        probes = ((each, each.ips, each.place, each.ops.filter_hash) for each in self._probes)
+        return SavedProbes(tuple(probes), self._area.used)
+
+    def restore(self, saved: SavedProbes) -> None:
+        """Go back, after the machine and ftrace have gone back to the same moment."""
+        self._probes = [each for each, *_ in saved.probes]
+        for each, ips, place, chosen in saved.probes:
+            each.ips, each.place, each.ops.filter_hash = ips, place, chosen
+        self._area.used = saved.used
+
+    def _check(self) -> None:
+        """Raise `TracefsError` (ENODEV) where functions cannot be probed."""
+        self._ftrace.check()
+        if self._symbol(FUNCTION) is None:
+            raise TracefsError(errno.ENODEV)
+
+    def _symbol(self, name: str) -> int | None:
+        """The address of what the tracer defines; None for a kernel it could not be loaded for."""
+        entry = self._ftrace.loaded
+        return None if entry is None else entry.symbols.get(name)
+
+    @property
+    def _table(self) -> int:
+        return self._ftrace.entry[TABLE]
+
+    def _slot(self, command: ProbeCommand, counted: bool) -> int:
+        return self._table + (2 * (command - 1) + counted) * self._layout.itemsize
+
+    def _find(self, command: ProbeCommand, counted: bool) -> FunctionProbe | None:
+        wanted = (command, counted)
+        found = (each for each in self._probes if (each.command, each.counted) == wanted)
+        return next(found, None)
+
+    def _make(self, command: ProbeCommand, counted: bool) -> FunctionProbe:
+        name = f"{command.name.lower()}{'_count' if counted else ''}_probe_ops"
+        function = self._ftrace.entry[FUNCTION]
+        ops = FtraceOps(name, function, op=self._slot(command, counted))
+        probe = FunctionProbe(command, counted, ops, np.empty(0, np.uint64))
+        self._probes.insert(0, probe)
+        return probe
+
+    def _change(self, probe: FunctionProbe, ips: Addresses, counts: Counts | None) -> None:
+        """Have `probe` at `ips`: first its table, then the text."""
+        before = probe.ops.filter_hash
+        self._tables(probe, ips, counts)
+        try:
+            self._follow(probe, FtraceHash(ips))
+        except DynftraceError:
+            probe.ops.filter_hash = before
+            raise
+
+    def _drop(self, probe: FunctionProbe, gone: Addresses) -> None:
+        """Have `probe` no more at `gone`: first the text, then its table."""
+        left = ~np.isin(probe.ips, gone)
+        ips = probe.ips[left]
+        if not self._ftrace.disabled:
+            self._follow(probe, FtraceHash(ips))
+        settle(self._machine)
+        counts = self.counts(probe)
+        self._tables(probe, ips, None if counts is None else counts[left])
+        if not len(ips):
+            self._probes.remove(probe)
+
+    def _follow(self, probe: FunctionProbe, chosen: FtraceHash) -> None:
+        """Have the text follow `chosen`; without a function the probe is nobody's user."""
+        if not len(chosen):
+            self._ftrace.unregister(probe.ops)
+        elif probe.ops in self._ftrace.ops:
+            self._ftrace.set_hashes(probe.ops, chosen)
+        else:
+            probe.ops.filter_hash = chosen
+            self._ftrace.register(probe.ops)
+
+    def _tables(self, changed: FunctionProbe, ips: Addresses, counts: Counts | None) -> None:
+        """Write all tables, with what is `changed`, where none is in use, and point there."""
+        kept = {each: (each.ips, self.counts(each)) for each in self._probes}
+        kept[changed] = ips, counts
+        arrays = [array for sites, left in kept.values() for array in (sites, _of(left, sites))]
+        places = self._area.write([array.view(np.uint64) for array in arrays])
+        table = np.zeros(2 * len(ProbeCommand), self._layout)
+        for number, (probe, (sites, _)) in enumerate(kept.items()):
+            probe.ips, probe.place = sites, places[2 * number + 1]
+            row = 2 * (probe.command - 1) + probe.counted
+            table[row] = (
+                *(probe.command, probe.counted, places[2 * number], probe.place),
+                len(sites),
+            )
+        self._memory.write(self._table, table.tobytes())
+
+
+def _of(counts: Counts | None, ips: Addresses) -> Counts:
+    """A count for each site, also where nothing is counted."""
+    return np.zeros(len(ips), np.int64) if counts is None else counts
