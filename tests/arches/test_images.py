@@ -190,6 +190,7 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "fgraph_control": abi.fgraph_control(byteorder),
         "ftrace_profile_control": abi.ftrace_profile_control(byteorder),
         "ftrace_profile": abi.ftrace_profile(byteorder),
+        "func_probe": abi.func_probe(byteorder),
         "tracepoint": abi.tracepoint(byteorder),
         "syscall_metadata": abi.syscall_metadata(byteorder, pointer_size),
         "syscall_event": abi.syscall_event(byteorder),

@@ -47,3 +47,25 @@ def test_boolean_and_switch() -> None:
     assert switch("1") and not switch("0\n")
     with pytest.raises(TracefsError):
         switch("2")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0),
+        ("10", 10),
+        ("010", 8),
+        ("0x1F\n", 31),
+        ("+0X1f", 31),
+        ("0" + "1" + "7" * 21, 2**64 - 1),
+    ],
+)
+def test_what_comes_first_says_the_base(text: str, value: int) -> None:
+    assert kstrtoul(text, base=0) == value
+
+
+@pytest.mark.parametrize("text", ["08", "0x", "0xg", "1f", "x1", "0b1", "1_0", "١"])
+def test_no_digits_of_the_base(text: str) -> None:
+    with pytest.raises(TracefsError) as caught:
+        kstrtoul(text, base=0)
+    assert caught.value.errno == errno.EINVAL

@@ -1,0 +1,137 @@
+"""Commands of set_ftrace_filter on every port: what they do at the function's call, and how often.
+
+One CPU, so that the order of events is that of the trace.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.abi import TraceType
+
+from ..support.user import User
+
+
+@pytest.fixture(params=arches.names())
+def user(request: pytest.FixtureRequest) -> User:
+    return User(str(request.param), cpus=1)
+
+
+def functions(user: User) -> list[str]:
+    """What was called, as C calls it, of the trace's lines."""
+    whats = [line.split(": ", 1)[1] for line in user.events()]
+    return [what.split(" ")[0].removeprefix(user.prefix) for what in whats]
+
+
+def commands(user: User) -> list[str]:
+    """The lines of commands, with the functions as C calls them."""
+    lines = user("cat set_ftrace_filter").splitlines()
+    return [line.removeprefix(user.prefix) for line in lines if ":" in line]
+
+
+def test_traceoff_ends_the_trace_at_its_functions_first_call(user: User) -> None:
+    before = user.text()
+    user("echo sys_unlink:traceoff >> set_ftrace_filter; echo function > current_tracer")
+    user("run syscalls")
+    assert user("cat tracing_on") == "0\n"
+    called = functions(user)
+    # Its probe was there first: it acts before the tracer has its turn.
+    assert len(called) > 20 and "sys_unlink" not in called
+    assert commands(user) == ["sys_unlink:traceoff:unlimited"]
+    user("echo '!sys_unlink:traceoff' >> set_ftrace_filter; echo 1 > tracing_on; run syscalls")
+    assert "sys_unlink" in functions(user)
+    user("echo nop > current_tracer")
+    user.same_text(before)
+    user.alive()
+
+
+def test_the_last_event_is_that_of_the_call_where_the_tracer_came_first(user: User) -> None:
+    user("echo function > current_tracer; echo sys_unlink:traceoff >> set_ftrace_filter")
+    user("echo > trace; run syscalls")
+    assert functions(user)[-1] == "sys_unlink" and functions(user).count("sys_unlink") == 1
+
+
+def test_a_pair_brackets_what_is_traced(user: User) -> None:
+    before = user.text()
+    user("echo function > current_tracer; echo 0 > tracing_on; echo > trace")
+    user("echo sys_open:traceon sys_close:traceoff >> set_ftrace_filter; run syscalls")
+    called = functions(user)
+    assert user("cat tracing_on") == "0\n" and called[-1] == "sys_close"
+    # The tracer has its turn before the probes: of each pair the second call is seen.
+    ends = [n for n, name in enumerate(called) if name == "sys_close"]
+    assert len(ends) > 5
+    opened = {"do_sys_openat2", "do_IRQ"}
+    assert {called[0], *(called[n + 1] for n in ends[:-1])} <= opened
+    user("echo '!*:traceon' '!*:traceoff' >> set_ftrace_filter; echo nop > current_tracer")
+    user.same_text(before)
+    user.alive()
+
+
+def test_a_count_is_used_up_by_changes_and_by_nothing_else(user: User) -> None:
+    user("echo sys_open:traceoff:2 >> set_ftrace_filter; run syscalls; run syscalls")
+    # Off at the first call; the calls behind it change nothing.
+    assert commands(user) == ["sys_open:traceoff:count=1"]
+    user("echo 1 > tracing_on; run syscalls")
+    assert commands(user) == ["sys_open:traceoff:count=0"]
+    assert user("cat tracing_on") == "0\n"
+    user("echo 1 > tracing_on; run syscalls")
+    assert user("cat tracing_on") == "1\n"
+    user("echo sys_open:traceon:3 >> set_ftrace_filter; run syscalls")
+    assert "sys_open:traceon:count=3" in commands(user)
+
+
+def test_a_dump_is_done_once_and_takes_the_events_along(user: User) -> None:
+    user("echo sys_pipe sys_open > set_ftrace_filter; echo sys_pipe:dump >> set_ftrace_filter")
+    user("echo function > current_tracer; run syscalls")
+    log = [line.partition("] ")[2] for line in user("dmesg").splitlines()]
+    start = log.index("Dumping ftrace buffer:")
+    assert log[start + 1] == log[-1] == "-" * 33
+    inside = log[start + 2 : -1]
+    shown = [
+        re.fullmatch(r".{8}-\d+ +0.{5} {1,4}\d+us[ +!#*]: (\S+) <-\S+", line) for line in inside
+    ]
+    assert all(shown) and {line[1].removeprefix(user.prefix) for line in shown if line} >= {
+        "sys_open"
+    }
+    assert user("cat tracing_on") == "0\n" and not user.events()
+    assert commands(user) == ["sys_pipe:dump:count=0"]
+    user("echo 1 > tracing_on; run syscalls")
+    assert len(user("dmesg").splitlines()) == len(log) and user.events()
+    user.alive()
+
+
+def test_functions_of_a_module_take_their_commands_along(user: User) -> None:
+    user.insmod("usbcore")
+    before = user.text()
+    user("echo usb_*:traceon:4 schedule:traceon:5 >> set_ftrace_filter")
+    assert len(commands(user)) > 2
+    user("rmmod usbcore")
+    assert commands(user) == ["schedule:traceon:count=5"]
+    user.insmod("usbcore")
+    assert commands(user) == ["schedule:traceon:count=5"]
+    user("echo '!schedule:traceon:0' >> set_ftrace_filter")
+    assert commands(user) == []
+    user.same_text(before)
+    user("echo usb_*:traceoff >> set_ftrace_filter; rmmod usbcore")
+    assert commands(user) == [] and user("cat enabled_functions") == ""
+    user("run syscalls")
+    user.alive()
+
+
+@pytest.mark.parametrize("arch", arches.names())
+def test_counts_go_down_by_each_call_on_whatever_cpu(arch: str) -> None:
+    user = User(arch)
+    user("echo kfree > set_ftrace_filter; echo function > current_tracer")
+    user("echo kfree:stacktrace:100000 kfree:stacktrace >> set_ftrace_filter")
+    user("echo > trace; run syscalls; run boot")
+    ring = user.session.ring
+    calls = ring.events().events
+    calls = calls[calls["type"] == TraceType.FN]
+    assert set(calls["cpu"].tolist()) == {0, 1} and len(calls) > 50
+    assert commands(user) == [
+        "kfree:stacktrace:unlimited",
+        f"kfree:stacktrace:count={100_000 - len(calls)}",
+    ]

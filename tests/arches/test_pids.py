@@ -1,0 +1,88 @@
+"""Tasks by pid on every port: what is traced is theirs, under both tracers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.abi import FTRACE_RETFUNC_DEPTH, RequestKind, TraceType, Vector
+
+from ..support.user import User
+
+TRACERS = ("function", "function_graph")
+KINDS = (TraceType.FN, TraceType.GRAPH_ENT)
+
+
+@pytest.fixture(params=arches.names())
+def user(request: pytest.FixtureRequest) -> User:
+    return User(str(request.param))
+
+
+def pids(user: User) -> set[int]:
+    """Of the tasks that were seen to call a function; what they called before may return."""
+    events = user.session.ring.events().events
+    return {int(event["pid"]) for event in events if event["type"] in KINDS}
+
+
+@pytest.mark.parametrize("tracer", TRACERS)
+def test_what_is_traced_is_of_the_tasks_that_were_chosen(user: User, tracer: str) -> None:
+    before = user.text()
+    user(f"echo {tracer} > current_tracer; run syscalls")
+    all_of_them = pids(user)
+    chosen = {pid for pid in all_of_them if pid in (0, 1)} | {max(all_of_them) + 1}
+    assert 0 in chosen and len(all_of_them - chosen) > 1
+    words = " ".join(map(str, chosen))
+    user(f"echo {words} > set_ftrace_pid; run boot; echo > trace; run syscalls")
+    assert pids(user) and pids(user) <= chosen
+    user("echo 0 > set_ftrace_notrace_pid; run boot; echo > trace; run syscalls")
+    assert 0 not in pids(user) and pids(user) <= chosen - {0}
+    user(f"echo > set_ftrace_pid; echo {words} > set_ftrace_notrace_pid; run boot")
+    user("echo > trace; run syscalls")
+    assert pids(user) and not pids(user) & chosen
+    user("echo > set_ftrace_notrace_pid; echo > trace; run syscalls")
+    assert 0 in pids(user)
+    user("echo nop > current_tracer")
+    user.same_text(before)
+    user.alive()
+
+
+def test_the_way_leads_through_the_pids_only_while_there_are_any(user: User) -> None:
+    def arrows() -> set[str]:
+        lines = user("cat enabled_functions").splitlines()
+        return {line.rpartition("->")[2].partition("+")[0] for line in lines}
+
+    user("echo function > current_tracer")
+    direct = arrows()
+    assert len(direct) == 1 and all(name.endswith("function_trace_call") for name in direct)
+    user("echo 7 > set_ftrace_pid")
+    assert all(name.endswith("ftrace_pid_func") for name in arrows())
+    user("echo > set_ftrace_pid; echo 7 > set_ftrace_notrace_pid")
+    assert all(name.endswith("ftrace_pid_func") for name in arrows())
+    user("echo > set_ftrace_notrace_pid")
+    assert arrows() == direct
+
+
+def test_pids_that_change_at_any_moment_disturb_nothing(user: User) -> None:
+    dice = random.Random(5)
+    user("run syscalls")
+    machine = user.session.machine
+    request = user.session.kallsyms.address("host_request")
+    assert request is not None
+    sequence = machine.requests.fill(request, RequestKind.WORKLOAD, name="syscalls")
+    machine.vcpus[0].interrupts.send(Vector.REQUEST, machine.now)
+    while not machine.requests.finished(sequence) and not machine.oopses:
+        tracer = dice.choice(("function", "function_graph", "nop"))
+        chosen = " ".join(str(dice.randrange(12)) for _ in range(dice.choice((1, 3, 700))))
+        path = dice.choice(("set_ftrace_pid", "set_ftrace_notrace_pid"))
+        user(f"echo {tracer} > current_tracer; echo {chosen} > {path}")
+        machine.run(dice.randrange(1, 300_000))
+        if dice.randrange(2):
+            user(f"echo {'' if dice.randrange(2) else '3 5'} > {path}")
+            machine.run(dice.randrange(1, 300_000))
+    assert machine.requests.result(sequence) >= 0
+    user.alive()
+    events = user.session.ring.events()
+    assert not events.damaged
+    assert (events.details.returns["depth"] < FTRACE_RETFUNC_DEPTH).all()

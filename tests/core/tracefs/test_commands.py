@@ -1,0 +1,221 @@
+"""Commands of set_ftrace_filter: what is taken, shown and refused; the guest's part is arches'."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynftrace import arches
+from dynftrace.core.errors import TracefsError
+from dynftrace.core.session import Session
+
+Sh = Callable[[str], str]
+
+ALL = "#### all functions enabled ####"
+
+
+def refused(session: Session, text: str, path: str = "set_ftrace_filter") -> int:
+    with pytest.raises(TracefsError) as caught:
+        session.tracefs.write(path, text, append=True)
+    return caught.value.errno
+
+
+def listed(session: Session) -> list[str]:
+    return session.tracefs.read("set_ftrace_filter").splitlines()
+
+
+def test_commands_stand_behind_the_functions_the_last_kind_first(session: Session, sh: Sh) -> None:
+    sh("echo kfree ':mod:none' > set_ftrace_filter; echo schedule:traceoff:3 >> set_ftrace_filter")
+    sh("echo 'do_exit:traceon kfree:stacktrace:0x10' >> set_ftrace_filter")
+    sh("echo sys_open:dump sys_open:cpudump:7 >> set_ftrace_filter")
+    assert listed(session) == [
+        *("kfree", "*:mod:none"),
+        *("sys_open:cpudump:unlimited", "sys_open:dump:count=1", "kfree:stacktrace:count=16"),
+        *("do_exit:traceon:unlimited", "schedule:traceoff:count=3"),
+    ]
+
+
+def test_a_command_acts_at_once_and_lets_the_filter_be(session: Session, sh: Sh) -> None:
+    sh("echo kfree > set_ftrace_filter")
+    with session.tracefs.open("set_ftrace_filter", write=True) as handle:
+        handle.write("schedule:traceoff\n")
+        assert "schedule (1) " in sh("cat enabled_functions")
+    assert listed(session) == ["kfree", "schedule:traceoff:unlimited"]
+    sh("echo function > current_tracer; echo schedule >> set_ftrace_filter")
+    assert "schedule (2) " in sh("cat enabled_functions")
+    sh("echo > set_ftrace_filter")
+    assert listed(session) == [ALL, "schedule:traceoff:unlimited"]
+    sh("echo '!schedule:traceoff' >> set_ftrace_filter; echo nop > current_tracer")
+    assert listed(session) == [ALL] and sh("cat enabled_functions") == ""
+
+
+def test_each_kind_is_one_user_of_a_function(session: Session, sh: Sh) -> None:
+    sh("echo schedule:traceon schedule:traceon:2 schedule:dump >> set_ftrace_filter")
+    assert "schedule (3) " in sh("cat enabled_functions")
+    sh("echo 'sched*:traceon:9' >> set_ftrace_filter")
+    assert "schedule (3) " in sh("cat enabled_functions")
+    assert "schedule:traceon:count=2" in listed(session)
+    others = [line for line in listed(session) if line.endswith(":traceon:count=9")]
+    assert others and all(line.startswith("sched") for line in others)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("schedule:nocommand", errno.EINVAL),
+        ("schedule:", errno.EINVAL),
+        ("schedule:traceoff:x", errno.EINVAL),
+        ("schedule:traceoff:-1", errno.EINVAL),
+        (f"schedule:traceoff:{1 << 64}", errno.ERANGE),
+        ("nosuchfunction:traceoff", errno.EINVAL),
+        (":traceoff", errno.EINVAL),
+        ("0:traceoff", errno.EINVAL),
+        ("!schedule:traceoff", errno.ENODEV),
+        ("!schedule:traceon:0", errno.ENODEV),
+        ("!kfree:traceon", errno.EINVAL),
+        ("!1:traceon", errno.EINVAL),
+        ("schedule:traceon", errno.EINVAL),
+    ],
+)
+def test_refused(session: Session, sh: Sh, text: str, code: int) -> None:
+    sh("echo schedule:traceon >> set_ftrace_filter")
+    assert refused(session, text) == code
+    assert listed(session) == [ALL, "schedule:traceon:unlimited"]
+    assert refused(session, "schedule:traceon", "set_ftrace_notrace") == errno.EINVAL
+
+
+def test_only_what_is_new_gets_the_count(session: Session, sh: Sh) -> None:
+    sh("echo schedule:traceon:2 >> set_ftrace_filter; echo schedul*:traceon:5 >> set_ftrace_filter")
+    assert "schedule:traceon:count=2" in listed(session)
+    assert any(line.endswith(":traceon:count=5") for line in listed(session))
+
+
+def test_a_number_is_a_line_and_a_count_can_be_endless(session: Session, sh: Sh) -> None:
+    first = sh("cat available_filter_functions").splitlines()[0]
+    sh(f"echo 1:traceoff: {hex(1)}:stacktrace:{2**64 - 1} >> set_ftrace_filter")
+    assert listed(session)[1:] == [f"{first}:stacktrace:count=-1", f"{first}:traceoff:count=-1"]
+
+
+def test_without_ftrace_there_are_none(session: Session, sh: Sh) -> None:
+    sh("echo kfree:traceoff:2 >> set_ftrace_filter")
+    with session.tracefs.open("set_ftrace_filter", write=True) as handle:
+        session.ftrace.disabled = True
+        with pytest.raises(TracefsError) as caught:
+            handle.write("schedule:traceoff")
+        assert caught.value.errno == errno.ENODEV
+        session.ftrace.disabled = False
+    session.ftrace.disabled = True
+    assert refused(session, "schedule:traceoff") == errno.ENODEV
+
+
+def test_as_many_users_as_there_are_kinds(session: Session, sh: Sh) -> None:
+    kinds = ("traceon", "traceoff", "stacktrace", "dump", "cpudump")
+    words = [f"kfree:{kind}{count}" for kind in kinds for count in ("", ":5")]
+    taken = [word for word in words if word not in ("kfree:dump:5", "kfree:cpudump:5")]
+    sh(f"echo {' '.join(taken)} >> set_ftrace_filter")
+    assert f"kfree ({len(taken)}) " in sh("cat enabled_functions")
+    sh("echo function > current_tracer; echo 'f:e kfree' > dynamic_events")
+    sh("echo 1 > events/fprobes/e/enable; run syscalls")
+    assert f"kfree ({len(taken) + 2}) R" in sh("cat enabled_functions")
+    session.reboot()
+    assert listed(session) == [ALL]
+
+
+def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
+    sh("echo kfree:stacktrace:1000 >> set_ftrace_filter; run boot")
+    (_, before) = listed(session)
+    parts = (session.ftrace, session.array.commands.probes)
+    moment, saved = session.machine.snapshot(), [part.save() for part in parts]
+    sh("echo schedule:stacktrace:5 do_exit:traceoff >> set_ftrace_filter; run boot")
+    sh("echo '!kfree:stacktrace:0' >> set_ftrace_filter")
+    session.machine.restore(moment)
+    for part, state in zip(parts, saved, strict=True):
+        part.restore(state)  # type: ignore[attr-defined]
+    assert listed(session) == [ALL, before]
+    assert "kfree (1) " in sh("cat enabled_functions")
+    sh("run boot")
+    assert listed(session)[1] != before
+    sh("echo '!kfree:stacktrace:0' >> set_ftrace_filter")
+    assert sh("cat enabled_functions") == ""
+
+
+_SESSION: list[Session] = []
+
+
+def _shared() -> Session:
+    """One session for all examples: each takes away what it made."""
+    if not _SESSION:
+        _SESSION.append(Session.open(arches.load(arches.DEFAULT)))
+        _SESSION[0].tracefs.write("tracing_on", "0")
+    return _SESSION[0]
+
+
+_GLOBS = st.sampled_from(["*lock", "vfs_*", "schedule", "kfree", "v?s_r*", "do_*it", "nothing*"])
+_KINDS = st.sampled_from(["traceoff", "traceoff:7", "stacktrace:0x5", "dump", "cpudump:3", ""])
+_STEPS = st.lists(st.tuples(_GLOBS, _KINDS, st.booleans()), min_size=1, max_size=8)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(_STEPS)
+def test_any_sequence_of_writes_is_what_a_small_model_says(
+    steps: list[tuple[str, str, bool]],
+) -> None:
+    """A dictionary of functions and counts for each kind, the last made first; and a filter.
+
+    Tracing is off, so that no count changes.
+    """
+    session = _shared()
+    names = session.ftrace.records.names
+    kinds: dict[tuple[str, bool], dict[str, str]] = {}
+    chosen: set[str] = set()
+    for glob, kind, remove in steps:
+        matched = {name for name in names if fnmatch.fnmatchcase(name, glob)}
+        command, _, count = kind.partition(":")
+        key = (command, command == "dump" or (bool(count) and command != "cpudump"))
+        said = (
+            f"count={1 if command == 'dump' else int(count or '0', 0)}" if key[1] else "unlimited"
+        )
+        word = ("!" if remove else "") + glob + (f":{kind}" if kind else "")
+        code = 0
+        if not kind:
+            code = 0 if matched else errno.EINVAL
+            chosen = chosen - matched if remove else chosen | matched
+        elif not remove:
+            new = matched - kinds.get(key, {}).keys()
+            code = 0 if new else errno.EINVAL
+            if new and key not in kinds:
+                kinds = {key: {}, **kinds}
+            kinds.get(key, {}).update(dict.fromkeys(new, said))
+        elif key not in kinds:
+            code = errno.ENODEV
+        else:
+            gone = matched & kinds[key].keys()
+            code = 0 if gone else errno.EINVAL
+            kinds[key] = {name: text for name, text in kinds[key].items() if name not in gone}
+            kinds = {each: held for each, held in kinds.items() if held}
+        try:
+            session.tracefs.write("set_ftrace_filter", word, append=True)
+        except TracefsError as error:
+            assert error.errno == code, word
+        else:
+            assert not code, word
+    order = {name: row for row, name in enumerate(names)}
+    wanted = sorted(chosen, key=order.__getitem__) or [ALL]
+    for (command, _), held in kinds.items():
+        wanted += [f"{name}:{command}:{held[name]}" for name in sorted(held, key=order.__getitem__)]
+    assert listed(session) == wanted
+    users = {name: sum(name in held for held in kinds.values()) for name in names}
+    assert session.ftrace.records.users.tolist() == [users[name] for name in names]
+    session.run(1_000_000)
+    for line in listed(session):
+        if ":" in line:
+            name, command, left = line.split(":")
+            end = ":0" if left.startswith("count") else ""
+            session.tracefs.write("set_ftrace_filter", f"!{name}:{command}{end}", append=True)
+    session.tracefs.write("set_ftrace_filter", "")
+    assert listed(session) == [ALL] and not session.ftrace.records.users.any()
