@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..tracefs.commands import COMMANDS
 from ..tracefs.tree import Directory, Tracefs
 from .command import Argument
 
@@ -51,6 +52,8 @@ def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
     kind = command.argument if command is not None else Argument.NONE
     if kind is Argument.FILE:
         if name == "echo":
+            if ":" in word:
+                return _commands(word)
             return [*session.tracers(), *_functions(shell, word)] if word else []
         return _files(session.tracefs, word)
     if kind is Argument.FUNCTION:
@@ -73,6 +76,12 @@ def _functions(shell: Shell, word: str) -> Iterable[str]:
     if not prefix or word.startswith(prefix):
         return names
     return (name.removeprefix(prefix) for name in names)
+
+
+def _commands(word: str) -> Iterable[str]:
+    """What set_ftrace_filter takes behind the functions of `word` and a colon."""
+    functions = word.partition(":")[0]
+    return (f"{functions}:{command}" for command in ("mod:", *COMMANDS))
 
 
 def _files(tree: Tracefs, word: str) -> list[str]:

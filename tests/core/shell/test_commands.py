@@ -257,6 +257,8 @@ def test_completion(shell: Shell, session: Session) -> None:
     assert words("insmod usbc") == ("usbcore",)
     assert words("rmmod ") == ()
     assert "nop" in words("echo no")
+    assert words("echo schedule:trace") == ("schedule:traceoff", "schedule:traceon")
+    assert words("echo !v*:s") == ("!v*:snapshot", "!v*:stacktrace")
     completion = shell.complete("cat trac")
     assert completion.start == 4
 
