@@ -25,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..abi import RB_PAGE_SIZE, RingBufferFlag
+from ..abi import RB_PAGE_HEADER, RB_PAGE_SIZE, RingBufferFlag
 from ..errors import MemoryFault, TracefsError
+from .contents import COUNTERS, Contents
 from .events import EventTable
 from .ringmemory import BufferMemory, Descriptor, Region
 from .subbuffer import DATA_SIZE, Decoded, PageFormat
@@ -243,18 +244,39 @@ class RingBuffer:
 
     def _resize_pages(self, cpu: int, pages: int) -> None:
         """Move a CPU's events to the buffer that was prepared, the newest that fit."""
-        kept = self.pages(cpu)
-        read = self._read(cpu)
-        surplus = len(kept) - pages
-        if surplus > 0:
-            events = sum(len(part.events) for part in self.decode(kept[:surplus], read))
-            kept, read = kept[surplus:], 0
-            self._descriptors[cpu]["overrun"] += np.uint64(events)
+        contents = self._contents(cpu)
         self._take(cpu, pages)
-        self._regions[cpu].view()[: len(kept)] = kept
-        descriptor = self._descriptors[cpu]
-        descriptor["tail_page"] = max(len(kept) - 1, 0)
+        self._put(cpu, contents)
+
+    def _contents(self, cpu: int) -> Contents:
+        counters = {name: self._get(cpu, name) for name in COUNTERS}
+        return Contents(self.pages(cpu), self._read(cpu), counters, self._overrun_seen[cpu])
+
+    def _put(self, cpu: int, contents: Contents) -> None:
+        """Have `contents` in a CPU's buffer instead of what is there, the newest that fit."""
+        view, descriptor = self._regions[cpu].view(), self._descriptors[cpu]
+        kept, read, overrun = contents.pages, contents.read, contents.counters["overrun"]
+        surplus = len(kept) - len(view)
+        if surplus > 0:
+            overrun += sum(len(part.events) for part in self.decode(kept[:surplus], read))
+            kept, read = kept[surplus:], 0
+        view[:, :RB_PAGE_HEADER] = 0
+        view[: len(kept)] = kept
+        for name in COUNTERS:
+            descriptor[name] = contents.counters[name]
+        descriptor["overrun"] = overrun
+        descriptor["head_page"], descriptor["tail_page"] = 0, max(len(kept) - 1, 0)
         descriptor["read"] = read
+        self._overrun_seen[cpu] = contents.overrun_seen
+
+    def exchange(self, others: Sequence[Contents]) -> tuple[Contents, ...]:
+        """Have in the CPUs' buffers what `others` say, and return what was there."""
+        self._settle()
+        self.resets += 1
+        present = tuple(self._contents(cpu) for cpu in self.cpus)
+        for cpu, contents in enumerate(others):
+            self._put(cpu, contents)
+        return present
 
     def _take(self, cpu: int, pages: int) -> None:
         """Point the descriptor at the empty buffer that was prepared."""

@@ -16,6 +16,7 @@ from .options import files as option_files
 from .pids import files as pid_files
 from .profile import files as profile_files
 from .readme import files as readme_files
+from .snapshot import files as snapshot_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
 from .tree import Directory, File, Handle, Tracefs
@@ -49,6 +50,7 @@ class TracefsTree(Tracefs):
                 **graph_files(array),
                 **profile_files(array),
                 **trace_files(array),
+                **snapshot_files(array),
                 **buffer_files(array),
                 **option_files(array),
                 **event_files(array),

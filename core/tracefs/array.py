@@ -32,6 +32,7 @@ from .event import TraceEvent
 from .fprobes import Fprobes
 from .graph import Graph
 from .profile import Profile
+from .snapshot import Snapshot
 from .syscalls import Syscalls
 
 NOP = "nop"
@@ -108,7 +109,8 @@ class TraceArray:
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
         self.syscalls = Syscalls(machine, kallsyms, ftrace, ring)
         taken = {f"{event.group}/{event.name}" for event in self.syscalls}
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken)
+        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, self._reset_all)
+        self.snapshot = Snapshot(self)
         self.commands = Commands(self)
         self._registered = False
 
@@ -188,7 +190,7 @@ class TraceArray:
             raise TracefsError(errno.EINVAL)
         self.clock = name
         self.ring.set_counter(name == COUNTER)
-        self.ring.reset()
+        self._reset_all()
 
     def mark(self, text: str) -> None:
         """Have the guest write `text` as events, one for each `MARK_SIZE` bytes.
@@ -294,17 +296,17 @@ class TraceArray:
         """The events in the buffers, or in that of `cpu`, as text; the header counts all CPUs."""
         table = self.ring.events(cpu)
         present = len(table) if cpu is None else len(self.ring.events())
-        return self._as_text(table, self.context(present, self.ring.lost(present)))
+        return self.as_text(table, self.context(present, self.ring.lost(present)))
 
     def follow(self) -> TraceText:
         """What `text` gives, at the cost of what is new since the last call."""
         table = self._follower.events()
-        return self._as_text(table, self.context(len(table), self.ring.lost(len(table))))
+        return self.as_text(table, self.context(len(table), self.ring.lost(len(table))))
 
     def consume(self, cpu: int | None = None) -> Iterator[str]:
         """Take the events out of the buffers, or out of that of `cpu`, as pieces of text."""
         taken = self.ring.consume(cpu)
-        yield from self._as_text(taken.table, self.context()).body(taken.lost)
+        yield from self.as_text(taken.table, self.context()).body(taken.lost)
 
     def dump(self, cpu: int | None = None) -> Iterator[str]:
         """As `consume`, in the form in which it goes to the kernel's log."""
@@ -312,12 +314,12 @@ class TraceArray:
         taken = self.ring.consume(cpu)
         context = replace(self.context(), overran=overran)
         if self.tracer == FUNCTION_GRAPH:
-            text = self._as_text(taken.table, context)
+            text = self.as_text(taken.table, context)
         else:
             text = DumpText(taken.table, context, self.ring.time_start)
         yield from text.body(taken.lost)
 
-    def _as_text(self, table: EventTable, context: TextContext) -> TraceText:
+    def as_text(self, table: EventTable, context: TextContext) -> TraceText:
         """The events as the tracer that is on prints them."""
         if self.tracer == FUNCTION_GRAPH:
             bounds = [self.kallsyms.address(f"__irqentry_text_{end}") for end in ("start", "end")]
@@ -343,6 +345,11 @@ class TraceArray:
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
         )
+
+    def _reset_all(self) -> None:
+        """Throw the events away, those of the snapshot too."""
+        self.ring.reset()
+        self.snapshot.clear()
 
     def _update_registration(self) -> None:
         """Register the ops with ftrace, or take it away, as tracer and options say."""

@@ -61,6 +61,8 @@ class Commands:
             return
         count = 1 if command is ProbeCommand.DUMP else self._count(word) if counted else None
         ips = functions.ips(select(functions.names(), word, _NAMES))
+        if command is ProbeCommand.SNAPSHOT:
+            self._array.snapshot.allocate()
         self.probes.add(command, ips, count)
 
     def _count(self, word: FilterWord) -> int:
@@ -114,8 +116,10 @@ class Commands:
             self._array.set_tracing_on(bool(ip) and command is ProbeCommand.TRACEON)
         elif command in (ProbeCommand.DUMP, ProbeCommand.CPUDUMP):
             self.dump(cpu, only=command is ProbeCommand.CPUDUMP)
+        elif self._array.snapshot.allocated:
+            self._array.snapshot.swap()
         else:
-            return -errno.EINVAL
+            return -errno.ENOMEM
         return 0
 
 

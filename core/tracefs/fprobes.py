@@ -8,7 +8,7 @@ kernel/trace/trace_dynevent.c, kernel/trace/trace_fprobe.c.
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -76,9 +76,14 @@ class Fprobes:
     """All of them, in the order in which they were made."""
 
     def __init__(
-        self, ftrace: Ftrace, kallsyms: Kallsyms, ring: RingBuffer, taken: Collection[str] = ()
+        self,
+        ftrace: Ftrace,
+        kallsyms: Kallsyms,
+        ring: RingBuffer,
+        taken: Collection[str],
+        reset: Callable[[], None],
     ) -> None:
-        """`taken` are group/event names of other events."""
+        """`taken` are group/event names of other events; `reset` throws all events away."""
         facts = ftrace.port.facts
         self.pointer_size = facts.pointer_size
         self.registers = [register.name for register in facts.abi.pt_regs]
@@ -86,6 +91,7 @@ class Fprobes:
         self._ftrace = ftrace
         self._kallsyms = kallsyms
         self._ring = ring
+        self._reset = reset
         self._events: list[FprobeEvent] = []
         self._next = FIRST_EVENT_ID
 
@@ -141,7 +147,7 @@ class Fprobes:
         self._events = [event for event in self._events if event not in chosen]
         # Nothing could tell any more what hits in the buffers are of.
         if any(event.was_on for event in chosen):
-            self._ring.reset()
+            self._reset()
 
     def switch(self, event: FprobeEvent, on: bool) -> None:
         """Have the function of `event` probed, or not.

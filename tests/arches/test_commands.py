@@ -103,6 +103,31 @@ def test_a_dump_is_done_once_and_takes_the_events_along(user: User) -> None:
     user.alive()
 
 
+def test_a_snapshot_has_what_came_before_the_call_and_the_trace_what_came_behind(
+    user: User,
+) -> None:
+    user("echo sys_* > set_ftrace_filter; echo function > current_tracer")
+    user("echo sys_pipe:snapshot:1 >> set_ftrace_filter; echo > trace; run syscalls")
+    before, behind = user("cat snapshot"), user("cat trace")
+    assert f": {user.prefix}sys_pipe <-" in before.splitlines()[-1]
+    assert before.count("sys_unlink <-") == 2 and before.count("sys_pipe <-") == 1
+    assert behind.count("sys_unlink <-") == behind.count("sys_pipe <-") == 0
+    assert "sys_read <-" in behind.splitlines()[-1]
+    assert commands(user) == ["sys_pipe:snapshot:count=0"]
+    user.alive()
+
+
+def test_without_a_spare_buffer_the_trace_says_so_and_ends(user: User) -> None:
+    user("echo sys_pipe:snapshot >> set_ftrace_filter; echo 0 > snapshot; run syscalls")
+    said = [line.split(": ", 1)[1] for line in user.events()]
+    assert said == [
+        f"{user.prefix}tracing_snapshot_instance: *** {text} ***"
+        for text in ("SNAPSHOT NOT ALLOCATED", "stopping trace here!  ")
+    ]
+    assert user("cat tracing_on") == "0\n"
+    user.alive()
+
+
 def test_functions_of_a_module_take_their_commands_along(user: User) -> None:
     user.insmod("usbcore")
     before = user.text()

@@ -1,0 +1,128 @@
+"""snapshot: what the file says, and that a swap is an exchange."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+
+from dynftrace.core.errors import TracefsError
+from dynftrace.core.session import Session
+
+Sh = Callable[[str], str]
+
+HELP = """\
+# Snapshot commands:
+# echo 0 > snapshot : Clears and frees snapshot buffer
+# echo 1 > snapshot : Allocates snapshot buffer, if not already allocated.
+#                      Takes a snapshot of the main buffer.
+# echo 2 > snapshot : Clears snapshot buffer (but does not allocate or free)
+#                      (Doesn't have to be '2' works with any number that
+#                       is not a '0' or '1')
+"""
+
+
+def said(tracer: str, state: str) -> str:
+    return f"# tracer: {tracer}\n#\n#\n# * Snapshot is {state} *\n#\n{HELP}"
+
+
+def trace(sh: Sh) -> str:
+    sh("echo vfs_write > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    sh("echo 0 > tracing_on")
+    text = sh("cat trace")
+    assert text.count("\n") > 15
+    return text
+
+
+def test_help(sh: Sh) -> None:
+    assert sh("cat snapshot") == said("nop", "freed")
+    assert sh("echo 2 > snapshot; cat snapshot") == said("nop", "freed")
+    assert sh("echo 1 > snapshot; cat snapshot") == said("nop", "allocated")
+    assert sh("echo 0 > snapshot; cat snapshot") == said("nop", "freed")
+
+
+def test_a_swap_exchanges_all_there_is_to_see(session: Session, sh: Sh) -> None:
+    first = trace(sh)
+    stats = sh("cat per_cpu/cpu0/stats per_cpu/cpu1/stats")
+    sh("echo 1 > snapshot")
+    assert sh("cat snapshot") == first and sh("cat snapshot") == first
+    assert "0/0 " in sh("cat trace") and "".join(session.array.follow().text()) == sh("cat trace")
+    sh("echo 1 > tracing_on; run syscalls; echo 0 > tracing_on")
+    second = sh("cat trace")
+    sh("echo 1 > snapshot")
+    assert (sh("cat trace"), sh("cat snapshot")) == (first, second)
+    assert "".join(session.array.follow().text()) == first
+    before, after = (
+        [line for line in text.splitlines() if not line.startswith("now")]
+        for text in (stats, sh("cat per_cpu/cpu0/stats per_cpu/cpu1/stats"))
+    )
+    assert before == after
+
+
+def test_the_guest_writes_on_behind_what_came_back(session: Session, sh: Sh) -> None:
+    first = trace(sh)
+    sh(
+        "echo 1 > snapshot; echo 1 > snapshot; echo 1 > tracing_on; run syscalls; echo 0 > tracing_on"
+    )
+    lines = [line for line in first.splitlines() if not line.startswith("#")]
+    now = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
+    assert now[: len(lines)] == lines and len(now) > len(lines)
+    events = session.ring.events()
+    assert not events.damaged and session.ring.lost(len(events)) == 0
+
+
+def test_what_was_consumed_stays_consumed(session: Session, sh: Sh) -> None:
+    trace(sh)
+    session.ring.consume(limit=5)
+    left = sh("cat trace")
+    sh("echo 1 > snapshot")
+    assert sh("cat snapshot") == left
+    sh("echo 1 > snapshot")
+    assert sh("cat trace") == left and sh("cat trace_pipe").count("\n") == left.count("\n") - 12
+    assert session.ring.in_buffer() == 0
+
+
+def test_clearing_leaves_the_other_alone(sh: Sh) -> None:
+    text = trace(sh)
+    sh("echo 1 > snapshot; echo > trace")
+    assert sh("cat snapshot") == text
+    sh("echo 7 > snapshot")
+    assert sh("cat snapshot") == said("function", "allocated")
+    sh("echo 1 > snapshot; echo 1 > tracing_on; run syscalls; echo 0 > tracing_on")
+    kept = sh("cat trace")
+    sh("echo 2 > snapshot; echo 0 > snapshot")
+    assert sh("cat trace") == kept
+
+
+def test_what_nobody_could_read_any_more_goes(sh: Sh) -> None:
+    trace(sh)
+    sh("echo 1 > snapshot; echo counter > trace_clock")
+    assert sh("cat snapshot") == said("function", "allocated")
+
+
+def test_a_smaller_buffer_takes_the_newest(session: Session, sh: Sh) -> None:
+    sh("echo function > current_tracer; run syscalls; run syscalls; echo 0 > tracing_on")
+    full = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
+    assert session.ring.used_pages(0) > 2
+    sh("echo 1 > snapshot; echo 8 > buffer_size_kb; echo 1 > snapshot")
+    events = session.ring.events()
+    assert 0 < len(events) < len(full) and session.ring.lost(len(events)) == len(full) - len(events)
+    assert sh("cat trace").splitlines()[-1] == full[-1]
+
+
+@pytest.mark.parametrize(("text", "code"), [("x", errno.EINVAL), (f"{1 << 64}", errno.ERANGE)])
+def test_refused(session: Session, text: str, code: int) -> None:
+    with pytest.raises(TracefsError) as caught:
+        session.tracefs.write("snapshot", text)
+    assert caught.value.errno == code
+
+
+def test_a_command_has_the_buffer_allocated(session: Session, sh: Sh) -> None:
+    sh("echo vfs_write:snapshot:2 >> set_ftrace_filter")
+    assert sh("cat snapshot") == said("nop", "allocated")
+    sh("echo sys_unlink > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    assert sh("cat set_ftrace_filter") == "sys_unlink\nvfs_write:snapshot:count=0\n"
+    assert session.array.snapshot.save() is not None
+    session.reboot()
+    assert session.tracefs.read("snapshot") == said("nop", "freed")
