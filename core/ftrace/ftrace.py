@@ -22,7 +22,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,6 @@ from ..errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsErr
 from ..kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
-from ..quiet import settle
 from . import bug
 from .bug import Step, callee_name, stub_name, with_callees
 from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
@@ -44,6 +43,8 @@ from .opslist import OpsList, called_func
 from .patch import STOP_MACHINE, Patcher, joined
 from .pids import PID_FUNC, FtracePids, SavedPids
 from .records import Flag, Records, SavedRecords
+from .pids import FtracePids, SavedPids
+from .records import COUNT_MASK, Flag, Records, SavedRecords
 from .sites import call_sites, code_ranges
 from .targets import Targets
 from .trampolines import OpsTrampoline, OpsTrampolines
@@ -96,8 +97,7 @@ class Ftrace:
         """Those of single users, on ports that have such."""
         self.ftraced: Ftraced | None = None
         """Finds the sites of a kernel that has no table of them."""
-        self.pids = FtracePids(facts, machine.memory)
-        """The tasks that those of `ops` which ask for it are called for."""
+        self.pids = FtracePids(machine, self)
         self._discovery = discovery or facts.discovery[0]
         self._machine = machine
         self._memory = machine.memory
@@ -196,6 +196,8 @@ class Ftrace:
             *(self.records.save(), ops, self.disabled, self.slot, ftraced, self.graph),
             *(trampolines, self.pids.save()),
         )
+        state = (self.disabled, self.slot, ftraced, self.graph, self.pids.save())
+        return SavedFtrace(self.records.save(), ops, *state)
 
     def restore(self, saved: SavedFtrace) -> None:
         """Go back, after the machine's memory has gone back to the same moment."""
@@ -218,11 +220,6 @@ class Ftrace:
         if isinstance(self._entry, Entry):
             return self._entry
         raise self._entry or MissingSymbolError(str(self.kernel.path), CALLER)
-
-    @property
-    def loaded(self) -> Entry | None:
-        """The entry code, where the kernel has what it needs."""
-        return self._entry if isinstance(self._entry, Entry) else None
 
     @property
     def call_target(self) -> int | None:
@@ -295,25 +292,6 @@ class Ftrace:
             ops.notrace_hash = notrace_hash
         if ops in self.ops:
             self._follow()
-
-    def set_pids(self, pids: Collection[int], notrace: Collection[int]) -> None:
-        """Call those of `ops` that obey pids for `pids` alone, all if empty, and never `notrace`.
-
-        Raises `MissingSymbolError` where the tracer cannot, and `FtraceBug`; once ftrace is
-        off nothing is called, and the pids are noted all the same.
-        """
-        if not self.pids.on and not pids and not notrace:
-            return
-        settle(self._machine)
-        before = self._pid_func
-        self.pids.write(self.entry, pids, notrace)
-        if self._pid_func != before and self.ops and not self.disabled:
-            self._follow()
-
-    @property
-    def _pid_func(self) -> int | None:
-        """What calls go to first while tasks are chosen by pid, as the ABI calls it."""
-        return self.entry[PID_FUNC] if self.pids.on else None
 
     def check(self) -> None:
         """Raise `TracefsError` (ENODEV) when ftrace is off, or what the tracer misses."""
@@ -398,6 +376,8 @@ class Ftrace:
             self._verify(change.edit, change.step, change.old or change.new)
         self._list.write(self.ops, self._pid_func)
         self._update_trampolines(own)
+            self._verify(change.edit, change.step, change.target)
+        self._list.write(self.ops, self.pids.func)
         if func != self.slot:
             self._set_slot(between)
         if changes:
@@ -438,7 +418,7 @@ class Ftrace:
         if not self.ops:
             return self.entry["ftrace_stub"]
         if len(self.ops) == 1:
-            return self._code(called_func(self.ops[0], self._pid_func))
+            return self._code(called_func(self.ops[0], self.pids.func))
         return self._code(self.entry["ftrace_ops_list_func"])
 
     def _code(self, pointer: int) -> int:
@@ -474,6 +454,25 @@ class Ftrace:
     def _stubs(self, edit: Edit) -> list[Trampoline]:
         """The trampolines that the calls of `edit` go through."""
         return self.records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
+
+    def _with_callees(self, found: FtraceBug) -> FtraceBug:
+        """The same bug, saying what the site calls where it should call something else."""
+        calls, shall = (self.port.call_target(found.ip, t) for t in (found.found, found.expected))
+        if found.address != found.ip or calls is None or shall is None or calls == shall:
+            return found
+        reason = f"{found.reason}, " if found.reason else ""
+        reason += f"it calls {self._way(calls)} and not {self._way(shall)}"
+        return FtraceBug(
+            found.ip, errno=found.errno, expected=found.expected, found=found.found, reason=reason
+        )
+
+    def _way(self, address: int) -> str:
+        """What lies at `address`, and for a stub where it leads now."""
+        shown = self._name(address)
+        for stub in self.records.stubs_at(np.array([address], np.uint64)):
+            target = self.patcher.stub_target(stub)
+            shown += f" (leads {'nowhere' if target is None else 'to ' + self._name(target)})"
+        return shown
 
     def _name(self, address: int) -> str:
         """What lies at `address`, for a report."""

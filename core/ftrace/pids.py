@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..facts import Facts
-from ..machine.memory import Memory
-from .entry import Entry
+from ..machine.machine import Machine
+from ..quiet import settle
 from .opslist import SiteArea
+
+if TYPE_CHECKING:
+    from .ftrace import Ftrace
 
 MAX_PID = 1 << 30
 """A pid is less than this."""
@@ -43,30 +46,39 @@ class SavedPids:
 class FtracePids:
     """The pids of one machine, each tuple in rising order."""
 
-    def __init__(self, facts: Facts, memory: Memory) -> None:
+    def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
         self.pids: tuple[int, ...] = ()
         """Tasks that are traced; none for all (`set_ftrace_pid`)."""
         self.notrace: tuple[int, ...] = ()
         """Tasks that are not traced, whatever `pids` says (`set_ftrace_notrace_pid`)."""
-        self._memory = memory
-        self._area = SiteArea(facts, memory, "ftrace_pids", _PART)
+        self._machine = machine
+        self._ftrace = ftrace
+        self._area = SiteArea(machine.port.facts, machine.memory, "ftrace_pids", _PART)
 
     @property
-    def on(self) -> bool:
-        """Whether tasks are chosen by pid."""
-        return bool(self.pids or self.notrace)
+    def func(self) -> int | None:
+        """What calls of users that obey go to first, as the ABI calls it; None without pids."""
+        return self._ftrace.entry[PID_FUNC] if self.pids or self.notrace else None
 
-    def write(self, entry: Entry, pids: Collection[int], notrace: Collection[int]) -> None:
-        """Trace `pids`, all if empty, without `notrace`, from now on.
+    def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
+        """Trace `pids` alone, all if empty, without `notrace`, from now on.
 
-        The guest must not be looking at the list before the last one any more.
+        Raises `MissingSymbolError` where the tracer cannot, and `FtraceBug`; once ftrace is
+        off nothing is called, and the pids are noted all the same.
         """
+        if not (pids or notrace or self.pids or self.notrace):
+            return
+        entry, before = self._ftrace.entry, self.func
+        settle(self._machine)  # the list before the last one is written over
         self.pids, self.notrace = tuple(sorted({*pids})), tuple(sorted({*notrace}))
         address = 0
-        if self.on:
+        if self.pids or self.notrace:
             head = (len(self.pids), len(self.notrace))
             (address,) = self._area.write([np.array([*head, *self.pids, *self.notrace], np.uint64)])
-        self._memory.write_int(entry[LIST], address)
+        self._machine.memory.write_int(entry[LIST], address)
+        obey = [each for each in self._ftrace.ops if each.pid]
+        if self.func != before and obey and not self._ftrace.disabled:
+            self._ftrace.set_hashes(obey[0])
 
     def save(self) -> SavedPids:
         """The pids now; the guest's list is the machine's to keep."""

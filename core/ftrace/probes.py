@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from .. import abi
 from ..abi import ProbeCommand
 from ..arch import Addresses
-from ..errors import DynftraceError, TracefsError
+from ..errors import DynftraceError, MissingSymbolError, TracefsError
 from ..machine.machine import Machine
 from ..quiet import settle
 from .ftrace import Ftrace
@@ -169,8 +169,10 @@ class FunctionProbes:
 
     def _symbol(self, name: str) -> int | None:
         """The address of what the tracer defines; None for a kernel it could not be loaded for."""
-        entry = self._ftrace.loaded
-        return None if entry is None else entry.symbols.get(name)
+        try:
+            return self._ftrace.entry.symbols.get(name)
+        except MissingSymbolError:
+            return None
 
     @property
     def _table(self) -> int:

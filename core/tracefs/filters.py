@@ -118,8 +118,9 @@ class FilterEdit(Handle):
                 self._take(names, word)
 
     def close(self) -> None:
-        """Put the choice into force. Raises `FtraceBug`."""
-        self._filter.choice.put(self._chosen)
+        """Put the choice into force, unless a command has shut ftrace off. Raises `FtraceBug`."""
+        if not self._filter.array.ftrace.disabled:
+            self._filter.choice.put(self._chosen)
 
     def _take(self, names: FunctionNames, word: FilterWord) -> None:
         rows = select(names, word)

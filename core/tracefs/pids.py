@@ -29,19 +29,19 @@ class PidFile(File):
     mode = 0o640
 
     def __init__(self, array: TraceArray, notrace: bool) -> None:
-        self._ftrace = array.ftrace
+        self._all = array.ftrace.pids
         self._notrace = notrace
         self._bits = 8 * array.ftrace.port.facts.pointer_size
 
     @property
     def _pids(self) -> tuple[int, ...]:
-        return self._ftrace.pids.notrace if self._notrace else self._ftrace.pids.pids
+        return self._all.notrace if self._notrace else self._all.pids
 
     def _put(self, pids: tuple[int, ...]) -> None:
         if self._notrace:
-            self._ftrace.set_pids(self._ftrace.pids.pids, pids)
+            self._all.set(self._all.pids, pids)
         else:
-            self._ftrace.set_pids(pids, self._ftrace.pids.notrace)
+            self._all.set(pids, self._all.notrace)
 
     def read(self) -> str:
         """One pid a line, in rising order."""

@@ -5,12 +5,14 @@ One CPU, so that the order of events is that of the trace.
 
 from __future__ import annotations
 
+import random
 import re
 
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.abi import TraceType
+from dynftrace.core.abi import RequestKind, TraceType, Vector
+from dynftrace.core.shell import Shell
 
 from ..support.user import User
 
@@ -159,3 +161,36 @@ def test_counts_go_down_by_each_call_on_whatever_cpu(arch: str) -> None:
         "_raw_spin_lock:stacktrace:unlimited",
         f"_raw_spin_lock:stacktrace:count={100_000 - len(calls)}",
     ]
+
+
+@pytest.mark.parametrize("arch", arches.names())
+def test_commands_that_come_and_go_at_any_moment_disturb_nothing(arch: str) -> None:
+    user, dice = User(arch), random.Random(11)
+    before, machine = user.text(), user.session.machine
+    request = user.session.kallsyms.address("host_request")
+    assert request is not None
+    kinds = ("traceon", "traceoff", "snapshot", "dump", "cpudump", "traceoff:40", "snapshot:5")
+    user("echo function > current_tracer")
+    for workload in ("syscalls", "locks"):
+        sequence = machine.requests.fill(request, RequestKind.WORKLOAD, name=workload)
+        machine.vcpus[0].interrupts.send(Vector.REQUEST, machine.now)
+        while not machine.requests.finished(sequence) and not machine.oopses:
+            glob = dice.choice(("*lock*", "sys_*", "schedule", "*slab*", "vfs_*"))
+            word = f"{glob}:{dice.choice(kinds)}"
+            # What is there already, or is not, is refused.
+            Shell(user.session).execute(
+                f"echo '{dice.choice(('', '!'))}{word}' >> set_ftrace_filter"
+            )
+            user(f"echo {dice.randrange(2)} > tracing_on")
+            machine.run(dice.randrange(1, 300_000))
+        assert machine.requests.result(sequence) >= 0
+    counted = [int(line.rpartition("=")[2]) for line in commands(user) if "count=" in line]
+    assert all(0 <= count <= 40 for count in counted)
+    events = user.session.ring.events()
+    assert not events.damaged
+    for kind in kinds:
+        Shell(user.session).execute(f"echo '!*:{kind}' >> set_ftrace_filter")
+    assert commands(user) == []
+    user("echo nop > current_tracer; run syscalls")
+    user.same_text(before)
+    user.alive()

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynftrace import arches
-from dynftrace.core.errors import TracefsError
+from dynftrace.core.errors import FtraceBug, TracefsError
 from dynftrace.core.session import Session
 
 Sh = Callable[[str], str]
@@ -142,6 +142,43 @@ def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
     assert listed(session)[1] != before
     sh("echo '!kfree:stacktrace:0' >> set_ftrace_filter")
     assert sh("cat enabled_functions") == ""
+
+
+def test_a_site_that_is_not_as_it_was_is_a_bug_and_nothing_was_added(
+    session: Session, sh: Sh
+) -> None:
+    sh("echo kfree:traceon >> set_ftrace_filter")
+    address = session.kallsyms.address("schedule")
+    assert address is not None
+    session.poke(address, b"\xcc")
+    with pytest.raises(FtraceBug):
+        session.tracefs.write("set_ftrace_filter", "sched*:traceon", append=True)
+    assert session.ftrace.disabled
+    session.ftrace.disabled = False
+    assert listed(session) == [ALL, "kfree:traceon:unlimited"]
+    with pytest.raises(FtraceBug):
+        session.tracefs.write("set_ftrace_filter", "schedule:dump", append=True)
+    session.ftrace.disabled = False
+    assert listed(session) == [ALL, "kfree:traceon:unlimited"]
+
+
+def test_a_dump_of_nothing_says_so(session: Session, sh: Sh) -> None:
+    session.array.commands.dump(0, only=False)
+    assert sh("dmesg").splitlines()[-1].endswith("]    (ftrace buffer empty)")
+    assert sh("cat tracing_on") == "0\n"
+
+
+def test_cpudump_prints_the_buffer_of_its_cpu_alone(session: Session, sh: Sh) -> None:
+    sh("echo sys_open > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    sh("echo sys_unlink:cpudump >> set_ftrace_filter; run syscalls")
+    log = sh("dmesg").splitlines()
+    start = next(n for n, line in enumerate(log) if line.endswith("Dumping ftrace buffer:"))
+    cpus = {
+        line.split("-", 1)[1].split()[1][0] for line in log[start + 2 :] if ": sys_open" in line
+    }
+    assert len(cpus) >= 1 and all(cpu in "01" for cpu in cpus)
+    first = log[start + 2 : log.index(log[start + 1], start + 2)]
+    assert len({line.split("-", 1)[1].split()[1][0] for line in first}) == 1
 
 
 _SESSION: list[Session] = []
