@@ -15,11 +15,6 @@ struct func_probe func_probes[FUNC_PROBES_MAX];
 
 volatile u32 tracing_is_on = 1;
 
-/* Until there is a tracer of stacks. */
-__attribute__((weak)) void __trace_stack(u32 irqs_off)
-{
-}
-
 /* The place of `ip` in the probe's table, or -1. */
 static long func_probe_find(const struct func_probe *probe, unsigned long ip)
 {
