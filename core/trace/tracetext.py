@@ -97,21 +97,15 @@ class TextContext:
     """Whether a buffer overwrote events: where each CPU's part begins is then told."""
 
 
-def title(context: TextContext) -> list[str]:
-    """The comment lines that every text of a trace begins with."""
+def header(context: TextContext) -> list[str]:
+    """The comment lines above the events."""
+    options = context.options
     lines = [f"# tracer: {context.tracer}", "#"]
     if context.ftrace_dead:
         lines += [
             "# WARNING: FUNCTION TRACING IS CORRUPTED",
             "#          MAY BE MISSING FUNCTION EVENTS",
         ]
-    return lines
-
-
-def header(context: TextContext) -> list[str]:
-    """The comment lines above the events."""
-    options = context.options
-    lines = title(context)
     if options.context_info and not options.verbose:
         counts = f"{context.in_buffer}/{context.written}"
         lines += [f"# entries-in-buffer/entries-written: {counts}   #P:{context.cpus}", "#"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..trace.contents import Contents
 from ..trace.events import EventTable
-from ..trace.tracetext import title
+from ..trace.tracetext import TraceText
 from .number import kstrtoul
 from .tree import File, Node
 
@@ -77,7 +77,9 @@ class Snapshot:
             for part in ring.decode(each.pages, each.read)
         )
         if not len(table):
-            yield "".join(f"{line}\n" for line in title(self._array.context()))
+            context = self._array.context()
+            title = TraceText(table, context).header[: 4 if context.ftrace_dead else 2]
+            yield "\n".join([*title, ""])
             yield HELP.format(state="allocated" if self.allocated else "freed")
             return
         present = table.events["cpu"]
