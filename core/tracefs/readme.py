@@ -26,7 +26,7 @@ Functions
         one module; !WORD takes away. > begins anew, >> adds.
         In set_ftrace_filter WORD:COMMAND[:COUNT] has something done when one of
         them is called, COUNT times at most: traceon, traceoff, stacktrace,
-        snapshot, and dump or cpudump into dmesg. !WORD:COMMAND[:0] ends it.
+        snapshot, dump and cpudump (into dmesg); !WORD:COMMAND[:0] ends it.
   set_ftrace_pid                    the tasks to trace, by pid; none means all
   set_ftrace_notrace_pid            the tasks to leave out
   enabled_functions                 functions whose site holds a call now
@@ -80,7 +80,7 @@ Events
 Buffers
   buffer_size_kb                    KB for each CPU
   buffer_total_size_kb              KB for all
-  snapshot                          a spare buffer: 1 swaps it for the one in use,
+  snapshot                          a spare buffer: 1 swaps it for the used one,
                                     0 frees it, any other number clears it
   per_cpu/cpuN/                     trace, trace_pipe, stats and size of one CPU
 """
