@@ -41,10 +41,8 @@ from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
 from .ops import FtraceHash, FtraceOps
 from .opslist import OpsList, called_func
 from .patch import STOP_MACHINE, Patcher, joined
-from .pids import PID_FUNC, FtracePids, SavedPids
-from .records import Flag, Records, SavedRecords
 from .pids import FtracePids, SavedPids
-from .records import COUNT_MASK, Flag, Records, SavedRecords
+from .records import Flag, Records, SavedRecords
 from .sites import call_sites, code_ranges
 from .targets import Targets
 from .trampolines import OpsTrampoline, OpsTrampolines
@@ -196,8 +194,6 @@ class Ftrace:
             *(self.records.save(), ops, self.disabled, self.slot, ftraced, self.graph),
             *(trampolines, self.pids.save()),
         )
-        state = (self.disabled, self.slot, ftraced, self.graph, self.pids.save())
-        return SavedFtrace(self.records.save(), ops, *state)
 
     def restore(self, saved: SavedFtrace) -> None:
         """Go back, after the machine's memory has gone back to the same moment."""
@@ -374,10 +370,8 @@ class Ftrace:
             self._verify(self._own_slot_edit(each), Step.UPDATE, each.func)
         for change in changes:
             self._verify(change.edit, change.step, change.old or change.new)
-        self._list.write(self.ops, self._pid_func)
-        self._update_trampolines(own)
-            self._verify(change.edit, change.step, change.target)
         self._list.write(self.ops, self.pids.func)
+        self._update_trampolines(own)
         if func != self.slot:
             self._set_slot(between)
         if changes:
@@ -398,7 +392,7 @@ class Ftrace:
 
     def _own_slot_edit(self, trampoline: OpsTrampoline) -> Edit:
         """The slot of a trampoline, which shall call the function of its ops."""
-        func = self._code(called_func(trampoline.ops, self._pid_func))
+        func = self._code(called_func(trampoline.ops, self.pids.func))
         return self.port.update_ftrace_func(trampoline.slot, trampoline.func, func)
 
     def _update_trampolines(self, own: Sequence[OpsTrampoline | None]) -> None:
@@ -408,7 +402,7 @@ class Ftrace:
             if each is None or self.trampolines is None:
                 continue
             self.trampolines.set_op(each, self._list.op_of(number, each.ops))
-            func = self._code(called_func(each.ops, self._pid_func))
+            func = self._code(called_func(each.ops, self.pids.func))
             if func != each.func:
                 self._apply(self._own_slot_edit(each), Step.UPDATE, each.func)
                 self.trampolines.set_func(each, func)

@@ -292,3 +292,16 @@ def test_on_and_off_in_the_middle_of_anything(arch: str, seed: int) -> None:
     user("echo nop > current_tracer; echo 0 > function_profile_enabled; run syscalls")
     assert not machine.oopses
     user.same_text(before)
+
+
+def test_tasks_that_are_not_traced_are_not_counted(user: User) -> None:
+    user("run syscalls; echo 0 > set_ftrace_pid; echo function > current_tracer")
+    user("echo 1 > function_profile_enabled; run syscalls; echo 0 > function_profile_enabled")
+    assert profile(user)["schedule_idle"][0] > 1
+    assert "do_sys_openat2" not in profile(user)
+    user(
+        "echo > set_ftrace_pid; echo 0 > set_ftrace_notrace_pid; echo 1 > function_profile_enabled"
+    )
+    user("run syscalls")
+    assert "schedule_idle" not in profile(user)
+    assert profile(user)["do_sys_openat2"][0] > 1

@@ -63,7 +63,7 @@ void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned lon
 	struct ftrace_ret_stack *stack = current_ret_stack();
 	struct ftrace_ret_entry *entry;
 
-	if (!ftrace_ops_test(&fgraph.ops, func))
+	if ((ftrace_pid_list && ftrace_ignore_task()) || !ftrace_ops_test(&fgraph.ops, func))
 		return;
 	if (stack->index >= FTRACE_RETFUNC_DEPTH) {
 		stack->overrun++;
