@@ -112,6 +112,18 @@ class Stub:
 
 
 @dataclass(frozen=True, slots=True)
+class Frames:
+    """Frames that are chained: each begins with the address of its caller's."""
+
+    register: Register
+    """Has the address of the innermost."""
+    link: int
+    """Where the return address is, in bytes from the frame's start."""
+    of_caller: bool = False
+    """Whether that is in the frame of the caller."""
+
+
+@dataclass(frozen=True, slots=True)
 class Abi:
     """How code calls code, and what an interrupt must keep.
 
@@ -134,6 +146,11 @@ class Abi:
     """Bytes a caller leaves at `sp` for the callee's use."""
     toc: Toc | None = None
     """None where the address of a function is that of its code."""
+    frames: Frames | None = None
+    """None where frames are not chained."""
+    saves_link_late: bool = False
+    """Whether a function saves its return address below its locals, or beside them, and so the
+    one found behind a function's is of its caller's (`ARCH_FTRACE_SHIFT_STACK_TRACER`)."""
     stack_arguments: int = 0
     """How many more than `arguments` the port's `enter_call` takes, and puts on the stack."""
 

@@ -33,7 +33,7 @@ from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
 from ...core.arch import Addresses, Edit, Effect, Relocations, Sites
 from ...core.crash import Crash
-from ...core.facts import Abi, AddressMap, CallSites, Engine, Facts, Register
+from ...core.facts import Abi, AddressMap, CallSites, Engine, Facts, Frames, Register
 from . import callsite, insn, oops, reloc, stub
 from .callsite import Form
 
@@ -65,6 +65,8 @@ ABI = Abi(
     stack_align=16,
     red_zone=0,
     call_frame=0,
+    frames=Frames(GENERAL[insn.FP], link=8),
+    saves_link_late=True,
 )
 
 MAP = AddressMap(

@@ -8,17 +8,15 @@ __ftrace_trace_stack(), kernel/trace/trace.c).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import THREAD_SIZE
 from ..arch import Addresses
 from ..machine.backtrace import ReturnAddress, backtrace
-from ..machine.callchain import CallChain
 from ..machine.machine import Machine
 from ..machine.vcpu import Vcpu
+from .callchain import CallChain
 from .ftrace import Ftrace
 
 
@@ -39,27 +37,19 @@ class Callers:
 
         All the return addresses there are where no site did.
         """
-        machine = self._machine
+        machine, frames = self._machine, self._machine.port.facts.abi.frames
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
         found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
-        first = self._first(found, ip)
-        if first is None:
-            return found
-        return CallChain(machine.memory, machine.port, machine.symbols).follow(found, first)
-
-    def _first(self, found: Sequence[ReturnAddress], ip: int) -> int | None:
-        """Which of `found` the call site returns to: behind where ftrace_caller goes on."""
-        entry = self._ftrace.entry
         addresses = np.array([each.address for each in found], np.uint64)
-        code = (addresses > np.uint64(entry.address)) & (
-            addresses <= np.uint64(entry.address + len(entry.code))
-        )
-        of_site = self._returns_of_sites(addresses, ip)
-        slots = np.flatnonzero(code)
-        after = np.flatnonzero(of_site & (np.arange(len(found)) > (slots[0] if len(slots) else -1)))
-        return int(after[0]) if len(after) else None
+        entry = self._ftrace.entry
+        code = range(entry.address, entry.address + len(entry.code))
+        sites = self._returns_of_sites(addresses)
+        chain = CallChain(machine, found, sites.tolist(), code, top)
+        live = None if frames is None else chain.live(vcpu.registers.read()[frames.register.name])
+        first = chain.site(self._returns_of_sites(addresses, ip).tolist() if ip else None, live)
+        return found if first is None else chain.follow(first, live)
 
-    def _returns_of_sites(self, addresses: Addresses, ip: int) -> NDArray[np.bool_]:
+    def _returns_of_sites(self, addresses: Addresses, ip: int = 0) -> NDArray[np.bool_]:
         """Which addresses lie behind the call of a site, that at `ip` if it is not 0."""
         records = self._ftrace.records
         rows = records.rows_before(addresses)

@@ -131,10 +131,10 @@ def _trace_stack(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
 
 
 def _stack_max(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
-    """A task's stack is used as far as no other was before."""
-    place, ip, *_ = arguments
+    """More of a task's stack is in use than of any before, as far as the guest can tell."""
+    used, ip, *_ = arguments
     if machine.stack_max_handler is not None:
-        machine.stack_max_handler(vcpu, place, ip)
+        machine.stack_max_handler(vcpu, used, ip)
     return 0
 
 

@@ -84,7 +84,7 @@ class Machine:
         self.trace_stack_handler: TraceStackHandler | None = None
         """Called with (vcpu, ip or 0) when a tracer asks who called a site (TRACE_STACK)."""
         self.stack_max_handler: StackMaxHandler | None = None
-        """Called with (vcpu, place, ip) when the stack is used up to `place` (STACK_MAX)."""
+        """Called with (vcpu, bytes in use, ip) when more of a stack is used (STACK_MAX)."""
         self.trace_handler: TraceHandler | None = None
         """Called with (cpu, struct func_probe, ip, parent_ip) for TRACE_CONTROL; the result."""
         self.oopses: list[GuestOops] = []

@@ -89,7 +89,7 @@ def _files(tree: Tracefs, word: str) -> list[str]:
     folder = word[: word.rfind("/") + 1]
     if not tree.is_dir(folder):
         return []
-    found = []
+    found = [path + "/" for path in tree.beside] if folder == "/" else []
     for name in tree.listdir(folder):
         below = folder + name
         found.append(below + "/" if isinstance(tree.node(below), Directory) else below)

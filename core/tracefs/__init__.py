@@ -17,6 +17,9 @@ from .pids import files as pid_files
 from .profile import files as profile_files
 from .readme import files as readme_files
 from .snapshot import files as snapshot_files
+from .stack import files as stack_files
+from .stack import filter_files as stack_filter_files
+from .stack import proc_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
 from .tree import Directory, File, Handle, Tracefs
@@ -39,7 +42,10 @@ class TracefsTree(Tracefs):
     def __init__(self, array: TraceArray, lock: threading.RLock) -> None:
         self.array = array
         self.functions = FunctionTable(array)
-        self._filters = filter_files(array, self.functions)
+        self._filters = {
+            **filter_files(array, self.functions),
+            **stack_filter_files(array, self.functions),
+        }
         root = Directory(
             {
                 **readme_files(array),
@@ -54,9 +60,10 @@ class TracefsTree(Tracefs):
                 **buffer_files(array),
                 **option_files(array),
                 **event_files(array),
+                **stack_files(array),
             }
         )
-        super().__init__(root, lock)
+        super().__init__(root, lock, {"/proc": proc_files(array)})
 
     def module_loaded(self, name: str) -> None:
         """Apply the filter words that waited for the module `name`. Raises `FtraceBug`."""

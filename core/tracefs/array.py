@@ -18,6 +18,7 @@ from ..errors import DynftraceError, MemoryFault, TracefsError
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
+from ..ftrace.stacktrace import StackTracer
 from ..kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..trace.dumptext import DumpText
@@ -103,7 +104,7 @@ class TraceArray:
         self.options = dict(OPTIONS)
         self.function_options = dict(FUNCTION_OPTIONS)
         self.graph = Graph(machine, kallsyms, ftrace)
-        self.callers = Callers(machine, ftrace)
+        self.stack = StackTracer(machine, ftrace, kallsyms, Callers(machine, ftrace))
         function = kallsyms.address(FUNCTION_TRACE_CALL)
         self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
@@ -279,6 +280,7 @@ class TraceArray:
             self.ops.notrace_hash = self.ops.notrace_hash.forget(ips)
         self.graph.forget(ips)
         self.commands.forget(ips)
+        self.stack.forget(ips)
 
     def cmdlines(self) -> Mapping[int, str]:
         """Names of the tasks by pid, as the guest saved them."""

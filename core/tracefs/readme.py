@@ -43,6 +43,7 @@ Tracing
   trace_marker                      text written here becomes an event
   trace_clock                       what time stamps count, [in use]
   trace_options, options/           how the text looks, and what happens when
+  options/func_stack_trace          the way to each function behind its event
   saved_cmdlines                    names of the tasks by pid
 
 Calls and returns, with current_tracer function_graph
@@ -61,6 +62,13 @@ Hits and times of every function, without a trace
   options/sleep-time                as above
   options/graph-time                0: a time is without that of traced callees
   set_ftrace_filter, set_ftrace_notrace, tracing_thresh count here too
+
+How much of a stack is used
+  /proc/sys/kernel/stack_tracer_enabled
+                                    1 looks at each call of a function, 0 stops
+  stack_max_size                    most bytes of a stack so far; 0 begins anew
+  stack_trace                       the calls that took them
+  stack_trace_filter                functions to look at; empty means all
 
 Events of your own
   dynamic_events                    definitions; > takes all away, >> adds one:

@@ -99,14 +99,27 @@ Node = File | Directory
 class Tracefs:
     """The tree, by path. `lock` is held in each call; the machine's runs hold it too."""
 
-    def __init__(self, root: Directory, lock: threading.RLock) -> None:
+    def __init__(
+        self,
+        root: Directory,
+        lock: threading.RLock,
+        beside: Mapping[str, Directory] = MappingProxyType({}),
+    ) -> None:
+        """`beside` are trees of other places, such as /proc, by their paths."""
         self.root = root
+        self.beside = beside
         self._lock = lock
+
+    @property
+    def mount_points(self) -> tuple[str, ...]:
+        """Paths that begin another tree than the names in this one do."""
+        return (*MOUNT_POINTS, *self.beside)
 
     def node(self, path: str) -> Node:
         """What is at `path`; raises `TracefsError` (ENOENT, ENOTDIR)."""
-        here: Node = self.root
-        for name in _names(path):
+        mount, rest = self._mount(path)
+        here: Node = self.beside.get(mount, self.root)
+        for name in _names(rest):
             if not isinstance(here, Directory):
                 raise TracefsError(errno.ENOTDIR)
             try:
@@ -114,6 +127,13 @@ class Tracefs:
             except KeyError:
                 raise TracefsError(errno.ENOENT) from None
         return here
+
+    def _mount(self, path: str) -> tuple[str, str]:
+        """Where the tree is that `path` leads into, empty for this one, and the rest of it."""
+        for mount in self.mount_points:
+            if path == mount or path.startswith(mount + "/"):
+                return mount, path[len(mount) :]
+        return "", path
 
     def open(self, path: str, *, write: bool = False, truncate: bool = False) -> Handle:
         """Open a file; raises `TracefsError` (ENOENT, ENOTDIR, EISDIR, and the file's own)."""
@@ -155,10 +175,6 @@ class Tracefs:
 
 def _names(path: str) -> Iterable[str]:
     """The names on the way from the root to `path`."""
-    for mount in MOUNT_POINTS:
-        if path == mount or path.startswith(mount + "/"):
-            path = path[len(mount) :]
-            break
     names: list[str] = []
     for name in path.split("/"):
         if name == "..":

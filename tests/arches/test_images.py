@@ -245,6 +245,7 @@ def test_host_and_guest_agree_on_numbers() -> None:
     for name, value in enumerated(text, "TRACE_FLAG").items():
         assert abi.TraceFlag[name] == value
     assert enumerated(text, "TICK")["NS"] == abi.TICK_NS
+    assert enumerated(text, "THREAD")["SIZE"] == abi.THREAD_SIZE
     assert enumerated(text, "SAVED")["CMDLINES"] == abi.SAVED_CMDLINES
     text = (GUEST / "include" / "tracepoint.h").read_text()
     assert enumerated(text, "SYSCALLS")["MAX"] == abi.SYSCALLS_MAX

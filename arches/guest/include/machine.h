@@ -63,6 +63,9 @@ struct ring_buffer_cpu {
 	u64 read_events;   /* events the host has consumed; kept by the host */
 };
 
+/* Bytes of a task's stack, which begins at a multiple of it. */
+#define THREAD_SIZE 16384
+
 /* Bits of preempt_count, the kernel's layout. */
 #define PREEMPT_MASK 0x000000ffu
 #define SOFTIRQ_OFFSET 0x00000100u
@@ -109,7 +112,7 @@ struct cpu_local {
 #define HC_GRAPH_STOP 12  /* (expected, received, function, return address): does not return */
 #define HC_TRACE_CONTROL 13 /* (struct func_probe, ip, parent_ip): do its command; ip 0: stop tracing */
 #define HC_TRACE_STACK 14 /* (address of u64s, how many, ip or 0): who called the site; how many */
-#define HC_STACK_MAX 15   /* (address in the stack, ip): the task's stack is used up to there */
+#define HC_STACK_MAX 15   /* (bytes of the task's stack in use, ip): more than ever at a site */
 
 /* Interrupt vectors. The machine calls
  *   void common_interrupt(struct pt_regs *regs, unsigned long vector)

@@ -10,7 +10,7 @@
 
 #define TASK_COMM_LEN 16
 #define THREAD_ORDER 2
-#define THREAD_SIZE (4096ul << THREAD_ORDER)
+_Static_assert(THREAD_SIZE == 4096 << THREAD_ORDER, "a stack is that many pages");
 #define STACK_END_MAGIC 0x57ac6e9dul
 
 #define TASK_RUNNING 0x00
@@ -37,7 +37,7 @@ struct kthread;
 
 struct task_struct {
 	unsigned long sp; /* saved stack pointer; first, switch.S knows it */
-	void *stack;
+	void *stack;      /* second, the stack tracer knows it */
 	volatile unsigned int state;
 	unsigned int flags;
 	int usage;

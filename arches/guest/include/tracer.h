@@ -8,6 +8,7 @@
  *   function_stack_trace_call   the same, and one TRACE_STACK event behind it
  *   function_count_call   function_count[cpu]++
  *   function_profile_call one hit in this CPU's profile
+ *   stack_trace_call      tells the machine where more of a stack is used than before
  *   fentry_trace_func     one event of the type `op`, with all registers
  *   ftrace_ops_list_func  each entry of ftrace_ops_list that wants this ip
  *   ftrace_pid_func       saved_func of the entry `op`, for tasks that are traced
@@ -155,6 +156,9 @@ unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned lon
 
 void __trace_stack(u32 irqs_off); /* one TRACE_STACK event: the way to here */
 void ftrace_trace_stack(unsigned long ip, u32 irqs_off); /* the same from the site at ip */
+
+extern u64 stack_trace_max_size; /* bytes, of all tasks; the machine writes it */
+extern u32 tracer_frame; /* least bytes the stack tracer adds to a stack; likewise */
 
 int ftrace_lookup_ip(u64 array, u64 count, unsigned long ip);
 int ftrace_ops_test(const struct ftrace_ops_entry *ops, unsigned long ip);

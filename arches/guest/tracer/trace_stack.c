@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The way to a traced function, as an event. In miniature of __ftrace_trace_stack()
- * in kernel/trace/trace.c; that one unwinds the stack here, this one leaves it to the
- * machine, which knows where calls stand in the code.
+ * The way to a traced function, as an event, and the stack tracer, which keeps the way
+ * that took most of a stack. In miniature of __ftrace_trace_stack() in
+ * kernel/trace/trace.c and of kernel/trace/trace_stack.c; those unwind the stack here,
+ * these leave it to the machine, which knows where calls stand in the code.
  */
 #include "tracer.h"
 
@@ -50,4 +51,41 @@ out:
 void __trace_stack(u32 irqs_off)
 {
 	ftrace_trace_stack(0, irqs_off);
+}
+
+u64 stack_trace_max_size;
+u32 tracer_frame;
+
+/* Only what lies on the stack of the task itself: the word behind task_struct.sp. */
+static int object_is_on_stack(unsigned long object)
+{
+	const unsigned long *task = (const unsigned long *)(unsigned long)this_cpu->current_task;
+
+	return task && task[1] == (object & ~(THREAD_SIZE - 1ul));
+}
+
+static void check_stack(unsigned long ip, unsigned long stack)
+{
+	u64 this_size = THREAD_SIZE - (stack & (THREAD_SIZE - 1ul));
+
+	if (this_size - tracer_frame > stack_trace_max_size && object_is_on_stack(stack))
+		hypercall(HC_STACK_MAX, this_size, ip, 0, 0);
+}
+
+/*
+ * How much more than the traced function's this stack holds differs with the way here;
+ * tracer_frame is the least, so that no maximum is missed: the machine has the last word.
+ */
+void stack_trace_call(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
+{
+	volatile struct cpu_local *cpu = this_cpu;
+	u32 irqs_off = cpu->irqs_disabled;
+
+	cpu->irqs_disabled = 1;
+	if (!cpu->trace_recursion) {
+		cpu->trace_recursion = TRACE_RECURSION_EVENT;
+		check_stack(ip, (unsigned long)__builtin_frame_address(0));
+		cpu->trace_recursion = 0;
+	}
+	cpu->irqs_disabled = irqs_off;
 }

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from unicorn.unicorn_const import UC_MODE_PPC32
 
 from ....core.arch import Relocations
-from ....core.facts import Abi, AddressMap, CallSites, Facts
+from ....core.facts import Abi, AddressMap, CallSites, Facts, Frames
 from .. import port as power
 from ..callsite import Form
 from ..insn import WORD
@@ -47,6 +47,8 @@ FACTS = Facts(
         stack_align=16,
         red_zone=0,
         call_frame=8,  # back chain, LR
+        frames=Frames(power.SP, link=4, of_caller=True),
+        saves_link_late=True,
     ),
     map=AddressMap(
         local=0xFFFF_8000,

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from unicorn.unicorn_const import UC_MODE_PPC64
 
 from ....core.arch import Relocations
-from ....core.facts import Abi, AddressMap, CallSites, ElfFlags, Facts, Toc
+from ....core.facts import Abi, AddressMap, CallSites, ElfFlags, Facts, Frames, Toc
 from .. import port as power
 from ..callsite import Form
 from ..insn import LD_R2, NOP, WORD
@@ -49,6 +49,8 @@ FACTS = Facts(
         stack_align=16,
         red_zone=288,  # room for r14..r31 and f14..f31, below r1 until the frame is made
         call_frame=112,  # back chain, CR, LR, two reserved, TOC; eight arguments
+        frames=Frames(power.SP, link=16, of_caller=True),
+        saves_link_late=True,
         toc=Toc(register=power.GENERAL[2], opd=".opd", section=".toc", bias=0x8000, prefix="."),
     ),
     map=AddressMap(

@@ -27,8 +27,9 @@ from typing import Self
 import numpy as np
 
 from ....core.arch import Bytes, Effect, Sites
-from ....core.facts import Facts
+from ....core.facts import Facts, Frames
 from .. import insn
+from .. import port as x86
 from ..x86_64 import port as x86_64
 
 JMP_OVER = bytes((insn.JMP8, insn.REL32_SIZE - insn.JMP8_SIZE))
@@ -37,6 +38,7 @@ JMP_OVER = bytes((insn.JMP8, insn.REL32_SIZE - insn.JMP8_SIZE))
 FACTS = replace(
     x86_64.FACTS,
     name="x86_64-2008",
+    abi=replace(x86_64.FACTS.abi, frames=Frames(x86.register("rbp"), link=8)),
     sites=replace(x86_64.FACTS.sites, sections=(), mcount_symbols=("mcount",)),
     nops=("nop", "jmp"),
     discovery=("ftraced",),

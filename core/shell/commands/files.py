@@ -6,7 +6,7 @@ import stat
 
 from ...errors import TracefsError
 from ...ftrace.filter import Glob, NameTable
-from ...tracefs.tree import MOUNT_POINTS, Directory, Tracefs
+from ...tracefs.tree import Directory, Tracefs
 from ..command import Argument, Arguments, Command, Context, expect
 from ..parser import Word
 
@@ -75,7 +75,7 @@ def paths(tree: Tracefs, words: Arguments) -> list[str]:
 
 def _expand(tree: Tracefs, word: Word) -> list[str]:
     pattern, reached = word.pattern, ["/"] if word.pattern.startswith("/") else [""]
-    for mount in MOUNT_POINTS:
+    for mount in tree.mount_points:
         if pattern.startswith(mount + "/"):
             pattern, reached = pattern[len(mount) :], [mount]
             break

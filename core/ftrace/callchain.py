@@ -1,0 +1,238 @@
+"""Which of the return addresses on a stack are those of the calls that led here.
+
+A scan finds more: where functions have left room unused, the stack still holds what
+earlier calls had there. Where frames are chained (`Abi.frames`), those in the chain are
+the ones. Elsewhere the way outwards is followed from function to function: the next is
+the first whose call is one of the function found last, and only where none is, the
+first that called what a register held. A function that ended in a jump to another one
+is not on the stack then, and those between it and the next such call are missed.
+
+Where the machine has delivered an interrupt, the way goes on with the registers that it
+has left on the stack: with the interrupted function, wherever it stood in that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..elf.symbols import Symbol
+from ..errors import MemoryFault
+from ..machine.backtrace import ReturnAddress
+from ..machine.function import function_at
+from ..machine.machine import Machine
+
+HANDLER = "common_interrupt"
+"""Where interrupts go."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """The registers that an interrupt has left, and where."""
+
+    values: Mapping[str, int]
+    places: Mapping[str, int]
+
+
+class CallChain:
+    """Follows the calls on one stack outwards."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        found: Sequence[ReturnAddress],
+        sites: Sequence[bool],
+        entry: range,
+        end: int,
+    ) -> None:
+        """`found` are the return addresses on the stack, places rising, which ends at `end`.
+
+        `sites` says which of them are those of call sites; `entry` is where the code lies
+        that these call.
+        """
+        self._memory = machine.memory
+        self._symbols = machine.symbols
+        self._port = machine.port
+        self._abi = machine.port.facts.abi
+        self._width = machine.port.facts.pointer_size
+        self._found = found
+        self._sites = sites
+        self._entry = entry
+        self._end = end
+        self._callees = [self._callee(each.address) for each in found]
+        handler = self._symbols.address(HANDLER)
+        self._handler: int | None = None
+        if handler is not None:
+            facts = machine.port.facts
+            self._handler = function_at(facts, machine.memory, self._symbols, handler).code
+
+    def live(self, frame: int) -> set[int] | None:
+        """Places of return addresses in the chain of frames that begins with `frame`, if any do."""
+        frames = self._abi.frames
+        if frames is None:
+            return None
+        places = set()
+        for below, above in self._frames(frame):
+            places.add((above if frames.of_caller else below) + frames.link)
+        return places
+
+    def site(self, wanted: Sequence[bool] | None, live: set[int] | None) -> int | None:
+        """The number of the site, one of `wanted` if given, whose call the tracer is in."""
+        inside = (n for n, each in enumerate(self._found) if each.address - 1 in self._entry)
+        return self._site(next(inside, -1), wanted or self._sites, live)
+
+    def _site(self, at: int, wanted: Sequence[bool], live: set[int] | None) -> int | None:
+        """The number of the site whose call is in the entry code, which goes on at number `at`.
+
+        Behind what the entry code leaves to those it calls; where a site has its function's
+        return address beside its own, one that has.
+        """
+        least = self._found[at].place if at >= 0 else None
+        if least is not None:
+            least += self._width + self._abi.call_frame
+        numbers = [
+            n
+            for n in range(at + 1, len(self._found))
+            if wanted[n] and (self._found[n].place or 0) >= (least or 0)
+        ]
+        if live is not None:
+            better = [n for n in numbers if self._found[n].place in live]
+        else:
+            better = [n for n in numbers if self._beside(n) is not None]
+        return next(iter(better or numbers), None)
+
+    def follow(self, first: int, live: set[int] | None) -> list[ReturnAddress]:
+        """The address found as number `first` and its callers; `live` is where they can be."""
+        at, chain = first, [self._found[first]]
+        inner = self._function(chain[0].address - 1)
+        while inner is not None:
+            parent = self._parent(inner, at, live) if chain[-1] is self._found[at] else None
+            if parent is not None:
+                chain.append(parent)
+                inner = self._function(parent.address - 1)
+            elif inner.address == self._handler:
+                saved = self._interrupted(chain[-1].place or 0)
+                if saved is None:
+                    break
+                frames = self._abi.frames
+                live = None if frames is None else self.live(saved.values[frames.register.name])
+                at = self._below(saved.values[self._abi.sp.name], at)
+                pc, link = self._abi.pc.name, self._abi.link
+                chain.append(ReturnAddress(saved.values[pc], saved.places[pc]))
+                inner = self._function(saved.values[pc])
+                caller = None
+                if inner is not None and link is not None:
+                    where = ReturnAddress(saved.values[link.name], saved.places[link.name])
+                    caller = self._by_link(inner, where, at, live)
+                if caller is not None:
+                    chain.append(caller)
+                    inner = self._function(caller.address - 1)
+            else:
+                number = self._caller(inner, at + 1, live)
+                if number is None:
+                    break
+                at = number
+                chain.append(self._found[at])
+                inner = self._function(chain[-1].address - 1)
+        return chain
+
+    def _caller(self, inner: Symbol, start: int, live: set[int] | None) -> int | None:
+        """Which of what was found, from number `start` on, is the caller of `inner`."""
+        rest = range(start, len(self._found))
+        if inner.address in self._entry:
+            return self._site(start - 1, self._sites, live)
+        if live is not None:
+            return next((n for n in rest if self._found[n].place in live), None)
+        direct = (n for n in rest if self._callees[n] == inner.address)
+        by_register = (n for n in rest if self._callees[n] is None and not self._sites[n])
+        return next(direct, next(by_register, None))
+
+    def _parent(self, inner: Symbol, at: int, live: set[int] | None) -> ReturnAddress | None:
+        """Where `inner` returns to, if number `at` is its site and it has that in a register.
+
+        The site has then put it beside its own return address.
+        """
+        beside = self._beside(at) if self._sites[at] and live is None else None
+        return None if beside is None else self._by_link(inner, beside, at, live)
+
+    def _beside(self, at: int) -> ReturnAddress | None:
+        """What was found in the word below number `at`, where calls leave a register."""
+        place = self._found[at].place
+        if self._abi.link is None or not at or place is None or self._sites[at - 1]:
+            return None
+        beside = self._found[at - 1]
+        return beside if beside.place == place - self._width else None
+
+    def _by_link(
+        self, inner: Symbol, link: ReturnAddress, at: int, live: set[int] | None
+    ) -> ReturnAddress | None:
+        """`link`, if it is where `inner` returns to, and the stack does not have that too."""
+        caller = self._function(link.address - 1)
+        if caller is None or caller.address == inner.address or not self._is_return(link.address):
+            return None
+        number = self._caller(inner, at + 1, live)
+        if number is not None and self._found[number].address == link.address:
+            return None
+        callee = self._callee(link.address)
+        if callee is None:
+            known = number is not None and self._callees[number] == inner.address
+            return None if known else link
+        fits = callee == inner.address or (callee in self._entry and inner.address in self._entry)
+        return link if fits else None
+
+    def _below(self, sp: int, at: int) -> int:
+        """The last number of what was found, from `at` on, that lies below `sp`."""
+        for number in range(at + 1, len(self._found)):
+            if (self._found[number].place or 0) >= sp:
+                return number - 1
+        return len(self._found) - 1
+
+    def _frames(self, frame: int) -> Iterator[tuple[int, int]]:
+        """The frames from `frame` on, each with the one above it."""
+        while frame + self._width <= self._end:
+            try:
+                above = self._memory.read_int(frame, self._width)
+            except MemoryFault:
+                return
+            yield frame, above
+            if above <= frame:
+                return
+            frame = above
+
+    def _interrupted(self, place: int) -> _Saved | None:
+        """What the interrupt has left whose handler has a return address at `place`."""
+        abi, width = self._abi, self._width
+        names = [register.name for register in abi.pt_regs]
+        size = width * len(names)
+        at_sp = width * names.index(abi.sp.name)
+        for regs in range(place + -place % abi.stack_align, self._end - size, abi.stack_align):
+            gap = self._memory.read_int(regs + at_sp, width) - abi.red_zone - size - regs
+            if 0 <= gap < abi.stack_align:
+                places = {name: regs + width * row for row, name in enumerate(names)}
+                values = {name: self._memory.read_int(at, width) for name, at in places.items()}
+                return _Saved(values, places)
+        return None
+
+    def _function(self, address: int) -> Symbol | None:
+        symbol = self._symbols.lookup(address)
+        return symbol if isinstance(symbol, Symbol) else None
+
+    def _before(self, address: int) -> bytes:
+        """What stands in front of `address`, as far as a call may reach."""
+        most = self._port.facts.max_insn_size
+        try:
+            return self._memory.read(address - most, most)
+        except MemoryFault:
+            return b""
+
+    def _is_return(self, address: int) -> bool:
+        return self._port.is_return_address(self._before(address))
+
+    def _callee(self, address: int) -> int | None:
+        """The function that the call in front of `address` calls; None where a register says."""
+        port, before = self._port, self._before(address)
+        step = port.facts.insn_align
+        for size in range(step, len(before) + 1, step):
+            if port.is_return_address(before[-size:]):
+                return port.call_target(address - size, before[-size:])
+        return None

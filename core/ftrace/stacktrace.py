@@ -1,0 +1,119 @@
+"""The stack tracer: how much of a stack was ever in use, and the calls that took it.
+
+The guest's `stack_trace_call`, an ftrace_ops of its own, looks at each traced call how
+much of the task's stack is used, and asks here when that is more than the maximum so
+far. What the maximum is made of is the distance of each return address from the top
+of the stack; what the tracer itself has on it does not count. Source: check_stack()
+in kernel/trace/trace_stack.c, 6.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..abi import THREAD_SIZE
+from ..arch import Addresses
+from ..errors import MissingSymbolError
+from ..kallsyms import Kallsyms
+from ..machine.machine import Machine
+from ..machine.vcpu import Vcpu
+from .callers import Callers
+from .ftrace import Ftrace
+from .ops import FtraceHash, FtraceOps
+
+STACK_TRACE_CALL = "stack_trace_call"
+MAX_SIZE = "stack_trace_max_size"
+TRACER_FRAME = "tracer_frame"
+
+
+@dataclass(frozen=True, slots=True)
+class StackUse:
+    """A function that has been called and what is on the stack for it."""
+
+    address: int
+    """Where it goes on (`stack_dump_trace`)."""
+    depth: int
+    """Bytes from the top of the stack to what belongs to it (`stack_trace_index`)."""
+
+
+class StackTracer:
+    """The stack tracer of one machine; `ops` selects its sites."""
+
+    def __init__(
+        self, machine: Machine, ftrace: Ftrace, kallsyms: Kallsyms, callers: Callers
+    ) -> None:
+        self.enabled = 0
+        """`stack_tracer_enabled`; any number but 0 is on."""
+        self.trace: tuple[StackUse, ...] = ()
+        """The calls of the maximum, the innermost first."""
+        function = kallsyms.address(STACK_TRACE_CALL)
+        self.ops = None if function is None else FtraceOps("trace_ops", function)
+        self._machine = machine
+        self._memory = machine.memory
+        self._ftrace = ftrace
+        self._callers = callers
+        machine.stack_max_handler = self._check_stack
+
+    @property
+    def max_size(self) -> int:
+        """Most bytes of a stack that were in use (`stack_trace_max_size`), 0 at first."""
+        if self.ops is None:
+            return 0
+        return self._memory.read_int(self._ftrace.entry[MAX_SIZE], 8)
+
+    def set_max_size(self, size: int) -> None:
+        """Keep the next stack that is used more than `size` bytes. Raises `MissingSymbolError`."""
+        self._memory.write_int(self._ftrace.entry[MAX_SIZE], size, 8)
+
+    def set_enabled(self, value: int) -> None:
+        """Trace, or with 0 no more (`stack_trace_sysctl`).
+
+        Raises `TracefsError` (ENODEV, EBUSY), `MissingSymbolError` and `FtraceBug`, after
+        which it is as it was.
+        """
+        if bool(value) != bool(self.enabled):
+            if self.ops is None:
+                self._ftrace.check()  # says what this kernel lacks
+                raise MissingSymbolError("tracer.o", STACK_TRACE_CALL)
+            if value:
+                self._ftrace.register(self.ops)
+            else:
+                self._ftrace.unregister(self.ops)
+        self.enabled = value
+
+    @property
+    def filter_hash(self) -> FtraceHash:
+        """The functions it looks at; empty for all."""
+        return FtraceHash() if self.ops is None else self.ops.filter_hash
+
+    def set_filter(self, chosen: FtraceHash) -> None:
+        """Look at the functions `chosen`; sites change at once while it is on."""
+        if self.ops is None:
+            self._ftrace.check()
+            raise MissingSymbolError("tracer.o", STACK_TRACE_CALL)
+        self._ftrace.set_hashes(self.ops, filter_hash=chosen)
+
+    def forget(self, ips: Addresses) -> None:
+        """Take code that has gone away out of the choice."""
+        if self.ops is not None:
+            self.ops.filter_hash = self.ops.filter_hash.forget(ips)
+
+    def _check_stack(self, vcpu: Vcpu, used: int, ip: int) -> None:
+        """`used` bytes of its stack are in use on `vcpu`, those of the tracer included."""
+        top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
+        calls = [each for each in self._callers.of(vcpu, ip) if each.place is not None]
+        found = [StackUse(each.address, top - (each.place or 0)) for each in calls]
+        if not found:
+            return
+        size = found[0].depth
+        frame = self._ftrace.entry[TRACER_FRAME]
+        known = self._memory.read_int(frame, 4)
+        if not known or used - size < known:
+            self._memory.write_int(frame, max(used - size, 0), 4)
+        if size <= self.max_size:
+            return
+        self.set_max_size(size)
+        if self._machine.port.facts.abi.saves_link_late and len(found) > 1:
+            found = [StackUse(each.address, above.depth) for each, above in pairwise(found)]
+        self.trace = tuple(found)
