@@ -23,7 +23,7 @@ import numpy as np
 
 from ..arch import Trampoline
 from ..errors import MemoryFault
-from ..ftrace.entry import CALLER, SLOTS
+from ..ftrace.entry import CALLER, GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER, SLOTS
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.patch import stub_target
 from ..ftrace.records import Flag
@@ -35,8 +35,25 @@ from .disasm import Disassembler, Insn
 
 SITE, STUB, SLOT, TRACER = "site", "stub", SLOTS[CALLER], "tracer"
 
+GRAPH_SLOT = GRAPH_CALL
+"""The second slot, where returns are traced as well."""
+
 _TRACER_INSNS = 3
 """Instructions of the tracer that are shown."""
+
+
+_DOES = {
+    "function_trace_call": "writes the event",
+    "function_stack_trace_call": "writes the event, and who called",
+    "function_count_call": "counts",
+    "function_profile_call": "counts it for its function",
+    "fentry_trace_func": "writes the event with the registers",
+    "ftrace_graph_stub": "does nothing: what is to be done is done behind it",
+    "ftrace_pid_func": "asks whether the task is one that is traced",
+    "function_trace_probe_call": "does what a command says",
+    "stack_trace_call": "looks how much of the stack is in use",
+}
+"""What functions of the guest do that a slot may call, by their names in C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +61,7 @@ class Hop:
     """One station of the call."""
 
     label: str
-    """What kind it is: one of `SITE`, `STUB`, `CALLER`, `SLOT`, `TRACER`."""
+    """What kind it is: one of `SITE`, `STUB`, `CALLER`, `SLOT`, `TRACER`, `GRAPH_SLOT`."""
     address: int
     name: str
     """The symbol there, or the number."""
@@ -106,8 +123,8 @@ class PathReader:
         copy = self._hop(CALLER, own.address, found, own.slot, right, note, expected)
         slot = self._slot(own.slot, own.func)
         if slot.target is None:
-            return copy, slot
-        return copy, slot, self._tracer(slot.target, slot.verified)
+            return copy, slot, *self._graph_hops()
+        return copy, slot, self._tracer(slot.target, slot.verified), *self._graph_hops()
 
     def entry_hops(self, caller: str = CALLER) -> tuple[Hop, ...]:
         """`caller`, its slot, and what the slot calls: the end of every path."""
@@ -120,7 +137,31 @@ class PathReader:
                     replace(self._tracer(self._code(ops.func)), note=f"called for {ops.name}")
                     for ops in self._ftrace.ops
                 ]
-        return tuple(hops)
+        return (*hops, *self._graph_hops())
+
+    def _graph_hops(self) -> Iterator[Hop]:
+        """Where ftrace_caller goes on while returns are traced: the second slot, what it calls."""
+        ftrace, entry = self._ftrace, self._ftrace.entry
+        if not ftrace.graph:
+            return
+        slot, caller = entry[GRAPH_CALL], entry[GRAPH_CALLER]
+        edit = ftrace.port.enable_graph_caller(slot, caller)
+        at, expected = int(edit.address[0]), edit.row(edit.replacement, 0)
+        found = self._read(at, len(expected))
+        right = found == expected
+        note = f"then calls {GRAPH_CALLER}" if right else f"expected {expected.hex(' ')}"
+        yield self._hop(GRAPH_SLOT, at, found, self._target(at, found), right, note, expected)
+        for name, what in (
+            (GRAPH_CALLER, "has the function return to return_to_handler"),
+            (RETURN_TO_HANDLER, "notes the return, and goes on where it really was to"),
+        ):
+            at = entry[name]
+            end = min((each for each in entry.symbols.values() if each > at), default=at)
+            kept = entry.code[at - entry.address : end - entry.address]
+            code = self._read(at, len(kept))
+            right = code == kept
+            note = what if right else "is not the code put there"
+            yield self._hop(TRACER, at, code, None, right, note, kept)
 
     def mcount_hops(self) -> tuple[Hop, ...]:
         """mcount up to its slot, the slot, and what it calls: the way of a site not yet found.
@@ -248,7 +289,9 @@ class PathReader:
         elif address == self._code(entry["ftrace_ops_list_func"]):
             note = "calls each of the tracers"
         else:
-            note = "writes the event"
+            note = _DOES.get(
+                self._name(address).removeprefix(self._facts.abi.text_prefix), "is called"
+            )
         data = b"".join(insn.data for insn in insns)
         return self._hop(TRACER, address, data, None, right, note)
 

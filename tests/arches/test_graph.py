@@ -258,3 +258,22 @@ def test_the_stop_flag_keeps_everything_from_being_traced(user: User) -> None:
         user("poke function_trace_stop 00")
         assert user("run syscalls") == quiet
         assert len(user.session.ring.events()) > 100
+
+
+def test_the_way_of_a_call_goes_on_to_where_returns_are_traced(user: User) -> None:
+    row = user.row("schedule")
+    names = [hop.name for hop in user.session.call_path(row)]
+    assert not any("graph" in name for name in names)
+    user("echo function_graph > current_tracer")
+    hops = user.session.call_path(row)
+    assert all(hop.verified for hop in hops)
+    stub, slot, caller, handler = hops[-4:]
+    assert stub.name == user.prefix + "ftrace_graph_stub"
+    assert [slot.name, caller.name, handler.name] == [
+        *("ftrace_graph_call", "ftrace_graph_caller", "return_to_handler")
+    ]
+    assert slot.target == caller.address
+    assert handler.insns[-1][0].returns or handler.insns[-2][0].returns  # a delay slot
+    user(f"poke {caller.address:#x} 00000000")
+    wrong = [hop.name for hop in user.session.call_path(row) if not hop.verified]
+    assert wrong == ["ftrace_graph_caller"]

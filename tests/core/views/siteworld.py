@@ -103,6 +103,7 @@ class FakeFtrace:
     port: FarPort = field(default_factory=lambda: FarPort(arches.load("x86_64")))
     ops: list[FtraceOps] = field(default_factory=list)
     trampolines: None = None
+    graph: bool = False
 
     def mcount(self) -> int:
         return FENTRY
