@@ -449,25 +449,6 @@ class Ftrace:
         """The trampolines that the calls of `edit` go through."""
         return self.records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
 
-    def _with_callees(self, found: FtraceBug) -> FtraceBug:
-        """The same bug, saying what the site calls where it should call something else."""
-        calls, shall = (self.port.call_target(found.ip, t) for t in (found.found, found.expected))
-        if found.address != found.ip or calls is None or shall is None or calls == shall:
-            return found
-        reason = f"{found.reason}, " if found.reason else ""
-        reason += f"it calls {self._way(calls)} and not {self._way(shall)}"
-        return FtraceBug(
-            found.ip, errno=found.errno, expected=found.expected, found=found.found, reason=reason
-        )
-
-    def _way(self, address: int) -> str:
-        """What lies at `address`, and for a stub where it leads now."""
-        shown = self._name(address)
-        for stub in self.records.stubs_at(np.array([address], np.uint64)):
-            target = self.patcher.stub_target(stub)
-            shown += f" (leads {'nowhere' if target is None else 'to ' + self._name(target)})"
-        return shown
-
     def _name(self, address: int) -> str:
         """What lies at `address`, for a report."""
         stubs = self.records.stubs_at(np.array([address], np.uint64))

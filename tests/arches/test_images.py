@@ -177,6 +177,7 @@ def members(die: DIE) -> dict[str, tuple[int, int]]:
 def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
     """The host's layouts by the names of the guest's structures."""
     ret_stack = abi.ftrace_ret_stack(byteorder, pointer_size)
+    entry_fields = ("ret", "func", "fp", "told", "profiled", "calltime", "subtime")
     return {
         "cpu_clock": abi.cpu_clock(byteorder),
         "cpu_local": abi.cpu_local(byteorder),
@@ -184,7 +185,7 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "host_request": abi.host_request(byteorder),
         "saved_cmdline": abi.saved_cmdline(byteorder),
         "ftrace_ret_stack": ret_stack,
-        "ftrace_ret_entry": ret_stack["stack"].base[["ret", "func", "fp", "told", "calltime"]],
+        "ftrace_ret_entry": ret_stack["stack"].base[[*entry_fields]],
         "module": abi.this_module(byteorder, pointer_size),
         "ftrace_ops_entry": abi.ftrace_ops_entry(byteorder),
         "fgraph_control": abi.fgraph_control(byteorder),

@@ -102,9 +102,10 @@ def test_what_nobody_could_read_any_more_goes(sh: Sh) -> None:
 
 def test_a_smaller_buffer_takes_the_newest(session: Session, sh: Sh) -> None:
     sh("echo function > current_tracer; run syscalls; run syscalls; echo 0 > tracing_on")
-    full = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
     assert session.ring.used_pages(0) > 2
-    sh("echo 1 > snapshot; echo 8 > buffer_size_kb; echo 1 > snapshot")
+    sh("echo 1 > snapshot")
+    full = [line for line in sh("cat snapshot").splitlines() if not line.startswith("#")]
+    sh("echo 8 > buffer_size_kb; echo 1 > snapshot")
     events = session.ring.events()
     assert 0 < len(events) < len(full) and session.ring.lost(len(events)) == len(full) - len(events)
     assert sh("cat trace").splitlines()[-1] == full[-1]
