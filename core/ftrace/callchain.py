@@ -13,12 +13,12 @@ has left on the stack: with the interrupted function, wherever it stood in that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..elf.symbols import Symbol
 from ..errors import MemoryFault
-from ..machine.backtrace import ReturnAddress
+from ..machine.backtrace import ReturnAddress, live_places
 from ..machine.function import function_at
 from ..machine.machine import Machine
 
@@ -66,15 +66,13 @@ class CallChain:
             facts = machine.port.facts
             self._handler = function_at(facts, machine.memory, self._symbols, handler).code
 
-    def live(self, frame: int) -> set[int] | None:
-        """Places of return addresses in the chain of frames that begins with `frame`, if any do."""
+    def live(self, registers: Mapping[str, int]) -> set[int] | None:
+        """Places of return addresses in the chain of frames; None where none is kept."""
         frames = self._abi.frames
         if frames is None:
             return None
-        places = set()
-        for below, above in self._frames(frame):
-            places.add((above if frames.of_caller else below) + frames.link)
-        return places
+        frame = registers[frames.register.name]
+        return live_places(self._memory, self._port.facts, frame, self._end)
 
     def site(self, wanted: Sequence[bool] | None, live: set[int] | None) -> int | None:
         """The number of the site, one of `wanted` if given, whose call the tracer is in."""
@@ -114,8 +112,7 @@ class CallChain:
                 saved = self._interrupted(chain[-1].place or 0)
                 if saved is None:
                     break
-                frames = self._abi.frames
-                live = None if frames is None else self.live(saved.values[frames.register.name])
+                live = self.live(saved.values)
                 at = self._below(saved.values[self._abi.sp.name], at)
                 pc, link = self._abi.pc.name, self._abi.link
                 chain.append(ReturnAddress(saved.values[pc], saved.places[pc]))
@@ -186,18 +183,6 @@ class CallChain:
             if (self._found[number].place or 0) >= sp:
                 return number - 1
         return len(self._found) - 1
-
-    def _frames(self, frame: int) -> Iterator[tuple[int, int]]:
-        """The frames from `frame` on, each with the one above it."""
-        while frame + self._width <= self._end:
-            try:
-                above = self._memory.read_int(frame, self._width)
-            except MemoryFault:
-                return
-            yield frame, above
-            if above <= frame:
-                return
-            frame = above
 
     def _interrupted(self, place: int) -> _Saved | None:
         """What the interrupt has left whose handler has a return address at `place`."""

@@ -37,7 +37,7 @@ class Callers:
 
         All the return addresses there are where no site did.
         """
-        machine, frames = self._machine, self._machine.port.facts.abi.frames
+        machine = self._machine
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
         found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
         addresses = np.array([each.address for each in found], np.uint64)
@@ -45,7 +45,7 @@ class Callers:
         code = range(entry.address, entry.address + len(entry.code))
         sites = self._returns_of_sites(addresses)
         chain = CallChain(machine, found, sites.tolist(), code, top)
-        live = None if frames is None else chain.live(vcpu.registers.read()[frames.register.name])
+        live = chain.live(vcpu.registers.read())
         first = chain.site(self._returns_of_sites(addresses, ip).tolist() if ip else None, live)
         return found if first is None else chain.follow(first, live)
 

@@ -102,8 +102,11 @@ class StackTracer:
     def _check_stack(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """`used` bytes of its stack are in use on `vcpu`, those of the tracer included."""
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
-        calls = [each for each in self._callers.of(vcpu, ip) if each.place is not None]
-        found = [StackUse(each.address, top - (each.place or 0)) for each in calls]
+        found: list[StackUse] = []
+        for call in self._callers.of(vcpu, ip):
+            # What was in a register is left out, also where an interrupt has saved it.
+            if call.place is not None and (not found or top - call.place < found[-1].depth):
+                found.append(StackUse(call.address, top - call.place))
         if not found:
             return
         size = found[0].depth

@@ -8,8 +8,8 @@ return address in a register, what that register holds comes first.
 Functions that the graph tracer follows have the address of return_to_handler there;
 where they will really go on is on the task's ret_stack, innermost last, and stands
 here instead (`ftrace_graph_ret_addr`). The frame pointer that each entry holds tells
-up to where in the stack its function's word can be, so a word that an earlier call
-has left takes no other's entry.
+where in the stack its function's word can be, so a word that an earlier call has left
+takes no other's entry.
 
 The stack may be arbitrarily broken, so nothing here assumes that any address can be read.
 """
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from .. import abi
 from ..arch import Port
 from ..errors import MemoryFault
+from ..facts import Facts
 from .memory import Memory
 from .vcpu import Vcpu
 
@@ -65,7 +66,7 @@ def backtrace(
     handled = np.zeros(len(words), np.bool_) if handler is None else words == np.uint64(handler)
     rows = np.flatnonzero(handled | _behind_calls(words, memory, port))
     places = [start + row * size for row in np.flatnonzero(handled).tolist()]
-    real = _graph_ret_addrs(vcpu, memory, port, symbols, places)
+    real = _graph_ret_addrs(vcpu, memory, port, symbols, places, end)
     found: list[ReturnAddress] = []
     for row in rows.tolist():
         if most is not None and len(found) == most:
@@ -104,22 +105,51 @@ def _behind_calls(words: NDArray[np.uint64], memory: Memory, port: Port) -> NDAr
     return behind
 
 
+def live_places(memory: Memory, facts: Facts, frame: int, end: int) -> set[int]:
+    """Places of return addresses in the chain of frames from `frame` on, up to `end`.
+
+    None where the port's frames are not chained (`Abi.frames`).
+    """
+    frames, size = facts.abi.frames, facts.pointer_size
+    places: set[int] = set()
+    while frames is not None and frame + size <= end:
+        try:
+            above = memory.read_int(frame, size)
+        except MemoryFault:
+            break
+        places.add((above if frames.of_caller else frame) + frames.link)
+        if above <= frame:
+            break
+        frame = above
+    return places
+
+
 def _graph_ret_addrs(
-    vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols, places: list[int]
+    vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols, places: list[int], end: int
 ) -> dict[int, int]:
     """Where functions really return to that have return_to_handler at `places`, which rise.
 
-    An entry's word is the last below its frame pointer; where a function saves its
-    return address in its caller's frame, the first above that.
+    An entry's word is the one beside its frame pointer, where the ABI says so, else the
+    last below it that is in the chain of frames, if any of these is.
     """
     real: dict[int, int] = {}
+    facts = port.facts
+    frames = facts.abi.frames
+    live: set[int] = set()
+    if places and frames is not None:
+        frame = vcpu.registers.read()[frames.register.name]
+        live = live_places(memory, facts, frame, end)
     for ret, fp in _ret_stack(vcpu, memory, port, symbols) if places else ():
-        below = [place for place in places if place < fp]
-        chosen = below[-1:] or places[:1]
-        if not chosen or chosen[0] > fp + 2 * port.facts.pointer_size:
-            continue
-        real[chosen[0]] = ret
-        places = [place for place in places if place > chosen[0]]
+        if frames is not None and frames.of_caller:
+            chosen = [place for place in places if place == fp + frames.link]
+        elif facts.abi.link is None:
+            chosen = [place for place in places if place == fp - facts.pointer_size]
+        else:
+            below = [place for place in places if place < fp]
+            chosen = [place for place in below if place in live] or below
+        if chosen:
+            real[chosen[-1]] = ret
+            places = [place for place in places if place > chosen[-1]]
     return real
 
 

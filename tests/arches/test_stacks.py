@@ -1,0 +1,256 @@
+"""Stacks on every port: what events and the stack tracer tell is what the CPU did."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+import pytest
+from unicorn import Uc
+from unicorn.unicorn_const import UC_HOOK_BLOCK, UC_HOOK_CODE
+
+from dynftrace import arches
+from dynftrace.core.abi import THREAD_SIZE, TraceType
+from dynftrace.core.elf.symbols import Symbol
+from dynftrace.core.ftrace.ops import FtraceOps
+from dynftrace.core.machine.function import function_at
+
+from ..support.user import User
+
+SWITCH = "/proc/sys/kernel/stack_tracer_enabled"
+OPENS = ("ramfs_create", "vfs_create", "lookup_open", "open_last_lookups", "path_openat")
+OUTERMOST = {"ret_from_fork", "_start", "start_kernel"}
+"""Where stacks end: the last of them is called by no call where a kernel's start is a jump."""
+SITE_AT = {
+    **dict.fromkeys(("x86_64", "i386", "x86_64-2008"), 0),
+    **{"ppc64": 16, "ppc32": -12, "mips": 4, "mipsel": 4, "mips64": -32},
+    **{"arm64": -40, "arm64-mcount": -8},
+}
+"""Where ftrace_caller has the site's return address, from sp when it is called: see entry.S."""
+
+
+@pytest.fixture(params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def user(arch: str) -> User:
+    return User(arch, cpus=1)
+
+
+def code_of(user: User, name: str) -> int:
+    """Where the guest's function `name` has its code."""
+    session = user.session
+    address = session.kallsyms.address(name)
+    assert address is not None
+    facts, memory = session.port.facts, session.machine.memory
+    return function_at(facts, memory, session.kallsyms, address).code
+
+
+def function(user: User, address: int) -> int:
+    """The start of the function that `address` lies in."""
+    symbol = user.session.kallsyms.lookup(address)
+    assert isinstance(symbol, Symbol), hex(address)
+    return symbol.address
+
+
+def name(user: User, address: int) -> str:
+    return user.session.kallsyms.name(address).removeprefix(user.prefix)
+
+
+def behind_call(user: User, address: int) -> bool:
+    size = user.session.port.facts.max_insn_size
+    return user.session.port.is_return_address(
+        user.session.machine.memory.read(address - size, size)
+    )
+
+
+def stacks(user: User) -> list[list[int]]:
+    """The addresses of each event of a stack, in the buffer's order."""
+    events = user.session.ring.events()
+    assert not events.damaged and not user.session.ring.lost(len(events))
+    rows = events.events["parent"][events.events["type"] == TraceType.STACK]
+    return [events.details.stacks.row(row).tolist() for row in rows.tolist()]
+
+
+def test_an_open_is_told_by_all_functions_on_its_way(user: User) -> None:
+    before = user.text()
+    user("echo 1 > options/func_stack_trace; echo ramfs_create > set_ftrace_filter")
+    user("echo function > current_tracer; run syscalls; echo 0 > tracing_on")
+    lines = user.events()
+    prefix = f" => {user.prefix}"
+    for start in (n for n, line in enumerate(lines) if line.endswith(": <stack trace>")):
+        assert f": {user.prefix}ramfs_create <-" in lines[start - 1]
+        assert lines[start + 1 : start + 6] == [prefix + each for each in OPENS]
+        assert lines[start + 6].removeprefix(prefix) == "do_filp_open"
+    assert sum("<stack trace>" in line for line in lines) >= 2
+    assert sum("<-" in line for line in lines) == len(stacks(user))
+    user("echo 0 > options/func_stack_trace; echo 1 > tracing_on; echo > trace; run syscalls")
+    assert user.events() and not stacks(user)
+    user("echo nop > current_tracer")
+    user.same_text(before)
+    user.alive()
+
+
+@dataclass
+class Shadow:
+    """The functions that have been entered and not left, by task, as their returns say."""
+
+    calls: dict[int, list[tuple[int, int]]]
+    """Function, and where it returns to."""
+    wanted: list[list[int]]
+    """At each event the functions, innermost first."""
+
+
+def shadow(user: User) -> Shadow:
+    """Follow every block that runs, from now on."""
+    session, kept = user.session, Shadow(defaultdict(list), [])
+    (vcpu,) = session.machine.vcpus
+    arguments = session.port.facts.abi.arguments
+    mask = (1 << 8 * session.port.facts.pointer_size) - 1
+    new_task = function(user, code_of(user, "schedule_tail"))
+    place = code_of(user, "function_stack_trace_call")
+
+    def traced(uc: Uc, address: int, size: int, data: object) -> None:
+        ip, back = (uc.reg_read(register.number) & mask for register in arguments[:2])
+        calls = kept.calls[int(vcpu.local["current_task"])]
+        called = function(user, ip)
+        if called == new_task:
+            calls.clear()  # the place of a task that is dead
+        calls.append((called, back))
+        if vcpu.local["trace_recursion"] == 0:
+            kept.wanted.append([each for each, _ in reversed(calls)])
+
+    def block(uc: Uc, address: int, size: int, data: object) -> None:
+        calls = kept.calls.get(int(vcpu.local["current_task"]), [])
+        for number in reversed(range(len(calls))):
+            if calls[number][1] == address & mask:
+                del calls[number:]
+                return
+
+    vcpu._uc.hook_add(UC_HOOK_BLOCK, block)
+    vcpu._uc.hook_add(UC_HOOK_CODE, traced, None, place, place)
+    return kept
+
+
+def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> None:
+    user("echo 2048 > buffer_size_kb; echo 1 > options/func_stack_trace")
+    kept = shadow(user)
+    user("echo function > current_tracer; run syscalls; echo 0 > tracing_on")
+    found = stacks(user)
+    assert 0 <= len(kept.wanted) - len(found) <= 1  # the run may end between call and event
+    assert len(found) > 1000
+    records = user.session.ftrace.records.table["ip"].tolist()
+    sites = {function(user, ip) for ip in records}
+    handler = user.session.kallsyms.lookup(code_of(user, "common_interrupt"))
+    outermost, compared = set(), 0
+    for stack, wanted in zip(found, kept.wanted, strict=False):
+        parts: list[list[int]] = [[]]
+        for number, address in enumerate(stack):
+            if number and user.session.kallsyms.lookup(stack[number - 1] - 1) == handler:
+                parts.append([])  # the interrupted function, wherever it stood
+                assert function(user, address)
+                continue
+            assert behind_call(user, address), hex(address)
+            if function(user, address - 1) in sites:
+                parts[-1].append(function(user, address - 1))
+        outermost.add(name(user, stack[-1] - 1))
+        # What was on its way before cannot be known.
+        if len(parts) == 1:
+            assert parts[0][: len(wanted)] == wanted
+            compared += 1
+            continue
+        assert wanted[: len(parts[0])] == parts[0]
+        rest = wanted[len(parts[0]) :]
+        if len(parts) == 2 and rest:
+            # Whether the interrupted function had entered, or its callee left, is open; and
+            # on the first instruction of ftrace_caller its caller may be in a register alone.
+            assert any(
+                parts[1][skip : skip + len(rest[drop:])] == rest[drop:]
+                for skip in range(2)
+                for drop in range(3)
+            )
+    assert compared > 1000
+    assert outermost <= OUTERMOST and "ret_from_fork" in outermost
+
+
+def test_return_to_handler_is_no_place_to_return_to(user: User) -> None:
+    """While the graph tracer has the return addresses, stacks still have the real ones."""
+    user("echo ramfs_create > set_ftrace_filter; echo 1 > options/func_stack_trace")
+    user("echo function > current_tracer; run syscalls; echo 0 > tracing_on")
+    plain = stacks(user)
+    user("echo nop > current_tracer; echo > set_ftrace_filter; echo 1 > tracing_on")
+    ops = FtraceOps("second", user.session.kallsyms.address("function_stack_trace_call") or 0)
+    ops.filter_hash = ops.filter_hash.add(
+        user.session.ftrace.records.table["ip"][[user.row("ramfs_create")]]
+    )
+    user("echo 2048 > buffer_size_kb; echo function_graph > current_tracer")
+    user.session.ftrace.register(ops)
+    user("run syscalls; echo 0 > tracing_on")
+    text = user("cat trace")
+    traced = stacks(user)
+    assert sorted(traced) == sorted(plain)
+    comment = (
+        rf"/\* <stack trace>\n => {re.escape(user.prefix)}ramfs_create\n( => .*\n)* => .* \*/\n"
+    )
+    assert len(re.findall(comment, text)) == len(traced)
+    assert "return_to_handler" not in text
+
+
+def table(user: User) -> list[tuple[int, int, str]]:
+    """Depth, size and place of each row of stack_trace, after its two lines of headings."""
+    first, second, *rows = user("cat stack_trace").splitlines()
+    assert first == f"        Depth    Size   Location    ({len(rows)} entries)"
+    assert second == "        -----    ----   --------"
+    found = [re.fullmatch(r" *(\d+)\) {1,8}(\d+) {3,7}(\d+)   (\S.*)", row) for row in rows]
+    assert [int(row[1]) for row in found if row] == list(range(len(rows)))
+    return [(int(row[2]), int(row[3]), row[4]) for row in found if row]
+
+
+@pytest.mark.parametrize("others", [(), ("function",)], ids=["alone", "among others"])
+def test_the_maximum_is_what_the_deepest_call_had(user: User, others: tuple[str, ...]) -> None:
+    before = user.text()
+    session = user.session
+    (vcpu,) = session.machine.vcpus
+    width = session.port.facts.pointer_size
+    deepest = [0]
+
+    def called(uc: Uc, address: int, size: int, data: object) -> None:
+        sp, task = vcpu.registers.sp, int(vcpu.local["current_task"])
+        stack = session.machine.memory.read_int(task + width, width)
+        if stack == sp & ~(THREAD_SIZE - 1):
+            used = THREAD_SIZE - (sp - stack) - SITE_AT[session.port.facts.name]
+            deepest[0] = max(deepest[0], used)
+
+    place = session.ftrace.entry["ftrace_caller"]
+    vcpu._uc.hook_add(UC_HOOK_CODE, called, None, place, place)
+    for tracer in others:
+        user(f"echo {tracer} > current_tracer")
+    deepest[0] = 0
+    assert user(f"echo 1 > {SWITCH}; run syscalls; echo 0 > {SWITCH}; cat {SWITCH}")[-2:] == "0\n"
+    assert user("cat stack_max_size") == f"{deepest[0]}\n"
+    rows = table(user)
+    depths = [depth for depth, _, _ in rows]
+    assert depths == sorted(depths, reverse=True) and len({*depths}) == len(depths) > 5
+    assert sum(size for _, size, _ in rows) == depths[0] <= deepest[0]
+    if not session.port.facts.abi.saves_link_late:
+        assert depths[0] == deepest[0]
+    function_and_offset = r"\.?[\w.]+\+0x[0-9a-f]+/0x[0-9a-f]+"
+    assert all(re.fullmatch(function_and_offset, where) for _, _, where in rows)
+    user("echo nop > current_tracer")
+    user.same_text(before)
+    user.alive()
+
+
+def test_a_maximum_that_is_written_is_to_be_beaten(user: User) -> None:
+    user(f"echo 1 > {SWITCH}; run syscalls")
+    size, rows = int(user("cat stack_max_size")), table(user)
+    user(f"echo {THREAD_SIZE} > stack_max_size; run syscalls")
+    assert user("cat stack_max_size") == f"{THREAD_SIZE}\n" and table(user) == rows
+    user("echo schedule > stack_trace_filter; echo 0 > stack_max_size; run syscalls")
+    assert 0 < int(user("cat stack_max_size")) < size
+    assert table(user)[0][2].startswith(f"{user.prefix}schedule+0x")
+    user(f"echo 0 > {SWITCH}")
+    user.alive()
