@@ -75,13 +75,19 @@ def backtrace(
         if handled[row]:
             if place in real:
                 found.append(ReturnAddress(real[place], place))
-        elif symbols.lookup(address - 1) is not None:
+        elif symbols.lookup(address - 1) is not None and _is_code(memory, address - 1):
             found.append(ReturnAddress(address, place))
     link = vcpu.registers.link
     known = link is not None and symbols.lookup(link) is not None
     if link is not None and known and [each.address for each in found[:1]] != [link]:
         found.insert(0, ReturnAddress(link, None))  # not yet saved by its function
     return found
+
+
+def _is_code(memory: Memory, address: int) -> bool:
+    """Whether `address` is where instructions may be."""
+    region = memory.region_at(address)
+    return region is not None and region.executable
 
 
 def _words(memory: Memory, start: int, end: int) -> NDArray[np.uint64]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 PAGE = 4096
 FN = 1
+STACK = 4
 PRINT = 5
 
 
@@ -61,6 +62,15 @@ class Page:
     def text(self, delta: int, ip: int, text: bytes, *, pid: int = 1) -> Page:
         payload = self.entry(PRINT, 0, 0, pid) + struct.pack(self.order + self.long, ip)
         return self.event(delta, payload + text + b"\0")
+
+    def stack(
+        self, delta: int, callers: list[int], *, pid: int = 1, size: int | None = None
+    ) -> Page:
+        """The way to a function; it claims to have `size` addresses."""
+        number = struct.pack(self.order + "i", len(callers) if size is None else size)
+        longs = struct.pack(f"{self.order}{len(callers)}{self.long}", *callers)
+        room = bytes(self.pointer_size - 4)
+        return self.event(delta, self.entry(STACK, 0, 0, pid) + number + room + longs)
 
     def hit(
         self, delta: int, kind: int, ip: int, parent: int, registers: list[int], *, pid: int = 1

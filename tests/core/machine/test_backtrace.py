@@ -1,0 +1,67 @@
+"""Return addresses on a stack: what is one, in which order, and under the graph tracer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dynftrace.core import abi
+from dynftrace.core.machine.backtrace import CPU_RET_STACK, RETURN_TO_HANDLER, backtrace
+
+from .guest import DATA, TEXT, Guest
+
+TOP = DATA + 0x1000
+
+
+def guest_with(*words: int) -> Guest:
+    """CPU 0 stands in `start`, with `words` on its stack."""
+    guest = Guest()
+    guest.put("f", 0x3000, f"nop; call {TEXT}; nop")
+    guest.put(RETURN_TO_HANDLER, 0x4000, "ret")
+    guest.boot(f"mov rsp, {TOP - 8 * len(words)}; l: jmp l")
+    for row, word in enumerate(words):
+        guest.machine.memory.write_int(TOP - 8 * (len(words) - row), word)
+    guest.machine.run(1000)
+    return guest
+
+
+def found(guest: Guest, most: int | None = None) -> list[tuple[int, int]]:
+    """Addresses and their distance from the end of the stack."""
+    machine = guest.machine
+    calls = backtrace(machine.vcpus[0], machine.memory, machine.port, guest.names, TOP, most)
+    return [(each.address, TOP - (each.place or 0)) for each in calls]
+
+
+BACK = TEXT + 0x3006
+
+
+def test_a_return_address_has_a_call_in_front_of_it() -> None:
+    guest = guest_with(0, BACK, BACK - 1, TEXT + 0x3001, 1 << 63, BACK, TEXT + 0x30_0000)
+    assert found(guest) == [(BACK, 48), (BACK, 16)]
+    assert found(guest, 1) == [(BACK, 48)]
+
+
+def test_data_is_no_code() -> None:
+    place = TEXT - 0x10000
+    guest = guest_with(0, place + 0x106)
+    memory = guest.machine.memory
+    guest.names.by_name["words"] = place
+    for executable in (True, False):
+        memory.map(place, 0x1000, "words", executable=executable)
+        memory.write(place + 0x100, memory.read(TEXT + 0x3000, 8))
+        assert found(guest) == [(place + 0x106, 8)][: int(executable)]
+        memory.unmap("words")
+
+
+def test_return_to_handler_stands_for_what_the_ret_stack_has() -> None:
+    handler = TEXT + 0x4000
+    guest = guest_with(handler, BACK, handler, handler, 0)
+    layout = abi.ftrace_ret_stack("little", 8)
+    stack = np.zeros((), layout)
+    entries = ((0x1111, TOP - 8), (0x2222, TOP - 32))
+    for row, (ret, fp) in enumerate(entries):
+        stack["stack"][row]["ret"], stack["stack"][row]["fp"] = ret, fp
+    stack["index"] = len(entries)
+    guest.machine.memory.write(DATA + 0x1800, stack.tobytes())
+    guest.names.by_name[CPU_RET_STACK] = DATA + 0x1800
+    # The third is what an earlier call has left: no entry has its place.
+    assert found(guest) == [(0x2222, 40), (BACK, 32), (0x1111, 16)]
