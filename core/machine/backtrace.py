@@ -105,9 +105,16 @@ def _behind_calls(words: NDArray[np.uint64], memory: Memory, port: Port) -> NDAr
     """Which of `words` are addresses with a call in front of them."""
     before = port.facts.max_insn_size
     texts, readable = memory.gather(words - np.uint64(before), before)
-    rows = np.flatnonzero(readable)
     behind = np.zeros(len(words), np.bool_)
+    rows = np.flatnonzero(readable)
     behind[rows] = [port.is_return_address(texts[row].tobytes()) for row in rows.tolist()]
+    # A function at the start of a region may have a call in its first instructions.
+    for row in np.flatnonzero(memory.gather(words - np.uint64(1), 1)[1] & ~readable).tolist():
+        address = int(words[row])
+        region = memory.region_at(address - 1)
+        if region is not None:
+            start = max(region.address, address - before)
+            behind[row] = port.is_return_address(memory.read(start, address - start))
     return behind
 
 

@@ -13,6 +13,7 @@ from unicorn.unicorn_const import UC_HOOK_BLOCK, UC_HOOK_CODE
 from dynftrace import arches
 from dynftrace.core.abi import THREAD_SIZE, TraceType
 from dynftrace.core.elf.symbols import Symbol
+from dynftrace.core.ftrace.entry import REGION
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.machine.function import function_at
 
@@ -61,10 +62,11 @@ def name(user: User, address: int) -> str:
 
 
 def behind_call(user: User, address: int) -> bool:
-    size = user.session.port.facts.max_insn_size
-    return user.session.port.is_return_address(
-        user.session.machine.memory.read(address - size, size)
-    )
+    memory = user.session.machine.memory
+    region = memory.region_at(address - 1)
+    assert region is not None
+    start = max(region.address, address - user.session.port.facts.max_insn_size)
+    return user.session.port.is_return_address(memory.read(start, address - start))
 
 
 def stacks(user: User) -> list[list[int]]:
@@ -145,7 +147,7 @@ def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> Non
     records = user.session.ftrace.records.table["ip"].tolist()
     sites = {function(user, ip) for ip in records}
     handler = user.session.kallsyms.lookup(code_of(user, "common_interrupt"))
-    entry = user.session.ftrace.entry
+    tracer = user.session.machine.memory.region(REGION)
     outermost, compared, across = set(), 0, 0
     for stack, wanted in zip(found, kept.wanted, strict=False):
         parts: list[list[int]] = [[]]
@@ -155,12 +157,13 @@ def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> Non
                 interrupted = function(user, address)  # wherever it stood
                 parts.append([interrupted] if interrupted in sites else [])
                 # Behind that a register may be all that knows the way.
-                in_caller = entry.address <= address < entry.address + len(entry.code)
+                in_caller = tracer.address <= address < tracer.end
                 continue
             assert behind_call(user, address), hex(address)
             if function(user, address - 1) in sites:
                 parts[-1].append(function(user, address - 1))
-        outermost.add(name(user, stack[-1] - 1))
+        if not tracer.address <= stack[-1] < tracer.end:
+            outermost.add(name(user, stack[-1] - 1))
         # What was on its way before cannot be known.
         if len(parts) == 1:
             assert parts[0][: len(wanted)] == wanted
@@ -255,3 +258,15 @@ def test_a_maximum_that_is_written_is_to_be_beaten(user: User) -> None:
     assert table(user)[0][2].startswith(f"{user.prefix}schedule+0x")
     user(f"echo 0 > {SWITCH}")
     user.alive()
+
+
+def test_a_command_tells_the_way_to_its_function_and_nothing_of_itself(user: User) -> None:
+    """A function that lies first in its module, too: there is nothing before its call site."""
+    user.insmod("usbcore")
+    user("echo usb_ifnum_to_if:stacktrace:1 > set_ftrace_filter; run usb")
+    (stack,) = stacks(user)
+    tracer = user.session.machine.memory.region(REGION)
+    assert not any(tracer.address <= address < tracer.end for address in stack)
+    names = [name(user, address - 1) for address in stack]
+    assert names[0] == "usb_ifnum_to_if [usbcore]" and len(names) >= 5
+    assert names[-1] == "ret_from_fork"

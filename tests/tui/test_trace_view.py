@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual import on
 from textual.app import App, ComposeResult
 
+from dynftrace.core.session import Session
 from dynftrace.tui.messages import CommandWanted, FunctionWanted
 from dynftrace.tui.spans import plain
 from dynftrace.tui.widgets.trace_view import TraceView, event_line
@@ -179,3 +182,25 @@ def test_lines_of_the_function_graph_have_tones_too() -> None:
     assert ("kfree", "strong") in event_line(
         "   12.345678 |   1)     bash-7     |   0.009 us    |    kfree();"
     )
+
+
+async def test_a_stack_has_a_row_for_each_address(
+    session: Session, sh: Callable[[str], str]
+) -> None:
+    sh("echo 1 > options/func_stack_trace; echo ramfs_create > set_ftrace_filter")
+    sh("echo function > current_tracer; run syscalls")
+    trace = session.array.follow()
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        app.view.show(trace)
+        await pilot.pause()
+        assert app.view.count() == len(trace) > len(trace.table)
+        assert app.view.text(app.view.cursor).startswith(" => ")
+        await pilot.press("enter")
+        assert not app.keys  # an address of a stack is no event of a site
+        app.view.search(": ramfs_create")
+        await pilot.pause()
+        assert app.view.text(app.view.cursor + 1).endswith(": <stack trace>")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.keys == [session.kallsyms.address("ramfs_create")]

@@ -90,8 +90,6 @@ extern struct func_probe func_probes[FUNC_PROBES_MAX];
 /* Whether tracing_on is 1, for commands that do nothing then, or otherwise. */
 extern volatile u32 tracing_is_on;
 
-void __trace_stack(u32 irqs_off); /* one TRACE_STACK event: the way to here */
-
 long trace_array_puts(unsigned long ip, const char *text, unsigned long len);
 
 #define FUNCTION_COUNT_CPUS 8
@@ -154,8 +152,8 @@ void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 			   unsigned long frame_pointer);
 unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned long retval);
 
-void __trace_stack(u32 irqs_off); /* one TRACE_STACK event: the way to here */
-void ftrace_trace_stack(unsigned long ip, u32 irqs_off); /* the same from the site at ip */
+/* One TRACE_STACK event: the way to the function with its call site at ip. */
+void ftrace_trace_stack(unsigned long ip, u32 irqs_off);
 
 extern u64 stack_trace_max_size; /* bytes, of all tasks; the machine writes it */
 extern u32 tracer_frame; /* least bytes the stack tracer adds to a stack; likewise */

@@ -125,7 +125,7 @@ void function_trace_probe_call(unsigned long ip, unsigned long parent_ip, void *
 		update_traceon_count(probe, ip, parent_ip, count);
 	} else if (command == FUNC_PROBE_STACKTRACE) {
 		if ((!count || tracing_is_on) && update_stack_count(count))
-			__trace_stack(irqs_off);
+			ftrace_trace_stack(ip, irqs_off);
 	} else if (command == FUNC_PROBE_SNAPSHOT) {
 		if (update_count(count))
 			tracing_snapshot_instance(probe, ip, parent_ip);

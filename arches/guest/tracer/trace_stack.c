@@ -12,10 +12,7 @@
 
 static u64 ftrace_stacks[TRACE_STACK_CPUS][FTRACE_STACK_ENTRIES];
 
-/*
- * Called by a tracer: what is told begins at the function whose call site called it,
- * that at `ip`; 0 leaves it to the machine to find out which that is.
- */
+/* Called by a tracer: what is told begins at the function whose site at `ip` called it. */
 void ftrace_trace_stack(unsigned long ip, u32 irqs_off)
 {
 	volatile struct cpu_local *cpu = this_cpu;
@@ -46,11 +43,6 @@ void ftrace_trace_stack(unsigned long ip, u32 irqs_off)
 out:
 	cpu->trace_recursion = recursion;
 	cpu->irqs_disabled = was_off;
-}
-
-void __trace_stack(u32 irqs_off)
-{
-	ftrace_trace_stack(0, irqs_off);
 }
 
 u64 stack_trace_max_size;
