@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from .encoding import Encoding
 from .facts import Facts, Stub
 
 if TYPE_CHECKING:
@@ -311,6 +312,13 @@ class Port(Protocol):
 
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Where the instruction(s) at `ip` call or jump to; None if they do not."""
+        ...
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """The bit fields of the instruction `text` at `ip`, as the manual draws them.
+
+        None for one that ftrace never writes or meets: nothing is said of it.
+        """
         ...
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:

@@ -40,6 +40,7 @@ from .trace.subbuffer import PageFormat
 from .tracefs import TraceArray, TracefsTree
 from .views.callsite import CallSite, call_site, unfound_site, unfound_sites
 from .views.disasm import Disassembler, Insn
+from .views.encoding import EncodingReader
 from .views.filetext import file_text
 from .views.origin import Listing, listing
 from .views.path import Hop, PathReader
@@ -87,6 +88,7 @@ class Session:
     tracefs: TracefsTree
     disassembler: Disassembler
     paths: PathReader
+    encodings: EncodingReader
 
     def __init__(self, port: Port, spec: MachineSpec, image: Image) -> None:
         self.port = port
@@ -143,6 +145,9 @@ class Session:
         self.tracefs = TracefsTree(self.array, self.lock)
         self.disassembler = Disassembler(port.facts, kallsyms)
         self.paths = PathReader(self.ftrace, machine.memory, self.disassembler)
+        self.encodings = EncodingReader(
+            self.ftrace, machine.memory, self.disassembler, lambda: self.modules.loaded
+        )
         self.boots += 1
         if spec.boot:
             self._boot()

@@ -90,6 +90,10 @@ TRACE = [
     _key("trace.site", "enter", "open_site", "To its site", "show the function of the event"),
 ]
 
+CODE = [
+    _key("code.bits", "x", "bits", "bits", "the bit fields of the instruction", show=True),
+]
+
 MAIN = [
     _key("main.run", "c", "run", "run/pause", "let the machine run, or pause it", show=True),
     _key("main.step", "s", "step", "step", "execute one instruction on CPU 0", show=True),
@@ -126,6 +130,7 @@ GROUPS = {
     "Everywhere": MAIN + APP,
     "Rows": ROWS,
     "Functions": FUNCTIONS,
+    "Call site, trampoline": CODE,
     "Trace": TRACE,
 }
 """The help's sections."""

@@ -33,8 +33,9 @@ from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
 from ...core.arch import Addresses, Edit, Effect, Relocations, Sites
 from ...core.crash import Crash
+from ...core.encoding import Encoding
 from ...core.facts import Abi, AddressMap, CallSites, Engine, Facts, Frames, Register
-from . import callsite, insn, oops, reloc, stub
+from . import callsite, encoding, insn, oops, reloc, stub
 from .callsite import Form
 
 GENERAL = tuple(
@@ -159,6 +160,10 @@ class Arm64Port(ABC):
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Where the B or BL goes, behind the words a site may have in front of it."""
         return callsite.call_target(ip, text)
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """The bit fields of the instruction at `ip`; None for one that is not known."""
+        return encoding.encoding(ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Do the site `text`; raises `ValueError` for anything else."""

@@ -38,8 +38,9 @@ from unicorn.unicorn_const import (
 
 from ...core.arch import Addresses, Edit, Effect, Relocations, Sites, Stubs
 from ...core.crash import Crash
+from ...core.encoding import Encoding
 from ...core.facts import AddressMap, Branches, CallSites, Engine, Facts, Register
-from . import callsite, insn, oops, reloc
+from . import callsite, encoding, insn, oops, reloc
 from .callsite import Form
 from .trapped import trapped_at
 
@@ -216,6 +217,12 @@ class MipsPort(ABC):
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Where a jump with a fixed target goes, or one that the words before it have loaded."""
         return callsite.call_target(self.form, ip, text)
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """The bit fields of the instruction at `ip`; None for one that is not known."""
+        names = [register.name for register in self.facts.abi.pt_regs[:32]]
+        modulus = 1 << (8 * self.facts.pointer_size)
+        return encoding.encoding(ip, text, self.facts.byteorder, names, modulus)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Do the nops or the `jal` of a near site; raises `ValueError` for anything else."""

@@ -28,8 +28,9 @@ from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN
 
 from ...core.arch import Addresses, Edit, Effect, Relocations, Sites, Stubs
 from ...core.crash import Crash
+from ...core.encoding import Encoding
 from ...core.facts import Engine, Facts, Register
-from . import insn, oops
+from . import encoding, insn, oops
 from .callsite import Form, calls, explain
 
 GENERAL = tuple(Register(f"r{n}", ppc_const.UC_PPC_REG_0 + n) for n in range(32))
@@ -113,6 +114,10 @@ class PowerPort(ABC):
             return None
         target = insn.branch_target(ip, insn.word_at(text))
         return None if target is None else target % self._modulus
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """The bit fields of the instruction at `ip`; None for one that is not known."""
+        return encoding.encoding(ip, text, self._modulus)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Do the nops or the `bl` of the site `text`; raises `ValueError` for anything else.

@@ -25,8 +25,9 @@ from unicorn.unicorn_const import UC_ARCH_X86
 
 from ...core.arch import Addresses, Bytes, Edit, Effect, Relocations, Sites
 from ...core.crash import Crash
+from ...core.encoding import Encoding
 from ...core.facts import Breakpoint, Engine, Facts, Register
-from . import insn, oops
+from . import encoding, insn, oops
 
 PATCH_METHODS = ("stop_machine", "breakpoint", "none")
 BREAKPOINT = Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1)
@@ -118,6 +119,10 @@ class X86Port(ABC):
         """Where a call or jump with a fixed target goes."""
         target = insn.rel32_target(ip, text, self.bits)
         return target if target is not None else insn.jmp8_target(ip, text, self.bits)
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """The bit fields of the instruction at `ip`; None for one that is not known."""
+        return encoding.encoding(ip, text, self.bits)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Do the nop, call or jump `text`; raises `ValueError` for anything else."""

@@ -205,3 +205,24 @@ async def test_the_list_follows_what_ftraced_finds() -> None:
         await do(app, pilot, "run syscalls", "sleep 1")
         assert len(app.view.functions) == len(session.ftrace.records) > 300
         assert app.view.ip == ip, "the cursor stays where it was"
+
+
+async def test_an_instruction_is_drawn_bit_by_bit(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await do(app, pilot, "echo schedule > set_ftrace_filter", "echo function > current_tracer")
+        await do(app, pilot, "site schedule")
+        ip = session.address_of("schedule")
+        await pilot.press("2", "g")
+        lines = site(app)
+        now = next(row for row, each in enumerate(lines) if "  now *" in each)
+        await pilot.press(*["down"] * now, "x")
+        await settle(pilot)
+        assert same_as(app).startswith(f"same as: bits 0x{ip:x}")
+        assert isinstance(app.screen, Box)
+        shown = app.screen.query_one(TextView)
+        drawn = [plain(shown.line(row, 100)) for row in range(shown.count())]
+        assert "|opcode  |rel32                              |" in drawn
+        assert any("^" in each and "ftrace_caller, +240 MB" in each for each in drawn)
+        await pilot.press("escape", "3", "g", "x")
+        await settle(pilot)
+        assert app.screen is app.main  # the way has no instruction in its first line

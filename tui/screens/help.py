@@ -17,7 +17,9 @@ TWO_COLUMNS = 120
 _COLUMN = 54
 _KEYS = 14
 
-_OWN = {1: "Functions", 4: "Trace"}
+_CODE = "Call site, trampoline"
+
+_OWN = {1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace"}
 """The group of keys a pane has for itself."""
 
 _NAMES = {

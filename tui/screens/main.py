@@ -21,6 +21,7 @@ from ..messages import (
     SearchWanted,
 )
 from ..view import View
+from ..widgets.code_view import CodeView
 from ..widgets.command_line import Candidates, CommandLine
 from ..widgets.function_pane import FunctionPane
 from ..widgets.keys_bar import KeysBar
@@ -28,7 +29,6 @@ from ..widgets.pane import Pane
 from ..widgets.rows import Rows
 from ..widgets.same_as import SameAs
 from ..widgets.status_bar import StatusBar
-from ..widgets.text_view import TextView
 from ..widgets.trace_pane import TracePane
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class MainScreen(Screen[None]):
         self.status = StatusBar(id="status")
         self.functions = FunctionPane()
         self._wanted: int | None = None
-        self.site = TextView(id="site", empty="booting…")
-        self.path = TextView(id="path", empty="booting…")
+        self.site = CodeView(id="site", empty="booting…")
+        self.path = CodeView(id="path", empty="booting…")
         self.trace = TracePane()
 
     def compose(self) -> ComposeResult:

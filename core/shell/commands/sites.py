@@ -88,6 +88,24 @@ def records(context: Context, arguments: Arguments) -> None:
         context.line("no file that is loaded has a list of call sites")
 
 
+def bits(context: Context, arguments: Arguments) -> None:
+    """Draw the bit fields of the instructions of call sites, or of one at an address."""
+    expect(arguments, 1)
+    session = context.session
+    prefix = session.port.facts.abi.text_prefix
+    for word in arguments:
+        rows = find_sites(session.ftrace.records, word.text, prefix)
+        views = [view for row in rows for view in session.encodings.site(row)]
+        if not rows:
+            insns = session.instructions(session.address_of(word.text), 1)
+            views = [session.encodings.lines(insn) for insn in insns]
+        for lines in views:
+            if context.output:
+                context.line()
+            for line in lines:
+                context.line(line)
+
+
 COMMANDS = (
     Command(
         "site",
@@ -105,6 +123,15 @@ COMMANDS = (
         records,
         Argument.FUNCTION,
         "Each entry as the file has it, its relocation, what is in memory, its record.",
+    ),
+    Command(
+        "bits",
+        "FUNC|ADDR…",
+        "draw the bit fields of an instruction, and how far it reaches",
+        bits,
+        Argument.FUNCTION,
+        "Of a FUNC its call site as it is in memory, and what would change if it were\n"
+        "enabled; at an ADDR one instruction.",
     ),
     Command(
         "tramp",

@@ -1,0 +1,119 @@
+"""An instruction's bit fields drawn to scale, and how far its target can be from it.
+
+The same width for each bit, so that one sees why one call reaches 2 GB and another
+32 MB; below that each field with what it says, the rule by which the target follows,
+and the range of targets as a line with the places of interest on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..encoding import BitField, Encoding
+from .disasm import Insn
+
+_CELL = 2
+"""Columns of a bit."""
+
+_LINE = 61
+"""Columns of the line of targets; odd, so that its middle is a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Somewhere a call may want to go."""
+
+    name: str
+    address: int
+
+
+def encoding_lines(
+    insn: Insn, text: str, encoding: Encoding | None, places: Sequence[Place] = ()
+) -> list[str]:
+    """The view of `insn`, which reads `text`; `places` are marked where it says a distance."""
+    lines = [f"{insn.address:x}  {insn.data.hex(' ')}  {text}"]
+    if encoding is None:
+        return [*lines, "its fields are not known here"]
+    lines += [encoding.form, "", *_drawing(encoding), ""]
+    width = max(len(field.name) for field in encoding.fields)
+    most = max(len(field.bits) for field in encoding.fields if field.name)
+    for field in encoding.fields:
+        if field.name:
+            shown = field.bits if encoding.unit == 1 else _hex(field)
+            lines.append(f"{field.name:<{width}}  {shown:<{most}}  {field.meaning}".rstrip())
+    if encoding.rule:
+        known = encoding.rule.startswith("target =") and insn.target is not None
+        lines += ["", encoding.rule]
+        if known:
+            lines[-1] += f" = {insn.target:x}"
+    if encoding.reach is not None:
+        lines += ["", *_scale(insn.address, encoding.reach, places)]
+    return lines
+
+
+def _hex(field: BitField) -> str:
+    return field.value.to_bytes(len(field.bits) // 8, "big").hex(" ")
+
+
+def _drawing(encoding: Encoding) -> Iterator[str]:
+    """Ruler, names and bits, each field between bars."""
+    cell = _CELL if encoding.unit == 1 else 9
+    count = encoding.size // encoding.unit
+    numbers, names, bits = " " * (count * cell + 3), "", ""
+    at = 0
+    for field in encoding.fields:
+        units = len(field.bits) // encoding.unit
+        room = units * cell - 1
+        number = str(at if encoding.from_left else count - 1 - at)
+        start = 1 + at * cell
+        if not numbers[max(start - 1, 0) : start + len(number)].strip():
+            numbers = numbers[:start] + number + numbers[start + len(number) :]
+        names += f"|{field.name[:room]:<{room}}"
+        if encoding.unit == 1:
+            bits += f"|{' '.join(field.bits)}"
+        else:
+            parts = [field.bits[bit : bit + 8] for bit in range(0, len(field.bits), 8)]
+            bits += f"|{' '.join(parts)}"
+        at += units
+    yield numbers.rstrip()
+    yield f"{names}|"
+    yield f"{bits}|"
+
+
+def _scale(ip: int, reach: tuple[int, int], places: Sequence[Place]) -> Iterator[str]:
+    """The range of targets as a line, ip and `places` where they are on it."""
+    first, last = reach
+    middle = _column(ip, reach)
+    left, right = _away(first - ip), _away(last - ip)
+    line = f"{left:<{middle}}ip" if len(left) < middle else f"{left} ip"
+    yield f"{line:<{_LINE - len(right)}}{right}" if len(line) + len(right) < _LINE else line
+    yield (
+        "|" + "-" * (middle - 1) + "+" + "-" * (_LINE - 2 - middle) + "|"
+        if (0 < middle < _LINE - 1)
+        else "|" + "-" * (_LINE - 2) + "|"
+    )
+    for place in sorted(places, key=lambda each: (each.address, each.name)):
+        away = _away(place.address - ip)
+        if place.address < first:
+            yield f"< {place.name}, {away}: out of reach"
+        elif place.address > last:
+            yield f"{f'{place.name}, {away}: out of reach >':>{_LINE}}"
+        else:
+            column = _column(place.address, reach)
+            told = f"{place.name}, {away}"
+            fits = column + 2 + len(told) <= _LINE
+            yield " " * column + f"^ {told}" if fits else f"{f'{told} ^':>{column + 1}}"
+
+
+def _column(address: int, reach: tuple[int, int]) -> int:
+    first, last = reach
+    return round((min(max(address, first), last) - first) * (_LINE - 1) / (last - first))
+
+
+def _away(distance: int) -> str:
+    """A distance in the largest unit that it fills: `+1.5 MB`."""
+    for name, shift in (("EB", 60), ("PB", 50), ("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10)):
+        if abs(distance) > 0.99995 * (1 << shift):  # 1023.99 MB reads as 1 GB
+            return f"{distance / (1 << shift):+.1f} {name}".replace(".0 ", " ")
+    return f"{distance:+d} bytes"

@@ -1,0 +1,154 @@
+"""Bit fields of instructions, judged by the instructions themselves, Capstone and the verbs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.arch import Port, Sites
+from dynftrace.core.elf.image import Image
+from dynftrace.core.encoding import Encoding, cut, signed, window, word_fields
+from dynftrace.core.session import KERNEL
+from dynftrace.core.views.disasm import Disassembler, Insn
+
+from ..support.user import User
+
+DISTANCES = ("LI", "BD", "imm26", "offset", "rel32", "rel8")
+
+
+@pytest.fixture(scope="module", params=arches.names())
+def port(request: pytest.FixtureRequest) -> Port:
+    return arches.load(request.param)
+
+
+class NoNames:
+    def lookup(self, address: int) -> None:
+        return None
+
+
+def instructions(port: Port) -> Iterator[Insn]:
+    """Those of the teaching kernel, as far as they are some."""
+    image = Image.load(port.images() / KERNEL, port.facts)
+    disasm = Disassembler(port.facts, NoNames())
+    for section in image.sections:
+        if section.loaded and section.executable:
+            text = image.read(section.address, section.size)
+            assert text is not None
+            insns = disasm.decode(section.address, text.tobytes())
+            yield from (insn for insn in insns if insn.decoded)
+
+
+def raw(port: Port, encoding: Encoding, size: int) -> bytes:
+    """The bytes that the fields make."""
+    order = "big" if encoding.unit == 8 else port.facts.byteorder
+    return word_fields(encoding.fields).to_bytes(size, "little" if order == "little" else "big")
+
+
+def computed(insn: Insn, encoding: Encoding) -> int:
+    """The target by the rule of the encoding."""
+    names = {"ip": insn.address, "target": 0}
+    for field in encoding.fields:
+        value = signed(field) if field.name in DISTANCES else field.value
+        if field.name.startswith("rel"):
+            little = field.value.to_bytes(len(field.bits) // 8, "big")
+            value = int.from_bytes(little, "little", signed=True)
+        names[field.name] = value
+    rule = encoding.rule.removeprefix("target = ")
+    rule = rule.replace("(ip + 4 with its low 28 bits 0)", "(ip + 4 >> 28 << 28)")
+    assert re.fullmatch(r"[\w +*()<>]+", rule)
+    return int(eval(rule, {"__builtins__": {}}, names))
+
+
+def test_the_fields_are_the_instruction_and_the_rule_leads_to_its_target(port: Port) -> None:
+    modulus, targets, forms = 1 << 8 * port.facts.pointer_size, 0, set()
+    for insn in instructions(port):
+        encoding = port.encoding(insn.address, insn.data)
+        if encoding is None:
+            continue
+        assert raw(port, encoding, len(insn.data)) == insn.data, insn
+        forms.add(encoding.form)
+        if encoding.reach is not None and insn.target is not None:
+            targets += 1
+            assert encoding.reach[0] <= insn.target <= encoding.reach[1], insn
+        if encoding.rule.startswith("target = ip") or "28 bits" in encoding.rule:
+            assert insn.target == computed(insn, encoding) % modulus, insn
+    assert len(forms) >= 3
+    assert targets > 500 or port.facts.name == "i386"  # a call says every address there
+
+
+def test_a_call_reaches_what_its_field_can_say_and_no_more(port: Port) -> None:
+    step, size = port.facts.insn_align, port.facts.sites.size
+    ip = 1 << (8 * port.facts.pointer_size - 2)
+    image = Image.load(port.images() / KERNEL, port.facts)
+    first = next(s for s in image.sections if s.loaded and s.executable)
+    compiled = image.read(first.address, size)
+    assert compiled is not None
+    near = ip + 0x1000
+    disasm = Disassembler(port.facts, NoNames())
+    sites = Sites(np.array([ip], np.uint64), {}, compiled_form(port))
+    edit = port.make_call(sites, near)
+    call = next(i for i in disasm.decode(ip, edit.row(edit.replacement, 0)) if i.target == near)
+    encoding = port.encoding(call.address, call.data)
+    assert encoding is not None
+    if encoding.reach is None:
+        assert port.facts.pointer_size == 4 and encoding.form == "call rel32"
+        return
+    for target, reached in (
+        *((encoding.reach[0], True), (encoding.reach[1], True)),
+        *((encoding.reach[0] - step, False), (encoding.reach[1] + step, False)),
+    ):
+        assert bool(port.make_call(sites, target).reachable[0]) == reached, hex(target)
+
+
+def compiled_form(port: Port) -> np.ndarray:
+    """The text of a site of the kernel, as the compiler left it."""
+    user = User(port.facts.name)
+    compiled: np.ndarray = user.session.ftrace.records.compiled[:1]
+    return compiled
+
+
+@pytest.mark.parametrize("module", [False, True])
+def test_every_instruction_on_the_way_of_a_call_is_known(port: Port, module: bool) -> None:
+    user = User(port.facts.name)
+    function = "schedule"
+    if module:
+        user.insmod("usbcore", far=True)
+        function = "usb_ifnum_to_if"
+    session, row = user.session, user.row(function)
+    for tracer in ("nop", "function"):
+        user(f"echo {tracer} > current_tracer")
+        now = session.call_site(row)
+        insns = [
+            insn
+            for each in now.rows
+            if each.is_site
+            for code in (each.compiled, each.now)
+            for insn in session.disassembler.site(each.address, code.data)
+        ]
+        insns += [i for hop in session.call_path(row) if hop.label == "stub" for i, _ in hop.insns]
+        known = [
+            port.encoding(insn.address, insn.data) is not None for insn in insns if insn.decoded
+        ]
+        assert known and all(known)
+
+
+def test_fields_are_cut_from_the_left() -> None:
+    fields = cut(0b101_01, ("a", 3, "five"), ("b", 2))
+    assert [(f.name, f.bits, f.meaning, f.value) for f in fields] == [
+        ("a", "101", "five", 5),
+        ("b", "01", "", 1),
+    ]
+    assert signed(fields[0]) == -3
+    with pytest.raises(ValueError, match="more than 2 bits"):
+        cut(4, ("a", 2))
+
+
+def test_a_window_ends_where_addresses_do() -> None:
+    assert window(0x1000, 8, 4, 1 << 32) == (0xE00, 0x11FC)
+    assert window(0x10, 8, 4, 1 << 32) == (0, 0x20C)
+    assert window(0xFFFF_FFF0, 8, 4, 1 << 32) == (0xFFFF_FDF0, 0xFFFF_FFFC)
+    assert window(0, 32, 1, 1 << 32) is None

@@ -1,0 +1,39 @@
+"""bits: what it is asked for, drawn; what it cannot find, said in a sentence."""
+
+from __future__ import annotations
+
+from dynftrace.core.shell import Shell
+
+from ...support.user import User
+
+
+def test_a_site_and_what_it_becomes_then_what_it_is() -> None:
+    user = User("ppc64")
+    user.insmod("usbcore")
+    lines = user("bits usb_ifnum_to_if").splitlines()
+    heads = [line for line in lines if line[:2] == "d0"]
+    assert [head.partition("  ")[2] for head in heads] == [
+        "60 00 00 00  nop",
+        "60 00 00 00  nop",
+        "48 00 30 15  bl ftrace_caller.stub  (when enabled)",
+        "e8 41 00 28  ld r2, 40(r1)  (when enabled)",
+    ]
+    assert "< ftrace_caller, -1 EB: out of reach" in lines
+    assert any("^ ftrace_caller.stub, +12 KB" in line for line in lines)
+    user("echo function > current_tracer")
+    enabled = user("bits usb_ifnum_to_if").splitlines()
+    assert [line for line in enabled if line[:2] == "d0"] == [
+        head.removesuffix("  (when enabled)") for head in heads[2:]
+    ]
+    assert max(map(len, lines)) <= 80
+
+
+def test_an_address_is_one_instruction_of_any_kind() -> None:
+    user = User("mips")
+    ip = user.session.address_of("schedule")
+    assert user(f"bits {ip:#x}").startswith(f"{ip:x}  ")
+    assert user(f"bits {ip:#x} {ip + 4:#x}").count("-type\n") == 2
+    outcome = Shell(user.session).execute("bits nothing_there")
+    assert (outcome.status, outcome.error) == (1, "bits: no symbol 'nothing_there'\n")
+    assert "not mapped" in Shell(user.session).execute("bits 0x10").error
+    assert "missing argument" in Shell(user.session).execute("bits").error

@@ -1,0 +1,54 @@
+"""Bit fields as text: to scale, with a ruler, and the range of targets as a line."""
+
+from __future__ import annotations
+
+from dynftrace.core.encoding import BitField, Encoding, cut
+from dynftrace.core.views.disasm import Insn
+from dynftrace.core.views.encodingtext import Place, encoding_lines
+
+INSN = Insn(0x1000, bytes.fromhex("4b"), "bl", "0xff0", 0xFF0)
+
+
+def test_each_bit_has_the_same_width() -> None:
+    fields = cut(0b010010_11, ("opcode", 6, "18, b"), ("AA", 1, "absolute"), ("LK", 1, "links"))
+    lines = encoding_lines(INSN, "bl there", Encoding("I-form", fields, from_left=True))
+    assert lines == [
+        "1000  4b  bl there",
+        "I-form",
+        "",
+        " 0           6 7",
+        "|opcode     |A|L|",
+        "|0 1 0 0 1 0|1|1|",
+        "",
+        "opcode  010010  18, b",
+        "AA      1       absolute",
+        "LK      1       links",
+    ]
+
+
+def test_bytes_are_numbered_as_they_lie_and_bits_from_the_right() -> None:
+    fields = (BitField("opcode", "11101000"), BitField("rel8", "00000001"))
+    lines = encoding_lines(INSN, "", Encoding("", fields, 8, True))
+    assert lines[3:6] == [" 0        1", "|opcode  |rel8    |", "|11101000|00000001|"]
+    assert lines[-1] == "rel8    01"
+    lines = encoding_lines(INSN, "", Encoding("", cut(1, ("a", 3), ("b", 5))))
+    assert lines[3] == " 7     4"
+
+
+def test_places_stand_where_they_are_on_the_line_or_beyond_its_ends() -> None:
+    encoding = Encoding("", cut(0, ("LI", 8)), rule="target = ip + LI * 4", reach=(0x0C00, 0x13FF))
+    places = [Place("here", 0x1000), Place("far", 0x10_1000), Place("low", 0), Place("end", 0x13FF)]
+    lines = encoding_lines(INSN, "", encoding, places)
+    assert "target = ip + LI * 4 = ff0" in lines
+    ruler, line, *marks = lines[-6:]
+    assert ruler.split() == ["-1", "KB", "ip", "+1023", "bytes"]
+    assert len(line) == len(ruler) == 61
+    assert line[0] == line[-1] == "|" and line.index("+") == ruler.index("ip")
+    assert marks[0] == "< low, -4 KB: out of reach"
+    assert marks[1] == " " * line.index("+") + "^ here, +0 bytes"
+    assert marks[2].endswith("end, +1023 bytes ^") and len(marks[2]) == 61
+    assert marks[3].endswith("far, +1 MB: out of reach >") and len(marks[3]) == 61
+
+
+def test_what_is_not_known_is_said() -> None:
+    assert encoding_lines(INSN, "x", None) == ["1000  4b  x", "its fields are not known here"]
