@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from dynftrace import arches
-from dynftrace.tui import cli
+from dynftrace.tui import cli, wholefile
 
 IMAGES = arches.load(arches.DEFAULT).images()
 KERNEL = IMAGES / "vmlinux.elf"
@@ -327,11 +327,11 @@ def test_ctrl_c_ends_a_script() -> None:
 def test_an_output_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "picture.svg"
     path.write_text("old")
-    cli.write_whole(path, "new")
+    wholefile.write_whole(path, "new")
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(cli.DynftraceError, match="No such file"):
-        cli.write_whole(tmp_path / "gone" / "picture.svg", "new")
+        wholefile.write_whole(tmp_path / "gone" / "picture.svg", "new")
 
 
 def test_a_person_at_the_prompt(tmp_path: Path) -> None:

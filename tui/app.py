@@ -19,15 +19,16 @@ from textual.color import Color
 from textual.message import Message
 from textual.screen import Screen
 
-from ..core.errors import UsageError
+from ..core.errors import DynftraceError, UsageError
 from . import keymap, theme
-from .messages import CandidatesFound, CommandDone, ViewReady, WorkloadsFound
+from .messages import CandidatesFound, CommandDone, TourLooked, ViewReady, WorkloadsFound
 from .screens.box import Box
 from .screens.help import HelpBox
 from .screens.main import MainScreen
 from .screens.picker import WorkloadBox
 from .screens.report import ReportBox
 from .spans import line
+from .tourwalk import Progress, Walk
 from .view import Report, View
 from .widgets.command_line import CommandLine
 from .worker import Driver, Runner
@@ -48,11 +49,20 @@ class ConsoleApp(App[None]):
     TITLE = "dynftrace"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.APP]
 
-    def __init__(self, start: Callable[[], Driver]) -> None:
+    def __init__(
+        self,
+        start: Callable[[], Driver],
+        walk: Walk | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """`walk` is a tour to be taken; how far one comes is kept in `progress`."""
         super().__init__()
+        self.walk = walk
+        self._progress = progress
+        self._looked: View | None = None
         self.runner = Runner(start, self._wake)
         self.view = View()
-        self.main = MainScreen()
+        self.main = MainScreen(walk)
         self._reported: list[Report] = []
         self._wanted: int | None = None
         for each in theme.THEMES:
@@ -111,6 +121,9 @@ class ConsoleApp(App[None]):
         if view is not None:
             self.view = view
         self.main.show(self.view, self.runner.mode)
+        self.main.show_tour()
+        if self.runner.idle and self.view != self._looked:
+            self.look_at_tour()
         if self.runner.failure is not None:
             failure, self.runner.failure = self.runner.failure, None
             self._failed(failure)
@@ -144,6 +157,9 @@ class ConsoleApp(App[None]):
     def on_command_done(self, message: CommandDone) -> None:
         """Show what became of a command: in its line, or in a box when it says much."""
         done = message.done
+        if self.walk is not None:
+            self.walk.told(done.command)
+            self.look_at_tour()
         failed = done.status != 0
         text = done.error if failed and done.error else done.output
         text = text.removeprefix("dynftrace: ")
@@ -187,6 +203,30 @@ class ConsoleApp(App[None]):
                 driver.look_at(ip)
 
         self.runner.submit(look)
+
+    def look_at_tour(self) -> None:
+        """See whether the tour's step is done."""
+        walk, self._looked = self.walk, self.view
+        if walk is None or walk.done:
+            return
+        at, step, ran = walk.at, walk.step, walk.ran
+        self._when_done(
+            self.runner.submit(lambda driver: step.done(ran, driver.execute)),
+            lambda done: TourLooked(at, done),
+        )
+
+    def on_tour_looked(self, message: TourLooked) -> None:
+        """Show that the step is done, and keep that one has come so far."""
+        walk = self.walk
+        if walk is None or not message.done:
+            return
+        walk.found(message.at, True)
+        self.main.show_tour()
+        if self._progress is not None:
+            try:
+                self._progress.reached(walk.tour, message.at + 1)
+            except DynftraceError as error:
+                self.notify(str(error), title="progress is not kept", severity="error")
 
     def complete(self, text: str) -> None:
         """Find candidates for the command line."""
@@ -252,12 +292,18 @@ class ConsoleApp(App[None]):
 
 
 def run_console(
-    open_session: Callable[[], Session], *, theme_name: str | None = None, keys: Path | None = None
+    open_session: Callable[[], Session],
+    *,
+    theme_name: str | None = None,
+    keys: Path | None = None,
+    walk: Walk | None = None,
+    progress: Progress | None = None,
 ) -> int:
     """Run the console until the user leaves it; returns the exit status.
 
     `open_session` is called in the machine's thread. `keys` is a keymap file,
-    by default `keymap.toml` in the user's folder of settings. Raises
+    by default `keymap.toml` in the user's folder of settings. `walk` is a tour to be
+    taken, `progress` where it is kept how far one comes. Raises
     `UsageError` for a theme that does not exist or a keymap that cannot be used.
     """
 
@@ -266,7 +312,7 @@ def run_console(
 
         return SessionDriver(open_session())
 
-    app = ConsoleApp(start)
+    app = ConsoleApp(start, walk, progress)
     app.set_keymap(keymap.read(keys or user_config_path("dynftrace") / "keymap.toml"))
     if theme_name is not None:
         if theme_name not in app.available_themes:

@@ -43,11 +43,11 @@ def architecture(context: click.Context, option: click.Parameter, name: str) -> 
 
 
 class Commands(click.Group):
-    """The subcommands; `port` has a file of its own, loaded when it is asked for."""
+    """The subcommands; some have a file of their own, loaded when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names."""
-        return sorted([*super().list_commands(ctx), "port"])
+        return sorted([*super().list_commands(ctx), "port", "tour"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The one called `cmd_name`."""
@@ -55,6 +55,10 @@ class Commands(click.Group):
             from .port_cli import ports_group
 
             return ports_group
+        if cmd_name == "tour":
+            from .tour_cli import tour_command
+
+            return tour_command
         return super().get_command(ctx, cmd_name)
 
 
@@ -272,22 +276,10 @@ def screenshot(
 ) -> None:
     """A picture of the console, after CMDS, as SVG."""
     from .picture import parse_size, take_picture
+    from .wholefile import write_whole
 
     picture = take_picture(open_session, commands, screen, parse_size(size))
     write_whole(output, picture)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path` beside and rename it; raises `DynftraceError`."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            beside.write_text(text, encoding="utf-8")
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        raise DynftraceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def run(arguments: Sequence[str]) -> int:

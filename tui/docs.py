@@ -13,7 +13,7 @@ from pathlib import Path
 from .. import arches
 from ..core.views.support import support
 from ..core.views.supporttext import support_table
-from .cli import write_whole
+from .wholefile import write_whole
 
 TABLE = "dynftrace arches --markdown"
 

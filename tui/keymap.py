@@ -117,6 +117,14 @@ MAIN = [
     _key("main.previous", "shift+tab", "next_pane(-1)", "Previous pane", "previous pane"),
 ]
 
+TOUR = [
+    _key("tour.hint", "f2", "tour_hint", "Hint", "a hint for this step"),
+    _key("tour.show", "f3", "tour_show", "Show me", "have this step done"),
+    _key("tour.back", "f4", "tour_go(-1)", "Step back", "to the step before"),
+    _key("tour.next", "f5", "tour_go(1)", "Next step", "to the next step, done or not"),
+    _key("tour.pane", "5", "tour_text", "Tour", "go to the tour's text, to scroll it"),
+]
+
 BOX = [_key("box.close", "escape,q", "close", "close", "close this box", show=True)]
 
 BOX_COPY = _key("box.copy", "y", "copy_all", "copy", "copy the text", show=True)
@@ -132,6 +140,7 @@ GROUPS = {
     "Functions": FUNCTIONS,
     "Call site, trampoline": CODE,
     "Trace": TRACE,
+    "Tour": TOUR,
 }
 """The help's sections."""
 

@@ -31,6 +31,15 @@ class CandidatesFound(Message):
         self.words = words
 
 
+class TourLooked(Message):
+    """Step `at` of the tour was looked at."""
+
+    def __init__(self, at: int, done: bool) -> None:
+        super().__init__()
+        self.at = at
+        self.done = done
+
+
 class WorkloadsFound(Message):
     """The workloads to pick from."""
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from .. import arches
 from ..core.session import MachineSpec, Session
-from .cli import write_whole
 from .driver import SessionDriver
 from .picture import POSES, Pose, picture
+from .wholefile import write_whole
 
 SIZES = ((80, 24), (120, 40), (200, 50))
 

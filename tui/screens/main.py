@@ -20,6 +20,7 @@ from ..messages import (
     LineEdited,
     SearchWanted,
 )
+from ..tourwalk import Walk
 from ..view import View
 from ..widgets.code_view import CodeView
 from ..widgets.command_line import Candidates, CommandLine
@@ -29,6 +30,7 @@ from ..widgets.pane import Pane
 from ..widgets.rows import Rows
 from ..widgets.same_as import SameAs
 from ..widgets.status_bar import StatusBar
+from ..widgets.tour_pane import TourPane
 from ..widgets.trace_pane import TracePane
 
 if TYPE_CHECKING:
@@ -57,14 +59,28 @@ def layout_for(size: Size, zoomed: bool) -> str:
     return "-wide" if size.width >= WIDE_WIDTH else "-four"
 
 
+TOUR_WIDTH, TOUR_HEIGHT = 52, 10
+"""A tour's panel: columns beside the panes of a wide terminal, else rows below them."""
+
+
+def beside_tour(size: Size) -> Size:
+    """What a tour leaves of a terminal."""
+    if size.width - TOUR_WIDTH >= PANES_WIDTH:
+        return Size(size.width - TOUR_WIDTH, size.height)
+    return Size(size.width, size.height - TOUR_HEIGHT)
+
+
 class MainScreen(Screen[None]):
     """Shows the newest `View`; asks the app for everything that changes something."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.MAIN]
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.MAIN, *keymap.TOUR]
     AUTO_FOCUS = "#functions"
 
-    def __init__(self) -> None:
+    def __init__(self, walk: Walk | None = None) -> None:
+        """`walk` is a tour to be taken here."""
         super().__init__()
+        self.walk = walk
+        self.tour = TourPane()
         self.zoomed = False
         self.active = 1
         self._view = View()
@@ -79,11 +95,14 @@ class MainScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """The whole screen."""
         yield self.status
-        with Container(id="panes"):
-            yield self.functions
-            yield Pane(2, self.site)
-            yield Pane(3, self.path)
-            yield self.trace
+        with Container(id="work"):
+            with Container(id="panes"):
+                yield self.functions
+                yield Pane(2, self.site)
+                yield Pane(3, self.path)
+                yield self.trace
+            if self.walk is not None:
+                yield self.tour
         yield Candidates(id="candidates")
         yield SameAs(id="same-as")
         yield CommandLine(id="line")
@@ -107,7 +126,11 @@ class MainScreen(Screen[None]):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        layout = layout_for(self.size, self.zoomed)
+        size = self.size if self.walk is None else beside_tour(self.size)
+        layout = layout_for(size, self.zoomed)
+        if layout == "-small" and layout_for(self.size, True) != "-small":
+            layout = "-single"
+        self.set_class(size.width < self.size.width, "-tour-right")
         for name in LAYOUTS:
             self.set_class(name == layout, name)
         for pane in self.query(Pane):
@@ -129,6 +152,11 @@ class MainScreen(Screen[None]):
         self.site.show(view.site, view.site_row)
         self.path.show(view.path)
         self.trace.show(view.trace)
+
+    def show_tour(self, word: str = "") -> None:
+        """Show where the tour is; `word` is something to say about the step."""
+        if self.walk is not None:
+            self.tour.show(self.walk, word)
 
     def told(self, command: str, result: str, failed: bool) -> None:
         """Show what was done and how it went."""
@@ -196,6 +224,8 @@ class MainScreen(Screen[None]):
         """While a text is edited, keys that write characters do nothing else."""
         if isinstance(self.focused, Input) and action not in ("next_pane", "palette"):
             return False
+        if action.startswith("tour_"):
+            return self.walk is not None
         return super().check_action(action, parameters)
 
     def action_command(self) -> None:
@@ -255,6 +285,27 @@ class MainScreen(Screen[None]):
     def action_workload(self) -> None:
         """Pick a workload."""
         self.console.pick_workload()
+
+    def action_tour_text(self) -> None:
+        """Give the keys to the tour's text."""
+        self.query_one("#tour-text").focus()
+
+    def action_tour_hint(self) -> None:
+        """Show the step's hint."""
+        if self.walk is not None:
+            self.show_tour(self.walk.step.hint or "no hint: read, and go on with F5")
+
+    def action_tour_show(self) -> None:
+        """Do the step."""
+        if self.walk is not None:
+            for command in self.walk.step.commands:
+                self.console.command(command)
+
+    def action_tour_go(self, steps: int) -> None:
+        """To the next step, or the one before."""
+        if self.walk is not None and self.walk.go(steps):
+            self.show_tour()
+            self.console.look_at_tour()
 
     def action_help(self) -> None:
         """Show the keys."""

@@ -1,0 +1,80 @@
+"""Each tour is walked to its end on its machine; progress is kept; the console shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.session import Session
+from dynftrace.tui import tour as tours
+from dynftrace.tui.app import ConsoleApp
+from dynftrace.tui.driver import SessionDriver
+from dynftrace.tui.picture import settle
+from dynftrace.tui.tour_cli import check_tour
+from dynftrace.tui.tourwalk import Progress, Walk
+
+
+@pytest.mark.parametrize("name", tours.names())
+def test_a_tour_leads_from_its_first_step_to_its_last(name: str) -> None:
+    """Each check fails before its step, and holds after the step's own commands."""
+    tour = tours.load(name)
+    steps = list(check_tour(tour))
+    assert [title for title, _ in steps] == [step.title for step in tour.steps]
+    assert [reason for _, reason in steps if reason] == []
+    assert all(step.hint for step in tour.steps if step.checks)
+    assert all(bool(step.commands) == bool(step.checks) for step in tour.steps)
+
+
+def test_progress_is_kept_and_never_goes_back(tmp_path: Path) -> None:
+    path, tour = tmp_path / "state" / "tours.json", tours.load("call-site")
+    assert Progress(path).of(tour) == 0
+    Progress(path).reached(tour, 3)
+    Progress(path).reached(tour, 2)
+    assert Progress(path).of(tour) == 3
+    for damaged in ("", "[1]", '{"call-site": "x"}', "\x00"):
+        path.write_text(damaged)
+        assert Progress(path).of(tour) == 0
+    path.write_text('{"call-site": 99, "gone": 1}')
+    assert Progress(path).of(tour) == len(tour.steps)
+
+
+def test_a_walk_stays_within_its_tour() -> None:
+    walk = Walk(tours.load("call-site"), 99)
+    assert walk.last and not walk.go(1)
+    walk.told("x")
+    walk.found(walk.at, True)
+    assert walk.done and walk.go(-1)
+    assert (walk.done, walk.ran) == (False, ())
+    walk.found(walk.at + 1, True)  # an answer that comes too late
+    assert not walk.done
+
+
+async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
+    tour = tours.load("call-site")
+    walk, progress = Walk(tour), Progress(tmp_path / "tours.json")
+    session = Session.open(arches.load(tour.kernel), tour.spec())
+    app = ConsoleApp(lambda: SessionDriver(session), walk, progress)
+    async with app.run_test(size=(80, 24)) as pilot:
+
+        async def press(*keys: str) -> None:
+            await pilot.press(*keys)
+            await settle(pilot)
+
+        await settle(pilot)
+        state = app.main.query_one("#tour-state")
+        assert not walk.done and "to do" in str(state.render())  # type: ignore[attr-defined]
+        await press("f2")
+        assert tour.steps[0].hint in str(state.render())  # type: ignore[attr-defined]
+        await press("colon", *"site schedule", "enter")
+        assert walk.done and progress.of(tour) == 1
+        await press("f5", "f3")
+        assert walk.at == 1 and walk.done
+        await press("escape", "f5", "f5")
+        await press("t")  # by a key what the step does by a command
+        assert walk.at == 3
+        assert (walk.done, session.array.tracer) == (True, "function")
+        await press("f4")
+        assert walk.at == 2 and not walk.done
+        assert progress.of(tour) == 4

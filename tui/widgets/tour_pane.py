@@ -1,0 +1,63 @@
+"""The tour's panel: what the step tells, whether it is done, and the keys for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Markdown, Static
+
+from ..tourwalk import Walk
+
+_DONE = ("✓ ", "bold $success")
+_OPEN = ("□ ", "bold $accent")
+
+
+class TourPane(Vertical):
+    """Shows one step; the panes beside it are where it is done."""
+
+    def __init__(self) -> None:
+        super().__init__(id="tour")
+        self._text = Markdown(open_links=False)
+        self._state = Static("", id="tour-state")
+        self._shown: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """The text, which scrolls, over what is to be done."""
+        with VerticalScroll(id="tour-text"):
+            yield self._text
+        yield self._state
+
+    def show(self, walk: Walk, word: str = "") -> None:
+        """Show the step `walk` is at; `word` is said of it until it is done or left."""
+        at = (walk.tour.name, walk.at)
+        now = (*at, walk.done)
+        if now == self._shown and not word:
+            return
+        if at != self._shown[:2]:
+            self.border_title = f"5 {walk.tour.title}"
+            self.border_subtitle = f"step {walk.at + 1} of {len(walk.tour.steps)}"
+            self._text.update(f"**{walk.step.title}**\n\n{walk.step.text}")
+            self.query_one("#tour-text").scroll_home(animate=False)
+        self._shown = now
+        self._state.update(self._told(walk, word))
+
+    def _told(self, walk: Walk, word: str) -> Content:
+        sign = _DONE if walk.done else _OPEN
+        if word:
+            return Content.assemble(sign, word)
+        if not walk.done:
+            keys = (("F2", " hint"), ("F3", " show me"), ("F4", " back"))
+            return Content.assemble(sign, "to do; ", *_keys(*keys))
+        said = "" if not walk.step.checks else "done; "
+        if walk.last:
+            return Content.assemble(sign, said, "this was the last step; ", *_keys(("F4", " back")))
+        return Content.assemble(sign, said, *_keys(("F5", " next step"), ("F4", " back")))
+
+
+def _keys(*keys: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    for key, what in keys:
+        yield key, "bold"
+        yield f"{what}  ", ""
