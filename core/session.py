@@ -29,6 +29,7 @@ from .errors import (
     UsageError,
 )
 from .ftrace.ftrace import Ftrace
+from .journal import Journal
 from .kallsyms import Kallsyms
 from .kernel import load_kernel
 from .machine.function import pointer_to
@@ -95,6 +96,7 @@ class Session:
         self.spec = spec
         self.image = image
         self.lock = threading.RLock()
+        self.journal = Journal()
         self.boots = 0
         """How often the machine was started; changes with every reboot."""
 
@@ -126,6 +128,7 @@ class Session:
         """Start again from the state in which the session was opened."""
         with self.lock:
             self._start()
+            self.journal.clear()
 
     def _start(self) -> None:
         spec, port, image = self.spec, self.port, self.image
@@ -196,7 +199,9 @@ class Session:
     def run(self, ns: int) -> None:
         """Let the machine run this much virtual time."""
         with self.lock:
-            self.machine.run(ns)
+            if self.machine.run(ns):
+                self.journal.cut()
+            self.journal.note(ns)
 
     def sleep(self, ns: int) -> None:
         """Let the machine run this much virtual time, to the end.

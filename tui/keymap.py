@@ -97,6 +97,7 @@ CODE = [
 MAIN = [
     _key("main.run", "c", "run", "run/pause", "let the machine run, or pause it", show=True),
     _key("main.step", "s", "step", "step", "execute one instruction on CPU 0", show=True),
+    _key("main.back", "b", "back", "Undo", "go back to before the last command or step"),
     _key(
         "main.search", "slash", "search", "find", "filter the functions, search a trace", show=True
     ),

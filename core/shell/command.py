@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DynftraceError
-from .parser import Word
+from .parser import SimpleCommand, Word
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -36,6 +36,8 @@ class Context:
 
     session: Session
     commands: Mapping[str, Command]
+    repeat: Callable[[SimpleCommand], object]
+    """Executes a command again."""
     output: list[str] = field(default_factory=list)
     error: list[str] = field(default_factory=list)
     status: int = 0
@@ -67,6 +69,8 @@ class Command:
     run: Callable[[Context, Arguments], None]
     argument: Argument = Argument.NONE
     details: str = ""
+    changes: bool = False
+    """Whether the machine may be another afterwards, so that going back goes over it."""
 
     @property
     def synopsis(self) -> str:

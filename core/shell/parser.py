@@ -15,6 +15,7 @@ the line.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -85,6 +86,13 @@ class SimpleCommand:
     join: Join
     words: tuple[Word, ...]
     redirections: tuple[Redirection, ...]
+
+    def __str__(self) -> str:
+        """The command as it can be typed."""
+        parts = [shlex.quote(word.text) for word in self.words]
+        for to in self.redirections:
+            parts += [">>" if to.append else ">", shlex.quote(to.path.text)]
+        return " ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..errors import DynftraceError, FtraceBug, TracefsError
+from ..errors import DynftraceError, FtraceBug, GuestInterrupted, TracefsError
 from .command import Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
@@ -54,6 +54,17 @@ class Shell:
         with self.session.lock:
             return complete(self, text)
 
+    def _changes(self, command: SimpleCommand) -> bool:
+        """Whether a command may leave the machine another than it was."""
+        known = self.commands.get(command.words[0].text) if command.words else None
+        # What is read from a pipe is gone from the buffer.
+        consumes = any(word.text.endswith("trace_pipe") for word in command.words)
+        return bool(command.redirections) or consumes or (known is not None and known.changes)
+
+    def repeat(self, command: SimpleCommand) -> Outcome:
+        """Execute a command of the journal, and have it there again."""
+        return self._execute(command)
+
     def _run(self, parsed: tuple[SimpleCommand, ...]) -> Iterator[Outcome]:
         status = 0
         for command in parsed:
@@ -64,6 +75,14 @@ class Shell:
             yield outcome
 
     def _execute(self, command: SimpleCommand) -> Outcome:
+        """One command, which the journal is told of when it has ended."""
+        try:
+            return self._do(command)
+        finally:
+            if self._changes(command):
+                self.session.journal.note(command)
+
+    def _do(self, command: SimpleCommand) -> Outcome:
         """One command, with its output where it is to go."""
         tree = self.session.tracefs
         try:
@@ -102,11 +121,13 @@ class Shell:
         command = self.commands.get(name)
         if command is None:
             return Outcome(error=f"{NAME}: {name}: command not found\n", status=NOT_FOUND)
-        context = Context(self.session, self.commands)
+        context = Context(self.session, self.commands, self.repeat)
         try:
             command.run(context, words[1:])
         except UsageMistake as error:
             context.fail(f"{name}: {error}\nusage: {command.synopsis}", USAGE)
         except DynftraceError as error:
+            if isinstance(error, GuestInterrupted):
+                self.session.journal.cut()
             context.fail(f"{name}: {error}")
         return Outcome("".join(context.output), "".join(context.error), context.status)

@@ -265,6 +265,10 @@ class MainScreen(Screen[None]):
         """One instruction."""
         self.console.command("step", box=False)
 
+    def action_back(self) -> None:
+        """Go back by one action."""
+        self.console.command("back", box=False)
+
     def action_registers(self) -> None:
         """Show the registers of all CPUs."""
         self.console.command("regs")

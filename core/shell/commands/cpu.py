@@ -73,7 +73,7 @@ def _cpu(context: Context, text: str) -> int:
 
 
 COMMANDS = (
-    Command("step", "[N [CPU]]", "execute N instructions, showing each", step),
+    Command("step", "[N [CPU]]", "execute N instructions, showing each", step, changes=True),
     Command(
         "regs",
         "[CPU | hit [TIME [CPU]]]",

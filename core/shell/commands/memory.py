@@ -110,5 +110,6 @@ COMMANDS = (
         Argument.FUNCTION,
         "ASM is assembled for that address and may name symbols; HEX is pairs of digits.\n"
         "Every vCPU is told of the new text. ftrace is not: that is the point.",
+        changes=True,
     ),
 )

@@ -77,7 +77,8 @@ COMMANDS = (
         insmod,
         Argument.AVAILABLE_MODULE,
         "With --far out of reach of a call, as where there is no room near the kernel.",
+        changes=True,
     ),
-    Command("rmmod", "NAME…", "unload modules", rmmod, Argument.LOADED_MODULE),
+    Command("rmmod", "NAME…", "unload modules", rmmod, Argument.LOADED_MODULE, changes=True),
     Command("lsmod", "", "list the loaded modules", lsmod),
 )

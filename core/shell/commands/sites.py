@@ -127,7 +127,7 @@ COMMANDS = (
     Command(
         "bits",
         "FUNC|ADDR…",
-        "draw the bit fields of an instruction, and how far it reaches",
+        "draw the bit fields of an instruction",
         bits,
         Argument.FUNCTION,
         "Of a FUNC its call site as it is in memory, and what would change if it were\n"

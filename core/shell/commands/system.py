@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..command import Arguments, Command, Context, expect
+from itertools import groupby
+
+from ..command import Arguments, Command, Context, expect, number
 
 
 def dmesg(context: Context, arguments: Arguments) -> None:
@@ -18,7 +20,33 @@ def reboot(context: Context, arguments: Arguments) -> None:
     context.session.reboot()
 
 
+def back(context: Context, arguments: Arguments) -> None:
+    """Go back to before the last command, or the last N: start anew, do the others again."""
+    expect(arguments, 0, 1)
+    count = number(arguments[0].text, "N", 1) if arguments else 1
+    session = context.session
+    left = session.journal.before(count)
+    undone = session.journal.actions[len(left) :]
+    session.reboot()
+    for action in left:
+        if isinstance(action, int):
+            session.run(action)
+        else:
+            context.repeat(action)
+    for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
+        for told in ["the machine ran on its own"] if kind else map(str, same):
+            context.line(f"undone: {told}")
+
+
 COMMANDS = (
     Command("dmesg", "", "show the kernel's messages", dmesg),
     Command("reboot", "", "start the machine again", reboot),
+    Command(
+        "back",
+        "[N]",
+        "undo the last command, or the last N",
+        back,
+        details="Starts the machine anew and does the others again: the same commands leave the\n"
+        "same bytes. Commands that only look do not count; step, run and pokes do.",
+    ),
 )

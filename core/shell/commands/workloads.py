@@ -82,6 +82,7 @@ COMMANDS = (
         "run a workload, or list them",
         run,
         Argument.WORKLOAD,
+        changes=True,
     ),
     Command(
         "call",
@@ -90,6 +91,7 @@ COMMANDS = (
         call,
         Argument.FUNCTION,
         "An ARG is a number (decimal, 0x…, negative), or a symbol for its address.",
+        changes=True,
     ),
     Command(
         "sleep",
@@ -97,5 +99,6 @@ COMMANDS = (
         "let the machine run on its own for so long",
         sleep,
         details=f"In virtual time, at most {MOST_SECONDS} seconds; 0.5 is half of one.",
+        changes=True,
     ),
 )

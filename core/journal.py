@@ -1,0 +1,61 @@
+"""What was done to a machine since it was started: enough to do it again.
+
+Equal commands on equal machines leave equal bytes, so the way back is the way there:
+start anew, and do all but the last again. Only what a user interrupted cannot be done
+again, since nobody knows how far it had come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .shell.parser import SimpleCommand
+
+Action: TypeAlias = "SimpleCommand | int"
+"""A command of the shell, or virtual ns that the machine ran on its own."""
+
+
+class Journal:
+    """The actions so far, those that only look left out."""
+
+    def __init__(self) -> None:
+        self._actions: list[Action] = []
+        self._cut = False
+
+    @property
+    def actions(self) -> Sequence[Action]:
+        """In their order."""
+        return tuple(self._actions)
+
+    def note(self, action: Action) -> None:
+        """An action has ended."""
+        self._actions.append(action)
+
+    def cut(self) -> None:
+        """What was going on has been interrupted."""
+        self._cut = True
+
+    def clear(self) -> None:
+        """The machine was started anew."""
+        self._actions.clear()
+        self._cut = False
+
+    def before(self, count: int) -> list[Action]:
+        """What is left without the last `count` actions; running on its own is one.
+
+        Raises `UsageError` where there are not so many, or one was interrupted.
+        """
+        if self._cut:
+            raise UsageError("what was interrupted cannot be done again, so there is no way back")
+        left = list(self._actions)
+        for _ in range(count):
+            if not left:
+                raise UsageError("there is nothing to go back over")
+            last = left.pop()
+            while isinstance(last, int) and left and isinstance(left[-1], int):
+                left.pop()
+        return left
