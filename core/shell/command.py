@@ -71,6 +71,8 @@ class Command:
     details: str = ""
     changes: bool = False
     """Whether the machine may be another afterwards, so that going back goes over it."""
+    bare_looks: bool = False
+    """Whether it only looks where it has no arguments."""
 
     @property
     def synopsis(self) -> str:

@@ -59,7 +59,15 @@ class Shell:
         known = self.commands.get(command.words[0].text) if command.words else None
         # What is read from a pipe is gone from the buffer.
         consumes = any(word.text.endswith("trace_pipe") for word in command.words)
-        return bool(command.redirections) or consumes or (known is not None and known.changes)
+        return (
+            bool(command.redirections)
+            or consumes
+            or (
+                known is not None
+                and known.changes
+                and not (known.bare_looks and len(command.words) == 1)
+            )
+        )
 
     def repeat(self, command: SimpleCommand) -> Outcome:
         """Execute a command of the journal, and have it there again."""

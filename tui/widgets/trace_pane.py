@@ -58,4 +58,4 @@ class TracePane(Pane):
         view = self.events
         state = "following" if view.follow else "held"
         waiting = f" │ {view.pending:,} new" if view.pending else ""
-        self.note(f"{state} │ {view.count():,} events{waiting}")
+        self.note(f"{state} │ {view.count():,} lines{waiting}")

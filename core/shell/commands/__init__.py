@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from ..command import Command
 from .cpu import COMMANDS as CPU
+from .experiments import COMMANDS as EXPERIMENTS
 from .files import COMMANDS as FILES
 from .help import COMMANDS as HELP
 from .memory import COMMANDS as MEMORY
@@ -18,5 +19,5 @@ from .workloads import COMMANDS as WORKLOADS
 
 def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
-    found = (*FILES, *MODULES, *WORKLOADS, *SITES, *MEMORY, *CPU, *SYSTEM, *HELP)
+    found = (*FILES, *MODULES, *WORKLOADS, *SITES, *MEMORY, *CPU, *EXPERIMENTS, *SYSTEM, *HELP)
     return MappingProxyType({command.name: command for command in found})

@@ -83,6 +83,7 @@ COMMANDS = (
         run,
         Argument.WORKLOAD,
         changes=True,
+        bare_looks=True,
     ),
     Command(
         "call",

@@ -1,0 +1,64 @@
+"""patch and icache: text changed as nobody should, and by whom it is not seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.shell import Shell
+
+from ...support.user import User
+
+
+def recorded(user: User, cpu: int) -> int:
+    """Events that a CPU has written."""
+    return int(user(f"cat per_cpu/cpu{cpu}/stats").splitlines()[0].split()[1])
+
+
+def test_the_method_can_be_chosen_while_the_machine_runs() -> None:
+    user = User("x86_64")
+    before = user.text()
+    assert user("patch") == "[stop_machine] breakpoint none\n"
+    user("patch breakpoint")
+    assert user("patch") == "stop_machine [breakpoint] none\n"
+    user("echo function > current_tracer; run syscalls; patch stop_machine")
+    user("echo nop > current_tracer")
+    user.same_text(before)
+    assert "no method 'fast'; there is: stop_machine, breakpoint, none" in user.refused(
+        "patch fast"
+    )
+    user("reboot")
+    assert user("patch") == "[stop_machine] breakpoint none\n"
+
+
+@pytest.mark.parametrize("arch", [name for name in arches.names() if name != "x86_64-2008"])
+def test_a_cpu_that_is_not_told_runs_old_text_until_it_is_flushed(arch: str) -> None:
+    user = User(arch, cpus=2)
+    user("echo schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
+    user("echo nop > current_tracer; run syscalls; run syscalls; icache skip 1")
+    assert user("icache").splitlines()[1] == "cpu1  is not told: may run old text"
+    user("echo function > current_tracer; run syscalls; run syscalls")
+    assert recorded(user, 0) > 0 and recorded(user, 1) == 0
+    assert user.state("schedule") == "enabled"  # memory is as it shall be
+    user("icache flush 1; run syscalls; run syscalls")
+    assert recorded(user, 1) > 0
+    assert all("is told" in line for line in user("icache").splitlines())
+
+
+def test_what_only_looks_is_not_gone_back_over() -> None:
+    user = User("ppc32")
+    user("icache skip 0; icache; patch; run")
+    assert user("back") == "undone: icache skip 0\n"
+    assert "nothing to go back over" in user.refused("back")
+
+
+def test_arguments_that_make_no_sense() -> None:
+    shell = Shell(User("ppc32").session)
+    for text, error in (
+        ("icache skip", "missing argument"),
+        ("icache skip 2", "no CPU 2; there is 0 to 1"),
+        ("icache flush x", "CPU must be a number, not 'x'"),
+        ("icache look 1", "unexpected argument 'look'"),
+        ("patch none none", "unexpected argument 'none'"),
+    ):
+        assert error in shell.execute(text).error
