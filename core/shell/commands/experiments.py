@@ -61,11 +61,11 @@ COMMANDS = (
     ),
     Command(
         "icache",
-        "[skip CPU… | flush [CPU…]]",
+        "[skip|flush CPU…]",
         "show or choose who is told of changed text",
         icache,
         details="A CPU that is skipped goes on with the text that it has run before, until it is\n"
-        "flushed: what an instruction cache does that nobody flushed.",
+        "flushed (without CPU: all). So does an instruction cache that nobody flushed.",
         changes=True,
         bare_looks=True,
     ),

@@ -24,9 +24,8 @@ def test_the_method_can_be_chosen_while_the_machine_runs() -> None:
     user("echo function > current_tracer; run syscalls; patch stop_machine")
     user("echo nop > current_tracer")
     user.same_text(before)
-    assert "no method 'fast'; there is: stop_machine, breakpoint, none" in user.refused(
-        "patch fast"
-    )
+    refused = user.refused("patch fast")
+    assert "no method 'fast'; there is: stop_machine, breakpoint, none" in refused
     user("reboot")
     assert user("patch") == "[stop_machine] breakpoint none\n"
 
