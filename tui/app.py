@@ -21,7 +21,8 @@ from textual.screen import Screen
 
 from ..core.errors import DynftraceError, UsageError
 from . import keymap, theme
-from .messages import CandidatesFound, CommandDone, TourLooked, ViewReady, WorkloadsFound
+from .experiments import EXPERIMENTS, Experiment
+from .messages import CandidatesFound, CommandDone, Compared, TourLooked, ViewReady, WorkloadsFound
 from .screens.box import Box
 from .screens.help import HelpBox
 from .screens.main import MainScreen
@@ -235,6 +236,31 @@ class ConsoleApp(App[None]):
             lambda words: CandidatesFound(text, words),
         )
 
+    def compare(self) -> None:
+        """Compare the function whose site is shown on every port."""
+        view = self.view
+        index = None if view.ip is None or view.functions is None else view.functions.find(view.ip)
+        if view.functions is None or index is None:
+            self.notify("show a call site first", timeout=3)
+            return
+        name = view.functions.row(index).name.lstrip(".")
+
+        def compared(driver: Driver) -> list[str]:
+            from .compare import compared
+
+            try:
+                return compared(name)
+            except DynftraceError as error:
+                return [str(error)]
+
+        self._when_done(self.runner.submit(compared), lambda lines: Compared(name, lines))
+
+    def on_compared(self, message: Compared) -> None:
+        """Show the comparison."""
+        if self.screen is self.main:
+            title = f"{message.function} on every architecture"
+            self.push_screen(Box(title, [line(each) for each in message.lines]))
+
     def pick_workload(self) -> None:
         """Fetch the workloads, then let the user pick one."""
         self._when_done(self.runner.submit(lambda driver: driver.workloads()), WorkloadsFound)
@@ -281,8 +307,24 @@ class ConsoleApp(App[None]):
                     binding.tooltip,
                     self._action(binding.action),
                 )
+        yield SystemCommand(
+            "Compare on every architecture",
+            "the call site that is shown, compiled, disabled and enabled",
+            self.compare,
+        )
+        for each in EXPERIMENTS:
+            yield SystemCommand(f"Experiment: {each.title}", each.about, self._experiment(each))
         yield SystemCommand("Theme", "another theme, light ones too", self.action_change_theme)
         yield SystemCommand("Quit (ctrl+q)", "quit", self.exit)
+
+    def _experiment(self, experiment: Experiment) -> Callable[[], None]:
+        def run() -> None:
+            if "{ip}" in experiment.command and self.view.ip is None:
+                self.notify("show a call site first", timeout=3)
+                return
+            self.command(experiment.command.format(ip=f"0x{self.view.ip or 0:x}"))
+
+        return run
 
     def _action(self, action: str) -> Callable[[], None]:
         def run() -> None:

@@ -254,6 +254,15 @@ def architectures(markdown: bool) -> None:
         sys.stdout.writelines(f"{line}\n" for line in support_lines(ports))
 
 
+@dynftrace.command(short_help="One function on every architecture.")
+@click.argument("function", default="schedule", metavar="[FUNC]")
+def compare(function: str) -> None:
+    """The call site of FUNC on every architecture: compiled, disabled, enabled, and its way."""
+    from .compare import compared
+
+    sys.stdout.writelines(f"{line}\n" for line in compared(function))
+
+
 @dynftrace.command(short_help="A picture of the console, as SVG.")
 @machine_options
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")

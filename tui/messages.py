@@ -40,6 +40,15 @@ class TourLooked(Message):
         self.done = done
 
 
+class Compared(Message):
+    """A function was compared on every port; `lines` tell, or are a sentence that it was not."""
+
+    def __init__(self, function: str, lines: Sequence[str]) -> None:
+        super().__init__()
+        self.function = function
+        self.lines = lines
+
+
 class WorkloadsFound(Message):
     """The workloads to pick from."""
 

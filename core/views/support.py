@@ -18,6 +18,7 @@ from ..arch import Addresses, Port, Sites, trampolines_of
 from ..elf.image import Image
 from ..elf.linker import layout, link
 from ..elf.symbols import SymbolTable
+from ..errors import UsageError
 from ..ftrace.entry import Entry, load_entry
 from ..ftrace.sites import call_sites, calls_of_mcount
 from ..kallsyms import Kallsyms
@@ -82,6 +83,8 @@ class Support:
     long: LongSupport | None
     """None where the sites of modules are as the kernel's."""
     patch_methods: tuple[str, ...]
+    site: int = 0
+    """Address of the call site that is shown."""
     listed: bool = True
     """Whether something lists the call sites; else they are found as the kernel runs."""
     trampolines: tuple[int, ...] = ()
@@ -113,15 +116,19 @@ class _Kernel:
         return Code(data, self.disasm.line(int(address[0]), data))
 
 
-def support(port: Port) -> Support:
-    """What `port` does. Raises `ImageError`, `MissingSymbolError` and `AssemblyError`."""
+def support(port: Port, function: str | None = None) -> Support:
+    """What `port` does, shown at the site of `function`, by default `EXAMPLE`.
+
+    Raises `ImageError`, `MissingSymbolError` and `AssemblyError`, and `UsageError` where
+    the kernel has no call site in `function`.
+    """
     kernel = _Kernel(port)
     facts = port.facts
     ips = call_sites(port, kernel.image, kernel.memory.read)
     listed = bool(len(ips))
     if not listed:
         ips = calls_of_mcount(port, kernel.image, kernel.memory.read)
-    example = _example(kernel, ips)
+    example = _example(kernel, ips, function)
     ip = ips[example : example + 1]
     compiled, _ = kernel.memory.gather(ip, facts.sites.size)
     sites = Sites(ip, compiled=compiled)
@@ -135,6 +142,7 @@ def support(port: Port) -> Support:
         compiled=kernel.code(sites.ip, compiled[:, :length]),
         disabled=kernel.code(call.address, call.expected[:, :length]),
         enabled=kernel.code(call.address, call.replacement[:, :length]),
+        site=int(ip[0]),
         offsets=(min(offsets), max(offsets)),
         reach=_reach(port, sites),
         stub=_stub(kernel),
@@ -145,11 +153,15 @@ def support(port: Port) -> Support:
     )
 
 
-def _example(kernel: _Kernel, ips: Addresses) -> int:
+def _example(kernel: _Kernel, ips: Addresses, function: str | None) -> int:
     """The row of `ips` that is shown."""
     names = kernel.kallsyms.names_of(ips)
-    wanted = kernel.port.facts.abi.text_prefix + EXAMPLE
-    return names.index(wanted) if wanted in names else 0
+    for wanted in (function or EXAMPLE, kernel.port.facts.abi.text_prefix + (function or EXAMPLE)):
+        if wanted in names:
+            return names.index(wanted)
+    if function is not None:
+        raise UsageError(f"no function '{function}' with a call site in this kernel")
+    return 0
 
 
 def _offsets(kernel: _Kernel, ips: Addresses) -> list[int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .callsite import Code
-from .support import Support
+from .support import CALLER, Support
 
 _UNITS = (("GB", 30), ("MB", 20), ("KB", 10), ("bytes", 0))
 
@@ -43,6 +43,28 @@ def support_lines(ports: Sequence[Support]) -> list[str]:
             sizes = " or ".join(map(str, port.trampolines))
             lines.append(f"  {'users':<12} have trampolines of {sizes} bytes, if there are several")
         lines.append(f"  {'patching':<12} {', '.join(port.patch_methods)}")
+    return lines
+
+
+def compare_lines(function: str, ports: Mapping[str, Support | None]) -> list[str]:
+    """The call site of `function` on each port, by name; None where its kernel has none."""
+    lines: list[str] = []
+    for name, port in ports.items():
+        if lines:
+            lines.append("")
+        if port is None:
+            lines.append(f"{name}  has no call site in {function}")
+            continue
+        lines.append(f"{name}  {function} at {port.site:x}, {_machine(port)}")
+        codes = {"compiled": port.compiled, "disabled": port.disabled, "enabled": port.enabled}
+        width = max(3 * len(code.data) - 1 for code in codes.values())
+        for label, code in codes.items():
+            lines.append(f"  {label:<9} {code.data.hex(' '):<{width}}  {code.asm}")
+        lines.append(f"  its way   site -> {CALLER} -> ftrace_call -> tracer")
+        if port.stub is not None:
+            where = "far away" if port.stub.far else "in a module"
+            stub = f"stub of {port.stub.size} bytes"
+            lines.append(f"            {where}: site -> {stub} -> {CALLER} -> …")
     return lines
 
 
