@@ -13,7 +13,7 @@ has left on the stack: with the interrupted function, wherever it stood in that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..elf.symbols import Symbol
@@ -42,13 +42,13 @@ class CallChain:
         machine: Machine,
         found: Sequence[ReturnAddress],
         sites: Sequence[bool],
-        entry: range,
+        is_caller: Callable[[int], bool],
         end: int,
     ) -> None:
         """`found` are the return addresses on the stack, places rising, which ends at `end`.
 
-        `sites` says which of them are those of call sites; `entry` is where the code lies
-        that these call.
+        `sites` says which of them are those of call sites; `is_caller` whether an address
+        is in the code that these call: ftrace_caller, or a trampoline.
         """
         self._memory = machine.memory
         self._symbols = machine.symbols
@@ -57,7 +57,7 @@ class CallChain:
         self._width = machine.port.facts.pointer_size
         self._found = found
         self._sites = sites
-        self._entry = entry
+        self._is_caller = is_caller
         self._end = end
         self._callees = [self._callee(each.address) for each in found]
         handler = self._symbols.address(HANDLER)
@@ -76,13 +76,14 @@ class CallChain:
 
     def site(self, wanted: Sequence[bool] | None, live: set[int] | None) -> int | None:
         """The number of the site, one of `wanted` if given, whose call the tracer is in."""
-        inside = (n for n, each in enumerate(self._found) if each.address - 1 in self._entry)
+        is_caller = self._is_caller
+        inside = (n for n, each in enumerate(self._found) if is_caller(each.address - 1))
         return self._site(next(inside, -1), wanted or self._sites, live)
 
     def _site(self, at: int, wanted: Sequence[bool], live: set[int] | None) -> int | None:
-        """The number of the site whose call is in the entry code, which goes on at number `at`.
+        """The number of the site whose call is in a caller's code, which goes on at number `at`.
 
-        Behind what the entry code leaves to those it calls; where a site has its function's
+        Behind what that leaves to those it calls; where a site has its function's
         return address beside its own, one that has.
         """
         least = self._found[at].place if at >= 0 else None
@@ -114,15 +115,13 @@ class CallChain:
                     break
                 live = self.live(saved.values)
                 at = self._below(saved.values[self._abi.sp.name], at)
-                pc, link = self._abi.pc.name, self._abi.link
+                pc = self._abi.pc.name
                 chain.append(ReturnAddress(saved.values[pc], saved.places[pc]))
                 inner = self._function(saved.values[pc])
-                caller = None
-                if inner is not None and link is not None:
-                    where = ReturnAddress(saved.values[link.name], saved.places[link.name])
-                    caller = self._by_link(inner, where, at, live)
+                caller = None if inner is None else self._unsaved(inner, saved, at, live)
                 if caller is not None:
                     chain.append(caller)
+                    at += at + 1 < len(self._found) and self._found[at + 1] is caller
                     inner = self._function(caller.address - 1)
             else:
                 number = self._caller(inner, at + 1, live)
@@ -136,7 +135,7 @@ class CallChain:
     def _caller(self, inner: Symbol, start: int, live: set[int] | None) -> int | None:
         """Which of what was found, from number `start` on, is the caller of `inner`."""
         rest = range(start, len(self._found))
-        if inner.address in self._entry:
+        if self._is_caller(inner.address):
             return self._site(start - 1, self._sites, live)
         if live is not None:
             return next((n for n in rest if self._found[n].place in live), None)
@@ -160,6 +159,22 @@ class CallChain:
         beside = self._found[at - 1]
         return beside if beside.place == place - self._width else None
 
+    def _unsaved(
+        self, inner: Symbol, saved: _Saved, at: int, live: set[int] | None
+    ) -> ReturnAddress | None:
+        """Where the interrupted `inner` returns to, if it had not put that anywhere yet.
+
+        On its first instruction it is where the call has left it.
+        """
+        link, begins = self._abi.link, saved.values[self._abi.pc.name] == inner.address
+        if link is None:
+            pushed = self._found[at + 1 : at + 2] if begins else ()
+            return next((n for n in pushed if n.place == saved.values[self._abi.sp.name]), None)
+        back = ReturnAddress(saved.values[link.name], saved.places[link.name])
+        if begins and self._is_return(back.address):
+            return back
+        return self._by_link(inner, back, at, live)
+
     def _by_link(
         self, inner: Symbol, link: ReturnAddress, at: int, live: set[int] | None
     ) -> ReturnAddress | None:
@@ -174,8 +189,8 @@ class CallChain:
         if callee is None:
             known = number is not None and self._callees[number] == inner.address
             return None if known else link
-        fits = callee == inner.address or (callee in self._entry and inner.address in self._entry)
-        return link if fits else None
+        entering = self._is_caller(callee) and self._is_caller(inner.address)
+        return link if callee == inner.address or entering else None
 
     def _below(self, sp: int, at: int) -> int:
         """The last number of what was found, from `at` on, that lies below `sp`."""

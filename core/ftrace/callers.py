@@ -41,13 +41,18 @@ class Callers:
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
         found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
         addresses = np.array([each.address for each in found], np.uint64)
-        entry = self._ftrace.entry
-        code = range(entry.address, entry.address + len(entry.code))
         sites = self._returns_of_sites(addresses)
-        chain = CallChain(machine, found, sites.tolist(), code, top)
+        chain = CallChain(machine, found, sites.tolist(), self._is_caller, top)
         live = chain.live(vcpu.registers.read())
         first = chain.site(self._returns_of_sites(addresses, ip).tolist() if ip else None, live)
         return found if first is None else chain.follow(first, live)
+
+    def _is_caller(self, address: int) -> bool:
+        """Whether `address` is in what sites call: entry.S, or a trampoline."""
+        entry, trampolines = self._ftrace.entry, self._ftrace.trampolines
+        if entry.address <= address < entry.address + len(entry.code):
+            return True
+        return trampolines is not None and trampolines.at(address) is not None
 
     def _returns_of_sites(self, addresses: Addresses, ip: int = 0) -> NDArray[np.bool_]:
         """Which addresses lie behind the call of a site, that at `ip` if it is not 0."""
