@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..elf.symbols import Symbol
-from ..errors import MemoryFault
 from ..machine.backtrace import ReturnAddress, live_places
 from ..machine.function import function_at
 from ..machine.machine import Machine
@@ -219,11 +218,11 @@ class CallChain:
 
     def _before(self, address: int) -> bytes:
         """What stands in front of `address`, as far as a call may reach."""
-        most = self._port.facts.max_insn_size
-        try:
-            return self._memory.read(address - most, most)
-        except MemoryFault:
+        region = self._memory.region_at(address - 1)
+        if region is None:
             return b""
+        start = max(region.address, address - self._port.facts.max_insn_size)
+        return self._memory.read(start, address - start)
 
     def _is_return(self, address: int) -> bool:
         return self._port.is_return_address(self._before(address))
