@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 
 from ..core.errors import UsageError
 from .app import ConsoleApp
+from .tourwalk import Walk
 from .worker import Driver
 
 if TYPE_CHECKING:
@@ -87,11 +88,15 @@ def check_size(size: tuple[int, int]) -> None:
 
 
 async def picture(
-    start: Callable[[], Driver], commands: Sequence[str], pose: Pose, size: tuple[int, int]
+    start: Callable[[], Driver],
+    commands: Sequence[str],
+    pose: Pose,
+    size: tuple[int, int],
+    walk: Walk | None = None,
 ) -> str:
-    """As `take_picture`, for any driver and pose, within an event loop."""
+    """As `take_picture`, for any driver and pose, within an event loop; `walk` is a tour."""
     check_size(size)
-    app = ConsoleApp(start)
+    app = ConsoleApp(start, walk)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
         for command in commands:

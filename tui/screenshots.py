@@ -14,8 +14,10 @@ from pathlib import Path
 
 from .. import arches
 from ..core.session import MachineSpec, Session
+from . import tour
 from .driver import SessionDriver
 from .picture import POSES, Pose, picture
+from .tourwalk import Walk
 from .wholefile import write_whole
 
 SIZES = ((80, 24), (120, 40), (200, 50))
@@ -56,6 +58,8 @@ class Scene:
     pose: Pose
     arch: str = arches.DEFAULT
     nop: str | None = None
+    lesson: tuple[str, int] | None = None
+    """A tour that is taken, and the number of its step."""
 
 
 SCENES = {
@@ -125,6 +129,14 @@ SCENES = {
         _WHOLE_WAY,
         "mips",
     ),
+    "ppc64-bits": Scene(
+        ("insmod usbcore",), Pose(("colon", *"bits usb_ifnum_to_if", "enter", "G")), "ppc64"
+    ),
+    "mips-bits": Scene((), Pose(("colon", *"bits schedule", "enter", "G")), "mips"),
+    "tour": Scene(("site schedule", *_TRACED[:2]), Pose(("2",)), lesson=("call-site", 4)),
+    "tour-hint": Scene(
+        ("insmod usbcore",), Pose(("3", "f2")), "ppc64", lesson=("ppc64-toc-stub", 3)
+    ),
     "2008-unfound": Scene((), Pose(("3",)), "x86_64-2008"),
     "2008-site": Scene(
         ("run syscalls", "sleep 1", "site schedule"), POSES["site"], "x86_64-2008", "jmp"
@@ -151,7 +163,9 @@ def pictures() -> list[tuple[str, Scene, tuple[int, int]]]:
 def draw(scene: Scene, size: tuple[int, int]) -> str:
     """The SVG of `scene` at `size`."""
     session = Session.open(arches.load(scene.arch), MachineSpec(nop=scene.nop))
-    return asyncio.run(picture(lambda: SessionDriver(session), scene.commands, scene.pose, size))
+    walk = None if scene.lesson is None else Walk(tour.load(scene.lesson[0]), scene.lesson[1] - 1)
+    driver = SessionDriver(session)
+    return asyncio.run(picture(lambda: driver, scene.commands, scene.pose, size, walk))
 
 
 def main(folder: Path) -> None:

@@ -297,7 +297,9 @@ class MainScreen(Screen[None]):
     def action_tour_hint(self) -> None:
         """Show the step's hint."""
         if self.walk is not None:
-            self.show_tour(self.walk.step.hint or "no hint: read, and go on with F5")
+            self.show_tour(
+                self.walk.step.hint.replace("`", "") or "no hint: read, and go on with F5"
+            )
 
     def action_tour_show(self) -> None:
         """Do the step."""
