@@ -38,7 +38,7 @@ class TourPane(Vertical):
             return
         if at != self._shown[:2]:
             self.border_title = f"5 {walk.tour.title}"
-            self.border_subtitle = f"step {walk.at + 1} of {len(walk.tour.steps)}"
+            self.border_subtitle = f"5 ↓ reads on │ step {walk.at + 1} of {len(walk.tour.steps)}"
             self._text.update(f"**{walk.step.title}**\n\n{walk.step.text}")
             self.query_one("#tour-text").scroll_home(animate=False)
         self._shown = now
