@@ -87,6 +87,8 @@ TRACE = [
         "Saved registers",
         "show the registers saved here, or last before here",
     ),
+    _key("trace.mark", "m", "mark", "Mark", "marker A here, then B: the time between them"),
+    _key("trace.unmark", "M", "unmark", "Unmark", "take both markers off"),
     _key("trace.site", "enter", "open_site", "To its site", "show the function of the event"),
 ]
 

@@ -147,6 +147,15 @@ class Trace(Protocol):
         """rec.ip of the site that made the event in row `index`, None for a marker."""
         ...
 
+    @property
+    def clock_in_ns(self) -> bool:
+        """Whether stamps are times; else they are numbers."""
+        ...
+
+    def time(self, index: int) -> int:
+        """The stamp of the event in row `index`."""
+        ...
+
     def hit(self, index: int) -> str | None:
         """What `regs hit` takes for the last hit up to row `index`, None where there is none."""
         ...

@@ -168,6 +168,15 @@ class TraceText:
             return None
         return int(self.table.addresses[event["ip"]])
 
+    @property
+    def clock_in_ns(self) -> bool:
+        """Whether stamps are times; those of `counter` are numbers."""
+        return self.context.clock_in_ns
+
+    def time(self, row: int) -> int:
+        """The stamp of the event in `row`: virtual ns, or the number of the clock `counter`."""
+        return int(self.table.events[self._event_of(row)]["ts"])
+
     def hit(self, row: int) -> str | None:
         """Time and CPU of the last hit up to `row`; None where there is none.
 

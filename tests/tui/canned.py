@@ -109,6 +109,12 @@ class Events:
         """The address `index` gives the function."""
         return 0xFFFF_FFFF_8100_0000 + (row + self.lost) % len(NAMES) * 64
 
+    clock_in_ns = True
+
+    def time(self, row: int) -> int:
+        """Three microseconds apart."""
+        return 3000 * (row + self.lost)
+
     def hit(self, row: int) -> str | None:
         """Every seventh event saved registers."""
         number = (row + self.lost) // 7 * 7

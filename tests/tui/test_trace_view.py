@@ -204,3 +204,26 @@ async def test_a_stack_has_a_row_for_each_address(
         await pilot.press("enter")
         await pilot.pause()
         assert app.keys == [session.kallsyms.address("ramfs_create")]
+
+
+async def test_two_markers_tell_the_time_between_them() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        view = app.view
+        view.show(Events(1000))
+        await pilot.press("up", "up", "m")
+        assert not view.follow and view.between is None
+        assert plain(view.line(997, 90)).startswith("A")
+        await pilot.press("down", "down", "m")
+        assert view.between == 6000
+        assert plain(view.line(999, 90)).startswith("B")
+        await pilot.press("up", "m")  # B moves
+        assert view.between == 3000
+        assert not plain(view.line(999, 90)).startswith("B")
+        # The buffer turns: rows move, and the marks stay with their events.
+        view.follow = True
+        view.show(Events(1000, lost=4))
+        await pilot.pause()
+        assert plain(view.line(993, 90)).startswith("A")
+        await pilot.press("M")
+        assert view.marks == {} and not plain(view.line(993, 90)).startswith("A")

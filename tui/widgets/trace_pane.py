@@ -58,4 +58,16 @@ class TracePane(Pane):
         view = self.events
         state = "following" if view.follow else "held"
         waiting = f" │ {view.pending:,} new" if view.pending else ""
-        self.note(f"{state} │ {view.count():,} lines{waiting}")
+        self.note(f"{state} │ {view.count():,} lines{waiting}{self._between()}")
+
+    def _between(self) -> str:
+        """The markers that are set, and the time between both."""
+        marks = self.events.marks
+        if not marks:
+            return ""
+        between, trace = self.events.between, self.events.trace
+        if between is None or trace is None:
+            return " │ A is set"
+        if not trace.clock_in_ns:
+            return f" │ A to B {between:+,} events"
+        return f" │ A to B {between / 1000:+,.3f} us"

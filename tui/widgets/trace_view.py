@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -30,6 +31,14 @@ _GRAPH = re.compile(
 _BLOCK = 64
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An event that was marked: it is found again however the buffer turns."""
+
+    time: int
+    text: str
+
+
 class TraceView(Rows):
     """Shows a `Trace`; while `follow` is on, the newest event stays in sight.
 
@@ -51,6 +60,8 @@ class TraceView(Rows):
         self.trace: Trace | None = None
         self._newest: Trace | None = None
         self._blocks: dict[int, Sequence[str]] = {}
+        self.marks: dict[str, Mark] = {}
+        """Markers A and B, by their letters."""
 
     @property
     def pending(self) -> int:
@@ -85,8 +96,14 @@ class TraceView(Rows):
         return 110 if self.count() else 0
 
     def line(self, row: int, width: int) -> Line:
-        """The event as the kernel prints it."""
-        return highlight(event_line(self.text(row)), self.needle)
+        """The event as the kernel prints it, a marker's letter in its first column."""
+        text = self.text(row)
+        line = highlight(event_line(text), self.needle)
+        for letter, mark in self.marks.items():
+            if mark.text == text and self.trace is not None and self.trace.time(row) == mark.time:
+                first, tone = line[0]
+                return (letter, "mark"), (first[1:], tone), *line[1:]
+        return line
 
     def text(self, row: int) -> str:
         """The plain text of row `row`, formatted with its neighbours."""
@@ -144,6 +161,31 @@ class TraceView(Rows):
             return
         self.follow = False
         self.cursor = row
+
+    def action_mark(self) -> None:
+        """Put marker A on the row, or B where A is set."""
+        if self.trace is None or self.cursor >= self.count():
+            return
+        self.follow = False
+        letter = "B" if "A" in self.marks else "A"
+        self.marks[letter] = Mark(self.trace.time(self.cursor), self.text(self.cursor))
+        self._marked()
+
+    def action_unmark(self) -> None:
+        """Take both markers off."""
+        self.marks.clear()
+        self._marked()
+
+    def _marked(self) -> None:
+        self.changed()
+        self.post_message(self.Held())
+
+    @property
+    def between(self) -> int | None:
+        """From the stamp at marker A to that at B; None where one is missing."""
+        if len(self.marks) < 2:
+            return None
+        return self.marks["B"].time - self.marks["A"].time
 
     def action_open_site(self) -> None:
         """Show the function of the event."""
