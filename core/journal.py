@@ -31,6 +31,11 @@ class Journal:
         """In their order."""
         return tuple(self._actions)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether something was, since the machine was started."""
+        return self._cut
+
     def note(self, action: Action) -> None:
         """An action has ended."""
         self._actions.append(action)

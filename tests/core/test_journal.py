@@ -120,3 +120,14 @@ def test_running_on_its_own_is_one_action() -> None:
     assert journal.before(1) == []
     with pytest.raises(UsageError):
         journal.before(2)
+
+
+def test_the_way_back_can_be_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = machine()
+    shell = Shell(session)
+    session.run(1000)
+    shell.execute("step; step")
+    monkeypatch.setattr(Session, "run", lambda session, ns: session.journal.cut())
+    outcome = shell.execute("back")
+    assert (outcome.status, outcome.error) == (1, "back: the way back was interrupted\n")
+    assert "cannot be done again" in shell.execute("back").error

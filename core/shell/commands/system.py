@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from ...errors import GuestInterrupted
 from ..command import Arguments, Command, Context, expect, number
 
 
@@ -33,6 +34,8 @@ def back(context: Context, arguments: Arguments) -> None:
             session.run(action)
         else:
             context.repeat(action)
+        if session.journal.interrupted:
+            raise GuestInterrupted("the way back")
     for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
         for told in ["the machine ran on its own"] if kind else map(str, same):
             context.line(f"undone: {told}")
