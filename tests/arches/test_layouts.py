@@ -1,0 +1,138 @@
+"""What host and guest agree on: structures by the images' debug information, and numbers."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from elftools.dwarf.compileunit import CompileUnit
+from elftools.dwarf.die import DIE
+from elftools.elf.elffile import ELFFile
+
+from dynftrace.core import abi
+
+from ..support.images import GUEST, PORTS, Images
+
+
+@pytest.fixture(params=PORTS, ids=[images.arch for images in PORTS])
+def images(request: pytest.FixtureRequest) -> Images:
+    assert isinstance(request.param, Images)
+    return request.param
+
+
+def structures(elf: ELFFile) -> dict[str, DIE]:
+    """The structure types of the file that describes them (include/abi.c), by name."""
+    found: dict[str, DIE] = {}
+    unit: CompileUnit
+    for unit in elf.get_dwarf_info().iter_CUs():
+        top = unit.get_top_DIE()
+        if not top.attributes["DW_AT_name"].value.endswith(b"abi.c"):
+            continue
+        for die in top.iter_children():
+            if die.tag == "DW_TAG_structure_type" and "DW_AT_name" in die.attributes:
+                found[die.attributes["DW_AT_name"].value.decode()] = die
+    return found
+
+
+def byte_size(die: DIE) -> int:
+    """The size of a type, through typedefs, qualifiers and arrays."""
+    if "DW_AT_byte_size" in die.attributes:
+        return int(die.attributes["DW_AT_byte_size"].value)
+    element = byte_size(die.get_DIE_from_attribute("DW_AT_type"))
+    if die.tag != "DW_TAG_array_type":
+        return element
+    for child in die.iter_children():
+        element *= int(child.attributes["DW_AT_upper_bound"].value) + 1
+    return element
+
+
+def members(die: DIE) -> dict[str, tuple[int, int]]:
+    """Offset and size of each member."""
+    return {
+        child.attributes["DW_AT_name"].value.decode(): (
+            int(child.attributes["DW_AT_data_member_location"].value),
+            byte_size(child.get_DIE_from_attribute("DW_AT_type")),
+        )
+        for child in die.iter_children()
+        if child.tag == "DW_TAG_member"
+    }
+
+
+def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
+    """The host's layouts by the names of the guest's structures."""
+    ret_stack = abi.ftrace_ret_stack(byteorder, pointer_size)
+    entry_fields = ("ret", "func", "fp", "told", "profiled", "calltime", "subtime")
+    return {
+        "cpu_clock": abi.cpu_clock(byteorder),
+        "cpu_local": abi.cpu_local(byteorder),
+        "ring_buffer_cpu": abi.ring_buffer_cpu(byteorder),
+        "host_request": abi.host_request(byteorder),
+        "saved_cmdline": abi.saved_cmdline(byteorder),
+        "ftrace_ret_stack": ret_stack,
+        "ftrace_ret_entry": ret_stack["stack"].base[[*entry_fields]],
+        "module": abi.this_module(byteorder, pointer_size),
+        "ftrace_ops_entry": abi.ftrace_ops_entry(byteorder),
+        "fgraph_control": abi.fgraph_control(byteorder),
+        "ftrace_profile_control": abi.ftrace_profile_control(byteorder),
+        "ftrace_profile": abi.ftrace_profile(byteorder),
+        "func_probe": abi.func_probe(byteorder),
+        "tracepoint": abi.tracepoint(byteorder),
+        "syscall_metadata": abi.syscall_metadata(byteorder, pointer_size),
+        "syscall_event": abi.syscall_event(byteorder),
+    }
+
+
+def test_what_ftraced_and_the_machine_agree_on() -> None:
+    header = (GUEST / "include" / "ftraced.h").read_text()
+    source = (GUEST / "ftrace" / "ftraced.c").read_text()
+    flags = re.findall(r"#define FTRACE_FL_(\w+) \(1u << (\d+)\)", header)
+    assert {name: 1 << int(bit) for name, bit in flags} == {f.name: int(f) for f in abi.SlotFlag}
+    assert f"#define FTRACE_HASHBITS {abi.FTRACE_HASHSIZE.bit_length() - 1}\n" in header
+    assert "get_zeroed_page" in source and abi.FTRACE_PAGE_SIZE == 4096
+    for name, layout in (
+        ("dyn_ftrace", abi.dyn_ftrace("little", 8)),
+        ("ftrace_page", abi.ftrace_page("little", 8)),
+    ):
+        found = re.search(rf"struct {name} {{\n(.*?)\n}};", header, re.DOTALL)
+        assert found is not None
+        members = re.findall(r"(\w+)(?:;|\[\];)", found[1])
+        assert [m for m in members if m != "records"] == list(layout.names or ())
+
+
+@pytest.mark.parametrize("name", layouts("little", 8))
+def test_host_and_guest_agree_on_layouts(images: Images, name: str) -> None:
+    elf = images.elf()
+    layout = layouts("little" if elf.little_endian else "big", elf.elfclass // 8)[name]
+    die = structures(elf)[name]
+    assert byte_size(die) == layout.itemsize
+    assert layout.fields is not None
+    of_host = {field: (int(at[1]), at[0].itemsize) for field, at in layout.fields.items()}
+    assert members(die) == of_host
+
+
+def enumerated(text: str, prefix: str) -> dict[str, int]:
+    """`#define PREFIX_NAME number` lines of machine.h."""
+    pattern = rf"#define {prefix}_(\w+) (?:\(1u << (\d+)\)|(0x[0-9a-f]+|\d+))"
+    return {
+        name: 1 << int(shift) if shift else int(number, 0)
+        for name, shift, number in re.findall(pattern, text)
+    }
+
+
+def test_host_and_guest_agree_on_numbers() -> None:
+    text = (GUEST / "include" / "machine.h").read_text()
+    assert enumerated(text, "HC") == {call.name: call.value for call in abi.Hypercall}
+    assert enumerated(text, "VECTOR") == {vector.name: vector.value for vector in abi.Vector}
+    assert enumerated(text, "REQUEST") == {kind.name: kind.value for kind in abi.RequestKind}
+    flags = enumerated(text, "RB")
+    assert {flag.name: flag.value for flag in abi.RingBufferFlag}.items() <= flags.items()
+    assert (flags["PAGE_SIZE"], flags["PAGE_HEADER"]) == (abi.RB_PAGE_SIZE, abi.RB_PAGE_HEADER)
+    for name, value in enumerated(text, "TRACE_FLAG").items():
+        assert abi.TraceFlag[name] == value
+    assert enumerated(text, "TICK")["NS"] == abi.TICK_NS
+    assert enumerated(text, "THREAD")["SIZE"] == abi.THREAD_SIZE
+    assert enumerated(text, "SAVED")["CMDLINES"] == abi.SAVED_CMDLINES
+    text = (GUEST / "include" / "tracepoint.h").read_text()
+    assert enumerated(text, "SYSCALLS")["MAX"] == abi.SYSCALLS_MAX
+    assert enumerated(text, "SYSCALL")["ARGS_MAX"] == abi.SYSCALL_ARGS_MAX
