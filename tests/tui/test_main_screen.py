@@ -283,3 +283,11 @@ async def test_themes(theme: str) -> None:
         app.theme = theme
         await settle(pilot)
         assert "schedule" in app.export_screenshot()
+
+
+async def test_enter_in_the_list_goes_to_the_call_site() -> None:
+    async with console(CannedDriver(), (80, 24)) as (app, pilot):
+        await pilot.press("slash", *"schedule", "enter", "enter")
+        await settle(pilot)
+        assert app.main.active == 2
+        assert shown(app) == [2]
