@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from ..core.errors import DynftraceError, UsageError
-from . import keymap, theme
+from . import keymap, theme, tour
 from .experiments import EXPERIMENTS, Experiment
 from .messages import CandidatesFound, CommandDone, Compared, TourLooked, ViewReady, WorkloadsFound
 from .screens.box import Box
@@ -61,6 +61,8 @@ class ConsoleApp(App[None]):
         self.walk = walk
         self._progress = progress
         self._looked: View | None = None
+        self.wanted_tour: str | None = None
+        """A tour to be taken when this console has ended: it has another machine."""
         self.runner = Runner(start, self._wake)
         self.view = View()
         self.main = MainScreen(walk)
@@ -312,10 +314,20 @@ class ConsoleApp(App[None]):
             "the call site that is shown, compiled, disabled and enabled",
             self.compare,
         )
+        for name in tour.names():
+            title = tour.load(name).title
+            yield SystemCommand(f"Tour: {title}", "a lesson, on its machine", self._tour(name))
         for each in EXPERIMENTS:
             yield SystemCommand(f"Experiment: {each.title}", each.about, self._experiment(each))
         yield SystemCommand("Theme", "another theme, light ones too", self.action_change_theme)
         yield SystemCommand("Quit (ctrl+q)", "quit", self.exit)
+
+    def _tour(self, name: str) -> Callable[[], None]:
+        def run() -> None:
+            self.wanted_tour = name
+            self.exit()
+
+        return run
 
     def _experiment(self, experiment: Experiment) -> Callable[[], None]:
         def run() -> None:
@@ -349,6 +361,26 @@ def run_console(
     `UsageError` for a theme that does not exist or a keymap that cannot be used.
     """
 
+    while True:
+        app = _console(open_session, theme_name, keys, walk, progress)
+        app.run()
+        if app.wanted_tour is None:
+            return app.return_code or 0
+        theme_name = app.theme
+        chosen = tour.load(app.wanted_tour)
+        progress = progress or Progress()
+        open_session, walk = chosen.open, Walk(chosen, progress.next(chosen))
+
+
+def _console(
+    open_session: Callable[[], Session],
+    theme_name: str | None,
+    keys: Path | None,
+    walk: Walk | None,
+    progress: Progress | None,
+) -> ConsoleApp:
+    """The app that `run_console` runs."""
+
     def start() -> Driver:
         from .driver import SessionDriver
 
@@ -361,5 +393,4 @@ def run_console(
             known = ", ".join(sorted(app.available_themes))
             raise UsageError(f"no theme {theme_name!r}; there is: {known}")
         app.theme = theme_name
-    app.run()
-    return app.return_code or 0
+    return app

@@ -26,7 +26,7 @@ from markdown_it import MarkdownIt
 from ..core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ..core.session import MachineSpec
+    from ..core.session import Session
 
 FOLDER = Path(__file__).parent / "tours"
 """The tours that come along."""
@@ -103,11 +103,13 @@ class Tour:
     modules: tuple[str, ...] = ()
     patch: str | None = None
 
-    def spec(self) -> MachineSpec:
-        """What machine to open, of the port `kernel`."""
-        from ..core.session import MachineSpec
+    def open(self) -> Session:
+        """Its machine. Raises as `Session.open`."""
+        from .. import arches
+        from ..core.session import MachineSpec, Session
 
-        return MachineSpec(modules=self.modules, cpus=self.cpus, patch=self.patch)
+        spec = MachineSpec(modules=self.modules, cpus=self.cpus, patch=self.patch)
+        return Session.open(arches.load(self.kernel), spec)
 
 
 @dataclass(slots=True)

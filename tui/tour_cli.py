@@ -39,14 +39,13 @@ def tour_command(
     if step is not None and step > len(tour.steps):
         raise UsageError(f"the tour {name} has {len(tour.steps)} steps")
     progress = Progress()
-    done = progress.of(tour)
-    begin = step - 1 if step is not None else done if done < len(tour.steps) else 0
+    begin = progress.next(tour) if step is None else step - 1
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise DynftraceError("a tour needs a terminal; --check walks it without one")
     from .app import run_console
 
     walk = Walk(tour, begin)
-    context.exit(run_console(lambda: _open(tour), theme_name=theme, walk=walk, progress=progress))
+    context.exit(run_console(tour.open, theme_name=theme, walk=walk, progress=progress))
 
 
 def _listing() -> Iterator[str]:
@@ -56,13 +55,6 @@ def _listing() -> Iterator[str]:
     for tour in loaded:
         yield f"{tour.name:<{width}}  {progress.of(tour)}/{len(tour.steps)}  {tour.title}"
         yield f"{'':<{width}}       {tour.summary}"
-
-
-def _open(tour: Tour):  # type: ignore[no-untyped-def]
-    from .. import arches
-    from ..core.session import Session
-
-    return Session.open(arches.load(tour.kernel), tour.spec())
 
 
 def _walked(tour: Tour) -> bool:
@@ -83,7 +75,7 @@ def check_tour(tour: Tour) -> Iterator[tuple[str, str]]:
     """
     from ..core.shell.shell import Shell
 
-    session = _open(tour)
+    session = tour.open()
     shell, walk = Shell(session), Walk(tour)
     while True:
         step = walk.step

@@ -78,6 +78,10 @@ class Progress:
         """Steps of `tour` that were done."""
         return min(self._done.get(tour.name, 0), len(tour.steps))
 
+    def next(self, tour: Tour) -> int:
+        """The step to go on with, from 0; the first of a tour that was taken to its end."""
+        return self.of(tour) % len(tour.steps)
+
     def reached(self, tour: Tour, steps: int) -> None:
         """So many steps are done now. Raises `DynftraceError` where that cannot be kept."""
         if steps <= self.of(tour):

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dynftrace import arches
-from dynftrace.core.session import Session
 from dynftrace.tui import tour as tours
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.driver import SessionDriver
@@ -54,7 +52,7 @@ def test_a_walk_stays_within_its_tour() -> None:
 async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
     tour = tours.load("call-site")
     walk, progress = Walk(tour), Progress(tmp_path / "tours.json")
-    session = Session.open(arches.load(tour.kernel), tour.spec())
+    session = tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk, progress)
     async with app.run_test(size=(80, 24)) as pilot:
 
@@ -78,3 +76,15 @@ async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
         await press("f4")
         assert walk.at == 2 and not walk.done
         assert progress.of(tour) == 4
+
+
+async def test_the_palette_offers_tours_and_the_console_goes_to_their_machine() -> None:
+    app = ConsoleApp(lambda: SessionDriver(tours.load("call-site").open()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        offered = {each.title: each for each in app.get_system_commands(app.screen)}
+        titles = {f"Tour: {tours.load(name).title}" for name in tours.names()}
+        assert titles <= set(offered) and len(titles) == 10
+        offered["Tour: MIPS: the overflow and three ways out"].callback()
+        await pilot.pause()
+    assert app.wanted_tour == "mips-overflow"

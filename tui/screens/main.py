@@ -118,7 +118,9 @@ class MainScreen(Screen[None]):
         """Start without candidates and line."""
         self.query_one(Candidates).display = False
         self.query_one(CommandLine).display = False
-        self.query_one(SameAs).hint("each action shows the command that does the same")
+        self.query_one(SameAs).hint(
+            "each action shows its command here; ctrl+p offers tours and experiments"
+        )
         self._lay_out()
 
     def on_resize(self) -> None:
