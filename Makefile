@@ -26,8 +26,9 @@ images: ## rebuild the guest kernels and modules (needs gcc for each of PORTS)
 screenshots: .venv/.ready ## make screenshots/ again, and the pictures the tests compare with
 	$(BIN)/python -m dynftrace.tui.screenshots screenshots
 
-docs: .venv/.ready ## write what the README shows of the program again
+docs: .venv/.ready ## write what the README shows of the program, its man page and completions again
 	$(BIN)/python -m dynftrace.tui.docs README.md
+	$(BIN)/python -m dynftrace.tui.manual tui/share
 
 bench: .venv/.ready ## measure the targets, as ratios within one run
 	$(BIN)/python -m tests.benchmarks $(ARGS)

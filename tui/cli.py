@@ -33,6 +33,9 @@ INTERRUPTED = 130
 PATCH_METHODS = ("stop_machine", "breakpoint", "none")
 DISCOVERIES = ("table", "ftraced")
 
+ANY_PATH = click.Path(readable=False)
+"""A shell completes it as a file; what is wrong with one is said by who reads it."""
+
 
 def architecture(context: click.Context, option: click.Parameter, name: str) -> str:
     """`name`, if there is such a port; those of other packages are looked for last."""
@@ -40,6 +43,11 @@ def architecture(context: click.Context, option: click.Parameter, name: str) -> 
         known = ", ".join(map(repr, arches.names()))
         raise click.BadParameter(f"{name!r} is not one of {known}.", context, option)
     return name
+
+
+def begun_architectures(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    """What a shell offers: the ports that come along, as finding others takes too long."""
+    return [name for name in arches.built_in() if name.startswith(begun)]
 
 
 class Commands(click.Group):
@@ -72,16 +80,19 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             default=arches.DEFAULT,
             show_default=True,
             help="Architecture of the machine.",
+            shell_complete=begun_architectures,
         ),
         click.option(
             "--kernel",
             metavar="NAME|ELF",
+            type=ANY_PATH,
             help="Kernel to boot: another build of the teaching kernel, or an image of your own.",
         ),
         click.option(
             "--module",
             "modules",
             metavar="KO",
+            type=ANY_PATH,
             multiple=True,
             help="Module to load after the boot, by path or by name; may be repeated.",
         ),

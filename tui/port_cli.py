@@ -32,8 +32,12 @@ def list_ports() -> None:
         print(name)
 
 
+def _begun_ports(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    return [name for name in arches.built_in() if name.startswith(begun)]
+
+
 @ports_group.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_begun_ports)
 @click.option("--all", "every", is_flag=True, help="Check every port.")
 @click.option("--json", "json", is_flag=True, help="A list of objects.")
 @click.pass_context

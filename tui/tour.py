@@ -21,8 +21,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from markdown_it import MarkdownIt
-
 from ..core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,6 +134,9 @@ def load(name: str) -> Tour:
 
 def parse(source: str, name: str, where: str) -> Tour:
     """Read a tour. Raises `UsageError` with the line of the file `where`."""
+    # Here, since a list of commands names the tours' and must not wait for it.
+    from markdown_it import MarkdownIt
+
     settings, text, skipped = _settings(source, where)
     title, drafts = "", list[_Draft]()
     lines = text.splitlines()

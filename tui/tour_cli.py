@@ -13,8 +13,12 @@ from .tour import Tour
 from .tourwalk import Progress, Walk
 
 
+def _begun_tours(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    return [name for name in tours.names() if name.startswith(begun)]
+
+
 @click.command(name="tour", short_help="Learn by doing: tours through ftrace.")
-@click.argument("name", required=False, metavar="[NAME]")
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=_begun_tours)
 @click.option("--check", is_flag=True, help="Do each step by its own commands, and see it done.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
 @click.option("--theme", metavar="THEME", help="Colours of the console.")

@@ -1,0 +1,127 @@
+"""The man page and the completions are what the commands say, and programs can read them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from dynftrace.tui import cli, manual
+
+ROOT = Path(cli.__file__).resolve().parents[1]
+SHARE = ROOT / "tui" / "share"
+
+
+@pytest.mark.parametrize("path", manual.files())
+def test_what_is_committed_is_what_comes_out(path: str) -> None:
+    made = manual.files()[path]
+    assert (SHARE / path).read_text(encoding="utf-8") == made, "make docs writes it anew"
+
+
+def test_nothing_else_is_installed() -> None:
+    found = {path.relative_to(SHARE).as_posix() for path in SHARE.rglob("*") if path.is_file()}
+    assert found == set(manual.files())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["shared-data"] == {"tui/share": "share"} and "tui/share" in wheel["exclude"]
+
+
+def test_every_command_and_option_is_in_the_page() -> None:
+    page = manual.page()
+
+    def look(command: click.Command, parent: click.Context | None, name: str) -> int:
+        context = click.Context(command, parent, info_name=name)
+        assert rf"\fB{manual.escaped(context.command_path)}\fR" in page
+        for parameter in command.params:
+            for option in parameter.opts if isinstance(parameter, click.Option) else []:
+                assert manual.escaped(option) in page
+        names = command.list_commands(context) if isinstance(command, click.Group) else []
+        subcommands = [(each, command.get_command(context, each)) for each in names]  # type: ignore[attr-defined]
+        return 1 + sum(look(each, context, name) for name, each in subcommands)
+
+    # Also those that are loaded when they are asked for: port with its two, and tour.
+    assert look(cli.dynftrace, None, "dynftrace") >= 10
+    assert "dynftrace port check" in page and "dynftrace tour" in page
+
+
+def test_what_is_special_to_roff_stands_for_itself() -> None:
+    assert manual.escaped(".x --a\n 'b' \\n …") == r"\&.x \-\-a \(aqb\(aq \en \[u2026]"
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_groff_has_nothing_to_say_about_the_page() -> None:
+    page = str(SHARE / manual.PAGE)
+    done = subprocess.run(
+        ["groff", "-man", "-ww", "-Tutf8", page], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "dynftrace - see Linux dynamic ftrace happen" in done.stdout
+
+
+def complete(*words: str) -> tuple[list[str], set[str]]:
+    """What the program offers for the last of `words`, and the modules it loaded."""
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT / ".pkg"),
+        "_DYNFTRACE_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(("dynftrace", *words)),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "dynftrace"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    return done.stdout.split(), modules
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("s",), ["plain,screenshot", "plain,sh", "plain,sites"]),
+        (("port", ""), ["plain,check", "plain,list"]),
+        (("port", "check", "arm"), ["plain,arm64", "plain,arm64-mcount"]),
+        (("tour", "--t"), ["plain,--theme"]),
+        (("tour", "call-s"), ["plain,call-site"]),
+        (("sh", "--arch", "ppc"), ["plain,ppc64", "plain,ppc32"]),
+        (("--patch", "b"), ["plain,breakpoint"]),
+        (("sh", "--kernel", "x"), ["file,x"]),
+    ],
+)
+def test_completion_is_fast(words: tuple[str, ...], offered: list[str]) -> None:
+    lines, modules = complete(*words)
+    assert lines == offered
+    assert "dynftrace.tui.cli" in modules
+    heavy = {"numpy", "textual", "unicorn", "capstone", "elftools", "markdown_it"}
+    assert not heavy & modules
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_by_the_script(tmp_path: Path) -> None:
+    program = tmp_path / "dynftrace"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dynftrace "$@"\n')
+    program.chmod(0o755)
+    script = (
+        f"source {SHARE / manual.COMPLETIONS['bash']}\n"
+        "complete -p dynftrace >/dev/null || exit 1\n"
+        "COMP_WORDS=(dynftrace port ch) COMP_CWORD=2\n"
+        "_dynftrace_completion dynftrace\n"
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    environment = os.environ | {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / ".pkg"),
+    }
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], capture_output=True, text=True, env=environment
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "check\n", "")
