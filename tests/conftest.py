@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Colours and themes of the caller's terminal stay outside."""
+def plain_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Colours and themes of the caller's terminal stay outside, and the caller's settings."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-settings"))
     for name in list(os.environ):
         if name == "NO_COLOR" or name.startswith("TEXTUAL_"):
             monkeypatch.delenv(name)

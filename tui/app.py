@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from platformdirs import user_config_path
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -20,7 +19,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from ..core.errors import DynftraceError, UsageError
-from . import keymap, theme, tour
+from . import config, keymap, theme, tour
 from .experiments import EXPERIMENTS, Experiment
 from .messages import CandidatesFound, CommandDone, Compared, TourLooked, ViewReady, WorkloadsFound
 from .screens.box import Box
@@ -356,8 +355,8 @@ def run_console(
     """Run the console until the user leaves it; returns the exit status.
 
     `open_session` is called in the machine's thread. `keys` is a keymap file,
-    by default `keymap.toml` in the user's folder of settings. `walk` is a tour to be
-    taken, `progress` where it is kept how far one comes. Raises
+    by default `keymap.toml` in the user's folder of settings, over `config.toml` there.
+    `walk` is a tour to be taken, `progress` where it is kept how far one comes. Raises
     `UsageError` for a theme that does not exist or a keymap that cannot be used.
     """
 
@@ -387,7 +386,11 @@ def _console(
         return SessionDriver(open_session())
 
     app = ConsoleApp(start, walk, progress)
-    app.set_keymap(keymap.read(keys or user_config_path("dynftrace") / "keymap.toml"))
+    if keys is None:
+        settings = config.config_path()
+        app.set_keymap(keymap.read(settings) | keymap.read(settings.with_name("keymap.toml")))
+    else:
+        app.set_keymap(keymap.read(keys))
     if theme_name is not None:
         if theme_name not in app.available_themes:
             known = ", ".join(sorted(app.available_themes))

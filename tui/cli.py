@@ -20,6 +20,7 @@ import click
 
 from .. import __version__, arches
 from ..core.errors import DynftraceError, UsageError
+from . import config
 
 if TYPE_CHECKING:
     from ..core.session import Session
@@ -52,6 +53,13 @@ def begun_architectures(context: click.Context, option: click.Parameter, begun: 
 
 class Commands(click.Group):
     """The subcommands; some have a file of their own, loaded when they are asked for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse `args`; what they leave out is as the user's settings say."""
+        # A shell that completes needs no defaults, and should not wait for them.
+        if not ctx.resilient_parsing:
+            config.use(ctx)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names."""
@@ -132,9 +140,15 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         discovery: str | None,
         **others: object,
     ) -> object:
-        chosen = click.get_current_context().get_parameter_source("arch")
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:
+            config.check(context)
+        chosen = context.get_parameter_source("arch")
         given = arch if chosen is click.core.ParameterSource.COMMANDLINE else None
         name, image = arches.build(given, kernel)
+        # A setting holds unless the kernel says of which port it is.
+        if given is None and image == kernel:
+            name = arch
 
         def open_session() -> Session:
             from ..core.session import MachineSpec, Session

@@ -18,6 +18,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 
 from .. import __version__
 from .cli import dynftrace
+from .config import SETTINGS
 from .wholefile import write_whole
 
 PAGE = "man/man1/dynftrace.1"
@@ -29,10 +30,13 @@ COMPLETIONS = {
 """Where a shell looks for them, below `share/`."""
 
 FILES = {
-    "$XDG_CONFIG_HOME/dynftrace/keymap.toml": "Keys of the console, by the ids its help tells: "
+    "~/.config/dynftrace/config.toml": f"Defaults for the options {', '.join(SETTINGS)}, "
+    'which win over them: lines such as arch = "arm64" and cpus = 4. '
+    "A table [keys] there is as in keymap.toml.",
+    "~/.config/dynftrace/keymap.toml": "Keys of the console, by the ids its help tells: "
     'a table [keys] with lines such as functions.toggle = "x".',
-    "$XDG_STATE_HOME/dynftrace/history": "What was typed at the shell.",
-    "$XDG_STATE_HOME/dynftrace/tours.json": "How far one has come in each tour.",
+    "~/.local/state/dynftrace/history": "What was typed at the shell.",
+    "~/.local/state/dynftrace/tours.json": "How far one has come in each tour.",
 }
 STATUSES = {
     "0": "All went well; of sh, its last command.",
@@ -82,6 +86,10 @@ def _page() -> Iterator[str]:
     yield from _entries(STATUSES.items())
     yield ".SH FILES"
     yield from _entries(FILES.items())
+    yield ".PP"
+    yield escaped(
+        "XDG_CONFIG_HOME, if set, stands for ~/.config, XDG_STATE_HOME for ~/.local/state."
+    )
     yield ".SH LICENSE"
     yield escaped("GPL-2.0-or-later")
 

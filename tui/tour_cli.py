@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import click
 
 from ..core.errors import DynftraceError, UsageError
+from . import config
 from . import tour as tours
 from .tour import Tour
 from .tourwalk import Progress, Walk
@@ -39,6 +40,7 @@ def tour_command(
         for line in _listing():
             print(line)
         return
+    config.check(context)
     tour = tours.load(name)
     if step is not None and step > len(tour.steps):
         raise UsageError(f"the tour {name} has {len(tour.steps)} steps")
