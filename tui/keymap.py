@@ -85,9 +85,9 @@ TRACE = [
         "r",
         "registers",
         "Saved registers",
-        "show the registers saved here, or last before here",
+        "registers saved here, or before",
     ),
-    _key("trace.mark", "m", "mark", "Mark", "marker A here, then B: the time between them"),
+    _key("trace.mark", "m", "mark", "Mark", "marker A here, then marker B"),
     _key("trace.unmark", "M", "unmark", "Unmark", "take both markers off"),
     _key("trace.site", "enter", "open_site", "To its site", "show the function of the event"),
 ]
@@ -99,7 +99,7 @@ CODE = [
 MAIN = [
     _key("main.run", "c", "run", "run/pause", "let the machine run, or pause it", show=True),
     _key("main.step", "s", "step", "step", "execute one instruction on CPU 0", show=True),
-    _key("main.back", "b", "back", "Undo", "go back to before the last command or step"),
+    _key("main.back", "b", "back", "Undo", "undo the last command or step"),
     _key(
         "main.search", "slash", "search", "find", "filter the functions, search a trace", show=True
     ),

@@ -30,8 +30,7 @@ _NAMES = {
     "down": "↓",
     "left": "←",
     "right": "→",
-    "f1": "F1",
-    "f8": "F8",
+    **{f"f{number}": f"F{number}" for number in range(1, 13)},
     "pageup": "PgUp",
     "pagedown": "PgDn",
 }
