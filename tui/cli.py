@@ -63,7 +63,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names."""
-        return sorted([*super().list_commands(ctx), "port", "tour"])
+        return sorted([*super().list_commands(ctx), "port", "serve", "tour"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The one called `cmd_name`."""
@@ -71,6 +71,10 @@ class Commands(click.Group):
             from .port_cli import ports_group
 
             return ports_group
+        if cmd_name == "serve":
+            from .serve_cli import serve_command
+
+            return serve_command
         if cmd_name == "tour":
             from .tour_cli import tour_command
 

@@ -1,0 +1,228 @@
+"""The web server of `dynftrace serve`: a page with a terminal, and a console a visitor.
+
+A visitor's browser opens a websocket; the console behind it is a process of its own,
+that textual-serve feeds and reads. Two things are ours: the page (`serve.html`; that of
+textual-serve asks a stranger's server for a font) and what becomes of the processes,
+none of which outlives its visitor or the server.
+
+A browser lets any page of any site open a websocket to this computer. So a websocket is
+only given to a page from here, and where only this computer is listened to, only to one
+that was asked for by its name: a name of somebody else's may be made to lead here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp.typedefs import Handler
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+
+DRIVER = "dynftrace.tui.webdriver:VisitorDriver"
+GRACE = 3.0
+"""Seconds a console has to end after it was told to."""
+
+MAX_CELLS = 1000
+"""Columns or rows a visitor can ask for."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
+    "font-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
+)
+"""What the page may load: nothing from anywhere else."""
+
+PAGE = Path(__file__).with_name("serve.html")
+
+
+class Visit(AppService):
+    """A visitor's console: the process, and what goes between it and the websocket."""
+
+    def __init__(self, command: Sequence[str], websocket: web.WebSocketResponse) -> None:
+        """`command` is the argv of the console."""
+        super().__init__(
+            command[0],
+            write_bytes=websocket.send_bytes,
+            write_str=websocket.send_str,
+            close=self._leave,
+            download_manager=DownloadManager(),
+        )
+        self._argv = command
+        self._websocket = websocket
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        # Without a shell, and out of reach of the terminal's ctrl+c, which is for the server.
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._argv,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=self._build_environment(width, height) | {"TEXTUAL_DRIVER": DRIVER},
+            start_new_session=True,
+        )
+        self._stdin = process.stdin
+        return process
+
+    async def run(self) -> None:
+        """Pass on what the console says until it ends, however it ends; then the visit is over."""
+        try:
+            await super().run()
+        finally:
+            await self._leave()
+
+    async def _leave(self, code: int = WSCloseCode.OK) -> None:
+        await self._websocket.close(code=code)
+
+    async def stop(self) -> None:
+        """Have the console end, and see that it has."""
+        process = self._process
+        if process is None:
+            return
+        try:
+            async with asyncio.timeout(GRACE):
+                await super().stop()
+                await process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+class Site:
+    """The pages, and the visits that last."""
+
+    def __init__(self, command: Sequence[str], *, local: bool) -> None:
+        """`command` is the argv of a console; `local` if only this computer is listened to."""
+        self._command = command
+        self._local = local
+        self._visits: set[Visit] = set()
+
+    def application(self, static: Path) -> web.Application:
+        """The web application; `static` is textual-serve's folder of the terminal's script."""
+
+        @web.middleware
+        async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+            self._check(request)
+            return await handler(request)
+
+        application = web.Application(middlewares=[guard])
+        application.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/ws", self._visit),
+                web.static("/static", static),
+            ]
+        )
+        application.on_shutdown.append(self._end_visits)
+        return application
+
+    def _check(self, request: web.Request) -> None:
+        if self._local and not is_local(request.url.host or ""):
+            raise web.HTTPForbidden(text="This is only for the computer it runs on.\n")
+        origin = request.headers.get("Origin")
+        if origin is not None and origin.partition("://")[2] != request.host:
+            raise web.HTTPForbidden(text="This is only for the page of this server.\n")
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(
+            text=PAGE.read_text(encoding="utf-8"),
+            content_type="text/html",
+            headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"},
+        )
+
+    async def _visit(self, request: web.Request) -> web.StreamResponse:
+        websocket = web.WebSocketResponse(heartbeat=15)
+        await websocket.prepare(request)
+        visit = Visit(self._command, websocket)
+        self._visits.add(visit)
+        try:
+            size = (request.query.get("width"), request.query.get("height"))
+            await visit.start(cells(size[0], 80), cells(size[1], 24))
+            async for message in websocket:
+                if message.type is WSMsgType.TEXT:
+                    try:
+                        said = message.json()
+                    except ValueError:
+                        continue
+                    await _told(visit, said, websocket)
+        finally:
+            await visit.stop()
+            self._visits.discard(visit)
+        return websocket
+
+    async def _end_visits(self, application: web.Application) -> None:
+        await asyncio.gather(*(visit.stop() for visit in self._visits))
+
+
+async def _told(visit: Visit, said: object, websocket: web.WebSocketResponse) -> None:
+    """Pass on what the page's script says; anything else is not from it, and is left."""
+    match said:
+        case ["stdin", str(text)]:
+            await visit.send_bytes(text.encode(errors="replace"))
+        case ["resize", {"width": width, "height": height}]:
+            await visit.set_terminal_size(cells(width, 80), cells(height, 24))
+        case ["ping", str(stamp)]:
+            await websocket.send_json(["pong", stamp])
+        case ["focus"]:
+            await visit.focus()
+        case ["blur"]:
+            await visit.blur()
+
+
+def cells(text: object, default: int) -> int:
+    """The columns or rows asked for, within reason; `default` for what is no number."""
+    try:
+        return min(max(int(str(text)), 1), MAX_CELLS)
+    except ValueError:
+        return default
+
+
+def is_local(host: str) -> bool:
+    """Whether `host`, as a browser was told it, is this computer by its loopback."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def serve(
+    command: Sequence[str], listener: socket.socket, *, local: bool, ready: Callable[[], None]
+) -> int:
+    """Serve consoles by `command` at `listener` until a signal comes; returns the status of it.
+
+    `local` if only this computer is listened to; `ready` is called when visitors may come.
+    """
+
+    async def until_signal(static: Path) -> int:
+        loop = asyncio.get_running_loop()
+        came: asyncio.Future[int] = loop.create_future()
+
+        def note(number: int) -> None:
+            if not came.done():
+                came.set_result(number)
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, note, number)
+        site = Site(command, local=local)
+        runner = web.AppRunner(site.application(static), access_log=None, shutdown_timeout=GRACE)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener).start()
+            ready()
+            return 128 + await came
+        finally:
+            await runner.cleanup()
+
+    with as_file(files("textual_serve") / "static") as static:
+        return asyncio.run(until_signal(static))
