@@ -87,7 +87,7 @@ def complete(*words: str) -> tuple[list[str], set[str]]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("s",), ["plain,screenshot", "plain,sh", "plain,sites"]),
+        (("si",), ["plain,sites"]),
         (("port", ""), ["plain,check", "plain,list"]),
         (("port", "check", "arm"), ["plain,arm64", "plain,arm64-mcount"]),
         (("tour", "--t"), ["plain,--theme"]),
