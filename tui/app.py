@@ -6,6 +6,8 @@ machine's thread, so nothing heavy is imported here.
 
 from __future__ import annotations
 
+import gc
+
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
@@ -383,7 +385,12 @@ def _console(
     def start() -> Driver:
         from .driver import SessionDriver
 
-        return SessionDriver(open_session())
+        driver = SessionDriver(open_session())
+        # What is here by now stays: looking for garbage in all of it would hold up a key
+        # for 70 ms, about once a second while the guest runs.
+        gc.collect()
+        gc.freeze()
+        return driver
 
     app = ConsoleApp(start, walk, progress)
     if keys is None:
