@@ -7,7 +7,6 @@ machine's thread, so nothing heavy is imported here.
 from __future__ import annotations
 
 import gc
-
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
