@@ -5,7 +5,6 @@ Ports make these (`Port.encoding`); what they look like on a screen is `views/en
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -88,8 +87,3 @@ def window(base: int, bits: int, size: int, modulus: int) -> tuple[int, int] | N
     if 2 * half >= modulus:
         return None
     return max(base - half, 0), min(base + half - size, modulus - size)
-
-
-def word_fields(fields: Sequence[BitField]) -> int:
-    """The number that the fields make, put together again."""
-    return int("".join(field.bits for field in fields), 2)

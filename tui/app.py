@@ -125,7 +125,7 @@ class ConsoleApp(App[None]):
             self.view = view
         self.main.show(self.view, self.runner.mode)
         self.main.show_tour()
-        if self.runner.idle and self.view != self._looked:
+        if self.walk is not None and self.runner.idle and self.view != self._looked:
             self.look_at_tour()
         if self.runner.failure is not None:
             failure, self.runner.failure = self.runner.failure, None

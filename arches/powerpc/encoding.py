@@ -25,9 +25,9 @@ def encoding(ip: int, text: bytes, modulus: int) -> Encoding | None:
     word = insn.word_at(text)
     opcode = word >> 26
     if opcode == 18:
-        return _branch(ip, word, modulus, ("LI", 24, ""), "I-form")
+        return _branch(ip, word, modulus, ("LI", 24), "I-form")
     if opcode == 16:
-        return _branch(ip, word, modulus, ("BD", 14, ""), "B-form", (("BO", 5), ("BI", 5)))
+        return _branch(ip, word, modulus, ("BD", 14), "B-form", (("BO", 5), ("BI", 5)))
     if opcode == 19:
         return _xl(word)
     if opcode == 31:
@@ -47,12 +47,12 @@ def _branch(
     ip: int,
     word: int,
     modulus: int,
-    field: tuple[str, int, str],
+    field: tuple[str, int],
     form: str,
     more: tuple[tuple[str, int], ...] = (),
 ) -> Encoding:
     absolute, link = bool(word & 2), bool(word & 1)
-    name, width, _ = field
+    name, width = field
     middle = sum(size for _, size in more)
     words = signed(cut(word, ("", 6 + middle), ("", width), ("", 2))[1])
     return Encoding(

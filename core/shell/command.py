@@ -97,3 +97,11 @@ def number(text: str, what: str, least: int = 0) -> int:
     if value < least:
         raise UsageMistake(f"{what} must be at least {least}, not {value}")
     return value
+
+
+def cpu_number(context: Context, text: str) -> int:
+    """The number of a vCPU that there is; raises `UsageMistake`."""
+    cpu, cpus = number(text, "CPU"), len(context.session.machine.vcpus)
+    if cpu >= cpus:
+        raise UsageMistake(f"no CPU {cpu}; there is 0 to {cpus - 1}")
+    return cpu

@@ -43,7 +43,7 @@ class EncodingReader:
         shown = [self.lines(insn) for insn in self._disasm.site(ip, now)]
         if records.table["flags"][row] & Flag.ENABLED:
             return shown
-        edit = ftrace.port.make_call(sites, ftrace.entry[records.caller_of(row)])
+        edit = ftrace.port.make_call(sites, ftrace.target_of(row))
         if not edit.reachable[0]:
             return shown
         start = int(edit.address[0]) - ip

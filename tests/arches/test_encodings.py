@@ -11,7 +11,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.arch import Port, Sites
 from dynftrace.core.elf.image import Image
-from dynftrace.core.encoding import Encoding, cut, signed, window, word_fields
+from dynftrace.core.encoding import Encoding, cut, signed, window
 from dynftrace.core.session import KERNEL
 from dynftrace.core.views.disasm import Disassembler, Insn
 
@@ -45,7 +45,8 @@ def instructions(port: Port) -> Iterator[Insn]:
 def raw(port: Port, encoding: Encoding, size: int) -> bytes:
     """The bytes that the fields make."""
     order = "big" if encoding.unit == 8 else port.facts.byteorder
-    return word_fields(encoding.fields).to_bytes(size, "little" if order == "little" else "big")
+    word = int("".join(field.bits for field in encoding.fields), 2)
+    return word.to_bytes(size, "little" if order == "little" else "big")
 
 
 def computed(insn: Insn, encoding: Encoding) -> int:

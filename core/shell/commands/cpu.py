@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...trace.tracefields import latest_time
 from ...views.hit import hit_at, hit_lines
-from ..command import Arguments, Command, Context, UsageMistake, expect, number
+from ..command import Arguments, Command, Context, UsageMistake, cpu_number, expect, number
 
 MOST_STEPS = 100_000
 COLUMNS = 3
@@ -17,7 +17,7 @@ def step(context: Context, arguments: Arguments) -> None:
     count = number(arguments[0].text, "N", 1) if arguments else 1
     if count > MOST_STEPS:
         raise UsageMistake(f"N must be at most {MOST_STEPS}, not {count}")
-    cpu = _cpu(context, arguments[1].text) if len(arguments) > 1 else 0
+    cpu = cpu_number(context, arguments[1].text) if len(arguments) > 1 else 0
     session = context.session
     for _ in range(count):
         context.line(session.instruction(cpu))
@@ -32,7 +32,9 @@ def regs(context: Context, arguments: Arguments) -> None:
         return
     expect(arguments, 0, 1)
     session = context.session
-    cpus = [_cpu(context, arguments[0].text)] if arguments else range(len(session.machine.vcpus))
+    cpus = (
+        [cpu_number(context, arguments[0].text)] if arguments else range(len(session.machine.vcpus))
+    )
     digits = 2 * session.port.facts.pointer_size
     for cpu in cpus:
         context.line(session.instruction(cpu))
@@ -51,7 +53,7 @@ def _saved(context: Context, arguments: Arguments) -> None:
     if arguments:
         latest = latest_time(arguments[0].text, session.array.clock_in_ns)
     if len(arguments) > 1:
-        cpu = _cpu(context, arguments[1].text)
+        cpu = cpu_number(context, arguments[1].text)
     text = session.array.text()
     row = text.table.last_hit(None, latest, cpu)
     if row is None:
@@ -62,14 +64,6 @@ def _saved(context: Context, arguments: Arguments) -> None:
     facts = session.port.facts
     for line in hit_lines(hit_at(text, row), facts.abi, facts.pointer_size, session.kallsyms):
         context.line(line)
-
-
-def _cpu(context: Context, text: str) -> int:
-    cpu = number(text, "CPU")
-    cpus = len(context.session.machine.vcpus)
-    if cpu >= cpus:
-        raise UsageMistake(f"no CPU {cpu}; there is 0 to {cpus - 1}")
-    return cpu
 
 
 COMMANDS = (

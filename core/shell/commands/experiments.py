@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..command import Arguments, Command, Context, UsageMistake, expect, number
+from ..command import Arguments, Command, Context, UsageMistake, cpu_number, expect
 
 
 def patch(context: Context, arguments: Arguments) -> None:
@@ -30,7 +30,7 @@ def icache(context: Context, arguments: Arguments) -> None:
             words = "is told of changed text" if cpu in told else "is not told: may run old text"
             context.line(f"cpu{cpu}  {words}")
         return
-    verb, wanted = arguments[0].text, [_cpu(context, word.text) for word in arguments[1:]]
+    verb, wanted = arguments[0].text, [cpu_number(context, word.text) for word in arguments[1:]]
     if verb == "skip":
         expect(arguments, 2)
         patcher.flush_cpus = tuple(sorted(told.difference(wanted)))
@@ -40,13 +40,6 @@ def icache(context: Context, arguments: Arguments) -> None:
         patcher.flush_cpus = None if len(told) == cpus else tuple(sorted(told))
     else:
         raise UsageMistake(f"unexpected argument '{verb}'")
-
-
-def _cpu(context: Context, text: str) -> int:
-    cpu, cpus = number(text, "CPU"), len(context.session.machine.vcpus)
-    if cpu >= cpus:
-        raise UsageMistake(f"no CPU {cpu}; there is 0 to {cpus - 1}")
-    return cpu
 
 
 COMMANDS = (

@@ -37,3 +37,11 @@ def test_an_address_is_one_instruction_of_any_kind() -> None:
     assert (outcome.status, outcome.error) == (1, "bits: no symbol 'nothing_there'\n")
     assert "not mapped" in Shell(user.session).execute("bits 0x10").error
     assert "missing argument" in Shell(user.session).execute("bits").error
+
+
+def test_a_site_that_is_to_call_a_trampoline_of_its_own() -> None:
+    user = User("x86_64")
+    user("echo schedule > set_ftrace_filter; echo function > current_tracer")
+    user("echo 'f:read vfs_read' > dynamic_events; echo 1 > events/fprobes/enable")
+    for name in ("schedule", "vfs_read", "vfs_write"):
+        assert user(f"bits {name}").count("call rel32\n") == 1
