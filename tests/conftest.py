@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -10,6 +11,11 @@ import pytest
 
 if TYPE_CHECKING:
     from dynftrace.core.session import Session
+
+
+# A test of the console leaves an app of many objects behind; looking for it among all that
+# thousands of tests have made takes as long as the tests.
+gc.set_threshold(100_000)
 
 
 @pytest.fixture(autouse=True)

@@ -76,6 +76,13 @@ class ConsoleApp(App[None]):
         """The main screen is the first."""
         return self.main
 
+    def choose_theme(self, name: str) -> None:
+        """Show the theme `name`; raises `UsageError` where there is none."""
+        if name not in self.available_themes:
+            known = ", ".join(sorted(self.available_themes))
+            raise UsageError(f"no theme {name!r}; there is: {known}")
+        self.theme = name
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Themes that do not know the console's own variable get a blend."""
         theme = self.current_theme
@@ -398,8 +405,5 @@ def _console(
     else:
         app.set_keymap(keymap.read(keys))
     if theme_name is not None:
-        if theme_name not in app.available_themes:
-            known = ", ".join(sorted(app.available_themes))
-            raise UsageError(f"no theme {theme_name!r}; there is: {known}")
-        app.theme = theme_name
+        app.choose_theme(theme_name)
     return app

@@ -297,6 +297,7 @@ def compare(function: str) -> None:
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
 @click.option("--screen", metavar="NAME", default="main", show_default=True, help="What to show.")
 @click.option("--size", metavar="COLSxROWS", default="120x40", show_default=True)
+@click.option("--theme", metavar="NAME", help="Its colours; without any where NO_COLOR is set.")
 @click.option(
     "-o",
     "--output",
@@ -309,6 +310,7 @@ def screenshot(
     commands: str,
     screen: str,
     size: str,
+    theme: str | None,
     output: Path,
     open_session: Callable[[], Session],
 ) -> None:
@@ -316,7 +318,7 @@ def screenshot(
     from .picture import parse_size, take_picture
     from .wholefile import write_whole
 
-    picture = take_picture(open_session, commands, screen, parse_size(size))
+    picture = take_picture(open_session, commands, screen, parse_size(size), theme)
     write_whole(output, picture)
 
 

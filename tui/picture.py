@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual.app import App
+from textual.filter import LineFilter, Monochrome
 from textual.pilot import Pilot
+from textual.screen import SystemModalScreen
 
 from ..core.errors import UsageError
+from . import theme
 from .app import ConsoleApp
+from .svg import tidy
 from .tourwalk import Walk
 from .worker import Driver
 
@@ -51,14 +57,25 @@ POSES = {
 }
 """The screens `--screen` takes."""
 
+LOOKS = {
+    "dark": (theme.DARK.name, True),
+    "light": (theme.LIGHT.name, True),
+    "no-colour": (theme.DARK.name, False),
+}
+"""Themes that pictures show, and whether in colours."""
+
 
 def take_picture(
-    open_session: Callable[[], Session], commands: str, screen: str, size: tuple[int, int]
+    open_session: Callable[[], Session],
+    commands: str,
+    screen: str,
+    size: tuple[int, int],
+    theme_name: str | None = None,
 ) -> str:
     """The SVG of `screen` at `size` (columns, rows) after `commands`.
 
     Commands are executed line by line. `output` and `report` show the box the
-    last one opened. Raises `UsageError` for a screen that does not exist or a
+    last one opened. Raises `UsageError` for a screen or a theme that does not exist or a
     size out of range, and what `open_session` raises.
     """
     from .driver import SessionDriver
@@ -69,7 +86,7 @@ def take_picture(
     check_size(size)
     session = open_session()
     lines = [text for text in commands.splitlines() if text.strip()]
-    return asyncio.run(picture(lambda: SessionDriver(session), lines, pose, size))
+    return asyncio.run(picture(lambda: SessionDriver(session), lines, pose, size, theme_name))
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -87,34 +104,89 @@ def check_size(size: tuple[int, int]) -> None:
         raise UsageError(f"a size must be within 20x5 and 500x300, not {width}x{height}")
 
 
+class Posed(ConsoleApp):
+    """The console for pictures: it can do without colours, as where NO_COLOR is set."""
+
+    CSS_PATH = str(Path(__file__).with_name("console.tcss"))
+
+    def dress(self, theme_name: str, *, colours: bool = True) -> None:
+        """Show this theme, and `colours` or none; raises `UsageError` for a theme unknown."""
+        self.no_color = not colours
+        self.choose_theme(theme_name)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """With what NO_COLOR adds at the start."""
+        filters = [each for each in super().get_line_filters() if not isinstance(each, Monochrome)]
+        return [*filters, Monochrome()] if self.no_color else filters
+
+
 async def picture(
     start: Callable[[], Driver],
     commands: Sequence[str],
     pose: Pose,
     size: tuple[int, int],
-    walk: Walk | None = None,
+    theme_name: str | None = None,
 ) -> str:
-    """As `take_picture`, for any driver and pose, within an event loop; `walk` is a tour."""
+    """As `take_picture`, for any driver and pose, within an event loop."""
     check_size(size)
-    app = ConsoleApp(start, walk)
+    app = Posed(start)
+    if theme_name is not None:
+        app.choose_theme(theme_name)
     async with app.run_test(size=size, notifications=True) as pilot:
-        await settle(pilot)
-        for command in commands:
-            await _close_boxes(pilot)
-            app.command(command)
-            await settle(pilot)
-        if not pose.boxes:
-            await _close_boxes(pilot)
-        for key in pose.keys:
-            await _patiently(pilot.press(key))
-        await settle(pilot)
+        await _strike(pilot, commands, pose)
         return svg(app)
 
 
-def svg(app: ConsoleApp) -> str:
-    """The screen as it is, with ids that do not depend on its content."""
-    text = app.export_screenshot(title="dynftrace")
-    return re.sub(r"\bterminal-\d+-", "terminal-", text)
+async def looks(
+    start: Callable[[], Driver],
+    commands: Sequence[str],
+    pose: Pose,
+    size: tuple[int, int],
+    walk: Walk | None = None,
+) -> Mapping[str, str]:
+    """As `picture`, in each of `LOOKS`, by their names; `walk` is a tour."""
+    made: dict[str, str] = {}
+    app = Posed(start, walk)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await _strike(pilot, commands, pose)
+        for name, (theme_name, colours) in LOOKS.items():
+            if (app.theme, app.no_color) != (theme_name, not colours):
+                # Only the console's own screens are drawn anew; others are opened again.
+                foreign = app.screen if isinstance(app.screen, SystemModalScreen) else None
+                if foreign is not None:
+                    await _patiently(pilot.press("escape"))
+                app.dress(theme_name, colours=colours)
+                app.refresh_css(animate=False)
+                await settle(pilot)
+                if foreign is not None:
+                    await _press(pilot, pose.keys)
+            made[name] = svg(app)
+    return made
+
+
+async def _strike(pilot: Pilot[None], commands: Sequence[str], pose: Pose) -> None:
+    """Execute commands and press the keys of the pose."""
+    app = pilot.app
+    assert isinstance(app, ConsoleApp)
+    await settle(pilot)
+    for command in commands:
+        await _close_boxes(pilot)
+        app.command(command)
+        await settle(pilot)
+    if not pose.boxes:
+        await _close_boxes(pilot)
+    await _press(pilot, pose.keys)
+
+
+async def _press(pilot: Pilot[None], keys: Sequence[str]) -> None:
+    for key in keys:
+        await _patiently(pilot.press(key))
+    await settle(pilot)
+
+
+def svg(app: App[None]) -> str:
+    """The screen as it is."""
+    return tidy(app.export_screenshot(title="dynftrace", simplify=True))
 
 
 async def settle(pilot: Pilot[None]) -> None:

@@ -1,4 +1,4 @@
-"""Every screen in every size, as SVG: `python -m dynftrace.tui.screenshots FOLDER`.
+"""Every screen in every size and look, as SVG: `python -m dynftrace.tui.screenshots FOLDER`.
 
 Each picture is a session of its own, opened from the teaching kernel and led by
 commands and keys, so it is the same on every machine. The tests compare what
@@ -8,146 +8,24 @@ this makes with what the folder holds.
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from .. import arches
 from ..core.session import MachineSpec, Session
 from . import tour
 from .driver import SessionDriver
-from .picture import POSES, Pose, picture
+from .picture import LOOKS, looks
+from .scenes import Scene, scenes
 from .tourwalk import Walk
 from .wholefile import write_whole
 
 SIZES = ((80, 24), (120, 40), (200, 50))
-
-_TRACED = (
-    "echo schedule > set_ftrace_filter",
-    "echo function > current_tracer",
-    "run syscalls",
-    "site schedule",
-)
-_MANY = (
-    "echo '*sched*' 'vfs_*' 'do_*' wake_up_process > set_ftrace_filter",
-    "echo function > current_tracer",
-    "run syscalls",
-    "site schedule",
-)
-
-
-_FAR = (
-    "insmod usbcore",
-    "echo usb_ifnum_to_if > set_ftrace_filter",
-    "echo function > current_tracer",
-    "run usb",
-    "site usb_ifnum_to_if",
-)
-
-
-_AWAY = "insmod --far usbcore"
-
-_WHOLE_WAY = Pose(("3", "z"))
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A picture: the commands before it, how its screen is reached, and on what machine."""
-
-    commands: tuple[str, ...]
-    pose: Pose
-    arch: str = arches.DEFAULT
-    nop: str | None = None
-    lesson: tuple[str, int] | None = None
-    """A tour that is taken, and the number of its step."""
-
-
-SCENES = {
-    "main": Scene((*_MANY, "site schedule"), Pose(("1",))),
-    "functions": Scene(_MANY, Pose(("1", "slash", *"sched", "enter"))),
-    "site-compiled": Scene(("site schedule",), POSES["site"]),
-    "site-enabled": Scene(_TRACED, POSES["site"]),
-    "trampoline": Scene(_TRACED, POSES["trampoline"]),
-    "trace": Scene(_MANY, POSES["trace"]),
-    "graph": Scene(
-        (
-            "echo do_sys_openat2 vfs_write > set_graph_function",
-            "echo function_graph > current_tracer",
-            "run syscalls",
-        ),
-        POSES["trace"],
-    ),
-    "help": Scene(_TRACED, POSES["help"]),
-    "command": Scene(_TRACED, Pose(("colon", *"echo vfs_"))),
-    "workloads": Scene(_TRACED, POSES["workloads"]),
-    "module": Scene(
-        ("insmod usbcore", "echo ':mod:usbcore' > set_ftrace_filter", *_TRACED[1:2], "run usb"),
-        Pose(("1", "slash", *":mod:usbcore", "enter")),
-    ),
-    "refused": Scene(
-        (
-            "poke schedule eb fe 90 90 90",
-            "site schedule",
-            "echo schedule > set_ftrace_filter",
-            "echo function > current_tracer",
-        ),
-        POSES["report"],
-    ),
-    "registers": Scene(
-        (
-            "echo 'f:fire call_timer_fn timer=$arg1 fn=$arg2:symbol' > dynamic_events",
-            "echo 1 > events/fprobes/enable",
-            "echo '*timer*' > set_ftrace_filter",
-            "echo function > current_tracer",
-            "run timers",
-        ),
-        Pose(("4", "r")),
-    ),
-    "oops": Scene(("insmod crashy", "call crashy_jump"), POSES["report"]),
-    "ppc64-site": Scene(_FAR, POSES["site"], "ppc64"),
-    "ppc64-trampoline": Scene(_FAR, _WHOLE_WAY, "ppc64"),
-    "ppc64-refused": Scene(
-        (
-            "insmod usbcore",
-            # The word of the stub that says where it leads, in its lower half.
-            "poke ftrace_caller.stub+0x24 00002700",
-            "site usb_ifnum_to_if",
-            *_FAR[1:3],
-        ),
-        POSES["report"],
-        "ppc64",
-    ),
-    "ppc32-trampoline": Scene(_FAR, _WHOLE_WAY, "ppc32"),
-    "arm64-site": Scene((_AWAY, *_FAR[1:]), POSES["site"], "arm64"),
-    "arm64-trampoline": Scene((_AWAY, *_FAR[1:]), _WHOLE_WAY, "arm64"),
-    "arm64-records": Scene(
-        (_AWAY,), Pose(("colon", *"records schedule usb_ifnum_to_if", "enter")), "arm64"
-    ),
-    "mips-site": Scene(_FAR, POSES["site"], "mips"),
-    "mips-trampoline": Scene(
-        ("insmod usbcore-trampoline", *_FAR[1:]),
-        _WHOLE_WAY,
-        "mips",
-    ),
-    "ppc64-bits": Scene(
-        ("insmod usbcore",), Pose(("colon", *"bits usb_ifnum_to_if", "enter", "G")), "ppc64"
-    ),
-    "mips-bits": Scene((), Pose(("colon", *"bits schedule", "enter", "G")), "mips"),
-    "tour": Scene(("site schedule", *_TRACED[:2]), Pose(("2",)), lesson=("call-site", 4)),
-    "tour-hint": Scene(
-        ("insmod usbcore",), Pose(("3", "f2")), "ppc64", lesson=("ppc64-toc-stub", 3)
-    ),
-    "2008-unfound": Scene((), Pose(("3",)), "x86_64-2008"),
-    "2008-site": Scene(
-        ("run syscalls", "sleep 1", "site schedule"), POSES["site"], "x86_64-2008", "jmp"
-    ),
-    "2008-equilibrium": Scene(
-        (*("run syscalls", "sleep 1") * 7, "site schedule"),
-        Pose(("1",)),
-        "x86_64-2008",
-    ),
-}
-"""The screens by the names of their files."""
 
 TOO_SMALL = (50, 12)
 
@@ -155,29 +33,58 @@ TOO_SMALL = (50, 12)
 def pictures() -> list[tuple[str, Scene, tuple[int, int]]]:
     """Name, scene and size of each picture."""
     listed = [
-        (f"{name}-{w}x{h}", scene, (w, h)) for name, scene in SCENES.items() for w, h in SIZES
+        (f"{name}-{w}x{h}", scene, (w, h)) for name, scene in scenes().items() for w, h in SIZES
     ]
-    return [*listed, ("too-small", Scene((), Pose()), TOO_SMALL)]
+    return [*listed, ("too-small", Scene(), TOO_SMALL)]
 
 
-def draw(scene: Scene, size: tuple[int, int]) -> str:
-    """The SVG of `scene` at `size`."""
+def draw(scene: Scene, size: tuple[int, int]) -> Mapping[str, str]:
+    """The SVG of `scene` at `size` in each of `LOOKS`, by its name."""
     session = Session.open(arches.load(scene.arch), MachineSpec(nop=scene.nop))
     walk = None if scene.lesson is None else Walk(tour.load(scene.lesson[0]), scene.lesson[1] - 1)
     driver = SessionDriver(session)
-    return asyncio.run(picture(lambda: driver, scene.commands, scene.pose, size, walk))
+    for command in scene.setup:
+        driver.execute(command)
+    return asyncio.run(looks(lambda: driver, scene.commands, scene.pose, size, walk))
+
+
+def index() -> str:
+    """The page that leads to all pictures, in Markdown."""
+    sizes = " | ".join(f"{w}x{h}" for w, h in SIZES)
+    lines = [
+        "# Pictures",
+        "",
+        "Each screen in three sizes: dark, light, and without colours (`NO_COLOR`). They are",
+        "made by `make screenshots` and compared by the tests with what the console shows.",
+        "",
+        f"| screen | {sizes} |",
+        f"|---|{'---|' * len(SIZES)}",
+    ]
+    for name in scenes():
+        cells = [
+            " ".join(f"[{look}]({look}/{name}-{w}x{h}.svg)" for look in LOOKS) for w, h in SIZES
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
 
 
 def main(folder: Path) -> None:
     """Draw all pictures into `folder`, and drop those that no scene makes."""
-    folder.mkdir(parents=True, exist_ok=True)
-    made = set()
-    for name, scene, size in pictures():
-        path = folder / f"{name}.svg"
-        write_whole(path, draw(scene, size))
-        made.add(path)
-        print(path)
-    for path in set(folder.glob("*.svg")) - made:
+    made = {folder / "README.md"}
+    for look in LOOKS:
+        (folder / look).mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "README.md", index())
+    names, all_scenes, sizes = zip(*pictures(), strict=True)
+    # Each picture leaves an app behind; looking for it among all that lives takes half the time.
+    rarely = partial(gc.set_threshold, 100_000)
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=rarely) as pool:
+        for name, drawn in zip(names, pool.map(draw, all_scenes, sizes), strict=True):
+            for look, text in drawn.items():
+                path = folder / look / f"{name}.svg"
+                write_whole(path, text)
+                made.add(path)
+            print(name)
+    for path in {*folder.rglob("*.svg")} - made:
         path.unlink()
 
 

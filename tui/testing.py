@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,6 +96,7 @@ class Pictures:
         *,
         screen: str = "main",
         size: str = "120x40",
+        theme: str | None = None,
         arch: str = "x86_64",
         cpus: int = 2,
         modules: Iterable[str] = (),
@@ -102,7 +104,7 @@ class Pictures:
     ) -> None:
         """Fail unless the console shows after `commands`, one a line, what the picture has.
 
-        `screen`, `size`, `arch`, `cpus` and `modules` are what `dynftrace screenshot`
+        `screen`, `size`, `theme`, `arch`, `cpus` and `modules` are what `dynftrace screenshot`
         takes. The picture is pictures/NAME.svg beside the test; `name` is the test's if
         not given, and a second one of a test ends in -2.
         """
@@ -111,9 +113,8 @@ class Pictures:
 
         path = self._claim(name)
         try:
-            made = _draw(
-                lambda: open_machine(arch, modules=modules, cpus=cpus), commands, screen, size
-            )
+            machine = partial(open_machine, arch, modules=modules, cpus=cpus)
+            made = _draw(machine, commands, screen, size, theme)
             wrong = self._compare(path, made)
         except DynftraceError as error:
             wrong = str(error)
@@ -166,7 +167,9 @@ class Pictures:
         return str(path.relative_to(start) if path.is_relative_to(start) else path)
 
 
-def _draw(open_session: Callable[[], Session], commands: str, screen: str, size: str) -> str:
+def _draw(
+    open_session: Callable[[], Session], commands: str, screen: str, size: str, theme: str | None
+) -> str:
     """As `take_picture`, without the caller's colours, and also within an event loop."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
@@ -178,7 +181,7 @@ def _draw(open_session: Callable[[], Session], commands: str, screen: str, size:
                 environment.delenv(name)
         from .picture import parse_size, take_picture
 
-        asked = (open_session, commands, screen, parse_size(size))
+        asked = (open_session, commands, screen, parse_size(size), theme)
         try:
             asyncio.get_running_loop()
         except RuntimeError:

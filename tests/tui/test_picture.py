@@ -12,7 +12,8 @@ import pytest
 import dynftrace
 from dynftrace.core.errors import UsageError
 from dynftrace.core.session import Session
-from dynftrace.tui.picture import Pose, parse_size, picture, take_picture
+from dynftrace.tui.driver import SessionDriver
+from dynftrace.tui.picture import POSES, Pose, looks, parse_size, picture, take_picture
 from dynftrace.tui.worker import Driver
 
 
@@ -39,6 +40,27 @@ def test_commands_are_executed_first(session: Session) -> None:
     svg = take_picture(lambda: session, commands, "site", (80, 24))
     assert svg.startswith("<svg")
     assert "ENABLED" in svg and "ftrace_caller" in svg
+
+
+def test_an_unknown_theme_is_one_sentence(session: Session) -> None:
+    with pytest.raises(UsageError, match="no theme 'mauve'; there is: "):
+        take_picture(lambda: session, "", "main", (80, 24), "mauve")
+
+
+@pytest.mark.parametrize("pose", [POSES["site"], Pose(("ctrl+p", *"exp"))], ids=["site", "palette"])
+def test_a_look_is_what_a_console_of_its_own_shows(
+    session: Session, pose: Pose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(theme: str) -> str:
+        return asyncio.run(
+            picture(lambda: SessionDriver(session), ("site schedule",), pose, (80, 24), theme)
+        )
+
+    made = asyncio.run(looks(lambda: SessionDriver(session), ("site schedule",), pose, (80, 24)))
+    assert made["dark"] == draw("dynftrace")
+    assert made["light"] == draw("dynftrace-light")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert made["no-colour"] == draw("dynftrace")
 
 
 def test_an_error_of_our_own_is_raised_and_not_waited_for() -> None:

@@ -1,0 +1,161 @@
+"""What the pictures show: machines led by commands and keys, as somebody would.
+
+First the screens that are the same on every architecture, shown on one; then, for
+each port, those that are its own. A scene's picture is the same on every machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .. import arches
+from .picture import POSES, Pose
+
+_AS_OPENED = Pose()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A screen: what was done before, how it is reached, and on what machine."""
+
+    setup: tuple[str, ...] = ()
+    """Commands that were done when the console is opened."""
+    commands: tuple[str, ...] = ()
+    """Commands that are typed in it."""
+    pose: Pose = _AS_OPENED
+    arch: str = arches.DEFAULT
+    nop: str | None = None
+    lesson: tuple[str, int] | None = None
+    """A tour that is taken, and the number of its step."""
+
+
+_FUNCTION = "echo function > current_tracer"
+
+_TRACED = ("echo schedule > set_ftrace_filter", _FUNCTION, "run syscalls")
+
+_MANY = (
+    "echo '*sched*' 'vfs_*' 'do_*' wake_up_process > set_ftrace_filter",
+    _FUNCTION,
+    "run syscalls",
+)
+
+_TREE = (
+    "echo do_sys_openat2 vfs_write > set_graph_function",
+    "echo function_graph > current_tracer",
+    "run syscalls",
+)
+
+_SCHEDULE = ("site schedule",)
+
+_WHOLE = Pose(("3", "z"))
+"""The trampoline pane in the whole window."""
+
+_BOX = Pose(("G",), boxes=True)
+"""The end of the box that a command's output opens."""
+
+
+def _module(insmod: str) -> tuple[str, ...]:
+    """A module's function is traced, so its calls take the way the port has for modules."""
+    return insmod, "echo usb_ifnum_to_if > set_ftrace_filter", _FUNCTION, "run usb"
+
+
+SCREENS = {
+    "main": Scene(_MANY, _SCHEDULE, Pose(("1",))),
+    "functions": Scene(_MANY, _SCHEDULE, Pose(("1", "slash", *"sched", "enter"))),
+    "site-compiled": Scene((), _SCHEDULE, POSES["site"]),
+    "trace": Scene(_MANY, _SCHEDULE, POSES["trace"]),
+    "help": Scene(_TRACED, _SCHEDULE, POSES["help"]),
+    "command": Scene(_TRACED, _SCHEDULE, Pose(("colon", *"echo vfs_"))),
+    "workloads": Scene(_TRACED, _SCHEDULE, POSES["workloads"]),
+    "palette": Scene(_TRACED, _SCHEDULE, Pose(("ctrl+p", *"exp"))),
+    "module": Scene(
+        ("insmod usbcore", "echo ':mod:usbcore' > set_ftrace_filter", _FUNCTION),
+        ("run usb",),
+        Pose(("1", "slash", *":mod:usbcore", "enter")),
+    ),
+    "registers": Scene(
+        (
+            "echo 'f:fire call_timer_fn timer=$arg1 fn=$arg2:symbol' > dynamic_events",
+            "echo 1 > events/fprobes/enable",
+            "echo '*timer*' > set_ftrace_filter",
+            _FUNCTION,
+        ),
+        ("run timers",),
+        Pose(("4", "r")),
+    ),
+    "oops": Scene(("insmod crashy",), ("call crashy_jump",), POSES["report"]),
+    "tour": Scene((), (*_SCHEDULE, *_TRACED[:2]), Pose(("2",)), lesson=("call-site", 4)),
+    "tour-hint": Scene(
+        ("insmod usbcore",), (), Pose(("3", "f2")), "ppc64", lesson=("ppc64-toc-stub", 3)
+    ),
+    "2008-unfound": Scene((), (), Pose(("3",)), "x86_64-2008"),
+    "2008-equilibrium": Scene(
+        ("run syscalls", "sleep 1") * 7, _SCHEDULE, Pose(("1",)), "x86_64-2008"
+    ),
+    "arm64-records": Scene(
+        ("insmod --far usbcore",), ("records schedule usb_ifnum_to_if",), _BOX, "arm64"
+    ),
+    "mips-trampoline-module": Scene(
+        _module("insmod usbcore-trampoline"), ("site usb_ifnum_to_if",), _WHOLE, "mips"
+    ),
+    "ppc64-refused-stub": Scene(
+        ("insmod usbcore",),
+        (
+            # The word of the stub that says where it leads, in its lower half.
+            "poke ftrace_caller.stub+0x24 00002700",
+            "site usb_ifnum_to_if",
+            *_module("")[1:3],
+        ),
+        POSES["report"],
+        "ppc64",
+    ),
+}
+"""Screens that are much the same on every port, and what only one port has."""
+
+_NEAR = ("schedule", 0, _TRACED)
+
+ENABLED = {
+    "x86_64": _NEAR,
+    "i386": _NEAR,
+    "x86_64-2008": ("schedule", 4, ("run syscalls", "sleep 1", *_TRACED)),
+    "ppc64": ("usb_ifnum_to_if", 0x1C, _module("insmod usbcore")),
+    "ppc32": ("usb_ifnum_to_if", 8, _module("insmod usbcore")),
+    "arm64": ("usb_ifnum_to_if", 0, _module("insmod --far usbcore")),
+    "arm64-mcount": ("usb_ifnum_to_if", 0x1C, _module("insmod --far usbcore")),
+}
+"""A function whose call site is worth seeing on a port, how far in that is, what enables it."""
+
+_FAR = ("usb_ifnum_to_if", 0, _module("insmod usbcore"))
+"""On all others: a module's, which ftrace_caller is out of reach for."""
+
+LOOPS = {
+    **dict.fromkeys(("x86_64", "i386", "x86_64-2008"), "eb fe"),
+    **dict.fromkeys(("ppc64", "ppc32"), "48 00 00 00"),
+    **dict.fromkeys(("mips", "mips64"), "10 00 ff ff"),
+    "mipsel": "ff ff 00 10",
+    **dict.fromkeys(("arm64", "arm64-mcount"), "00 00 00 14"),
+}
+"""A jump to itself, as its bytes lie in memory."""
+
+
+def port_scenes(arch: str) -> dict[str, Scene]:
+    """The screens that are a port's own, by their names."""
+    function, offset, enable = ENABLED.get(arch, _FAR)
+    base = Scene(enable, (f"site {function}",), arch=arch)
+    refused = (f"poke {function}+{offset} {LOOPS[arch]}", f"site {function}", *enable[-3:-1])
+    return {
+        f"{arch}-main": replace(base, pose=Pose(("1",))),
+        f"{arch}-site": replace(base, pose=POSES["site"]),
+        f"{arch}-trampoline": replace(base, pose=_WHOLE),
+        f"{arch}-bits": replace(base, commands=(f"bits {function}",), pose=_BOX),
+        f"{arch}-graph": replace(base, setup=_TREE[:2], commands=_TREE[2:], pose=POSES["trace"]),
+        f"{arch}-refused": replace(base, setup=enable[:-3], commands=refused, pose=POSES["report"]),
+    }
+
+
+def scenes() -> dict[str, Scene]:
+    """All screens by the names of their pictures."""
+    named = dict(SCREENS)
+    for arch in arches.built_in():
+        named |= port_scenes(arch)
+    return named

@@ -1,0 +1,88 @@
+"""An exported screen as a file: equal for equal screens, and no larger than it need be."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import NamedTuple
+
+_UNIQUE = re.compile(r"\bterminal-\d+-")
+_GROUND = re.compile(
+    r'<rect fill="(?P<fill>[^"]+)" x="(?P<x>[\d.]+)" y="(?P<y>[\d.]+)" '
+    r'width="(?P<width>[\d.]+)" height="(?P<height>[\d.]+)" shape-rendering="crispEdges"/>'
+)
+_TOUCH = 0.5
+"""Units of the picture between two edges that are the same edge: a cell is 12 by 24."""
+
+
+class _Rect(NamedTuple):
+    """A ground: where it begins and ends, and its colour."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    fill: str
+
+
+def tidy(svg: str) -> str:
+    """`svg` as exported, with ids that do not depend on what it shows, and its grounds joined.
+
+    Behind each piece of text lies a rectangle of its own, half of the file; those of one
+    colour that touch become one.
+    """
+    svg = _UNIQUE.sub("terminal-", svg)
+    found = list(_GROUND.finditer(svg))
+    if not found:
+        return svg
+    rects = [
+        _Rect(x, y, x + float(match["width"]), y + float(match["height"]), match["fill"])
+        for match in found
+        for x, y in ((float(match["x"]), float(match["y"])),)
+    ]
+    return "".join(
+        (svg[: found[0].start()], *map(_text, _stacked(_rows(rects))), svg[found[-1].end() :])
+    )
+
+
+def _rows(rects: list[_Rect]) -> list[_Rect]:
+    """Those beside each other joined."""
+    joined: list[_Rect] = []
+    for rect in rects:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and (last.top, last.fill) == (rect.top, rect.fill)
+            and abs(last.right - rect.left) < _TOUCH
+        ):
+            joined[-1] = last._replace(right=rect.right)
+        else:
+            joined.append(rect)
+    return joined
+
+
+def _stacked(rects: list[_Rect]) -> list[_Rect]:
+    """Those below each other joined."""
+    joined: list[_Rect] = []
+    above: dict[tuple[float, float, str], int] = {}
+    for _, row in groupby(rects, key=lambda rect: rect.top):
+        below: dict[tuple[float, float, str], int] = {}
+        for rect in row:
+            column = round(rect.left, 1), round(rect.right, 1), rect.fill
+            at = above.get(column)
+            if at is not None and abs(joined[at].bottom - rect.top) < _TOUCH:
+                joined[at] = joined[at]._replace(bottom=rect.bottom)
+            else:
+                at = len(joined)
+                joined.append(rect)
+            below[column] = at
+        above = below
+    return joined
+
+
+def _text(rect: _Rect) -> str:
+    return (
+        f'<rect fill="{rect.fill}" x="{rect.left:.6g}" y="{rect.top:.6g}" '
+        f'width="{rect.right - rect.left:.6g}" height="{rect.bottom - rect.top:.6g}" '
+        'shape-rendering="crispEdges"/>'
+    )
