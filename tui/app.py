@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from textual import work
+from textual import events, work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
@@ -103,6 +103,12 @@ class ConsoleApp(App[None]):
     @work(thread=True, exclusive=True, group="machine")
     def _drive(self) -> None:
         self.runner.loop()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Have the machine give way to a key."""
+        if isinstance(event, events.Key):
+            self.runner.give_way()
+        await super().on_event(event)
 
     # From the machine's thread
 
@@ -393,9 +399,11 @@ def _console(
 
         driver = SessionDriver(open_session())
         # What is here by now stays: looking for garbage in all of it would hold up a key
-        # for 70 ms, about once a second while the guest runs.
+        # for 70 ms, about once a second while the guest runs. What is left is small, so that
+        # it soon has grown by the quarter that makes CPython look through all of it again.
         gc.collect()
         gc.freeze()
+        gc.set_threshold(700, 10, 1000)
         return driver
 
     app = ConsoleApp(start, walk, progress)

@@ -29,6 +29,9 @@ AHEAD_S = 0.02
 """Host seconds the machine may run ahead: it works in bursts, and between them leaves the
 interpreter to the interface."""
 
+GIVE_WAY_S = 0.015
+"""Host seconds the machine stands still behind a key, so that its paint comes first."""
+
 BUSY_S = 0.2
 """Host seconds after which a job is worth a word in the status line."""
 
@@ -87,6 +90,7 @@ class Runner:
         self._open_jobs = 0
         self._since = 0.0
         self._closed = False
+        self._quiet_until = 0.0
         self.failure: str | None = None
         """Why the session could not be opened, or why the machine stopped running."""
 
@@ -154,6 +158,10 @@ class Runner:
         self._running = False
         self._put(None)
 
+    def give_way(self) -> None:
+        """A key was pressed: what it changes on the screen goes before all else."""
+        self._quiet_until = time.monotonic() + GIVE_WAY_S
+
     def interrupt(self) -> None:
         """Stop the machine now, and whatever a job made it run."""
         self.pause()
@@ -188,10 +196,16 @@ class Runner:
                 self._wake()
                 started, begin = time.monotonic(), driver.now()
             if self._running and not self._closed:
+                self._wait_quiet()
                 self._chunk(driver)
                 if time.monotonic() - drawn >= FRAME_S or not self._running:
                     self._publish(driver, hurry=self._running)
                     drawn = time.monotonic()
+
+    def _wait_quiet(self) -> None:
+        """While it runs, wait for what a key has set going."""
+        while self._running and (rest := self._quiet_until - time.monotonic()) > 0:
+            time.sleep(rest)
 
     def _patience(self, driver: Driver, begin: int, started: float) -> float | None:
         """How long to wait for a job: the machine runs no faster than the clock on the wall."""
@@ -211,6 +225,8 @@ class Runner:
                 job = self._jobs.get(timeout=patience) if done is None else self._jobs.get_nowait()
             except Empty:
                 return done
+            if done is None:
+                self._wait_quiet()
             done = (done or 0) + 1
             if job is not None:
                 job(driver)

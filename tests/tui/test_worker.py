@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dynftrace.core.errors import GuestHang, ImageError
+from dynftrace.tui import worker
 from dynftrace.tui.view import View
 from dynftrace.tui.worker import CHUNK_NS, Runner
 
@@ -55,6 +56,19 @@ def test_a_view_is_there_when_the_session_is_open(rig: Rig) -> None:
     assert rig.runner.mode == "PAUSED"
     assert rig.view().status.arch == "x86_64"
     assert rig.runner.take() is None
+
+
+def test_a_running_machine_gives_way_to_a_key(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "GIVE_WAY_S", 0.2)
+    rig.runner.run()
+    rig.until(lambda: rig.driver.now() > 0)
+    rig.runner.give_way()
+    pressed = time.monotonic()
+    rig.runner.submit(lambda driver: driver.now()).result(10)
+    # The machine's thread may have had the job in its hands already, but only for one chunk.
+    rig.runner.submit(lambda driver: driver.now()).result(10)
+    assert time.monotonic() - pressed >= 0.15
+    rig.runner.pause()
 
 
 def test_jobs_are_done_in_order_and_seen_in_the_view(rig: Rig) -> None:
