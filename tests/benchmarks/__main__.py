@@ -25,7 +25,7 @@ def main() -> int:
     if unknown:
         print(f"no benchmark {unknown[0]!r}; there is: {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
-    layout = "{:<44} {:>16} {:>9}  {:<38} {:<18} {}"
+    layout = "{:<55} {:>16} {:>9}  {:<38} {:<18} {}"
     print(layout.format("what", "measured", "ratio", "of", "target", "met"))
     met = True
     for row in rows(names):
