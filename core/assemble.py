@@ -19,10 +19,11 @@ import re
 import selectors
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from . import keystone_child
+from . import asmplace, keystone_child
 from .arch import EntryCode
 from .errors import AssemblyError
 from .facts import Facts
@@ -32,7 +33,8 @@ Resolver = Callable[[str], int | None]
 """Finds the address of a symbol; None where there is none."""
 
 PATIENCE = 2.0
-"""Seconds of the host a typed line may take before it is given up."""
+"""Seconds of the host a typed line may take before it is given up, with all that is tried to
+find what is wrong with it."""
 
 _Assembler = Callable[[str, bool], Answer]
 
@@ -57,14 +59,59 @@ def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> Entr
 
 
 def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> bytes:
-    """Assemble the instructions of one typed line for `address`. Raises `AssemblyError`."""
-    if "\n" in line or any(part.strip().startswith(".") for part in line.split(";")):
-        raise AssemblyError("one line of instructions is taken, and no directives", line)
+    """Assemble the instructions of one typed line for `address`.
+
+    Raises `AssemblyError`, with the column of what is wrong where it can be told.
+    """
+    if "\n" in line:
+        raise AssemblyError("one line of instructions is taken", line)
+    for each in asmplace.instructions(line):
+        if each.text.startswith("."):
+            raise AssemblyError("no directives are taken", line, column=each.column)
     with _Child(facts, address, line) as child:
-        code = _assemble(facts, line, resolve, child.assemble, facts.engine.ks_prelude).code
-    if not code:
-        raise AssemblyError("there is no instruction", line)
+        try:
+            code = _assemble(facts, line, resolve, child.assemble, facts.engine.ks_prelude).code
+        except AssemblyError as error:
+            if error.column is not None or child.lost:
+                raise
+            raise _placed(facts, line, resolve, child, error) from error
+        # An instruction that cannot be is dropped without a word at times.
+        alone = asmplace.instructions(line)
+        if not code or len(alone) > 1:
+            unknown = AssemblyError("there is no instruction", line)
+            placed = _placed(facts, line, resolve, child, unknown)
+            if not code or placed is not unknown:
+                raise placed
     return code
+
+
+def _placed(
+    facts: Facts, line: str, resolve: Resolver, child: _Child, error: AssemblyError
+) -> AssemblyError:
+    """`error` with the place in `line`, where it can be told."""
+    labels = set(re.findall(r"([.\w$]+):", line))
+
+    def trial(text: str) -> str:
+        """Why `text` is no instruction."""
+
+        def near(name: str) -> int | None:
+            return child.address if name in labels else resolve(name)
+
+        try:
+            made = _assemble(facts, text, near, child.assemble, facts.engine.ks_prelude)
+        except AssemblyError as refused:
+            if child.lost:
+                raise
+            return refused.reason.partition(":")[0]
+        return "" if made.code else "no code"
+
+    try:
+        found = asmplace.fault(line, facts, trial)
+    except AssemblyError:
+        return error  # the time is over
+    if found is None:
+        return error
+    return AssemblyError(found.reason, line, column=found.column)
 
 
 def typed_values(line: str, resolve: Resolver) -> set[int] | None:
@@ -98,8 +145,11 @@ class _Child:
 
     def __init__(self, facts: Facts, address: int, source: str) -> None:
         self._request = [facts.engine.ks_arch, facts.engine.ks_mode]
-        self._address = address
         self._source = source
+        self._until = time.monotonic() + PATIENCE
+        self.address = address
+        self.lost = False
+        """Whether it does not answer any more."""
         self._process = subprocess.Popen(
             [sys.executable, str(Path(keystone_child.__file__))],
             stdin=subprocess.PIPE,
@@ -120,14 +170,17 @@ class _Child:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         try:
-            stdin.write(json.dumps([*self._request, text, self._address, lenient]) + "\n")
+            stdin.write(json.dumps([*self._request, text, self.address, lenient]) + "\n")
             stdin.flush()
         except BrokenPipeError:
+            self.lost = True
             raise AssemblyError("the assembler has crashed", self._source) from None
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
-            line = stdout.readline() if selector.select(PATIENCE) else None
+            left = max(self._until - time.monotonic(), 0)
+            line = stdout.readline() if selector.select(left) else None
         if not line:
+            self.lost = True
             reason = "does not come to an end with" if line is None else "has crashed on"
             raise AssemblyError(f"the assembler {reason} {self._source.strip()!r}", self._source)
         code, error, externals = json.loads(line)
@@ -140,14 +193,18 @@ def _assemble(
     """Assemble `source` with its labels and symbols, behind the directives of `prelude`."""
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), source)
     if not text.isascii() or "\0" in text:
-        raise AssemblyError("the source is not plain ASCII", source)
+        column = next(
+            (at for at, mark in enumerate(source) if not mark.isascii() or mark == "\0"), None
+        )
+        place = None if "\n" in source else column
+        raise AssemblyError("the source is not plain ASCII", source, column=place)
     exported = [match["name"] for match in _GLOBL.finditer(text)]
     text = _DECIMAL.sub(lambda match: hex(int(match[0])), _GLOBL.sub("", text))
     if facts.engine.ks_registers:
         plain = rf"(?<![\w.$%])({facts.engine.ks_registers})(?![\w.$])"
         text = re.sub(plain, lambda match: facts.engine.ks_prefix + match[0], text)
     externals = assembler(f"{prelude}{_START}: {text}", True).externals
-    text = _with_numbers(text, externals, resolve)
+    text = _with_numbers(text, externals, resolve, source)
     if prelude and facts.engine.ks_branches:
         text = ";".join(_near_branch(facts, part) for part in text.split(";"))
     offsets = "".join(f"\n.long {name} - {_START}" for name in exported)
@@ -187,15 +244,16 @@ def _integer(raw: bytes, facts: Facts) -> int:
     return int.from_bytes(raw, "little" if facts.byteorder == "little" else "big")
 
 
-def _with_numbers(text: str, externals: list[str], resolve: Resolver) -> str:
-    """The source with the addresses of external symbols in their place."""
+def _with_numbers(text: str, externals: list[str], resolve: Resolver, source: str) -> str:
+    """The `text` of `source` with the addresses of external symbols in their place."""
     for name in dict.fromkeys(externals):
         word = rf"(?<![\w.$]){re.escape(name)}(?![\w.$])"
         value = resolve(name)
         if value is None:
             place = re.search(word, text)
             line = text.count("\n", 0, place.start()) + 1 if place and "\n" in text else 0
-            raise AssemblyError(f"symbol {name} is not defined", text, line)
+            column = None if line else asmplace.symbol(source, name)
+            raise AssemblyError(f"symbol {name} is not defined", source, line, column)
         text = re.sub(word, hex(value), text)
     return text
 

@@ -12,7 +12,7 @@
     │   ├── UnknownRelocation     a type this port does not know (ENOEXEC)
     │   └── UnknownSymbol         nobody exports it (ENOENT)
     ├── FtraceBug                 text was not what ftrace expected; nothing was written
-    ├── AssemblyError             the assembler refused a source (line)
+    ├── AssemblyError             the assembler refused a source (line, column)
     ├── MemoryFault               guest memory that is not there, or cannot be mapped
     └── GuestError                the guest cannot go on
         ├── GuestOops             a vCPU took a fault it has no handler for
@@ -181,14 +181,18 @@ class FtraceBug(DynftraceError):
 
 
 class AssemblyError(DynftraceError):
-    """The assembler refused `source`; `line` counts from 1, 0 when unknown."""
+    """The assembler refused `source`; `line` counts from 1, 0 when unknown.
 
-    def __init__(self, reason: str, source: str, line: int = 0) -> None:
+    `column` is where in `source`, a single line, the wrong word begins, from 0; None when unknown.
+    """
+
+    def __init__(self, reason: str, source: str, line: int = 0, column: int | None = None) -> None:
         place = f"line {line}: " if line else ""
         super().__init__(f"cannot assemble: {place}{reason}")
         self.reason = reason
         self.source = source
         self.line = line
+        self.column = column
 
 
 class MemoryFault(DynftraceError):

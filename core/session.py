@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from . import asmplace
 from .arch import Port
 from .assemble import assemble_line, typed_values
 from .elf.image import Image
@@ -409,10 +410,13 @@ class Session:
         values = typed_values(source, self.code_address)
         modulus = 1 << 8 * self.port.facts.pointer_size
         wanted = {value % modulus for value in values or ()}
-        for insn in self.disassembler.decode(address, code):
+        insns = self.disassembler.decode(address, code)
+        for row, insn in enumerate(insns):
             if wanted and insn.target is not None and insn.target not in wanted:
                 raise AssemblyError(
-                    f"{insn.mnemonic} does not reach that far from {insn.address:x}", source
+                    f"{insn.mnemonic} does not reach that far from {insn.address:x}",
+                    source,
+                    column=asmplace.target(source, row, len(insns)),
                 )
         return code
 

@@ -182,6 +182,8 @@ class ConsoleApp(App[None]):
         if not message.box:
             text = text.strip().rpartition("\n")[2]
         self.main.told(done.command, text, failed)
+        if done.column is not None and self.screen is self.main:
+            self.main.correct(done.command, done.column, text.partition("\n")[0])
         if done.ip is not None:
             self.main.go_to(done.ip, soon=True)
         elif message.box and len(done.output.splitlines()) > 1 and self.screen is self.main:

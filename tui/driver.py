@@ -40,6 +40,18 @@ _SITE = re.compile(r"(?:.*[;\n])?\s*site\s+'?(?P<name>[\w.$]+)'?\s*")
 """A command list that ends in showing a site: the console goes there instead."""
 
 
+def column_in(command: str, words: str, column: int) -> int | None:
+    """Where `column` of `words`, as the shell gave them on, is in `command` as typed.
+
+    None where they stand otherwise there, by backslashes and the like.
+    """
+    before, behind = (
+        r"\s+".join(map(re.escape, part.split(" "))) for part in (words[:column], words[column:])
+    )
+    match = re.match(rf"(.*{before})(?={behind})", command, re.DOTALL)
+    return None if match is None else match.end(1)
+
+
 class SessionDriver:
     """Drives one session."""
 
@@ -78,7 +90,8 @@ class SessionDriver:
         ip = None
         if outcome.status == 0 and (match := _SITE.fullmatch(command)):
             ip = self._ip_of(match["name"])
-        return Done(command, outcome.output, outcome.error, outcome.status, ip)
+        column = None if outcome.wrong is None else column_in(command, *outcome.wrong)
+        return Done(command, outcome.output, outcome.error, outcome.status, ip, column)
 
     def complete(self, text: str) -> Sequence[str]:
         """Whole lines `text` can become."""

@@ -189,6 +189,8 @@ class Done:
     status: int = 0
     ip: int | None = None
     """The call site the command is about, when it asks to see one."""
+    column: int | None = None
+    """Where in `command` a word begins that could not be read, from 0."""
 
 
 @dataclass(frozen=True, slots=True)

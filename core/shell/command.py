@@ -41,6 +41,8 @@ class Context:
     output: list[str] = field(default_factory=list)
     error: list[str] = field(default_factory=list)
     status: int = 0
+    wrong: tuple[str, int] | None = None
+    """Words that could not be read, joined by blanks, and the column where they are wrong."""
 
     def line(self, text: str = "") -> None:
         """Put a line on standard output."""

@@ -13,15 +13,17 @@ class Outcome:
     output: str = ""
     error: str = ""
     status: int = 0
+    wrong: tuple[str, int] | None = None
+    """Words that the last command could not read, joined by blanks, and where they are wrong."""
 
 
 def combine(outcomes: Iterable[Outcome]) -> Outcome:
     """The outcome of a list of commands: all text, and the status of the last."""
     output: list[str] = []
     error: list[str] = []
-    status = 0
+    status, wrong = 0, None
     for outcome in outcomes:
         output.append(outcome.output)
         error.append(outcome.error)
-        status = outcome.status
-    return Outcome("".join(output), "".join(error), status)
+        status, wrong = outcome.status, outcome.wrong
+    return Outcome("".join(output), "".join(error), status, wrong)

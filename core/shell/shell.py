@@ -122,7 +122,7 @@ class Shell:
         except DynftraceError as error:
             message = f"{outcome.error}{NAME}: write error: {error}\n"
             return Outcome(error=message, status=1)
-        return Outcome(error=outcome.error, status=outcome.status)
+        return Outcome(error=outcome.error, status=outcome.status, wrong=outcome.wrong)
 
     def _call(self, words: tuple[Word, ...]) -> Outcome:
         name = words[0].text
@@ -138,4 +138,6 @@ class Shell:
             if isinstance(error, GuestInterrupted):
                 self.session.journal.cut()
             context.fail(f"{name}: {error}")
-        return Outcome("".join(context.output), "".join(context.error), context.status)
+        return Outcome(
+            "".join(context.output), "".join(context.error), context.status, context.wrong
+        )

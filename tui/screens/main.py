@@ -164,6 +164,11 @@ class MainScreen(Screen[None]):
         """Show what was done and how it went."""
         self.query_one(SameAs).show(command, result, failed=failed)
 
+    def correct(self, command: str, column: int, reason: str) -> None:
+        """Have `command` typed again, from `column` on, where it is wrong by `reason`."""
+        self.query_one(SameAs).display = False
+        self.query_one(CommandLine).correct(command, column, reason)
+
     def activate(self, number: int) -> None:
         """Go to pane `number`."""
         self.active = number

@@ -43,6 +43,19 @@ class Candidates(Static):
             parts.append(Content.styled(f"  and {more:,} more", "dim"))
         self.update(Content("\n").join(parts))
 
+    def show_wrong(self, reason: str, column: int) -> None:
+        """Show `reason`, and a mark over `column` of the line below."""
+        self.display = True
+        self.update(
+            Content.assemble(
+                ("! ", "bold $error"),
+                (reason, "$error"),
+                "\n",
+                f"{'':{column}}",
+                ("▼", "bold $error"),
+            )
+        )
+
 
 class Edit(Input):
     """The input itself: tab completes, up and down walk the history."""
@@ -86,7 +99,7 @@ class CommandLine(Horizontal):
     def compose(self) -> ComposeResult:
         """A prefix and an input."""
         yield Label(":", id="line-prefix")
-        edit = Edit(id="line-edit", compact=True)
+        edit = Edit(id="line-edit", compact=True, select_on_focus=False)
         edit.cursor_blink = False
         yield edit
 
@@ -97,6 +110,11 @@ class CommandLine(Horizontal):
 
     def open(self, prefix: str, text: str = "") -> None:
         """Start editing."""
+        self._open(prefix, text)
+        if prefix == ":":
+            self.post_message(LineEdited(text))
+
+    def _open(self, prefix: str, text: str) -> None:
         self.prefix = prefix
         self._at = len(self._history[prefix])
         self._chosen = None
@@ -105,8 +123,14 @@ class CommandLine(Horizontal):
         self.display = True
         self._put(text)
         self.edit.focus()
-        if prefix == ":":
-            self.post_message(LineEdited(text))
+
+    def correct(self, text: str, column: int, reason: str) -> None:
+        """Go on editing `text`, in which the word at `column` is wrong by `reason`."""
+        if self.display:
+            return  # another line is being typed by now
+        self._open(":", text)
+        self.edit.cursor_position = column
+        self._candidates().show_wrong(reason, column)
 
     def close(self) -> None:
         """Stop editing and hide."""

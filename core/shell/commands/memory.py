@@ -55,6 +55,8 @@ def poke(context: Context, arguments: Arguments) -> None:
     data = hex_bytes(words)
     if data is None:
         data = _assembled(context, " ".join(words), address)
+        if data is None:
+            return
     if not data:
         raise UsageMistake("nothing to write")
     old = session.instructions(address, len(data))
@@ -80,15 +82,21 @@ def hex_bytes(words: list[str]) -> bytes | None:
     return bytes.fromhex("".join(digits))
 
 
-def _assembled(context: Context, source: str, address: int) -> bytes:
+def _assembled(context: Context, source: str, address: int) -> bytes | None:
+    """The bytes of `source`; None after saying what is wrong with it, with a mark below."""
     try:
         return context.session.assemble(source, address)
     except AssemblyError as error:
-        if not re.fullmatch(r"[0-9a-fA-F]+", source):
+        if re.fullmatch(r"[0-9a-fA-F]+", source):
+            raise UsageMistake(
+                f"'{source}' is no instruction; for hex bytes write 0x{source}"
+            ) from error
+        if error.column is None:
             raise
-        raise UsageMistake(
-            f"'{source}' is no instruction; for hex bytes write 0x{source}"
-        ) from error
+        context.wrong = source, error.column
+        shown = source.replace("\t", " ")
+        context.fail(f"poke: {error.reason}\n  {shown}\n  {'':{error.column}}^")
+        return None
 
 
 COMMANDS = (
