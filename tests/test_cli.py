@@ -66,10 +66,14 @@ def test_arches_lists_every_architecture(capsys: pytest.CaptureFixture[str]) -> 
     assert (status, err) == (0, "")
     blocks = out.strip().split("\n\n")
     assert [block.split()[0] for block in blocks] == list(arches.names())
-    status, out, err = here(capsys, "arches", "--markdown")
+    status, out, err = here(capsys, "compare", "--markdown")
     assert (status, err) == (0, "")
-    for name in arches.names():
-        assert sum(line.startswith(f"| `{name}` |") for line in out.splitlines()) == 2
+    for name in arches.built_in():
+        assert sum(line.startswith(f"| `{name}` |") for line in out.splitlines()) == 3
+    assert here(capsys, "compare", "--markdown", "nothing")[::2] == (
+        2,
+        "dynftrace: no function 'nothing' with a call site in any kernel\n",
+    )
 
 
 def test_sh_does_not_load_the_console() -> None:

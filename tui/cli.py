@@ -269,27 +269,29 @@ def sites(
 
 
 @dynftrace.command(name="arches", short_help="The architectures, side by side.")
-@click.option("--markdown", is_flag=True, help="The table of the README.")
-def architectures(markdown: bool) -> None:
-    """The architectures: call sites in their forms, how far a call reaches, how modules call."""
-    from ..core.views.support import support
-    from ..core.views.supporttext import support_lines, support_table
+def architectures() -> None:
+    """The architectures: call sites in their forms, how far a call reaches, how modules call.
 
-    names = arches.built_in() if markdown else arches.names()
-    ports = [support(arches.load(name)) for name in names]
-    if markdown:
-        sys.stdout.write(support_table(ports))
-    else:
-        sys.stdout.writelines(f"{line}\n" for line in support_lines(ports))
+    Those of other packages too; at the call site of schedule, where the kernel has it.
+    """
+    from ..core.views.support import support
+    from ..core.views.supporttext import support_lines
+
+    ports = {name: support(arches.load(name)) for name in arches.names()}
+    sys.stdout.writelines(f"{line}\n" for line in support_lines(ports))
 
 
 @dynftrace.command(short_help="One function on every architecture.")
 @click.argument("function", default="schedule", metavar="[FUNC]")
-def compare(function: str) -> None:
+@click.option("--markdown", is_flag=True, help="As a table of Markdown, as the README has it.")
+def compare(function: str, markdown: bool) -> None:
     """The call site of FUNC on every architecture: compiled, disabled, enabled, and its way."""
-    from .compare import compared
+    from .compare import compared, compared_table
 
-    sys.stdout.writelines(f"{line}\n" for line in compared(function))
+    if markdown:
+        sys.stdout.write(compared_table(function))
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in compared(function))
 
 
 @dynftrace.command(short_help="A picture of the console, as SVG.")

@@ -10,12 +10,10 @@ import re
 import sys
 from pathlib import Path
 
-from .. import arches
-from ..core.views.support import support
-from ..core.views.supporttext import support_table
+from .compare import compared_table
 from .wholefile import write_whole
 
-TABLE = "dynftrace arches --markdown"
+TABLE = "dynftrace compare --markdown schedule"
 
 
 def with_part(text: str, command: str, part: str) -> str:
@@ -29,8 +27,7 @@ def with_part(text: str, command: str, part: str) -> str:
 
 def made(text: str) -> str:
     """The README `text` with all its parts as they are now."""
-    table = support_table([support(arches.load(name)) for name in arches.built_in()])
-    return with_part(text, TABLE, table)
+    return with_part(text, TABLE, compared_table(TABLE.split()[-1]))
 
 
 def main(path: Path) -> None:

@@ -1,99 +1,60 @@
-"""The ports side by side: as text for a terminal, and as the table the README shows."""
+"""The ports side by side: one table, for a terminal and in Markdown.
+
+`COLUMNS` is the table. In a terminal each port is a block, with lines for each column;
+in Markdown it is a row, and the columns stand in three tables, since all of them
+together would be too wide to read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from .callsite import Code
 from .support import CALLER, Support
 
 _UNITS = (("GB", 30), ("MB", 20), ("KB", 10), ("bytes", 0))
+_LABEL = 12
+"""Cells of a label in a terminal."""
 
 
-def support_lines(ports: Sequence[Support]) -> list[str]:
-    """A block of lines for each port."""
-    lines: list[str] = []
-    for port in ports:
-        if lines:
-            lines.append("")
-        lines.append(f"{port.name}  {_machine(port)}")
-        codes = [("as compiled", port.compiled), ("disabled", port.disabled)]
-        codes.append(("enabled", port.enabled))
-        if port.stub is not None:
-            codes.append(("far away" if port.stub.far else "in a module", port.stub.enabled))
-        width = max(3 * len(code.data) - 1 for _, code in codes)
-        lines += [f"  {name:<12} {code.data.hex(' '):<{width}}  {code.asm}" for name, code in codes]
-        lines.append(f"  {'call sites':<12} {_place(port)}")
-        lines.append(f"  {'a call':<12} reaches {_reach(port)}")
-        if port.long is not None:
-            lines += [
-                f"  {'modules':<12} have calls of {len(port.long.compiled.data)} bytes, "
-                "which reach everything:",
-                *(f"  {'':<12}   {text}" for text in port.long.compiled.asm.split("; ")),
-                f"  {'':<12} disabled  {_code(port.long.disabled)}",
-                f"  {'':<12} enabled   {_code(port.long.enabled)}",
-            ]
-        elif port.stub is None:
-            lines.append(f"  {'modules':<12} reach all without stubs")
-        else:
-            far = "that are far away " if port.stub.far else ""
-            lines.append(f"  {'modules':<12} {far}go through stubs of {port.stub.size} bytes:")
-            lines += [f"  {'':<12}   {text}" for text in port.stub.code]
-        if port.trampolines:
-            sizes = " or ".join(map(str, port.trampolines))
-            lines.append(f"  {'users':<12} have trampolines of {sizes} bytes, if there are several")
-        lines.append(f"  {'patching':<12} {', '.join(port.patch_methods)}")
-    return lines
+Lines = list[tuple[str, str]]
+"""Labels and what they are of; an empty label goes on with the one before."""
 
 
-def compare_lines(function: str, ports: Mapping[str, Support | None]) -> list[str]:
-    """The call site of `function` on each port, by name; None where its kernel has none."""
-    lines: list[str] = []
-    for name, port in ports.items():
-        if lines:
-            lines.append("")
-        if port is None:
-            lines.append(f"{name}  has no call site in {function}")
-            continue
-        lines.append(f"{name}  {function} at {port.site:x}, {_machine(port)}")
-        codes = {"compiled": port.compiled, "disabled": port.disabled, "enabled": port.enabled}
-        width = max(3 * len(code.data) - 1 for code in codes.values())
-        for label, code in codes.items():
-            lines.append(f"  {label:<9} {code.data.hex(' '):<{width}}  {code.asm}")
-        lines.append(f"  its way   site -> {CALLER} -> ftrace_call -> tracer")
-        if port.stub is not None:
-            where = "far away" if port.stub.far else "in a module"
-            stub = f"stub of {port.stub.size} bytes"
-            lines.append(f"            {where}: site -> {stub} -> {CALLER} -> …")
-    return lines
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One thing that is told of each port."""
+
+    heading: str
+    lines: Callable[[Support], Lines]
+    """For a terminal."""
+    cell: Callable[[Support], str]
+    """In Markdown."""
+    table: int = 0
+    """Which of the tables in Markdown it stands in."""
 
 
-def support_table(ports: Sequence[Support]) -> str:
-    """Two Markdown tables, a row for each port: the kernel's sites, and calls of modules."""
-    kernel: tuple[tuple[str, Callable[[Support], str]], ...] = (
-        ("", lambda port: f"`{port.name}`"),
-        ("machine", _machine),
-        ("call site as compiled", lambda port: f"`{port.compiled.asm}`"),
-        ("where it is", _place),
-        ("disabled", lambda port: f"`{port.disabled.asm}`"),
-        ("enabled", lambda port: f"`{port.enabled.asm}`"),
-        ("patching", lambda port: ", ".join(f"`{method}`" for method in port.patch_methods)),
+def _form(label: str, code: Callable[[Support], Code]) -> Column:
+    """A form of the call site."""
+    return Column(
+        label,
+        lambda port: [(label, _padded(port, code(port)))],
+        lambda port: f"`{code(port).asm}`",
     )
-    modules: tuple[tuple[str, Callable[[Support], str]], ...] = (
-        ("", lambda port: f"`{port.name}`"),
-        ("a call reaches", _reach),
-        ("calls of modules", _modules),
-        ("enabled in a module", _in_module),
-    )
-    return f"{_table(kernel, ports)}\n{_table(modules, ports)}"
 
 
-def _table(
-    columns: Sequence[tuple[str, Callable[[Support], str]]], ports: Sequence[Support]
-) -> str:
-    rows = [[name for name, _ in columns], ["---"] * len(columns)]
-    rows += [[cell(port) for _, cell in columns] for port in ports]
-    return "".join(f"| {' | '.join(row)} |\n".replace("|  |", "| |") for row in rows)
+def _padded(port: Support, code: Code) -> str:
+    """Bytes and text, the text where that of the other forms of this site is."""
+    codes = [port.compiled, port.disabled, port.enabled]
+    codes += [] if port.stub is None else [port.stub.enabled]
+    width = max(3 * len(each.data) - 1 for each in codes)
+    return f"{code.data.hex(' '):<{width}}  {code.asm}"
+
+
+def _where(port: Support) -> str:
+    """Which calls go through stubs."""
+    return "far away" if port.stub is not None and port.stub.far else "in a module"
 
 
 def _machine(port: Support) -> str:
@@ -113,24 +74,6 @@ def _code(code: Code) -> str:
     return f"{code.data.hex(' ')}  {code.asm}"
 
 
-def _modules(port: Support) -> str:
-    if port.long is not None:
-        return f"`{port.long.compiled.asm}`"
-    if port.stub is None:
-        return "reach all without stubs"
-    names = ", ".join(f"`{text.split()[0]}`" for text in port.stub.code)
-    far = "far away " if port.stub.far else ""
-    return f"{far}through stubs of {port.stub.size} bytes: {names}"
-
-
-def _in_module(port: Support) -> str:
-    if port.long is not None:
-        return f"`{port.long.enabled.asm}`, disabled `{port.long.disabled.asm}`"
-    if port.stub is None:
-        return "as in the kernel"
-    return f"{'far away ' if port.stub.far else ''}`{port.stub.enabled.asm}`"
-
-
 def _reach(port: Support) -> str:
     if port.reach is None:
         return "everywhere"
@@ -144,3 +87,134 @@ def _size(distance: int) -> str:
     """Bytes in the largest unit there is one of, or nearly: a few bytes do not count."""
     unit, shift = next((each for each in _UNITS if distance >= 0.99 * (1 << each[1])), _UNITS[-1])
     return f"{distance / (1 << shift):.3g} {unit}"
+
+
+def _elsewhere(port: Support) -> Lines:
+    """An enabled site that goes through a stub."""
+    return [] if port.stub is None else [(_where(port), _padded(port, port.stub.enabled))]
+
+
+def _in_module(port: Support) -> str:
+    if port.long is not None:
+        return f"`{port.long.enabled.asm}`, disabled `{port.long.disabled.asm}`"
+    if port.stub is None:
+        return "as in the kernel"
+    return f"{'far away ' if port.stub.far else ''}`{port.stub.enabled.asm}`"
+
+
+def _way(port: Support) -> Lines:
+    """From a site to the tracer."""
+    found = [("its way", f"site -> {CALLER} -> ftrace_call -> tracer")]
+    if port.stub is not None:
+        stub = f"stub of {port.stub.size} bytes"
+        found.append(("", f"{_where(port)}: site -> {stub} -> {CALLER} -> …"))
+    return found
+
+
+def _way_of_module(port: Support) -> str:
+    if port.stub is None:
+        way = "site" if port.long is None else f"site of {len(port.long.compiled.data)} bytes"
+        return f"{way} -> `{CALLER}`"
+    far = "far away: " if port.stub.far else ""
+    return f"{far}site -> stub of {port.stub.size} bytes -> `{CALLER}`"
+
+
+def _words_of_module(port: Support) -> str:
+    """What a call of a module is made of, where it is more than a kernel's."""
+    if port.stub is not None:
+        code = port.stub.code
+    else:
+        code = () if port.long is None else tuple(port.long.compiled.asm.split("; "))
+    return ", ".join(f"`{text.split()[0]}`" for text in code) or "as in the kernel"
+
+
+def _modules(port: Support) -> Lines:
+    """How modules call."""
+    if port.long is not None:
+        size = len(port.long.compiled.data)
+        return [
+            ("modules", f"have calls of {size} bytes, which reach everything:"),
+            *(("", f"  {text}") for text in port.long.compiled.asm.split("; ")),
+            ("", f"disabled  {_code(port.long.disabled)}"),
+            ("", f"enabled   {_code(port.long.enabled)}"),
+        ]
+    if port.stub is None:
+        return [("modules", "reach all without stubs")]
+    far = "that are far away " if port.stub.far else ""
+    code = [("", f"  {text}") for text in port.stub.code]
+    return [("modules", f"{far}go through stubs of {port.stub.size} bytes:"), *code]
+
+
+def _users(port: Support) -> str:
+    return " or ".join(map(str, port.trampolines))
+
+
+COLUMNS: tuple[Column, ...] = (
+    _form("compiled", lambda port: port.compiled),
+    _form("disabled", lambda port: port.disabled),
+    _form("enabled", lambda port: port.enabled),
+    Column("enabled in a module", _elsewhere, _in_module, 1),
+    Column("machine", lambda port: [], _machine, 2),
+    Column("call sites", lambda port: [("call sites", _place(port))], _place, 2),
+    Column(
+        "a call reaches",
+        lambda port: [("a call", f"reaches {_reach(port)}")],
+        _reach,
+        1,
+    ),
+    Column("a module's way", _way, _way_of_module, 1),
+    Column("its words", _modules, _words_of_module, 1),
+    Column(
+        "trampolines of users",
+        lambda port: (
+            [("users", f"have trampolines of {_users(port)} bytes, if there are several")]
+            if port.trampolines
+            else []
+        ),
+        lambda port: f"{_users(port)} bytes" if port.trampolines else "none",
+        2,
+    ),
+    Column(
+        "patching",
+        lambda port: [("patching", ", ".join(port.patch_methods))],
+        lambda port: ", ".join(f"`{method}`" for method in port.patch_methods),
+        2,
+    ),
+)
+"""What is told of a port, in the order of a terminal."""
+
+
+def support_lines(ports: Mapping[str, Support | None], function: str = "") -> list[str]:
+    """A block of lines for each port, by name; None where its kernel has no site in `function`."""
+    lines: list[str] = []
+    for name, port in ports.items():
+        if lines:
+            lines.append("")
+        if port is None:
+            lines.append(f"{name}  has no call site in {function}")
+            continue
+        site = f", {function} at {port.site:x}" if function else ""
+        lines.append(f"{name}  {_machine(port)}{site}")
+        for column in COLUMNS:
+            lines += [f"  {label:<{_LABEL}} {text}" for label, text in column.lines(port)]
+    return lines
+
+
+def support_table(ports: Mapping[str, Support | None], function: str = "") -> str:
+    """The same in Markdown: a row for each port in each table."""
+    tables = sorted({column.table for column in COLUMNS})
+    return "\n".join(_table(ports, number, function) for number in tables)
+
+
+def _table(ports: Mapping[str, Support | None], number: int, function: str) -> str:
+    columns = [each for each in COLUMNS if each.table == number]
+    rows = [["", *(each.heading for each in columns)], ["---"] * (len(columns) + 1)]
+    for name, port in ports.items():
+        if port is not None:
+            cells = [each.cell(port) for each in columns]
+        else:
+            cells = [f"no call site in `{function}`", *[""] * (len(columns) - 1)]
+        rows.append([f"`{name}`", *cells])
+    return "".join(
+        "|" + "".join(f" {cell} |" if cell else " |" for cell in row) + "\n" for row in rows
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from dynftrace import arches
@@ -26,7 +28,7 @@ def test_a_function_is_compared_on_every_port_with_the_bytes_of_its_kernel() -> 
     row = session.ftrace.records.names.index("vfs_read")
     at = next(number for number, line in enumerate(lines) if line.startswith("arm64 "))
     now = " ".join(each.now.data.hex(" ") for each in session.call_site(row).rows if each.is_site)
-    assert f"vfs_read at {session.ftrace.records.table['ip'][row]:x}," in lines[at]
+    assert lines[at].endswith(f", vfs_read at {session.ftrace.records.table['ip'][row]:x}")
     assert lines[at + 2].split("  ")[1].strip().startswith("disabled") and now in lines[at + 2]
     assert max(map(len, lines)) <= 80
 
@@ -34,7 +36,7 @@ def test_a_function_is_compared_on_every_port_with_the_bytes_of_its_kernel() -> 
 def test_a_function_of_one_kernel_alone_and_one_of_none() -> None:
     found = compared("do_int80_syscall_32")
     assert "x86_64  has no call site in do_int80_syscall_32" in found
-    assert any(line.startswith("i386  do_int80_syscall_32 at ") for line in found)
+    assert any(re.match("i386 .* do_int80_syscall_32 at ", line) for line in found)
     with pytest.raises(UsageError, match="no function 'nothing'"):
         compared("nothing")
 
@@ -51,7 +53,7 @@ async def test_the_palette_compares_and_experiments() -> None:
         await settle(pilot)
         assert isinstance(app.screen, Box)
         shown = app.screen.query_one(TextView)
-        assert plain(shown.line(0, 100)).startswith("x86_64  schedule at ")
+        assert plain(shown.line(0, 100)).startswith("x86_64  64-bit, little-endian, schedule at ")
         await pilot.press("escape")
         offered["Experiment: damage this call site"].callback()
         await settle(pilot)

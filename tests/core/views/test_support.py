@@ -9,7 +9,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.views.callsite import Code
 from dynftrace.core.views.support import LongSupport, StubSupport, Support, support
-from dynftrace.core.views.supporttext import support_lines, support_table
+from dynftrace.core.views.supporttext import COLUMNS, support_lines, support_table
 
 NEAR = Support(
     name="near",
@@ -33,6 +33,16 @@ FAR = replace(
     reach=(0x200_0000, 0x1FF_FFFC),
     stub=StubSupport(16, ("lis r12, 1", "bctr"), Code(bytes(4), "bl ftrace_caller.stub")),
 )
+
+
+def lines_of(*ports: Support) -> list[str]:
+    """Their blocks."""
+    return support_lines({port.name: port for port in ports})
+
+
+def table_of(*ports: Support | None) -> str:
+    """Their tables."""
+    return support_table({port.name if port else "none": port for port in ports}, "schedule")
 
 
 NOPS = {"i386": "lea esi, ds:[esi]"}
@@ -71,7 +81,7 @@ def test_each_port(name: str) -> None:
     sizes = {"x86_64": (152, 288)}.get(name, ())
     assert told.trampolines == sizes
     said = "have trampolines of 152 or 288 bytes, if there are several"
-    assert (said in "\n".join(support_lines([told]))) == bool(sizes)
+    assert (said in "\n".join(lines_of(told))) == bool(sizes)
     assert told.listed == (port.facts.discovery[0] == "table")
     assert told.reach is None or told.reach[1] > port.facts.insn_align
     assert 0 <= told.offsets[0] <= told.offsets[1]
@@ -88,57 +98,83 @@ def test_the_reach_is_what_the_manual_says() -> None:
 
 def test_what_no_table_lists_is_said_to_be_found() -> None:
     found = replace(NEAR, offsets=(4, 21), listed=False)
-    assert "4 to 21 bytes into the function, found as the kernel runs" in support_table([found])
-    assert "found as the kernel runs" not in support_table([NEAR, FAR, LONG])
+    assert "4 to 21 bytes into the function, found as the kernel runs" in table_of(found)
+    assert "found as the kernel runs" not in table_of(NEAR, FAR, LONG)
 
 
 def test_as_a_table() -> None:
-    assert support_table([NEAR, FAR, LONG]) == (
-        "| | machine | call site as compiled | where it is | disabled | enabled | patching |\n"
-        "| --- | --- | --- | --- | --- | --- | --- |\n"
-        "| `near` | 64-bit, little-endian | `call __fentry__` | first in the function "
-        "| `nop` | `call ftrace_caller` | `stop_machine`, `none` |\n"
-        "| `far` | 32-bit, big-endian | `call __fentry__` | 8 to 24 bytes into the function "
-        "| `nop` | `call ftrace_caller` | `stop_machine`, `none` |\n"
-        "| `long` | 64-bit, little-endian | `call __fentry__` | first in the function "
-        "| `nop` | `call ftrace_caller` | `stop_machine`, `none` |\n"
-        "\n"
-        "| | a call reaches | calls of modules | enabled in a module |\n"
+    assert table_of(NEAR, FAR, LONG, None) == (
+        "| | compiled | disabled | enabled |\n"
         "| --- | --- | --- | --- |\n"
-        "| `near` | +-2 GB | reach all without stubs | as in the kernel |\n"
-        "| `far` | +-32 MB | through stubs of 16 bytes: `lis`, `bctr` "
-        "| `bl ftrace_caller.stub` |\n"
-        "| `long` | the 256 MB it is in | `lui; jalr` | `lui`, disabled `b 8` |\n"
+        "| `near` | `call __fentry__` | `nop` | `call ftrace_caller` |\n"
+        "| `far` | `call __fentry__` | `nop` | `call ftrace_caller` |\n"
+        "| `long` | `call __fentry__` | `nop` | `call ftrace_caller` |\n"
+        "| `none` | no call site in `schedule` | | |\n"
+        "\n"
+        "| | enabled in a module | a call reaches | a module's way | its words |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| `near` | as in the kernel | +-2 GB | site -> `ftrace_caller` | as in the kernel |\n"
+        "| `far` | `bl ftrace_caller.stub` | +-32 MB "
+        "| site -> stub of 16 bytes -> `ftrace_caller` | `lis`, `bctr` |\n"
+        "| `long` | `lui`, disabled `b 8` | the 256 MB it is in "
+        "| site of 8 bytes -> `ftrace_caller` | `lui`, `jalr` |\n"
+        "| `none` | no call site in `schedule` | | | |\n"
+        "\n"
+        "| | machine | call sites | trampolines of users | patching |\n"
+        "| --- | --- | --- | --- | --- |\n"
+        "| `near` | 64-bit, little-endian | first in the function | none "
+        "| `stop_machine`, `none` |\n"
+        "| `far` | 32-bit, big-endian | 8 to 24 bytes into the function | none "
+        "| `stop_machine`, `none` |\n"
+        "| `long` | 64-bit, little-endian | first in the function | none "
+        "| `stop_machine`, `none` |\n"
+        "| `none` | no call site in `schedule` | | | |\n"
     )
 
 
 def test_as_text() -> None:
-    lines = support_lines([NEAR, FAR])
+    lines = lines_of(NEAR, FAR)
     assert lines[:4] == [
         "near  64-bit, little-endian",
-        "  as compiled  e8 cb d4 ff ff  call __fentry__",
+        "  compiled     e8 cb d4 ff ff  call __fentry__",
         "  disabled     0f 1f 44 00 00  nop",
         "  enabled      e8 bb d4 ff 0e  call ftrace_caller",
     ]
     assert "  in a module  00 00 00 00     bl ftrace_caller.stub" in lines
-    assert lines[-4:] == [
+    at = lines.index("  its way      site -> ftrace_caller -> ftrace_call -> tracer", 12)
+    assert lines[at + 1 :] == [
+        "               in a module: site -> stub of 16 bytes -> ftrace_caller -> …",
         "  modules      go through stubs of 16 bytes:",
         "                 lis r12, 1",
         "                 bctr",
         "  patching     stop_machine, none",
     ]
-    assert support_lines(()) == []
+    assert support_lines({}) == []
+    assert support_lines({"none": None, "near": NEAR}, "schedule")[:3] == [
+        "none  has no call site in schedule",
+        "",
+        "near  64-bit, little-endian, schedule at 0",
+    ]
+
+
+def test_each_column_is_in_the_text_and_in_the_table() -> None:
+    """All ports together have something to say in each column of both."""
+    found = [NEAR, FAR, LONG, replace(NEAR, trampolines=(152,))]
+    table = table_of(*found)
+    for column in COLUMNS:
+        assert column.heading == "machine" or any(column.lines(port) for port in found)
+        assert f" {column.heading} |" in table
 
 
 def test_text_tells_modules_that_are_near_from_those_that_are_far_away() -> None:
     assert FAR.stub is not None
-    lines = support_lines([replace(FAR, stub=replace(FAR.stub, far=True))])
+    lines = lines_of(replace(FAR, stub=replace(FAR.stub, far=True)))
     assert "  far away     00 00 00 00     bl ftrace_caller.stub" in lines
     assert "  modules      that are far away go through stubs of 16 bytes:" in lines
 
 
 def test_text_has_an_instruction_a_line_of_long_calls() -> None:
-    lines = support_lines([LONG])
+    lines = lines_of(LONG)
     at = lines.index("  modules      have calls of 8 bytes, which reach everything:")
     assert lines[at + 1 : at + 3] == ["                 lui", "                 jalr"]
 
@@ -153,4 +189,4 @@ def test_text_has_an_instruction_a_line_of_long_calls() -> None:
     ],
 )
 def test_reach_in_words(reach: tuple[int, int] | None, text: str) -> None:
-    assert f"  a call       reaches {text}" in support_lines([replace(NEAR, reach=reach)])
+    assert f"  a call       reaches {text}" in lines_of(replace(NEAR, reach=reach))
