@@ -51,6 +51,13 @@ def begun_architectures(context: click.Context, option: click.Parameter, begun: 
     return [name for name in arches.built_in() if name.startswith(begun)]
 
 
+def begun_screens(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    """What a shell offers for a picture; asking takes longer than for other things."""
+    from .picture import POSES
+
+    return [name for name in POSES if name.startswith(begun)]
+
+
 class Commands(click.Group):
     """The subcommands; some have a file of their own, loaded when they are asked for."""
 
@@ -297,8 +304,21 @@ def compare(function: str, markdown: bool) -> None:
 @dynftrace.command(short_help="A picture of the console, as SVG.")
 @machine_options
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
-@click.option("--screen", metavar="NAME", default="main", show_default=True, help="What to show.")
-@click.option("--size", metavar="COLSxROWS", default="120x40", show_default=True)
+@click.option(
+    "--screen",
+    metavar="NAME",
+    default="main",
+    show_default=True,
+    help="What to show; a name that does not exist lists those that do.",
+    shell_complete=begun_screens,
+)
+@click.option(
+    "--size",
+    metavar="COLSxROWS",
+    default="120x40",
+    show_default=True,
+    help="Columns and rows of the terminal in the picture.",
+)
 @click.option("--theme", metavar="NAME", help="Its colours; without any where NO_COLOR is set.")
 @click.option(
     "-o",

@@ -29,6 +29,14 @@ COMPLETIONS = {
 }
 """Where a shell looks for them, below `share/`."""
 
+MENDED = {
+    # Only the first TAB loads the function; the second would complete nothing.
+    "zsh": {"$zsh_eval_context[-1] == loadautofunc": "$funcstack[1] == _dynftrace"},
+    # What an option does is told up to the first comma otherwise.
+    "fish": {'string split ","': 'string split --max 1 ","'},
+}
+"""What click's scripts have and should have, by shell."""
+
 FILES = {
     "~/.config/dynftrace/config.toml": f"Defaults for the options {', '.join(SETTINGS)}, "
     'which win over them: lines such as arch = "arm64" and cpus = 4. '
@@ -154,7 +162,11 @@ def completion(shell: str) -> str:
     found = get_completion_class(shell)
     assert found is not None, shell
     # Not the class's own: that of bash starts bash, to see whether it is too old.
-    return ShellComplete.source(found(dynftrace, {}, "dynftrace", "_DYNFTRACE_COMPLETE"))
+    script = ShellComplete.source(found(dynftrace, {}, "dynftrace", "_DYNFTRACE_COMPLETE"))
+    for wrong, right in MENDED.get(shell, {}).items():
+        assert wrong in script, shell
+        script = script.replace(wrong, right)
+    return script
 
 
 def files() -> dict[str, str]:
