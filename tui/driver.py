@@ -212,5 +212,7 @@ class SessionDriver:
         for oops in errors:
             self._reports[id(oops)] = known.get(id(oops)) or oops_report(oops)
         if bug is not None:
-            self._reports[id(bug)] = known.get(id(bug)) or bug_report(bug, session.paths.text)
+            self._reports[id(bug)] = known.get(id(bug)) or bug_report(
+                bug, session.paths.insns, session.kallsyms.format
+            )
         return tuple(self._reports.values())

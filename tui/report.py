@@ -3,42 +3,71 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ..core.errors import FtraceBug, GuestOops
+from ..core.ftrace.bug import Step
+from ..core.views.callsite import Code
+from ..core.views.disasm import Insn
+from .sitetext import byte_spans
 from .spans import Line, line
 from .view import Report
 
-_WIDTH = 68
+_WIDTH = 66
 """Cells of a sentence in the box, on a terminal of 80 columns."""
 
 _WORDS = {
     errno.EFAULT: "ftrace faulted on modifying",
     errno.EPERM: "ftrace faulted on writing",
 }
+_NEXT = (
+    "nothing was written; as for every anomaly ftrace_disabled is set: "
+    "ftrace is off until the machine is rebooted (R)"
+)
+
+Decoder = Callable[[int, bytes], Sequence[tuple[Insn, str]]]
+"""The instructions of bytes at an address, each with its text."""
 
 
-def bug_report(bug: FtraceBug, disassembly: Callable[[int, bytes], str]) -> Report:
-    """What ftrace expected and what it found; `disassembly(address, data)` is text of code."""
+def bug_report(bug: FtraceBug, decode: Decoder, symbol: Callable[[int], str]) -> Report:
+    """What ftrace expected and what it found, instruction by instruction where they lie.
+
+    `symbol` says what is at an address.
+    """
     lines: list[Line] = [
         line(("! ", "bad"), (f"{_WORDS.get(bug.errno, 'ftrace failed to modify')} ", "bad")),
         line("  ", (f"[<{bug.ip:08x}>]", ""), f" {bug.symbol}"),
-        line(""),
     ]
+    lines += [line(f"  {each.value}") for each in Step if each.value in bug.report]
+    lines.append(line(""))
     if bug.address != bug.ip:
-        lines.append(line("  at        ", f"{bug.address:08x}"))
-    for word, data in (("expected", bug.expected), ("found", bug.found)):
-        if data:
-            text = disassembly(bug.address, data)
-            tone = "bad" if word == "found" else "good"
-            lines.append(line((f"  {word:<9} ", "dim"), (f"{data.hex(' '):<23}  ", tone), text))
+        lines += [line(("  at ", "dim"), f"[<{bug.address:08x}>] {symbol(bug.address)}"), line("")]
+    if bug.expected:
+        lines += _code("expected", bug.address, bug.expected, bug.expected, decode)
+    if bug.found:
+        lines += _code("found", bug.address, bug.found, bug.expected or bug.found, decode)
     lines += [line((f"  {text}", "bad")) for text in wrap(bug.reason, _WIDTH)]
-    lines += [
-        line(""),
-        line("  nothing was written; ftrace is off until the machine is rebooted (R)"),
-    ]
+    lines.append(line(""))
+    lines += [line(f"  {text}") for text in wrap(_NEXT, _WIDTH)]
     return Report("ftrace refused to patch", tuple(lines), "\n".join(bug.report), bug.ip)
+
+
+def _code(word: str, address: int, data: bytes, expected: bytes, decode: Decoder) -> Iterator[Line]:
+    """Instructions with their addresses; a byte that is not as `expected` has a `*` behind it."""
+    insns = decode(address, data)
+    width = 3 * max((len(insn.data) for insn, _ in insns), default=0)
+    tone = "good" if data == expected else "bad"
+    yield line((f"  {word}", tone if word == "found" else "good"))
+    for insn, text in insns:
+        at = insn.address - address
+        right = expected[at : at + len(insn.data)]
+        yield (
+            ("    ", ""),
+            (f"{insn.address:08x}  ", "dim"),
+            *byte_spans(Code(insn.data, text), Code(right, ""), width, "*"),
+            (text, ""),
+        )
 
 
 def oops_report(oops: GuestOops) -> Report:

@@ -88,39 +88,41 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]
     address = f"{row.address:{digits}x}"
     if not row.is_site and not row.changed:
         head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
-        return [(*head, *_bytes(row.now, row.now, width, " "), (row.now.asm, "dim"))]
+        return [(*head, *byte_spans(row.now, row.now, width, " "), (row.now.asm, "dim"))]
     compiled, expected, now = row.compiled, row.expected, row.now
     place: tuple[Span, ...] = ((_SITE if row.is_site else "  ", "accent"), (address, "strong"))
     below: tuple[Span, ...] = ((" " * (digits + 2), ""),)
     lines: list[Line] = []
     if row.in_file is not None:
         label = (f"  {'in the file':<{_WORD}}", "dim")
-        stored = (*_bytes(row.in_file, row.in_file, width, " "), (row.in_file.asm, ""))
+        stored = (*byte_spans(row.in_file, row.in_file, width, " "), (row.in_file.asm, ""))
         lines.append((*place, label, *stored))
         place = below
     if not row.changed and not row.wrong:
         label = (f"  {'loaded, now' if lines else 'the same':<{_WORD}}", "dim")
-        return [*lines, (*place, label, *_bytes(now, now, width, " "), (now.asm, ""))]
+        return [*lines, (*place, label, *byte_spans(now, now, width, " "), (now.asm, ""))]
     sign: Span = ("!", "bad") if row.wrong else ("*", "accent") if row.changed else (" ", "")
     label = (f"  {origin:<{_WORD}}", "dim")
-    lines.append((*place, label, *_bytes(compiled, compiled, width, " "), (compiled.asm, "")))
+    lines.append((*place, label, *byte_spans(compiled, compiled, width, " "), (compiled.asm, "")))
     if row.is_site:
         label = (f"  {'expected':<{_WORD}}", "dim")
-        lines.append((*below, label, *_bytes(expected, compiled, width, "*"), (expected.asm, "")))
+        lines.append(
+            (*below, label, *byte_spans(expected, compiled, width, "*"), (expected.asm, ""))
+        )
     lines.append(
         (
             *below,
             ("  now ", "strong"),
             sign,
             (" " * (_WORD - 5), ""),
-            *_bytes(now, expected if row.wrong else compiled, width, "!" if row.wrong else "*"),
+            *byte_spans(now, expected if row.wrong else compiled, width, "!" if row.wrong else "*"),
             (now.asm, "strong"),
         )
     )
     return lines
 
 
-def _bytes(code: Code, other: Code, width: int, sign: str) -> list[Span]:
+def byte_spans(code: Code, other: Code, width: int, sign: str) -> list[Span]:
     """Two digits a byte, each followed by `sign` where it differs from `other`."""
     spans: list[Span] = []
     if 3 * len(code.data) > width and not sign.strip():

@@ -200,12 +200,16 @@ class PathReader:
 
     def text(self, address: int, data: bytes) -> str:
         """`data` for `address` on one line: code, or the data in a trampoline."""
+        return "; ".join(text for _, text in self.insns(address, data))
+
+    def insns(self, address: int, data: bytes) -> tuple[tuple[Insn, str], ...]:
+        """The instructions of `data` for `address`, and what they say with names of targets."""
         insns: tuple[Insn, ...] = self._disasm.decode(address, data)
         for stub in self._stubs():
             if stub.address <= address < stub.address + len(stub.code):
                 insns = self._stub_insns(stub, address, data)
         names = self._names(insns)
-        return "; ".join(self._disasm.text(insn, names) for insn in insns)
+        return tuple((insn, self._disasm.text(insn, names)) for insn in insns)
 
     def _stub_insns(self, stub: Trampoline, address: int, data: bytes) -> tuple[Insn, ...]:
         """`data` for `address` in `stub`: instructions, and behind them what they load."""

@@ -10,6 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dynftrace.core.errors import FtraceBug
+from dynftrace.core.views.disasm import Insn
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.picture import settle
 from dynftrace.tui.report import bug_report
@@ -42,7 +43,8 @@ def refused() -> CannedDriver:
         found=b"\xeb\xfe\x90\x90\x90",
         symbol="schedule+0x0/0x80",
     )
-    report = bug_report(bug, lambda address, data: {0x0F: "nop", 0xEB: "jmp ."}[data[0]])
+    texts = {0x0F: "nop", 0xEB: "jmp ."}
+    report = bug_report(bug, lambda at, data: [(Insn(at, data, "", ""), texts[data[0]])], hex)
     status = replace(canned.base.status, ftrace_off=True)
     canned.base = replace(canned.base, status=status, reports=(report,))
     return canned

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import errno
 
+import pytest
+
+from dynftrace import arches
 from dynftrace.core.errors import FtraceBug, GuestOops
+from dynftrace.core.session import Session
+from dynftrace.core.views.disasm import Insn
+from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.report import bug_report, oops_report
 from dynftrace.tui.spans import plain
 
 IP = 0xFFFF_FFFF_8100_0040
+STEP = "Setting ftrace call site to call ftrace function"
+
+
+def instructions(address: int, data: bytes) -> list[tuple[Insn, str]]:
+    """Three bytes and the rest, which say where they are."""
+    parts = [(address, data[:3]), (address + 3, data[3:])]
+    return [(Insn(at, part, "", ""), f"insn at {at:x}") for at, part in parts]
 
 
 def test_a_refused_patch() -> None:
@@ -16,28 +29,72 @@ def test_a_refused_patch() -> None:
         IP,
         errno=errno.EINVAL,
         expected=b"\x0f\x1f\x44\x00\x00",
-        found=b"\xeb\xfe\x90\x90\x90",
+        found=b"\x0f\xfe\x90\x00\x90",
         symbol="schedule+0x0/0x80",
         reason="Not expected bl: opcode is 90909090",
-        report=("------------[ ftrace bug ]------------", "ftrace failed to modify "),
+        report=("------------[ ftrace bug ]------------", "ftrace failed to modify ", STEP),
     )
-    report = bug_report(bug, lambda address, data: {0x0F: "nop", 0xEB: "jmp ."}[data[0]])
-    text = [plain(each) for each in report.lines]
-    assert text[0] == "! ftrace failed to modify "
-    assert text[1] == "  [<ffffffff81000040>] schedule+0x0/0x80"
-    assert "  expected  0f 1f 44 00 00           nop" in text
-    assert "  found     eb fe 90 90 90           jmp ." in text
-    assert "  Not expected bl: opcode is 90909090" in text
-    assert text[-1].startswith("  nothing was written; ftrace is off until")
+    report = bug_report(bug, instructions, hex)
+    assert [plain(each).rstrip() for each in report.lines] == [
+        "! ftrace failed to modify",
+        "  [<ffffffff81000040>] schedule+0x0/0x80",
+        "  Setting ftrace call site to call ftrace function",
+        "",
+        "  expected",
+        "    ffffffff81000040  0f 1f 44  insn at ffffffff81000040",
+        "    ffffffff81000043  00 00     insn at ffffffff81000043",
+        "  found",
+        "    ffffffff81000040  0f fe*90* insn at ffffffff81000040",
+        "    ffffffff81000043  00 90*    insn at ffffffff81000043",
+        "  Not expected bl: opcode is 90909090",
+        "",
+        "  nothing was written; as for every anomaly ftrace_disabled is set:",
+        "  ftrace is off until the machine is rebooted (R)",
+    ]
     assert report.ip == IP
-    assert report.copy == "------------[ ftrace bug ]------------\nftrace failed to modify "
+    assert (
+        report.copy == f"------------[ ftrace bug ]------------\nftrace failed to modify \n{STEP}"
+    )
 
 
 def test_the_place_is_told_when_it_is_a_trampoline() -> None:
     bug = FtraceBug(IP, errno=errno.EFAULT, address=IP + 0x100, symbol="f")
-    text = [plain(each) for each in bug_report(bug, lambda address, data: "").lines]
+    report = bug_report(bug, instructions, lambda address: f"stub at {address:x}")
+    text = [plain(each) for each in report.lines]
     assert text[0] == "! ftrace faulted on modifying "
-    assert "  at        ffffffff81000140" in text
+    assert "  at [<ffffffff81000140>] stub at ffffffff81000140" in text
+
+
+T = "echo schedule > set_ftrace_filter; echo function > current_tracer"
+DAMAGE = {
+    "x86_64": ("poke schedule jmp vfs_read", "jmp vfs_read"),
+    "mips": ("poke schedule+0xc beq zero, zero, schedule+40", "b schedule+0x28"),
+    "arm64": ("poke schedule+4 bl vfs_read", "bl vfs_read"),
+    "ppc64": (
+        "insmod usbcore; poke ftrace_caller.stub+0x8 b ftrace_caller.stub",
+        "b ftrace_caller.stub",
+    ),
+}
+"""A command that spoils text, and what is found there then."""
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_what_is_found_is_shown_where_it_lies_and_fits_80_columns(name: str) -> None:
+    driver = SessionDriver(Session.open(arches.load(name)))
+    damage, found = DAMAGE[name]
+    assert not driver.execute(damage).error
+    traced = T.replace("schedule", "usb_alloc_dev") if name == "ppc64" else T
+    assert driver.execute(traced).status
+    (report,) = driver.view().reports
+    text = [plain(each) for each in report.lines]
+    assert max(map(len, text)) <= 80 - 4 - 7  # the box is narrower, and has an edge
+    at = text.index("  found")
+    (row,) = (each for each in text[at + 1 :] if each.endswith(found))
+    address = int(row.split()[0], 16)
+    size = driver.session.port.facts.insn_align if name != "x86_64" else 5
+    now = driver.session.machine.memory.read(address, size)
+    assert now.hex(" ") in row.replace("*", " ")
+    assert "*" in row and "*" not in "".join(text[:at])
 
 
 def test_an_oops() -> None:
