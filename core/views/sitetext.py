@@ -28,8 +28,9 @@ def site_lines(site: CallSite) -> list[str]:
     if site.source is not None:
         lines.append(f"{site.source[0]}:{site.source[1]}")
     if site.via is not None:
-        when = "" if site.state == ENABLED else "when enabled, "
-        lines.append(f"{when}calls {site.caller} through {site.via[0]} at {site.via[1]:x}")
+        call = f"{'' if site.state == ENABLED else 'when enabled, '}calls {site.caller}"
+        way = f"through {site.via[0]} at {site.via[1]:x}"
+        lines += _filled(f"{call} {way}", call, way)
     if not site.readable:
         lines.append("its memory is not mapped")
     width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)
@@ -59,7 +60,7 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
     mark = "!" if row.wrong else "*" if row.changed else " "
     if not row.wrong and not row.changed and row.in_file is None:
         label = "the same" if row.is_site else ""
-        return [_code_line(" ", f"{row.address:{digits}x}", label, row.now, width)]
+        return _code_lines(" ", f"{row.address:{digits}x}", label, row.now, width)
     codes = _codes(row)
     labels = ("in file", origin, "expected", "now")[-len(codes) :]
     lines: list[str] = []
@@ -68,12 +69,21 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
             continue
         place = "" if lines else f"{row.address:x}"
         sign = mark if label == "now" else " "
-        lines.append(_code_line(sign, place.rjust(digits), label, code, width))
+        lines += _code_lines(sign, place.rjust(digits), label, code, width)
     return lines
 
 
-def _code_line(mark: str, place: str, label: str, code: Code, width: int) -> str:
-    return f"  {place}  {mark} {label:<8}  {code.data.hex(' '):<{width}}  {code.asm}".rstrip()
+def _code_lines(mark: str, place: str, label: str, code: Code, width: int) -> list[str]:
+    data = f"  {place}  {mark} {label:<8}  {code.data.hex(' '):<{width}}"
+    return _broken(data, code.asm)
+
+
+def _broken(data: str, asm: str) -> list[str]:
+    """An instruction behind its bytes, or where that is too wide below them."""
+    whole = f"{data}  {asm}".rstrip()
+    if len(whole) <= _WIDTH:
+        return [whole]
+    return [data.rstrip(), asm.rjust(min(_WIDTH, len(whole)))]
 
 
 def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
@@ -85,7 +95,8 @@ def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
     for number, (hop, name) in enumerate(zip(hops, names, strict=True)):
         arrow = "  " if number == 0 else "->"
         place = f"{name:<{width}}  {hop.address:{digits}x}"
-        lines.append(f"{arrow} {place}  {_sign(hop)}  {hop.note}".rstrip())
+        head = f"{arrow} {place}  {_sign(hop)}"
+        lines += _filled(f"{head}  {hop.note}".rstrip(), head, hop.note)
         if code:
             places = [f"{insn.address:{digits}x}" for insn, _ in hop.insns]
             lines += _hop_code(hop, places, _bytes_width(hops))
@@ -122,11 +133,11 @@ def _bytes_width(hops: Sequence[Hop]) -> int:
 
 def _hop_code(hop: Hop, places: Sequence[str], width: int) -> list[str]:
     """The instructions of a hop, `!` before those that are not what ftrace keeps there."""
-    return [
-        f"     {place}  {'!' if hop.wrong(insn) else ' '} "
-        f"{insn.data.hex(' '):<{width}}  {text}".rstrip()
-        for place, (insn, text) in zip(places, hop.insns, strict=True)
-    ]
+    lines: list[str] = []
+    for place, (insn, text) in zip(places, hop.insns, strict=True):
+        mark = "!" if hop.wrong(insn) else " "
+        lines += _broken(f"     {place}  {mark} {insn.data.hex(' '):<{width}}", text)
+    return lines
 
 
 def _filled(whole: str, head: str, rest: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -21,6 +22,9 @@ from textual.strip import Strip
 
 from .. import keymap
 from ..spans import Line, plain
+
+GOES_ON = "›"
+"""In the last column of a row that goes on to the right of it."""
 
 
 class Rows(ScrollView, can_focus=True):
@@ -60,7 +64,7 @@ class Rows(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
-        self._strips: LRUCache[tuple[int, int, int, int, bool], Strip] = LRUCache(1024)
+        self._strips: LRUCache[tuple[int, int, int, int, int, bool], Strip] = LRUCache(1024)
         self._styles: dict[tuple[str, bool], Style] = {}
         self._generation = 0
 
@@ -135,13 +139,20 @@ class Rows(ScrollView, can_focus=True):
         width = self.size.width
         if row >= self.count():
             return Strip.blank(width, self._style("", False))
-        seen = self.HAS_CURSOR and (self.has_focus or self.CURSOR_WHEN_BLURRED)
-        marked = seen and row == self.cursor
-        key = (self._generation, row, x, width, marked)
+        shows = self.HAS_CURSOR and (self.has_focus or self.CURSOR_WHEN_BLURRED)
+        marked = shows and row == self.cursor
+        seen = width - (self.scrollbar_size_vertical if self.show_vertical_scrollbar else 0)
+        key = (self._generation, row, x, width, seen, marked)
         strip = self._strips.get(key)
         if strip is None:
-            strip = self._strip(self.line(row, width), marked)
-            strip = strip.crop_extend(x, x + width, self._style("", marked))
+            line = self.line(row, width)
+            strip = self._strip(line, marked)
+            if seen > 0 and cell_len(plain(line).rstrip()) > x + seen:
+                sign = Segment(GOES_ON, self._style("accent", marked))
+                cut = strip.crop_extend(x, x + seen - 1, self._style("", marked))
+                strip = Strip([*cut, sign]).extend_cell_length(width, self._style("", marked))
+            else:
+                strip = strip.crop_extend(x, x + width, self._style("", marked))
             self._strips[key] = strip
         return strip
 

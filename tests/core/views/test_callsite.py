@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dynftrace.core.ftrace.records import Records
-from dynftrace.core.views.callsite import CallSite, call_site, find_sites
+from dynftrace.core.views.callsite import CallSite, Code, call_site, find_sites
 from dynftrace.core.views.filetext import FileText, Pending
 from dynftrace.core.views.sitetext import site_lines
 
@@ -226,3 +228,14 @@ def test_text() -> None:
     found = world.memory.read(SCHEDULE, 5).hex()
     assert lines[-1] == f"! not what ftrace expects: no call: {found}"
     assert any(line.startswith(" " * 20 + "! now ") for line in lines)
+
+
+def test_an_instruction_that_does_not_fit_stands_below_its_bytes() -> None:
+    site = view(World(), 0)
+    first, *others = site.rows
+    wide = Code(bytes(range(12)), "mov qword ptr [0xffffffffff501018], 0xffffffff81013100")
+    long = replace(others[-1], compiled=wide, expected=wide, now=wide)
+    lines = site_lines(replace(site, rows=(first, *others[:-1], long)))
+    at = next(number for number, line in enumerate(lines) if line.endswith("09 0a 0b"))
+    assert lines[at + 1] == wide.asm.rjust(80)
+    assert max(map(len, lines)) <= 80

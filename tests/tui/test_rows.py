@@ -1,0 +1,84 @@
+"""Rows that are wider than their list."""
+
+from __future__ import annotations
+
+import pytest
+from textual.app import App, ComposeResult
+
+from dynftrace.tui.spans import Line, plain
+from dynftrace.tui.widgets.rows import GOES_ON, Rows
+
+TEXTS = ("short", "x" * 40, "x" * 41, "blanks" + " " * 60, "a" * 39 + "漢字", "b" * 60, "")
+
+
+class Shown(Rows):
+    """Some rows."""
+
+    def count(self) -> int:
+        return len(TEXTS)
+
+    def line(self, row: int, width: int) -> Line:
+        return ((TEXTS[row][:3], "strong"), (TEXTS[row][3:], ""))
+
+    def row_width(self) -> int:
+        return max(map(len, TEXTS))
+
+
+class Small(App[None]):
+    """Only them."""
+
+    def compose(self) -> ComposeResult:
+        yield Shown()
+
+
+def drawn(rows: Shown) -> list[str]:
+    """What is on the screen."""
+    return [rows.render_line(y).text for y in range(len(TEXTS))]
+
+
+async def test_a_row_that_goes_on_to_the_right_says_so() -> None:
+    app = Small()
+    async with app.run_test(size=(40, 10)) as pilot:
+        rows = app.query_one(Shown)
+        await pilot.pause()
+        rows.changed()
+        rows.focus()
+        await pilot.pause()
+        assert rows.size.width == 40
+        assert drawn(rows) == [
+            "short" + " " * 35,
+            "x" * 40,
+            "x" * 39 + GOES_ON,
+            "blanks" + " " * 34,
+            "a" * 39 + GOES_ON,
+            "b" * 39 + GOES_ON,
+            " " * 40,
+        ]
+        await pilot.press("l")
+        await pilot.pause()
+        x = rows.scroll_offset.x
+        assert x == 8
+        assert drawn(rows)[5] == "b" * 39 + GOES_ON
+        assert GOES_ON not in "".join(drawn(rows)[:5])
+        await pilot.press(*"lll")
+        await pilot.pause()
+        assert GOES_ON not in "".join(drawn(rows))
+
+
+async def test_the_sign_stands_beside_the_scrollbar() -> None:
+    app = Small()
+    async with app.run_test(size=(40, len(TEXTS) - 1)) as pilot:
+        rows = app.query_one(Shown)
+        rows.changed()
+        await pilot.pause()
+        assert rows.show_vertical_scrollbar
+        assert drawn(rows)[:3] == ["short" + " " * 35, *["x" * 38 + GOES_ON + " "] * 2]
+
+
+@pytest.mark.parametrize("width", [1, 2, 7])
+async def test_in_hardly_any_room(width: int) -> None:
+    app = Small()
+    async with app.run_test(size=(width, 10)) as pilot:
+        await pilot.pause()
+        for text, shown in zip(TEXTS, drawn(app.query_one(Shown)), strict=True):
+            assert (shown[-1] == GOES_ON) == (len(plain(((text, ""),)).rstrip()) > width)
