@@ -48,6 +48,11 @@ def built_in() -> tuple[str, ...]:
     return tuple(_PORTS)
 
 
+def builds() -> tuple[str, ...]:
+    """Those of them that are another build of the teaching kernel than their architecture's own."""
+    return tuple(name for name in _PORTS if name.partition("-")[0] != name)
+
+
 def names() -> tuple[str, ...]:
     """The architectures `--arch` takes, in the order they are shown."""
     return (*_PORTS, *_brought())

@@ -46,6 +46,11 @@ def architecture(context: click.Context, option: click.Parameter, name: str) -> 
     return name
 
 
+def _listed(names: Sequence[str], last: str = "") -> str:
+    """`a, b, c`, or with a word before the last `a, b or c`."""
+    return f" {last} ".join([", ".join(names[:-1]), names[-1]]) if last else ", ".join(names)
+
+
 def begun_architectures(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
     """What a shell offers: the ports that come along, as finding others takes too long."""
     return [name for name in arches.built_in() if name.startswith(begun)]
@@ -94,18 +99,20 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
     options = (
         click.option(
             "--arch",
-            metavar=f"[{'|'.join(arches.built_in())}]",
+            metavar="NAME",
             callback=architecture,
             default=arches.DEFAULT,
             show_default=True,
-            help="Architecture of the machine.",
+            help=f"Architecture of the machine: {_listed(arches.built_in())}, or that of "
+            "another package, as `port list` tells.",
             shell_complete=begun_architectures,
         ),
         click.option(
             "--kernel",
             metavar="NAME|ELF",
             type=ANY_PATH,
-            help="Kernel to boot: another build of the teaching kernel, or an image of your own.",
+            help="Kernel to boot: another build of the teaching kernel "
+            f"({_listed(arches.builds(), 'or')}), or an image of your own.",
         ),
         click.option(
             "--module",
@@ -118,6 +125,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--cpus",
             type=click.IntRange(1, 8),
+            metavar="N",
             default=2,
             show_default=True,
             help="Number of vCPUs.",
@@ -130,7 +138,8 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--nop",
             metavar="NAME",
-            help="How call sites are disabled, where the architecture has several ways.",
+            help="How call sites are disabled, where the architecture has several ways; a name "
+            "that does not exist lists those that do.",
         ),
         click.option(
             "--discovery",

@@ -36,15 +36,15 @@ def _begun_ports(context: click.Context, option: click.Parameter, begun: str) ->
     return [name for name in arches.built_in() if name.startswith(begun)]
 
 
-@ports_group.command()
+@ports_group.command(short_help="Try what the guide asks of a port.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_begun_ports)
 @click.option("--all", "every", is_flag=True, help="Check every port.")
 @click.option("--json", "json", is_flag=True, help="A list of objects.")
 @click.pass_context
 def check(context: click.Context, names: tuple[str, ...], every: bool, json: bool) -> None:
-    """Try what the guide asks of a port: passed, failed with the bytes, or not provided.
+    """Try what the guide asks of the ports NAME: passed, failed with the bytes, or not provided.
 
-    The status is 0 if nothing failed, else 1.
+    Takes names, or --all. The status is 0 if nothing failed, else 1.
     """
     if every == bool(names):
         raise click.UsageError("give either names of ports or --all")

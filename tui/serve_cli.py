@@ -42,6 +42,7 @@ NEEDED = {"aiohttp": "aiohttp", "textual_serve": "textual-serve"}
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="N",
     default=PORT,
     show_default=True,
     help="Port to listen at; 0 is any that is free.",

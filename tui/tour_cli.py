@@ -22,7 +22,7 @@ def _begun_tours(context: click.Context, option: click.Parameter, begun: str) ->
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=_begun_tours)
 @click.option("--check", is_flag=True, help="Do each step by its own commands, and see it done.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
-@click.option("--theme", metavar="THEME", help="Colours of the console.")
+@click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
 @click.pass_context
 def tour_command(
     context: click.Context, name: str | None, check: bool, step: int | None, theme: str | None

@@ -154,7 +154,7 @@ def test_tab(shell: str, environment: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("--ar", ["--arch\tArchitecture of the machine."]),
+        ("--them", ["--theme\tColours of the console, such as dynftrace-light."]),
         ("--arch ppc", ["ppc32", "ppc64"]),
         ("tour ", sorted(tour.names())),
         ("screenshot --screen ", sorted(POSES)),

@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
+from dynftrace import arches
 from dynftrace.tui import cli, manual
 
 ROOT = Path(cli.__file__).resolve().parents[1]
@@ -32,22 +34,49 @@ def test_nothing_else_is_installed() -> None:
     assert wheel["shared-data"] == {"tui/share": "share"} and "tui/share" in wheel["exclude"]
 
 
+def commands(
+    command: click.Command, parent: click.Context | None, name: str
+) -> Iterator[click.Context]:
+    """A command, and those below it."""
+    context = click.Context(command, parent, info_name=name, terminal_width=80)
+    yield context
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            below = command.get_command(context, each)
+            assert below is not None
+            yield from commands(below, context, each)
+
+
 def test_every_command_and_option_is_in_the_page() -> None:
     page = manual.page()
-
-    def look(command: click.Command, parent: click.Context | None, name: str) -> int:
-        context = click.Context(command, parent, info_name=name)
+    found = list(commands(cli.dynftrace, None, "dynftrace"))
+    for context in found:
         assert rf"\fB{manual.escaped(context.command_path)}\fR" in page
-        for parameter in command.params:
+        for parameter in context.command.params:
             for option in parameter.opts if isinstance(parameter, click.Option) else []:
                 assert manual.escaped(option) in page
-        names = command.list_commands(context) if isinstance(command, click.Group) else []
-        subcommands = [(each, command.get_command(context, each)) for each in names]  # type: ignore[attr-defined]
-        return 1 + sum(look(each, context, name) for name, each in subcommands)
-
     # Also those that are loaded when they are asked for: port with its two, and tour.
-    assert look(cli.dynftrace, None, "dynftrace") >= 10
+    assert len(found) >= 10
     assert "dynftrace port check" in page and "dynftrace tour" in page
+
+
+@pytest.mark.parametrize("context", list(commands(cli.dynftrace, None, "dynftrace")))
+def test_help_fits_80_columns_and_says_what_each_option_does(context: click.Context) -> None:
+    text = context.command.get_help(context)
+    assert max(map(len, text.splitlines())) <= 80
+    # Of a list of commands no line is cut.
+    assert "..." not in text.replace("]...", "")
+    options = [each for each in context.command.params if isinstance(each, click.Option)]
+    assert all(each.help for each in options)
+
+
+def test_help_names_the_architectures_and_builds_there_are() -> None:
+    (context, *_) = commands(cli.dynftrace, None, "dynftrace")
+    text = " ".join(context.command.get_help(context).split())
+    assert f"Architecture of the machine: {', '.join(arches.built_in())}, or" in text
+    for name in arches.builds():
+        assert arches.build(None, name) == (name, None) and name in text
+    assert set(arches.builds()) < set(arches.built_in()) - {arches.DEFAULT}
 
 
 def test_what_is_special_to_roff_stands_for_itself() -> None:
