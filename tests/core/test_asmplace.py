@@ -116,3 +116,9 @@ def test_poke_shows_the_branch_that_does_not_reach() -> None:
     session = Session.open(arches.load("arm64"), MachineSpec(boot=False))
     outcome = Shell(session).execute("poke schedule nop\\; cbz x0, 0x10000")
     assert outcome.error.splitlines()[1:] == ["  nop; cbz x0, 0x10000", "               ^"]
+
+
+def test_what_is_typed_cannot_move_the_mark() -> None:
+    session = Session.open(arches.load("x86_64"), MachineSpec(boot=False))
+    outcome = Shell(session).execute("poke schedule 'nop;\t\tbxl 5\t'")
+    assert outcome.error.splitlines()[1:] == ["  nop;  bxl 5 ", "        ^"]

@@ -94,8 +94,9 @@ def _assembled(context: Context, source: str, address: int) -> bytes | None:
         if error.column is None:
             raise
         context.wrong = source, error.column
-        shown = source.replace("\t", " ")
-        context.fail(f"poke: {error.reason}\n  {shown}\n  {'':{error.column}}^")
+        lines = (f"poke: {error.reason}", f"  {source}", f"  {'':{error.column}}^")
+        # What has no cell of its own, such as a tab, would move the mark.
+        context.fail("\n".join(re.sub(r"[\0-\x1f\x7f]", " ", line) for line in lines))
         return None
 
 
