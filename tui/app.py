@@ -191,7 +191,7 @@ class ConsoleApp(App[None]):
 
     def on_candidates_found(self, message: CandidatesFound) -> None:
         """Show how the command line can go on."""
-        self.main.query_one(CommandLine).offer(message.text, message.words)
+        self.main.query_one(CommandLine).offer(message.text, message.words, message.hint)
 
     def on_workloads_found(self, message: WorkloadsFound) -> None:
         """Let the user pick one."""
@@ -249,8 +249,8 @@ class ConsoleApp(App[None]):
     def complete(self, text: str) -> None:
         """Find candidates for the command line."""
         self._when_done(
-            self.runner.submit(lambda driver: driver.complete(text)),
-            lambda words: CandidatesFound(text, words),
+            self.runner.submit(lambda driver: (driver.complete(text), driver.preview(text))),
+            lambda found: CandidatesFound(text, *found),
         )
 
     def compare(self) -> None:

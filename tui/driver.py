@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..core.errors import MissingSymbolError
 from ..core.ftrace.records import Flag
 from ..core.session import Session
+from ..core.shell.preview import preview
 from ..core.shell.shell import Shell
 from ..core.trace.tracetext import TraceText
 from ..core.views.callsite import find_sites
@@ -97,6 +98,11 @@ class SessionDriver:
         """Whole lines `text` can become."""
         completion = self.shell.complete(text)
         return [text[: completion.start] + word for word in completion.words]
+
+    def preview(self, text: str) -> str:
+        """What `text` would do."""
+        with self.session.lock:
+            return preview(self.shell, text)
 
     def workloads(self) -> Sequence[str]:
         """What `run` runs."""

@@ -111,6 +111,7 @@ MAIN = [
     _key("main.reboot", "R", "reboot", "Reboot", "boot the machine again"),
     _key("main.clear", "C", "clear_trace", "Clear trace", "empty the trace"),
     _key("main.palette", "ctrl+p", "app.command_palette", "Palette", "actions by name"),
+    _key("main.copy_command", "Y", "copy_command", "Copy command", "copy the equivalent command"),
     _key("main.zoom", "z", "zoom", "Zoom", "one pane in the whole window"),
     _key("main.pane1", "1", "pane(1)", "Functions", "go to the functions"),
     _key("main.pane2", "2", "pane(2)", "Call site", "go to the call site"),

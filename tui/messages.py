@@ -23,12 +23,13 @@ class CommandDone(Message):
 
 
 class CandidatesFound(Message):
-    """What the command line `text` can become."""
+    """What the command line `text` can become, and what is to be said of it."""
 
-    def __init__(self, text: str, words: Sequence[str]) -> None:
+    def __init__(self, text: str, words: Sequence[str], hint: str) -> None:
         super().__init__()
         self.text = text
         self.words = words
+        self.hint = hint
 
 
 class TourLooked(Message):

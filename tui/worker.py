@@ -67,6 +67,10 @@ class Driver(Protocol):
         """What `text`, a command line so far, can become: whole lines."""
         ...
 
+    def preview(self, text: str) -> str:
+        """What `text`, a command line so far, would do, on one line."""
+        ...
+
     def workloads(self) -> Sequence[str]:
         """What `run` can run."""
         ...

@@ -207,6 +207,10 @@ class CannedDriver:
         before, space, word = text.rpartition(" ")
         return [before + space + file for file in files if file.startswith(word)]
 
+    def preview(self, text: str) -> str:
+        """How long it is."""
+        return f"{len(text)} characters" if text else ""
+
     def workloads(self) -> list[str]:
         """Some."""
         return ["boot", "syscalls", "usb"]

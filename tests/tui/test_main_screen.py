@@ -291,3 +291,26 @@ async def test_enter_in_the_list_goes_to_the_call_site() -> None:
         await settle(pilot)
         assert app.main.active == 2
         assert shown(app) == [2]
+
+
+async def test_the_command_line_says_what_it_would_do() -> None:
+    async with console(CannedDriver(), (80, 24)) as (app, pilot):
+        candidates = app.main.query_one(Candidates)
+        await pilot.press("colon", *"cat ava")
+        await settle(pilot)
+        assert str(candidates.render()).splitlines()[0] == "7 characters"
+        await pilot.press(*"xyz")
+        await settle(pilot)
+        assert str(candidates.render()).splitlines() == ["10 characters"]
+        await pilot.press("escape")
+        assert not candidates.display
+
+
+async def test_the_equivalent_command_is_copied() -> None:
+    async with console(CannedDriver()) as (app, pilot):
+        await pilot.press("Y")
+        assert app.clipboard == ""
+        await pilot.press("t")
+        await settle(pilot)
+        await pilot.press("Y")
+        assert app.clipboard == "echo function > current_tracer"

@@ -297,6 +297,15 @@ class MainScreen(Screen[None]):
         """Pick a workload."""
         self.console.pick_workload()
 
+    def action_copy_command(self) -> None:
+        """Copy the command that does the same as the last action."""
+        command = self.query_one(SameAs).command
+        if command:
+            self.app.copy_to_clipboard(command)
+            self.notify(f"copied: {command[:60]}", timeout=2)
+        else:
+            self.notify("nothing was done yet", timeout=3)
+
     def action_tour_text(self) -> None:
         """Give the keys to the tour's text."""
         self.query_one("#tour-text").focus()

@@ -22,11 +22,17 @@ class Candidates(Static):
 
     ALLOW_SELECT = False
 
-    def show(self, words: Sequence[str], chosen: int | None) -> None:
-        """List `words` around the `chosen` one; hide when there are none."""
-        self.display = bool(words)
-        if not words:
+    def show(self, words: Sequence[str], chosen: int | None, hint: str = "") -> None:
+        """List `words` around the `chosen` one, below the `hint`; hide when there is nothing."""
+        self.display = bool(words or hint)
+        if not self.display:
             return
+        parts = [Content.styled(hint, "dim")] if hint else []
+        self.update(Content("\n").join([*parts, *self._listed(words, chosen)]))
+
+    def _listed(self, words: Sequence[str], chosen: int | None) -> list[Content]:
+        if not words:
+            return []
         first = 0 if chosen is None else max(0, min(chosen - SHOWN // 2, len(words) - SHOWN))
         # Whole lines are offered; what they share before the last word needs no repeating.
         before = words[0].rfind(" ") + 1
@@ -41,7 +47,7 @@ class Candidates(Static):
         more = len(words) - first - SHOWN
         if more > 0:
             parts.append(Content.styled(f"  and {more:,} more", "dim"))
-        self.update(Content("\n").join(parts))
+        return parts
 
     def show_wrong(self, reason: str, column: int) -> None:
         """Show `reason`, and a mark over `column` of the line below."""
@@ -92,6 +98,7 @@ class CommandLine(Horizontal):
         self._history: dict[str, list[str]] = {":": [], "/": []}
         self._at = 0
         self._words: Sequence[str] = ()
+        self._hint = ""
         self._chosen: int | None = None
         self._typed = ""
         self._setting = ""
@@ -118,7 +125,7 @@ class CommandLine(Horizontal):
         self.prefix = prefix
         self._at = len(self._history[prefix])
         self._chosen = None
-        self._words = ()
+        self._words, self._hint = (), ""
         self.query_one(Label).update(prefix)
         self.display = True
         self._put(text)
@@ -137,12 +144,12 @@ class CommandLine(Horizontal):
         self.display = False
         self._candidates().show((), None)
 
-    def offer(self, text: str, words: Sequence[str]) -> None:
-        """Candidates for `text`; too late when the text is another one by now."""
+    def offer(self, text: str, words: Sequence[str], hint: str) -> None:
+        """Candidates for `text`, and a word on it; too late when the text is another by now."""
         if self.display and self.prefix == ":" and text == self._typed:
-            self._words = words
+            self._words, self._hint = words, hint
             self._chosen = None
-            self._candidates().show(words, None)
+            self._candidates().show(words, None, hint)
 
     def complete(self, step: int) -> None:
         """Put the next candidate in place of the last word; the first time what all share."""
@@ -159,7 +166,7 @@ class CommandLine(Horizontal):
         else:
             self._chosen = (self._chosen + step) % len(self._words)
         self._put(self._words[self._chosen])
-        self._candidates().show(self._words, self._chosen)
+        self._candidates().show(self._words, self._chosen, self._hint)
 
     def recall(self, step: int) -> None:
         """Show an older (-1) or newer (1) line."""

@@ -1,0 +1,81 @@
+"""What a command line would do, said while it is typed: one line, and nothing is done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import TracefsError
+from ..ftrace.filter import FunctionNames, parse_words
+from ..tracefs.filters import FilterFile
+from .parser import ShellSyntaxError, SimpleCommand, parse
+
+if TYPE_CHECKING:
+    from .shell import Shell
+
+NAMED = 20
+"""Functions named at most."""
+
+_FILTER = "set_ftrace_filter"
+
+
+def preview(shell: Shell, text: str) -> str:
+    """What the last command of `text` would choose, or how it is used; empty while unclear."""
+    try:
+        commands = parse(text)
+    except ShellSyntaxError as error:
+        return "" if error.incomplete or text.rstrip().endswith(">") else str(error)
+    if not commands or not commands[-1].words:
+        return ""
+    command = commands[-1]
+    name = command.words[0].text
+    known = shell.commands.get(name)
+    if known is None:
+        begun = len(command.words) == 1 and not text[-1:].isspace()
+        return "" if begun else f"{name}: command not found"
+    chosen = _choice(shell, command) if name == "echo" and len(command.words) > 1 else ""
+    return chosen or f"{known.synopsis}: {known.summary}"
+
+
+def _choice(shell: Shell, command: SimpleCommand) -> str:
+    """The functions that an `echo` into a filter file would choose; empty for what is none.
+
+    Without a file yet, set_ftrace_filter is meant by what is a function.
+    """
+    tree = shell.session.tracefs
+    to = command.redirections[-1] if command.redirections else None
+    try:
+        file = tree.node(to.path.text if to else _FILTER)
+        if not isinstance(file, FilterFile):
+            return ""
+        names = file.functions.names()
+        hit = np.zeros(len(names), np.bool_)
+        if to is not None and to.append:
+            hit = file.choice.get().contains(file.functions.ips(np.arange(len(names))))
+        wanted = " ".join(word.text for word in command.words[1:])
+        missing = _select(names, wanted, hit)
+    except TracefsError:
+        return ""
+    rows = np.flatnonzero(hit)
+    if missing:
+        return f"no function matches {missing!r}" if to else ""
+    if to is None and not len(rows):
+        return ""
+    lines = file.functions.lines()
+    shown = [lines[row].split()[0] for row in rows[:NAMED].tolist()]
+    listed = f": {' '.join(shown)}{' …' if len(rows) > NAMED else ''}" if shown else ""
+    return f"{len(rows):,} of {len(names):,} functions{listed}"
+
+
+def _select(names: FunctionNames, words: str, hit: NDArray[np.bool_]) -> str:
+    """Apply `words` to `hit`, shape (n,); the first that finds nothing."""
+    for word in parse_words(words):
+        if word.command is not None:
+            continue
+        rows = names.select(word)
+        if not len(rows) and word.module is None:
+            return word.function
+        hit[rows] = not word.remove
+    return ""

@@ -1,0 +1,72 @@
+"""What is said of a command line while it is typed, compared with what becomes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace.core.session import Session
+from dynftrace.core.shell.preview import preview
+from dynftrace.core.shell.shell import Shell
+
+
+@pytest.fixture
+def shell(session: Session) -> Shell:
+    return Shell(session)
+
+
+@pytest.mark.parametrize(
+    "words", ["schedule", "'vfs_*'", "'*sched*' '!sched_*'", "17 18", "':mod:*'", "'!schedule'"]
+)
+@pytest.mark.parametrize("to", [">", ">>"])
+def test_it_counts_what_the_write_then_chooses(shell: Shell, words: str, to: str) -> None:
+    shell.execute("echo do_exit schedule > set_ftrace_filter")
+    line = f"echo {words} {to} set_ftrace_filter"
+    said = preview(shell, line)
+    assert not shell.execute(line).error
+    chosen = [
+        each.split()[0]
+        for each in shell.execute("cat set_ftrace_filter").output.splitlines()
+        if not each.startswith("#") and ":" not in each
+    ]
+    count, _, names = said.partition(" of 539 functions")
+    assert int(count) == len(chosen)
+    assert [*filter(None, names.removeprefix(": ").split())][:20] == chosen[:20]
+
+
+def test_nothing_is_done(shell: Shell) -> None:
+    before = shell.execute("cat set_ftrace_filter").output
+    for line in ("echo schedule > set_ftrace_filter", "echo x >", "reboot", "run syscalls"):
+        preview(shell, line)
+    assert shell.execute("cat set_ftrace_filter").output == before
+    assert not shell.session.journal.actions
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", ""),
+        ("ec", ""),
+        ("nonsense x", "nonsense: command not found"),
+        ("echo 'vfs_", ""),
+        ("echo vfs_* >", ""),
+        ("echo no_such > set_ftrace_filter", "no function matches 'no_such'"),
+        ("echo schedule", "1 of 539 functions: schedule"),
+        ("cat trace | head", "syntax error: '|' unexpected"),
+    ],
+)
+def test_it_says_one_line(shell: Shell, line: str, said: str) -> None:
+    assert preview(shell, line) == said
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("echo", "echo"),
+        ("echo nop > current_tracer", "echo"),
+        ("echo 9999 > set_ftrace_filter", "echo"),
+        ("run syscalls; cat trace", "cat"),
+    ],
+)
+def test_else_it_says_how_the_command_is_used(shell: Shell, line: str, name: str) -> None:
+    command = shell.commands[name]
+    assert preview(shell, line) == f"{command.synopsis}: {command.summary}"
