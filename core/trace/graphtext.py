@@ -10,12 +10,17 @@ kernel/trace/trace_functions_graph.c, 6.1, and 6.5 for return values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import FTRACE_RETFUNC_DEPTH, TraceType
+from .calls import Calls
 from .events import EventTable
+from .rowfilter import RowFilter
+from .search import find_line
+from .selection import Folded, Folds, Selection, select_graph
 from .tracefields import comm_of
 from .tracetext import TextContext, TraceText
 
@@ -130,7 +135,9 @@ class GraphText(TraceText):
         if len(table.details.returns):
             depth[returned] = table.details.returns["depth"][events["parent"][returned]]
         self._depth = np.minimum(depth, FTRACE_RETFUNC_DEPTH)
-        opens = entry & ~leaf
+        self.opens = opens = entry & ~leaf
+        """Which events open a call that is two lines."""
+        self._told = entry | returned
         self._matched = _matched(events, self._depth, opens, entry | returned)
         self._level = _levels(events["cpu"], entry | returned, self._depth + opens)
         of_irq = np.zeros(len(events), np.bool_)
@@ -183,22 +190,91 @@ class GraphText(TraceText):
             return None
         return int(self.table.addresses[int(event["ip"])])
 
-    def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next row from `start` on that has `needle` in its line; `step` is 1 or -1."""
-        return self._find_line(needle, start, step)
+    def find(
+        self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None
+    ) -> int | None:
+        """As for events; it may lie in any field."""
+        return find_line(self, needle, start, step, among)
 
-    def _lines(self, start: int, stop: int) -> list[str]:
-        rows, parts = self.rows[start:stop].tolist(), self.parts[start:stop].tolist()
+    def _lines_at(self, rows: NDArray[np.intp]) -> list[str]:
         return [
             self._line(row) if part == _OWN else self._beside(row, part)
-            for row, part in zip(rows, parts, strict=True)
+            for row, part in zip(self.rows[rows].tolist(), self.parts[rows].tolist(), strict=True)
         ]
+
+    # Calls that a view folds
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Which events lie in which call."""
+        return Calls(self.table.events, self._depth, self.opens, self._told)
+
+    @cached_property
+    def boxed(self) -> NDArray[np.bool_]:
+        """Which rows are of a box around a switch of tasks."""
+        boxed: NDArray[np.bool_] = self.parts < _IN
+        return boxed
+
+    @cached_property
+    def arrows(self) -> NDArray[np.bool_]:
+        """Which rows are the arrow into an interrupt."""
+        arrows: NDArray[np.bool_] = self.parts == _IN
+        return arrows
+
+    def own_rows(self, events: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The row of each event's own line, -1 where it is not shown."""
+        own = np.flatnonzero(self.parts == _OWN)
+        at = np.searchsorted(self.rows[own], events)
+        rows = own[np.minimum(at, len(own) - 1)] if len(own) else np.full(len(events), -1)
+        return np.where(self.rows[rows] == events, rows, -1) if len(own) else rows
+
+    def _part_of(self, row: int) -> int:
+        return int(self.parts[row])
+
+    def _row_at(self, event: int, part: int) -> int | None:
+        """The row of a line of `event`, its own one where there is no such."""
+        low, high = np.searchsorted(self.rows, [event, event + 1])
+        rows = np.arange(low, high)
+        for wanted in (part, _OWN):
+            found = rows[self.parts[low:high] == wanted]
+            if len(found):
+                return int(found[0])
+        return None
+
+    def select(self, only: RowFilter | None, folds: Folds | None = None) -> Selection:
+        """The rows whose events `only` shows, each call of `folds` as one."""
+        return select_graph(self, self.mask(only), folds or Folds())
+
+    def fold(self, folds: Folds | None, row: int) -> tuple[Folds, int] | None:
+        """`folds` with the call of `row`, or without it, and the row it opens in; None for none."""
+        opening = self.calls.opening(self.event_of(row))
+        if opening is None:
+            return None
+        events = np.array([opening])
+        own = int(self.own_rows(events)[0])
+        return None if own < 0 else ((folds or Folds()).toggled(self.places.keys(events)[0]), own)
+
+    def fold_all(self) -> Folds:
+        """The outermost calls."""
+        openings = self.calls.outermost()
+        return Folds(self.places.keys(openings[self.own_rows(openings) >= 0]))
+
+    def folded_line(self, row: int, folded: Folded) -> str:
+        """The line of the folded call that opens in `row`, with its duration."""
+        event = self.table.events[self.rows[row]]
+        rows = f"… {folded.hides} row" + ("" if folded.hides == 1 else "s")
+        head = self._prologue(event)
+        space = " " * (INDENT * int(self._depth[self.rows[row]]))
+        call = f"{space}{self.names[event['ip']]}() {{ {rows}"
+        if folded.end < 0:
+            return f"{head}{self._filled()}{call}, its return is not here"
+        return f"{head}{self._duration(self._taken(folded.end))}{call} }}"
 
     def row_of(self, event: int) -> int:
         """The row of event `event` of the table, its first."""
         return int(np.searchsorted(self.rows, event))
 
-    def _event_of(self, row: int) -> int:
+    def event_of(self, row: int) -> int:
         """The event that `row` is a line of."""
         return int(self.rows[row])
 
@@ -224,13 +300,13 @@ class GraphText(TraceText):
         if kind not in (TraceType.GRAPH_ENT, TraceType.GRAPH_RET):
             return f"{head}{self._filled()}{self._comment(row)}"
         depth = int(self._depth[row])
-        name = self._names[event["ip"]]
+        name = self.names[event["ip"]]
         space = " " * (INDENT * depth)
         if kind == TraceType.GRAPH_ENT and not self._leaf[row]:
             return f"{head}{self._filled()}{space}{name}() {{"
-        told = self.table.details.returns[self.table.events[self._return_of[row]]["parent"]]
-        taken = max(int(told["rettime"]) - int(told["calltime"]), 0)
-        head += self._duration(taken)
+        end = int(self._return_of[row])
+        told = self.table.details.returns[self.table.events[end]["parent"]]
+        head += self._duration(self._taken(end))
         value = ""
         if self._graph.retval:
             bits = 8 * self.context.pointer_size
@@ -243,6 +319,11 @@ class GraphText(TraceText):
         if self._graph.overrun:
             line += f" (Overruns: {int(told['overrun'])})"
         return line
+
+    def _taken(self, event: int) -> int:
+        """How many ns the function took that returns in `event`."""
+        told = self.table.details.returns[self.table.events[event]["parent"]]
+        return max(int(told["rettime"]) - int(told["calltime"]), 0)
 
     def _prologue(self, event: np.void) -> str:
         """What stands before the duration."""
@@ -287,7 +368,7 @@ class GraphText(TraceText):
         level = int(self._level[row])
         space = " " * (INDENT * level) if level > 1 else ""  # the kernel's own condition
         if events["type"][row] == TraceType.PRINT:
-            what = self._texts[events["parent"][row]]
+            what = self.texts[events["parent"][row]]
         else:
             what = self._whats(events[row : row + 1])[0]
         return f"{space}/* {what}{self._end_of(row, 0)}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -20,9 +21,15 @@ from numpy.typing import NDArray
 from ..abi import TraceType
 from .details import HIT, SYSCALL
 from .events import EventTable
+from .filterwords import filter_words
 from .fprobe import Fprobe
 from .header import header
+from .place import Place
+from .places import KEY, Places
+from .rowfilter import RowFilter
 from .rowmap import RowMap
+from .search import find_line, find_name, in_names
+from .selection import Folded, Folds, Selection
 from .syscalls import SyscallEvent
 from .tracefields import (
     comm_of,
@@ -35,9 +42,6 @@ from .tracefields import (
 )
 
 _BLOCK = 4096
-_SEARCH_BLOCK = 1 << 18
-_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$")
-_FLAG_CHARACTERS = frozenset("BDHLNXZbdhlnpsz.0123456789abcdef")
 
 
 class SymbolNames(Protocol):
@@ -93,6 +97,8 @@ class TextContext:
     """Definitions of events by the type of these."""
     syscalls: Mapping[int, SyscallEvent] = field(default_factory=dict)
     """Entries and exits of system calls, likewise."""
+    text_prefix: str = ""
+    """What names of code begin with."""
     overran: bool = False
     """Whether a buffer overwrote events: where each CPU's part begins is then told."""
 
@@ -104,12 +110,14 @@ class TraceText:
         self.table = table
         self.context = context
         addresses = table.addresses
-        self._names = self._symbols(addresses)
-        self._parents = [
+        self.names = self._symbols(addresses)
+        """What lines show for each address."""
+        self.parents = [
             f" <-{name}" if address and context.options.print_parent else ""
-            for name, address in zip(self._names, addresses.tolist(), strict=True)
+            for name, address in zip(self.names, addresses.tolist(), strict=True)
         ]
-        self._texts = [printable(text) for text in table.details.texts]
+        """What they show for it as a caller."""
+        self.texts = [printable(text) for text in table.details.texts]
         self._places: dict[int, str] = {}
         self._tasks: dict[int, str] = {}
         self._heads: dict[tuple[int, int, int, int], str] = {}
@@ -139,6 +147,14 @@ class TraceText:
             for name, address in zip(names, addresses.tolist(), strict=True)
         ]
 
+    @cached_property
+    def functions(self) -> list[str]:
+        """The symbol each address of the table lies in, "" for none."""
+        names, addresses = self.names, self.table.addresses
+        if self.context.options.sym_offset or self.context.options.sym_addr:
+            names = self.context.symbols.names_of(addresses)
+        return [name if at else "" for name, at in zip(names, addresses.tolist(), strict=True)]
+
     def _stacks(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Which events have more lines than one, and how many more."""
         options, stacks = self.context.options, self.table.details.stacks
@@ -163,7 +179,7 @@ class TraceText:
 
     def site(self, row: int) -> int | None:
         """rec.ip of the event in `row`; None for one that no call site made."""
-        event = self.table.events[self._event_of(row)]
+        event = self.table.events[self.event_of(row)]
         if event["type"] not in (TraceType.FN, HIT):
             return None
         return int(self.table.addresses[event["ip"]])
@@ -175,20 +191,20 @@ class TraceText:
 
     def time(self, row: int) -> int:
         """The stamp of the event in `row`: virtual ns, or the number of the clock `counter`."""
-        return int(self.table.events[self._event_of(row)]["ts"])
+        return int(self.table.events[self.event_of(row)]["ts"])
 
     def hit(self, row: int) -> str | None:
         """Time and CPU of the last hit up to `row`; None where there is none.
 
         These name it as long as it is in the buffer, however that turns.
         """
-        found = self.table.last_hit(self._event_of(row) + 1)
+        found = self.table.last_hit(self.event_of(row) + 1)
         if found is None:
             return None
         event = self.table.events[found]
         return f"{exact_time(int(event['ts']), self.context.clock_in_ns)} {event['cpu']}"
 
-    def _event_of(self, row: int) -> int:
+    def event_of(self, row: int) -> int:
         """The event that `row` is a line of."""
         events, _ = self._rows.of(np.array([row]))
         return int(events[0])
@@ -200,10 +216,17 @@ class TraceText:
         """
         return [line if line.isprintable() else _escape(line) for line in self._lines(start, stop)]
 
+    def lines_at(self, rows: NDArray[np.intp]) -> list[str]:
+        """As `lines`, of any rows."""
+        return [line if line.isprintable() else _escape(line) for line in self._lines_at(rows)]
+
     def _lines(self, start: int, stop: int) -> list[str]:
+        return self._lines_at(np.arange(start, min(stop, len(self))))
+
+    def _lines_at(self, rows: NDArray[np.intp]) -> list[str]:
         if len(self._rows) == len(self.table):
-            return self._event_lines(self.table.events[start:stop])
-        rows, parts = self._rows.of(np.arange(start, min(stop, len(self._rows))))
+            return self._event_lines(self.table.events[rows])
+        rows, parts = self._rows.of(rows)
         lines = iter(self._event_lines(self.table.events[rows[parts == 0]]))
         return [
             self._caller(row, part - 1) if part else next(lines)
@@ -280,18 +303,18 @@ class TraceText:
             return [
                 f"{addresses[ip]:x} {addresses[parent]:x}"
                 if kind == TraceType.FN
-                else f"# {addresses[ip]:x} {self._texts[parent]}"
+                else f"# {addresses[ip]:x} {self.texts[parent]}"
                 if kind == TraceType.PRINT
                 else self._detail(kind, ip, parent) or f"{kind} ?"
                 for kind, ip, parent in zip(*columns, strict=True)
             ]
-        names, parents = self._names, self._parents
+        names, parents = self.names, self.parents
         if (events["type"] == TraceType.FN).all():
             return [names[ip] + parents[parent] for _, ip, parent in zip(*columns, strict=True)]
         return [
             names[ip] + parents[parent]
             if kind == TraceType.FN
-            else f"{names[ip]}: {self._texts[parent]}"
+            else f"{names[ip]}: {self.texts[parent]}"
             if kind == TraceType.PRINT
             else self._detail(kind, ip, parent) or f"Unknown type {kind}"
             for kind, ip, parent in zip(*columns, strict=True)
@@ -388,79 +411,74 @@ class TraceText:
         options = self.context.options
         return options.annotate and not (options.raw or options.hex)
 
-    def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next row from `start` on that has `needle` in its line; `step` is 1 or -1."""
+    def find(
+        self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None
+    ) -> int | None:
+        """The next row from `start` on that has `needle` in its line; `step` is 1 or -1.
+
+        `among` are the rows to look at, rising; without it, all.
+        """
         if not needle or not 0 <= start < len(self):
             return None
-        letters = set(needle)
-        options = self.context.options
-        plain = len(self._rows) == len(self.table)
-        if plain and letters <= _NAME_CHARACTERS and letters - _FLAG_CHARACTERS and not options.hex:
-            # It lies within a task's name, a symbol, a marker's text or what has a number of
-            # its own, in no other field.
-            return self._find_name(needle, start, step)
-        return self._find_line(needle, start, step)
+        find = find_name if in_names(self, needle) else find_line
+        return find(self, needle, start, step, among)
 
-    def _find_line(self, needle: str, start: int, step: int) -> int | None:
-        """As `find`, by looking at each line."""
-        while 0 <= start < len(self):
-            low, high = (start, start + _BLOCK) if step > 0 else (start + 1 - _BLOCK, start + 1)
-            low, high = max(low, 0), min(high, len(self))
-            found = [row for row, line in enumerate(self.lines(low, high), low) if needle in line]
-            if found:
-                return found[0] if step > 0 else found[-1]
-            start = high if step > 0 else low - 1
+    # Rows that a view shows
+
+    @cached_property
+    def places(self) -> Places:
+        """How events are found in a later table."""
+        return Places(self.table)
+
+    def place(self, row: int) -> Place:
+        """What the line in `row` is found by when the buffer has turned."""
+        event = self.event_of(row)
+        time, cpu, ip, nth = self.places.keys(np.array([event])).tolist()[0]
+        return Place(time, cpu, ip, nth, self._part_of(row))
+
+    def rows_at(self, places: Sequence[Place]) -> list[int | None]:
+        """The row of each place: another line of its event where it has no such, None without."""
+        keys = np.array([place[:4] for place in places], KEY)
+        return [
+            None if event < 0 else self._row_at(event, place.part)
+            for event, place in zip(self.places.events(keys).tolist(), places, strict=True)
+        ]
+
+    def _part_of(self, row: int) -> int:
+        return int(self._rows.of(np.array([row]))[1][0])
+
+    def _row_at(self, event: int, part: int) -> int | None:
+        row = self.row_of(event)
+        return min(row + part, self.row_of(event + 1) - 1)
+
+    def mask(self, only: RowFilter | None) -> NDArray[np.bool_] | None:
+        """Which events `only` shows; None without one."""
+        return None if only is None else only.mask(self.table, self.functions, self.context)
+
+    def select(self, only: RowFilter | None, folds: Folds | None = None) -> Selection:
+        """The rows whose events `only` shows; there are no calls to fold."""
+        mask = self.mask(only)
+        if mask is None:
+            return Selection(np.arange(len(self)))
+        if len(self) > len(self.table):
+            mask = mask[self._rows.of(np.arange(len(self)))[0]]
+        return Selection(np.flatnonzero(mask))
+
+    def fold(self, folds: Folds | None, row: int) -> tuple[Folds, int] | None:
+        """`folds` with the call of `row`, or without it, and the row it opens in; None for none."""
         return None
 
-    def _find_name(self, needle: str, start: int, step: int) -> int | None:
-        """As `find`, by looking at each name instead of each line."""
-        context, events = self.context, self.table.events
-        shown = not context.options.raw
-        in_name = np.array([shown and needle in name for name in self._names], np.bool_)
-        in_parent = np.array([shown and needle in name for name in self._parents], np.bool_)
-        in_text = np.array([needle in text for text in self._texts] or [False], np.bool_)
-        pids: list[int] = []
-        if shown and context.options.context_info:
-            pids = [
-                pid for pid, comm in (context.cmdlines or {}).items() if pid > 0 and needle in comm
-            ]
-            pids += [0] if needle in "<idle>" else []
-        in_others = needle in "Unknown type"
-        if not (
-            len(self.table.details.hits)
-            or len(self.table.details.calls)
-            or in_name.any()
-            or in_parent.any()
-            or in_text.any()
-            or pids
-            or in_others
-        ):
-            return None
-        while 0 <= start < len(self):
-            low, high = (
-                (start, start + _SEARCH_BLOCK)
-                if step > 0
-                else (start + 1 - _SEARCH_BLOCK, start + 1)
-            )
-            low, high = max(low, 0), min(high, len(self))
-            block = events[low:high]
-            function = block["type"] == TraceType.FN
-            printed = block["type"] == TraceType.PRINT
-            found = (function | printed) & in_name[block["ip"]]
-            found |= function & in_parent[np.where(function, block["parent"], 0)]
-            found |= printed & in_text[np.where(printed, block["parent"], 0)]
-            if pids:
-                found |= np.isin(block["pid"], pids)
-            detailed = np.isin(block["type"], (HIT, SYSCALL))
-            if in_others:
-                found |= ~(function | printed | detailed)
-            # What these say is only known when it is made.
-            rows: list[int] = (low + np.flatnonzero(found | detailed)[::step]).tolist()
-            for row in rows:
-                if found[row - low] or needle in self.lines(row, row + 1)[0]:
-                    return row
-            start = high if step > 0 else low - 1
-        return None
+    def fold_all(self) -> Folds:
+        """The outermost calls."""
+        return Folds()
+
+    def folded_line(self, row: int, folded: Folded) -> str:
+        """The line that stands for the folded call which opens in `row`."""
+        raise NotImplementedError
+
+    def filter_words(self, row: int | None) -> list[str]:
+        """Words a filter may have: those of `row` first, then all there are events for."""
+        return filter_words(self, row)
 
 
 def _escape(line: str) -> str:

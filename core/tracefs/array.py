@@ -343,6 +343,7 @@ class TraceArray:
             in_buffer=in_buffer,
             written=in_buffer + overrun,
             ftrace_dead=bool(self.ftrace.disabled),
+            text_prefix=self.machine.port.facts.abi.text_prefix,
             overran=overrun > 0,
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
