@@ -17,12 +17,21 @@ from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
 from textual.message import Message
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ..core.errors import DynftraceError, UsageError
 from . import config, keymap, theme, tour
 from .experiments import EXPERIMENTS, Experiment
-from .messages import CandidatesFound, CommandDone, Compared, TourLooked, ViewReady, WorkloadsFound
+from .messages import (
+    CandidatesFound,
+    CommandDone,
+    Compared,
+    Exported,
+    TourLooked,
+    ViewReady,
+    WorkloadsFound,
+)
 from .screens.box import Box
 from .screens.help import HelpBox
 from .screens.main import MainScreen
@@ -30,6 +39,7 @@ from .screens.picker import WorkloadBox
 from .screens.report import ReportBox
 from .spans import line
 from .tourwalk import Progress, Walk
+from .traceexport import Export
 from .view import Report, View
 from .widgets.command_line import CommandLine
 from .worker import Driver, Runner
@@ -277,6 +287,24 @@ class ConsoleApp(App[None]):
         if self.screen is self.main:
             title = f"{message.function} on every architecture"
             self.push_screen(Box(title, [line(each) for each in message.lines]))
+
+    def export(self, export: Export) -> None:
+        """Save rows of the trace in the working directory; in the machine's thread, as it takes
+        seconds where they are many."""
+
+        def save(_: Driver) -> Exported:
+            try:
+                path = export.save(Path())
+            except DynftraceError as error:
+                return Exported(str(error), True)
+            return Exported(f"saved {path}: {len(export):,} rows", False)
+
+        self._when_done(self.runner.submit(save), lambda saved: saved)
+
+    def on_exported(self, message: Exported) -> None:
+        """Tell what became of it."""
+        severity: SeverityLevel = "error" if message.failed else "information"
+        self.notify(message.text, timeout=3, severity=severity)
 
     def pick_workload(self) -> None:
         """Fetch the workloads, then let the user pick one."""

@@ -89,6 +89,14 @@ TRACE = [
     ),
     _key("trace.mark", "m", "mark", "Mark", "marker A here, then marker B"),
     _key("trace.unmark", "M", "unmark", "Unmark", "take both markers off"),
+    _key("trace.filter", "F", "filter", "Filter", "filter by function, task, CPU"),
+    _key("trace.fold", "minus", "fold", "Fold", "fold the call, or unfold it"),
+    _key("trace.unfold_all", "plus", "unfold_all", "Unfold all", "unfold all calls"),
+    _key("trace.fold_all", "underscore", "fold_all", "Fold all", "fold the outermost calls"),
+    _key("trace.bookmark", "B", "bookmark", "Bookmark", "put a bookmark here, or take it"),
+    _key("trace.next_bookmark", "u", "to_bookmark(1)", "Next bookmark", "next bookmark"),
+    _key("trace.previous_bookmark", "U", "to_bookmark(-1)", "Last bookmark", "previous bookmark"),
+    _key("trace.export", "E", "export", "Export", "save what is shown, or A to B"),
     _key("trace.site", "enter", "open_site", "To its site", "show the function of the event"),
 ]
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from textual.message import Message
 
+from .traceexport import Export
 from .view import Done
 
 
@@ -92,6 +93,48 @@ class LineEdited(Message):
 
 class LineClosed(Message):
     """The command line went away without a command."""
+
+
+class LineWanted(Message):
+    """Open the line at the bottom with `prefix` and `text`."""
+
+    def __init__(self, prefix: str, text: str) -> None:
+        super().__init__()
+        self.prefix = prefix
+        self.text = text
+
+
+class FilterEdited(Message):
+    """The text of the trace's filter changed and wants candidates."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class FilterWanted(Message):
+    """The line of the trace's filter was closed with `text`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class ExportWanted(Message):
+    """Save rows of the trace."""
+
+    def __init__(self, export: Export) -> None:
+        super().__init__()
+        self.export = export
+
+
+class Exported(Message):
+    """Rows of the trace were saved, or not: `text` is one sentence on it."""
+
+    def __init__(self, text: str, failed: bool) -> None:
+        super().__init__()
+        self.text = text
+        self.failed = failed
 
 
 class FunctionWanted(Message):

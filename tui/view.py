@@ -12,9 +12,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .spans import Line
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..core.trace.place import Place
+    from ..core.trace.rowfilter import RowFilter
+    from ..core.trace.selection import Folded, Folds, Selection
 
 
 class State(IntEnum):
@@ -160,8 +168,48 @@ class Trace(Protocol):
         """What `regs hit` takes for the last hit up to row `index`, None where there is none."""
         ...
 
-    def find(self, needle: str, start: int, step: int) -> int | None:
-        """The next row from `start` on, in direction `step` (1 or -1), that contains `needle`."""
+    def find(
+        self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None
+    ) -> int | None:
+        """The next row from `start` on, in direction `step` (1 or -1), that contains `needle`.
+
+        `among` are the rows to look at, rising; without it, all.
+        """
+        ...
+
+    def lines_at(self, rows: NDArray[np.intp]) -> Sequence[str]:
+        """The text of these rows."""
+        ...
+
+    def place(self, index: int) -> Place:
+        """What row `index` is found by in a later trace of the same buffers."""
+        ...
+
+    def rows_at(self, places: Sequence[Place]) -> Sequence[int | None]:
+        """The row of each place; None for one whose event is gone."""
+        ...
+
+    def select(self, only: RowFilter | None, folds: Folds | None = None) -> Selection:
+        """The rows to show: those of events that `only` shows, each call in `folds` as one."""
+        ...
+
+    def fold(self, folds: Folds | None, index: int) -> tuple[Folds, int] | None:
+        """`folds` with the call of row `index`, or without it, and the row where it opens.
+
+        None for a row that is in no call.
+        """
+        ...
+
+    def fold_all(self) -> Folds:
+        """The outermost calls."""
+        ...
+
+    def folded_line(self, index: int, folded: Folded) -> str:
+        """The text that stands for the folded call that opens in row `index`."""
+        ...
+
+    def filter_words(self, index: int | None) -> Sequence[str]:
+        """Words of a filter: those of row `index` first, then all there are events for."""
         ...
 
 

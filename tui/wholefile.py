@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..core.errors import DynftraceError
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write `text` to `path` beside and rename it; raises `DynftraceError`."""
+def write_whole(path: Path, text: str | Iterable[str]) -> None:
+    """Write `text`, or pieces of it, beside `path` and rename it; raises `DynftraceError`."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:
-            beside.write_text(text, encoding="utf-8")
+            with beside.open("w", encoding="utf-8") as file:
+                file.writelines((text,) if isinstance(text, str) else text)
             os.replace(beside, path)
         finally:
             beside.unlink(missing_ok=True)

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from dynftrace.core.ftrace.filter import Glob
+from dynftrace.core.trace.place import Place
+from dynftrace.core.trace.rowfilter import RowFilter
+from dynftrace.core.trace.selection import Folded, Folds, Selection
 from dynftrace.tui.functions import FunctionIndex, FunctionTable
 from dynftrace.tui.spans import Line, line
 from dynftrace.tui.view import Done, State, Status, View
@@ -120,11 +125,54 @@ class Events:
         number = (row + self.lost) // 7 * 7
         return f"{number * 3 / 1_000_000:.9f} 0" if number >= self.lost else None
 
-    def find(self, needle: str, start: int, step: int) -> int | None:
+    def lines_at(self, rows: NDArray[np.intp]) -> list[str]:
+        """As `lines`."""
+        self.formatted += len(rows)
+        return [self._text(row + self.lost) for row in rows.tolist()]
+
+    def place(self, row: int) -> Place:
+        """Every event has a time of its own."""
+        return Place(self.time(row), (row + self.lost) % 2, self.site(row) or 0)
+
+    def rows_at(self, places: Sequence[Place]) -> list[int | None]:
+        """By their times."""
+        rows = [place.time // 3000 - self.lost for place in places]
+        return [row if 0 <= row < self.count else None for row in rows]
+
+    def select(self, only: RowFilter | None, folds: Folds | None = None) -> Selection:
+        """By CPU alone."""
+        rows = np.arange(self.count)
+        if only is not None:
+            (word,) = only.words
+            assert word.kind == "cpu" and not isinstance(word.meant, Glob)
+            rows = rows[(rows + self.lost) % 2 == word.meant[0][0]]
+        return Selection(rows)
+
+    def fold(self, folds: Folds | None, row: int) -> tuple[Folds, int] | None:
+        """These are no calls."""
+        return None
+
+    def fold_all(self) -> Folds:
+        """None."""
+        return Folds()
+
+    def folded_line(self, row: int, folded: Folded) -> str:
+        """There are none."""
+        raise NotImplementedError
+
+    def filter_words(self, row: int | None) -> list[str]:
+        """Only CPUs; that of the row first."""
+        cpus = [0, 1] if row is None or (row + self.lost) % 2 == 0 else [1, 0]
+        return [f"cpu:{cpu}" for cpu in cpus]
+
+    def find(
+        self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None
+    ) -> int | None:
         """Row by row."""
         row = start
+        shown = None if among is None else set(among.tolist())
         while 0 <= row < self.count:
-            if needle in self._text(row + self.lost):
+            if (shown is None or row in shown) and needle in self._text(row + self.lost):
                 return row
             row += step
         return None

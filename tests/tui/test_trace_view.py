@@ -10,7 +10,8 @@ from textual.app import App, ComposeResult
 from dynftrace.core.session import Session
 from dynftrace.tui.messages import CommandWanted, FunctionWanted
 from dynftrace.tui.spans import plain
-from dynftrace.tui.widgets.trace_view import TraceView, event_line
+from dynftrace.tui.traceline import event_line
+from dynftrace.tui.widgets.trace_view import TraceView
 
 from .canned import NAMES, Events
 
@@ -226,4 +227,4 @@ async def test_two_markers_tell_the_time_between_them() -> None:
         await pilot.pause()
         assert plain(view.line(993, 90)).startswith("A")
         await pilot.press("M")
-        assert view.marks == {} and not plain(view.line(993, 90)).startswith("A")
+        assert view.marks.letters == {} and not plain(view.line(993, 90)).startswith("A")

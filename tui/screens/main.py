@@ -12,12 +12,18 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from ...core.errors import UsageError
 from .. import keymap
+from ..filterline import completed
 from ..messages import (
     CommandWanted,
+    ExportWanted,
+    FilterEdited,
+    FilterWanted,
     FunctionHighlighted,
     FunctionWanted,
     LineEdited,
+    LineWanted,
     SearchWanted,
 )
 from ..tourwalk import Walk
@@ -223,9 +229,30 @@ class MainScreen(Screen[None]):
         """Search the trace."""
         self.trace.events.search(message.needle)
 
-    def _open_line(self, prefix: str) -> None:
+    def on_line_wanted(self, message: LineWanted) -> None:
+        """Open the line."""
+        self._open_line(message.prefix, message.text)
+
+    def on_filter_edited(self, message: FilterEdited) -> None:
+        """Offer words for the trace's filter."""
+        words = completed(message.text, self.trace.events.filter_words())
+        self.query_one(CommandLine).offer(message.text, words)
+
+    def on_filter_wanted(self, message: FilterWanted) -> None:
+        """Filter the trace; what cannot be read can be put right."""
+        try:
+            self.trace.events.filter(message.text)
+        except UsageError as error:
+            self.notify(str(error), title="no filter", severity="error")
+            self._open_line("F", message.text)
+
+    def on_export_wanted(self, message: ExportWanted) -> None:
+        """Save rows of the trace."""
+        self.console.export(message.export)
+
+    def _open_line(self, prefix: str, text: str = "") -> None:
         self.query_one(SameAs).display = False
-        self.query_one(CommandLine).open(prefix)
+        self.query_one(CommandLine).open(prefix, text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a text is edited, keys that write characters do nothing else."""

@@ -1,4 +1,4 @@
-"""The line at the bottom: a command after `:`, a search after `/`."""
+"""The line at the bottom: a command after `:`, a search after `/`, the trace's filter after `F`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Label, Static
 
-from ..messages import CommandWanted, LineClosed, LineEdited, SearchWanted
+from ..filterline import PLACEHOLDER
+from ..messages import (
+    CommandWanted,
+    FilterEdited,
+    FilterWanted,
+    LineClosed,
+    LineEdited,
+    SearchWanted,
+)
 
 SHOWN = 8
 """Candidates shown at once."""
@@ -90,12 +98,12 @@ class Edit(Input):
 
 
 class CommandLine(Horizontal):
-    """Edits a command (`:`) or a search (`/`); each keeps its own history."""
+    """Edits a command (`:`), a search (`/`) or the trace's filter (`F`), each with its history."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.prefix = ":"
-        self._history: dict[str, list[str]] = {":": [], "/": []}
+        self._history: dict[str, list[str]] = {":": [], "/": [], "F": []}
         self._at = 0
         self._words: Sequence[str] = ()
         self._hint = ""
@@ -118,8 +126,7 @@ class CommandLine(Horizontal):
     def open(self, prefix: str, text: str = "") -> None:
         """Start editing."""
         self._open(prefix, text)
-        if prefix == ":":
-            self.post_message(LineEdited(text))
+        self._ask(text)
 
     def _open(self, prefix: str, text: str) -> None:
         self.prefix = prefix
@@ -129,6 +136,7 @@ class CommandLine(Horizontal):
         self.query_one(Label).update(prefix)
         self.display = True
         self._put(text)
+        self.edit.placeholder = PLACEHOLDER if prefix == "F" else ""
         self.edit.focus()
 
     def correct(self, text: str, column: int, reason: str) -> None:
@@ -144,9 +152,9 @@ class CommandLine(Horizontal):
         self.display = False
         self._candidates().show((), None)
 
-    def offer(self, text: str, words: Sequence[str], hint: str) -> None:
+    def offer(self, text: str, words: Sequence[str], hint: str = "") -> None:
         """Candidates for `text`, and a word on it; too late when the text is another by now."""
-        if self.display and self.prefix == ":" and text == self._typed:
+        if self.display and self.prefix != "/" and text == self._typed:
             self._words, self._hint = words, hint
             self._chosen = None
             self._candidates().show(words, None, hint)
@@ -160,7 +168,7 @@ class CommandLine(Horizontal):
             if len(shared) > len(self._typed) and len(self._words) > 1:
                 self._put(shared)
                 self._typed = shared
-                self.post_message(LineEdited(shared))
+                self._ask(shared)
                 return
             self._chosen = 0 if step > 0 else len(self._words) - 1
         else:
@@ -180,8 +188,7 @@ class CommandLine(Horizontal):
         if event.value == self._setting:
             return
         self._setting = self._typed = event.value
-        if self.prefix == ":":
-            self.post_message(LineEdited(event.value))
+        self._ask(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand over what was typed."""
@@ -193,8 +200,17 @@ class CommandLine(Horizontal):
         self.post_message(LineClosed())
         if self.prefix == "/":
             self.post_message(SearchWanted(text))
+        elif self.prefix == "F":
+            self.post_message(FilterWanted(text))
         elif text:
             self.post_message(CommandWanted(text))
+
+    def _ask(self, text: str) -> None:
+        """Ask for candidates, where there are any."""
+        if self.prefix == ":":
+            self.post_message(LineEdited(text))
+        elif self.prefix == "F":
+            self.post_message(FilterEdited(text))
 
     def _put(self, text: str) -> None:
         self._setting = text

@@ -5,12 +5,16 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.widgets import Static
 
+from ..spans import fit
 from ..view import Trace
 from .pane import Pane
 from .trace_view import TraceView
 
 FULL_HEADER = 30
 """Rows from which on the pane shows the whole header instead of its title row."""
+
+FILTER = 24
+"""Cells of a filter that the lower edge shows."""
 
 
 class TracePane(Pane):
@@ -40,7 +44,7 @@ class TracePane(Pane):
         """A tall pane has room for the whole header."""
         self._title()
 
-    def on_trace_view_held(self) -> None:
+    def on_trace_rows_held(self) -> None:
         """Tell what the view does now."""
         self._title()
         self._count()
@@ -56,16 +60,26 @@ class TracePane(Pane):
 
     def _count(self) -> None:
         view = self.events
-        state = "following" if view.follow else "held"
         waiting = f" │ {view.pending:,} new" if view.pending else ""
-        self.note(f"{state} │ {view.count():,} lines{waiting}{self._between()}")
+        state = "following" if view.follow else "held"
+        self.note(f"{state} │ {self._shown()}{waiting}{self._between()}")
+
+    def _shown(self) -> str:
+        """How many rows there are, and how many of them are not shown."""
+        shown = self.events.shown
+        if shown.trace is None or shown.lines is None:
+            return f"{len(shown):,} lines"
+        rows = f"{len(shown):,} of {len(shown.trace):,} rows"
+        if shown.only is not None:
+            rows = f"filter {fit(shown.only.text, FILTER).rstrip()}: {rows}"
+        return rows + (f" │ {shown.folded:,} folded" if shown.folded else "")
 
     def _between(self) -> str:
         """The markers that are set, and the time between both."""
         marks = self.events.marks
-        if not marks:
+        if not marks.letters:
             return ""
-        between, trace = self.events.between, self.events.trace
+        between, trace = marks.between, self.events.trace
         if between is None or trace is None:
             return " │ A is set"
         if not trace.clock_in_ns:

@@ -1,0 +1,49 @@
+"""Saving the rows of a trace that are shown, as text, under the trace's own header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .wholefile import write_whole
+
+if TYPE_CHECKING:
+    from .widgets.shown_rows import ShownRows
+
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Rows `start` to `stop` (exclusive) of what is shown; `marked` if markers are at both ends."""
+
+    shown: ShownRows
+    start: int
+    stop: int
+    marked: bool = False
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def text(self) -> Iterator[str]:
+        """Header and rows in pieces, each of whole lines; a comment tells what was left out."""
+        trace = self.shown.trace
+        for line in () if trace is None else trace.header:
+            yield f"{line}\n"
+        if self.marked:
+            yield "# from marker A to marker B\n"
+        if self.shown.only is not None:
+            yield f"# filter: {self.shown.only.text}\n"
+        for start in range(self.start, self.stop, _BLOCK):
+            texts = self.shown.texts(start, min(start + _BLOCK, self.stop))
+            yield "".join(f"{text}\n" for text in texts)
+
+    def save(self, folder: Path) -> Path:
+        """Write dynftrace-N.txt, N the first that is free; raises `DynftraceError`."""
+        number = 1
+        while (path := folder / f"dynftrace-{number}.txt").exists():
+            number += 1
+        write_whole(path, self.text())
+        return path
