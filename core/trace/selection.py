@@ -85,7 +85,7 @@ def select_graph(text: GraphText, mask: NDArray[np.bool_] | None, folds: Folds) 
     arrows = folded[text.rows] & text.arrows
     hidden |= arrows
     hidden &= passing
-    weights = np.bincount(text.rows[hidden & ~arrows], minlength=len(text.table))
+    weights = np.bincount(text.rows[hidden], minlength=len(text.table))
     sums = calls.sums(weights)
     hides = sums[stops] - sums[calls.at(openings) + 1]
     hides += np.bincount(text.rows[arrows & hidden], minlength=len(text.table))[openings]

@@ -1,0 +1,201 @@
+"""Folded calls, against the text of the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynftrace.core.session import Session
+from dynftrace.core.trace.graphtext import GraphText
+from dynftrace.core.trace.rowfilter import RowFilter
+from dynftrace.core.trace.selection import Folds
+
+from .test_graphtext import Story
+from .test_rowfilter import graph, slowly
+from .test_rowfilter import rows_of_graph as rows_by_text
+
+LINES = graph().lines(0, len(graph()))
+
+
+def tree() -> GraphText:
+    text = graph()
+    assert isinstance(text, GraphText)
+    return text
+
+
+def task(line: str) -> tuple[str, ...] | None:
+    """Whose a line is, None where it is of a box; the idle tasks are one a CPU."""
+    if "|" not in line:
+        return None
+    cpu, proc = line.split("|")[0].split()
+    pid = proc.rpartition("-")[2]
+    return (cpu, pid) if pid == "0" else (pid,)
+
+
+def indent(line: str) -> int:
+    """The cells before what a line says in the tree."""
+    start = line.index("|  ", line.index("|") + 1) + 3
+    return len(line) - len(line[start:].lstrip())
+
+
+TASKS = [task(line) for line in LINES]
+OPENINGS = [row for row, line in enumerate(LINES) if line.endswith("() {")]
+INTERRUPTS = [row for row in OPENINGS if row and "==========>" in LINES[row - 1]]
+AROUND = [
+    max(at for at in OPENINGS if at < row and TASKS[at] == TASKS[row])
+    for row in INTERRUPTS[1:]
+    if any(at < row and TASKS[at] == TASKS[row] for at in OPENINGS)
+]
+"""Calls that may be around an interrupt."""
+
+
+def rows_of_call(row: int) -> list[int]:
+    """The rows below an opening up to its closing one, of its task, by their indentation."""
+    depth = indent(LINES[row])
+    rows: list[int] = []
+    for at in range(row + 1, len(LINES)):
+        if TASKS[at] != TASKS[row]:
+            continue
+        line = LINES[at]
+        if "=====" in line or indent(line) > depth:
+            rows.append(at)
+        elif indent(line) == depth and line[depth] == "}":
+            arrow = [at + 1] if "<==========" in (LINES[at + 1 : at + 2] or [""])[0] else []
+            return [*rows, at, *arrow]
+        else:  # it has not returned; an arrow above is of the interrupt that comes then
+            return rows[:-1] if rows and "==========>" in LINES[rows[-1]] else rows
+    return rows
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.one_of(st.sampled_from(each) for each in (OPENINGS, INTERRUPTS, AROUND)),
+        max_size=6,
+        unique=True,
+    ),
+    st.sampled_from(["", "", "cpu:0", "!cpu:0", "task:s*", "!*alloc*"]),
+)
+def test_what_lies_in_a_call_is_hidden_and_counted(openings: list[int], words: str) -> None:
+    text, folds = tree(), Folds()
+    for row in openings:
+        found = text.fold(folds, row)
+        assert found is not None and found[1] == row
+        folds = found[0]
+    only = RowFilter.parse(words)
+    passing = set(slowly(words, rows_by_text()))
+    effective = [row for row in openings if row in passing]
+    hidden: dict[int, set[int]] = {}
+    for row in effective:
+        arrow = [row - 1] if row and "==========>" in LINES[row - 1] else []
+        hidden[row] = {at for at in rows_of_call(row) if at in passing} | set(arrow)
+    gone = set().union(*hidden.values())
+    selection = text.select(only, folds)
+    assert selection.rows.tolist() == sorted(passing - gone)
+    assert selection.folds.tolist() == sorted(set(effective) - gone)
+    told = dict(zip(selection.folds.tolist(), selection.hides.tolist(), strict=True))
+    assert told == {row: len(hidden[row]) for row in told}
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, len(LINES) - 1))
+def test_the_call_of_a_row_is_the_innermost_around_it(row: int) -> None:
+    found = tree().fold(None, row)
+    if TASKS[row] is None or "=====" in LINES[row]:
+        return  # of the event that they stand at
+    around = [at for at in OPENINGS if at <= row and TASKS[at] == TASKS[row]]
+    around = [at for at in around if at == row or row in rows_of_call(at)]
+    assert (None if found is None else found[1]) == (around[-1] if around else None)
+
+
+def test_folding_all_leaves_the_outermost_calls() -> None:
+    text = tree()
+    selection = text.select(None, text.fold_all())
+    inner = {at for row in OPENINGS for at in rows_of_call(row)}
+    assert selection.folds.tolist() == [row for row in OPENINGS if row not in inner]
+    assert len(selection.rows) < len(LINES) / 10
+
+
+def test_a_fold_is_taken_back_by_itself() -> None:
+    text = tree()
+    for row in OPENINGS[:5]:
+        folds, at = text.fold(None, row + 1) or (Folds(), -1)
+        again = text.fold(folds, at)
+        assert again is not None and not len(again[0])
+
+
+def shown(text: GraphText, folds: Folds) -> list[str]:
+    selection = text.select(None, folds)
+    lines = zip(selection.rows.tolist(), text.lines_at(selection.rows), strict=True)
+    return [
+        line if (folded := selection.folded(row)) is None else text.folded_line(row, folded)
+        for row, line in lines
+    ]
+
+
+def test_a_folded_call_is_one_row_with_its_duration() -> None:
+    story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518)
+    story.enter("kfree", 0, cpu=1, pid=8).leave("kfree", 0, 9, cpu=1, pid=8)
+    text = story.leave("sys_open", 0, 18542).text()
+    assert shown(text, text.fold_all()) == [
+        " 0) + 18.542 us   |  sys_open() { … 2 rows }",
+        " 1)   0.009 us    |  kfree();",
+    ]
+
+
+def test_a_call_that_has_not_returned_says_so() -> None:
+    text = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518).text()
+    (line,) = shown(text, text.fold_all())
+    assert line == " 0)               |  sys_open() { … 1 row, its return is not here"
+
+
+def test_another_task_on_the_cpu_is_not_part_of_the_call() -> None:
+    story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 5)
+    story.enter("kfree", 0, pid=8).leave("kfree", 0, 9, pid=8).leave("sys_open", 0, 100)
+    text = story.text()
+    boxes = [" ------------------------------------------"] * 2
+    assert shown(text, text.fold_all()) == [
+        " 0)   0.100 us    |  sys_open() { … 2 rows }",
+        boxes[0],
+        " 0)     bash-7     =>   kworker-8   ",
+        boxes[1],
+        "",
+        " 0)   0.009 us    |  kfree();",
+        boxes[0],
+        " 0)   kworker-8    =>     bash-7    ",
+        boxes[1],
+        "",
+    ]
+
+
+def test_a_fold_whose_opening_is_filtered_away_hides_nothing() -> None:
+    story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518)
+    text = story.leave("sys_open", 0, 18542).text()
+    selection = text.select(RowFilter.parse("getname"), text.fold_all())
+    assert selection.rows.tolist() == [1] and not len(selection.folds)
+
+
+def test_a_call_whose_opening_was_overwritten_cannot_be_folded() -> None:
+    text = Story().leave("getname", 1, 5).enter("kfree", 1).leave("kfree", 1, 2).text()
+    assert [text.fold(None, row) for row in range(len(text))] == [None, None]
+    assert not len(text.fold_all())
+
+
+def test_folds_stay_when_the_buffer_turns(session: Session, sh: Callable[[str], str]) -> None:
+    sh("echo 64 > buffer_size_kb; echo function_graph > current_tracer; run syscalls")
+    before = session.array.follow()
+    assert isinstance(before, GraphText)
+    folds = before.fold_all()
+    kept = set(before.places.keys(before.rows[before.select(None, folds).folds]).tolist())
+    while before.lines(0, 1) == session.array.follow().lines(0, 1):
+        sh("echo vfs_read > set_ftrace_filter; run syscalls")
+    after = session.array.follow()
+    assert isinstance(after, GraphText) and after.written > before.written
+    rows = after.select(None, folds).folds
+    again = set(after.places.keys(after.rows[rows]).tolist())
+    there = after.places.events(folds.keys)
+    assert 0 < len(again) < len(kept) and again <= kept
+    assert len(again) == np.count_nonzero(there >= 0)
