@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-PLACEHOLDER = "vfs_* task:bash cpu:0,2 !pid:7 (kernel: set_ftrace_filter/_pid, tracing_cpumask)"
-"""What an empty line says: some words, and the files that choose what is written at all."""
+PLACEHOLDER = "vfs_* task:bash cpu:0,2 !pid:7"
+"""What an empty line says: some words."""
 
 
 def completed(text: str, words: Sequence[str]) -> list[str]:

@@ -247,7 +247,8 @@ class GraphText(TraceText):
 
     def fold(self, folds: Folds | None, row: int) -> tuple[Folds, int] | None:
         """`folds` with the call of `row`, or without it, and the row it opens in; None for none."""
-        opening = self.calls.opening(self.event_of(row))
+        # A box is of its CPU: what it stands above may lie in a call that is folded.
+        opening = None if self.boxed[row] else self.calls.opening(self.event_of(row))
         if opening is None:
             return None
         events = np.array([opening])

@@ -1,7 +1,8 @@
 """Which rows of a trace to show: words about function, task and CPU.
 
-A word is `func:GLOB` (a bare glob is one too), `task:GLOB` for a task's name, `task:N` or
-`pid:N`, and `cpu:N`; numbers may be a list with ranges, `0,2-3`. `!` in front takes away.
+A word is `func:GLOB`, `task:GLOB` for a task's name, `task:N` or `pid:N`, and `cpu:N`;
+numbers may be a list with ranges, `0,2-3`. A bare word is about functions: a glob, or without
+wildcards what their names contain. `!` in front takes away.
 An event is shown when each kind of which there are words has one that it meets, and when
 it meets none with `!`. Globs are those of set_ftrace_filter.
 
@@ -79,7 +80,7 @@ class Word:
         remove = text.startswith("!")
         kind, colon, value = text.removeprefix("!").partition(":")
         if not colon:
-            kind, value = "func", kind
+            kind, value = "func", kind if set(kind) & set("*?[\\") or not kind else f"*{kind}*"
         if kind not in KINDS:
             raise UnknownKind(text, kind)
         if not value:

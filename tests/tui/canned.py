@@ -161,9 +161,9 @@ class Events:
         raise NotImplementedError
 
     def filter_words(self, row: int | None) -> list[str]:
-        """Only CPUs; that of the row first."""
+        """CPUs, that of the row first, and one function."""
         cpus = [0, 1] if row is None or (row + self.lost) % 2 == 0 else [1, 0]
-        return [f"cpu:{cpu}" for cpu in cpus]
+        return [*(f"cpu:{cpu}" for cpu in cpus), "func:schedule"]
 
     def find(
         self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None

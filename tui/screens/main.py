@@ -243,7 +243,7 @@ class MainScreen(Screen[None]):
         try:
             self.trace.events.filter(message.text)
         except UsageError as error:
-            self.notify(str(error), title="no filter", severity="error")
+            self.notify(str(error), title="not a filter", severity="error")
             self._open_line("F", message.text)
 
     def on_export_wanted(self, message: ExportWanted) -> None:

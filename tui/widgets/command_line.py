@@ -133,7 +133,7 @@ class CommandLine(Horizontal):
         self._at = len(self._history[prefix])
         self._chosen = None
         self._words, self._hint = (), ""
-        self.query_one(Label).update(prefix)
+        self.query_one(Label).update("filter " if prefix == "F" else prefix)
         self.display = True
         self._put(text)
         self.edit.placeholder = PLACEHOLDER if prefix == "F" else ""

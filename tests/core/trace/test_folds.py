@@ -104,9 +104,9 @@ def test_what_lies_in_a_call_is_hidden_and_counted(openings: list[int], words: s
 @given(st.integers(0, len(LINES) - 1))
 def test_the_call_of_a_row_is_the_innermost_around_it(row: int) -> None:
     found = tree().fold(None, row)
-    if TASKS[row] is None or "=====" in LINES[row]:
-        return  # of the event that they stand at
-    around = [at for at in OPENINGS if at <= row and TASKS[at] == TASKS[row]]
+    if "=====" in LINES[row]:
+        return  # of the event that it stands at
+    around = [at for at in OPENINGS if at <= row and TASKS[at] == TASKS[row] is not None]
     around = [at for at in around if at == row or row in rows_of_call(at)]
     assert (None if found is None else found[1]) == (around[-1] if around else None)
 

@@ -33,7 +33,7 @@ class Row:
     def meets(self, word: str) -> bool:
         kind, colon, value = word.partition(":")
         if not colon:
-            kind, value = "func", kind
+            kind, value = "func", kind if set(kind) & set("*?[") else f"*{kind}*"
         if kind == "task" and not value.isdigit():
             return fnmatchcase(self.comm, value)
         if kind == "func":
