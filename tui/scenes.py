@@ -64,6 +64,14 @@ SCREENS = {
     "functions": Scene(_MANY, _SCHEDULE, Pose(("1", "slash", *"sched", "enter"))),
     "site-compiled": Scene((), _SCHEDULE, POSES["site"]),
     "trace": Scene(_MANY, _SCHEDULE, POSES["trace"]),
+    "trace-filter": Scene(
+        _MANY,
+        _SCHEDULE,
+        Pose(("4", "z", "F", *"vfs_* !cpu:1", "enter", *["up"] * 8, "B", "F", *" task")),
+    ),
+    "graph-folded": Scene(
+        _TREE[:2], _TREE[2:], Pose(("4", "z", "underscore", *["up"] * 8, "minus", "B"))
+    ),
     "help": Scene(_TRACED, _SCHEDULE, POSES["help"]),
     "command": Scene(_TRACED, _SCHEDULE, Pose(("colon", *"echo vfs_"))),
     "workloads": Scene(_TRACED, _SCHEDULE, POSES["workloads"]),

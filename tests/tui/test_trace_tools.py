@@ -113,9 +113,11 @@ async def test_the_line_offers_the_row_first_and_keeps_what_it_cannot_read() -> 
         assert trace(app).count() == 1204
         await pilot.press("ctrl+u", *"cpu:0", "enter", "F")
         assert line.value == "cpu:0", "the filter there is"
+        await pilot.press(*",7", "enter", "F")
+        assert line.value == "cpu:0,7", "and can be gone on with"
         await pilot.press("escape")
         assert trace(app).count() == 602
-        await pilot.press("F", "up", "up")
+        await pilot.press("F", "up", "up", "up")
         assert line.value == "irq:4", "what was typed before"
 
 

@@ -8,6 +8,7 @@ from textual import on
 from textual.app import App, ComposeResult
 
 from dynftrace.core.session import Session
+from dynftrace.tui.marks import BOOKMARK
 from dynftrace.tui.messages import CommandWanted, FunctionWanted
 from dynftrace.tui.spans import plain
 from dynftrace.tui.traceline import event_line
@@ -150,6 +151,10 @@ async def test_r_asks_for_the_registers_of_the_event_or_the_last_before_that_sav
         assert app.commands == [f"regs hit {Events(20, lost=3).hit(19)}"]
         await pilot.press("g", "r")
         assert len(app.commands) == 1, "no event so early saved any"
+        app.view.filter("cpu:1")
+        await pilot.press("G", "r")
+        line = app.view.shown.line(app.view.cursor)
+        assert (line, app.commands[1:]) == (18, [f"regs hit {Events(20, lost=3).hit(18)}"])
 
 
 def test_an_event_of_a_definition_has_tones_too() -> None:
@@ -205,6 +210,17 @@ async def test_a_stack_has_a_row_for_each_address(
         await pilot.press("enter")
         await pilot.pause()
         assert app.keys == [session.kallsyms.address("ramfs_create")]
+
+
+async def test_bookmarks_of_a_saved_session_are_there_with_the_first_trace() -> None:
+    app = TraceApp()
+    view = TraceView()
+    view.bookmarks = (Events(10).place(3),)
+    async with app.run_test(size=(90, 10)) as pilot:
+        await app.mount(view)
+        view.show(Events(10))
+        await pilot.pause()
+        assert [plain(view.line(row, 90))[0] for row in (2, 3)] == [" ", BOOKMARK]
 
 
 async def test_two_markers_tell_the_time_between_them() -> None:

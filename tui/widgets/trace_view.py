@@ -80,7 +80,8 @@ class TraceView(TraceRows):
     @bookmarks.setter
     def bookmarks(self, places: Iterable[Place]) -> None:
         self.marks.bookmarks = tuple(places)
-        self._marked()
+        if self.is_mounted:
+            self._marked()
 
     @property
     def between(self) -> int | None:

@@ -1,0 +1,126 @@
+"""What is shown of a trace, through any sequence of filters, folds and new events."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from dynftrace import arches
+from dynftrace.core.session import Session
+from dynftrace.core.shell import Shell
+from dynftrace.core.trace.rowfilter import RowFilter
+from dynftrace.core.trace.tracetext import TraceText
+from dynftrace.tui.marks import Marks
+from dynftrace.tui.traceexport import Export
+from dynftrace.tui.widgets.shown_rows import ShownRows
+
+
+def moments() -> list[TraceText]:
+    """The tree of one buffer while it fills and turns."""
+    session = Session.open(arches.load(arches.DEFAULT))
+    shell = Shell(session)
+    shell.execute("echo 32 > buffer_size_kb; echo 'vfs_*' '*open*' > set_ftrace_filter")
+    shell.execute("echo function_graph > current_tracer")
+    found = []
+    for _ in range(6):
+        assert shell.execute("run syscalls").status == 0
+        found.append(session.array.follow())
+    assert found[-1].lines(0, 1) != found[0].lines(0, 1), "it has turned"
+    return found
+
+
+MOMENTS = moments()
+
+
+class Looking(RuleBasedStateMachine):
+    """One looks at the trace, and the machine goes on."""
+
+    @initialize()
+    def start(self) -> None:
+        self.shown = ShownRows()
+        self.marks = Marks()
+        self.told: dict[object, str] = {}
+        self.at = -1
+        self.go_on()
+
+    @rule()
+    def go_on(self) -> None:
+        self.at = min(self.at + 1, len(MOMENTS) - 1)
+        self.marks.look(MOMENTS[self.at])
+        self.shown.show(MOMENTS[self.at])
+
+    @rule(text=st.sampled_from(["", "cpu:0", "vfs_*", "!task:s*", "open cpu:1", "cpu:9"]))
+    def filter(self, text: str) -> None:
+        self.shown.only = RowFilter.parse(text)
+        self.shown.show(self.shown.trace)
+
+    @rule(row=st.integers(0, 10_000))
+    def fold(self, row: int) -> None:
+        trace = MOMENTS[self.at]
+        if not len(self.shown):
+            return
+        line = self.shown.line(row % len(self.shown))
+        found = trace.fold(self.shown.folds, line)
+        if found is None:
+            return
+        was = self.shown.fold_at(row % len(self.shown)) is not None
+        self.shown.folds, opening = found
+        self.shown.show(trace)
+        if self.shown.shows(opening):
+            assert (self.shown.fold_at(self.shown.row(opening)) is not None) != was
+
+    @rule()
+    def fold_all(self) -> None:
+        self.shown.folds = MOMENTS[self.at].fold_all()
+        self.shown.show(self.shown.trace)
+
+    @rule()
+    def unfold_all(self) -> None:
+        self.shown.folds = None
+        self.shown.show(self.shown.trace)
+
+    @rule(row=st.integers(0, 10_000))
+    def bookmark(self, row: int) -> None:
+        trace = MOMENTS[self.at]
+        if len(self.shown):
+            line = self.shown.line(row % len(self.shown))
+            place = trace.place(line)
+            if self.marks.toggle(place):
+                self.told[place] = trace.lines(line, line + 1)[0].partition("|")[0]
+
+    @invariant()
+    def each_row_is_its_line_or_a_folded_call(self) -> None:
+        trace, shown = MOMENTS[self.at], self.shown
+        lines = [shown.line(row) for row in range(len(shown))]
+        assert lines == sorted(set(lines)) and all(0 <= line < len(trace) for line in lines)
+        assert [shown.row(line) for line in lines] == list(range(len(lines)))
+        kernels = trace.lines(0, len(trace))
+        texts = [shown.text(row) for row in range(len(shown))]
+        hidden = 0
+        for row, (line, text) in enumerate(zip(lines, texts, strict=True)):
+            folded = shown.fold_at(row)
+            if folded is None:
+                assert text == kernels[line]
+            else:
+                hidden += folded.hides
+                assert kernels[line].endswith("() {") and f"() {{ … {folded.hides} row" in text
+        passing = len(trace) if shown.only is None else len(trace.select(shown.only).rows)
+        assert len(shown) + hidden == passing
+        saved = "".join(Export(shown, 0, len(shown)).text()).splitlines()
+        assert saved[len(saved) - len(texts) :] == texts
+
+    @invariant()
+    def bookmarks_are_on_their_events(self) -> None:
+        kernels = MOMENTS[self.at]
+        for place in self.marks.bookmarks:
+            (row,) = kernels.rows_at([place])
+            if row is not None:
+                assert self.marks.sign(row) and kernels.time(row) == place.time
+                head = kernels.lines(row, row + 1)[0].partition("|")[0]
+                # A call may have got its duration since.
+                assert head.split()[:1] == self.told[place].split()[:1]
+
+
+TestLooking = Looking.TestCase
+TestLooking.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
