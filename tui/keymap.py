@@ -89,7 +89,7 @@ TRACE = [
     ),
     _key("trace.mark", "m", "mark", "Mark", "marker A here, then marker B"),
     _key("trace.unmark", "M", "unmark", "Unmark", "take both markers off"),
-    _key("trace.filter", "F", "filter", "Filter", "filter by function, task, CPU"),
+    _key("trace.filter", "F", "screen.filter_trace", "Filter", "filter by function, task, CPU"),
     _key("trace.fold", "minus", "fold", "Fold", "fold the call, or unfold it"),
     _key("trace.unfold_all", "plus", "unfold_all", "Unfold all", "unfold all calls"),
     _key("trace.fold_all", "underscore", "fold_all", "Fold all", "fold the outermost calls"),

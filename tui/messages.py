@@ -95,15 +95,6 @@ class LineClosed(Message):
     """The command line went away without a command."""
 
 
-class LineWanted(Message):
-    """Open the line at the bottom with `prefix` and `text`."""
-
-    def __init__(self, prefix: str, text: str) -> None:
-        super().__init__()
-        self.prefix = prefix
-        self.text = text
-
-
 class FilterEdited(Message):
     """The text of the trace's filter changed and wants candidates."""
 

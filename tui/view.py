@@ -193,15 +193,17 @@ class Trace(Protocol):
         """The rows to show: those of events that `only` shows, each call in `folds` as one."""
         ...
 
-    def fold(self, folds: Folds | None, index: int) -> tuple[Folds, int] | None:
+    def fold(
+        self, folds: Folds | None, index: int, only: RowFilter | None = None
+    ) -> tuple[Folds, int] | None:
         """`folds` with the call of row `index`, or without it, and the row where it opens.
 
-        None for a row that is in no call.
+        It is the innermost whose opening `only` shows. None for a row that is in no call.
         """
         ...
 
-    def fold_all(self) -> Folds:
-        """The outermost calls."""
+    def fold_all(self, only: RowFilter | None = None) -> Folds:
+        """The outermost calls of those whose opening `only` shows."""
         ...
 
     def folded_line(self, index: int, folded: Folded) -> str:

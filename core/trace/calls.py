@@ -61,6 +61,14 @@ class Calls:
             own = self._opens[found] and self._depth[found] == self._depth[at]
             if own and self._ip[self._order[found]] == self._ip[self._order[at]]:
                 return int(self._order[found])
+        return self._caller(start, at)
+
+    def caller(self, opening: int) -> int | None:
+        """The event that opens the call in which `opening` lies; None where that is gone."""
+        at = int(self._at[opening])
+        return self._caller(int(np.searchsorted(self._task, self._task[at], "left")), at)
+
+    def _caller(self, start: int, at: int) -> int | None:
         caller = self._last(start, at, int(self._depth[at]) - 1)
         return int(self._order[caller]) if caller is not None and self._opens[caller] else None
 
@@ -109,10 +117,10 @@ class Calls:
         """Shape (n + 1,): what the events before each place weigh together."""
         return np.concatenate([np.zeros(1, np.intp), np.cumsum(weights[self._order])])
 
-    def outermost(self) -> Events:
-        """The openings of calls that lie in no other call, rising."""
+    def outermost(self, among: NDArray[np.bool_]) -> Events:
+        """The openings of calls that lie in no other of those `among` the n events, rising."""
         found = []
-        left = self._order[self._opens]
+        left = np.flatnonzero(among)
         while len(left):
             depth = self._depth[self._at[left]]
             those = left[depth == depth.min()]

@@ -245,20 +245,34 @@ class GraphText(TraceText):
         """The rows whose events `only` shows, each call of `folds` as one."""
         return select_graph(self, self.mask(only), folds or Folds())
 
-    def fold(self, folds: Folds | None, row: int) -> tuple[Folds, int] | None:
-        """`folds` with the call of `row`, or without it, and the row it opens in; None for none."""
-        # A box is of its CPU: what it stands above may lie in a call that is folded.
-        opening = None if self.boxed[row] else self.calls.opening(self.event_of(row))
+    def fold(
+        self, folds: Folds | None, row: int, only: RowFilter | None = None
+    ) -> tuple[Folds, int] | None:
+        """`folds` with the innermost call of `row` that is shown, or without it, and its row."""
+        if self.boxed[row]:
+            # A box is of its CPU: what it stands above may lie in a call that is folded.
+            return None
+        opening = self.calls.opening(self.event_of(row))
+        shown = self._shown_openings(only)
+        while opening is not None and not shown[opening]:
+            opening = self.calls.caller(opening)
         if opening is None:
             return None
         events = np.array([opening])
         own = int(self.own_rows(events)[0])
-        return None if own < 0 else ((folds or Folds()).toggled(self.places.keys(events)[0]), own)
+        return (folds or Folds()).toggled(self.places.keys(events)[0]), own
 
-    def fold_all(self) -> Folds:
-        """The outermost calls."""
-        openings = self.calls.outermost()
-        return Folds(self.places.keys(openings[self.own_rows(openings) >= 0]))
+    def fold_all(self, only: RowFilter | None = None) -> Folds:
+        """The outermost calls of those whose opening `only` shows."""
+        return Folds(self.places.keys(self.calls.outermost(self._shown_openings(only))))
+
+    def _shown_openings(self, only: RowFilter | None) -> NDArray[np.bool_]:
+        """Which events open a call with a line that `only` shows."""
+        shown = np.zeros(len(self.table), np.bool_)
+        shown[self.rows[self.parts == _OWN]] = True
+        shown &= self.opens
+        mask = self.mask(only)
+        return shown if mask is None else shown & mask
 
     def folded_line(self, row: int, folded: Folded) -> str:
         """The line of the folded call that opens in `row`, with its duration."""

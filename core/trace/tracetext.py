@@ -464,12 +464,17 @@ class TraceText:
             mask = mask[self._rows.of(np.arange(len(self)))[0]]
         return Selection(np.flatnonzero(mask))
 
-    def fold(self, folds: Folds | None, row: int) -> tuple[Folds, int] | None:
-        """`folds` with the call of `row`, or without it, and the row it opens in; None for none."""
+    def fold(
+        self, folds: Folds | None, row: int, only: RowFilter | None = None
+    ) -> tuple[Folds, int] | None:
+        """`folds` with the call of `row`, or without it, and the row where it opens.
+
+        It is the innermost whose opening `only` shows; None where there is none.
+        """
         return None
 
-    def fold_all(self) -> Folds:
-        """The outermost calls."""
+    def fold_all(self, only: RowFilter | None = None) -> Folds:
+        """The outermost calls of those whose opening `only` shows."""
         return Folds()
 
     def folded_line(self, row: int, folded: Folded) -> str:

@@ -148,11 +148,13 @@ class Events:
             rows = rows[(rows + self.lost) % 2 == word.meant[0][0]]
         return Selection(rows)
 
-    def fold(self, folds: Folds | None, row: int) -> tuple[Folds, int] | None:
+    def fold(
+        self, folds: Folds | None, row: int, only: RowFilter | None = None
+    ) -> tuple[Folds, int] | None:
         """These are no calls."""
         return None
 
-    def fold_all(self) -> Folds:
+    def fold_all(self, only: RowFilter | None = None) -> Folds:
         """None."""
         return Folds()
 

@@ -23,7 +23,6 @@ from ..messages import (
     FunctionHighlighted,
     FunctionWanted,
     LineEdited,
-    LineWanted,
     SearchWanted,
 )
 from ..tourwalk import Walk
@@ -229,10 +228,6 @@ class MainScreen(Screen[None]):
         """Search the trace."""
         self.trace.events.search(message.needle)
 
-    def on_line_wanted(self, message: LineWanted) -> None:
-        """Open the line."""
-        self._open_line(message.prefix, message.text)
-
     def on_filter_edited(self, message: FilterEdited) -> None:
         """Offer words for the trace's filter."""
         words = completed(message.text, self.trace.events.filter_words())
@@ -265,6 +260,11 @@ class MainScreen(Screen[None]):
     def action_command(self) -> None:
         """Open the command line."""
         self._open_line(":")
+
+    def action_filter_trace(self) -> None:
+        """Edit the trace's filter."""
+        only = self.trace.events.shown.only
+        self._open_line("F", "" if only is None else only.text)
 
     def action_search(self) -> None:
         """Filter the functions, or search the trace when it has the focus."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 
 from .. import keymap
-from ..messages import CommandWanted, ExportWanted, FunctionWanted, LineWanted
+from ..messages import CommandWanted, ExportWanted, FunctionWanted
 from ..traceexport import Export
 from ..view import Trace
 from .trace_rows import TraceRows
@@ -41,17 +41,16 @@ class TraceView(TraceRows):
             self._words = (trace, at, words)
         return self._words[2]
 
-    # Filter and folds
-
-    def action_filter(self) -> None:
-        """Edit the filter."""
-        only = self.shown.only
-        self.post_message(LineWanted("F", "" if only is None else only.text))
+    # Folds
 
     def action_fold(self) -> None:
         """Fold the call under the cursor, or unfold it."""
         here, trace = self._here(), self.trace
-        found = None if trace is None or here is None else trace.fold(self.shown.folds, here)
+        found = (
+            None
+            if trace is None or here is None
+            else trace.fold(self.shown.folds, here, self.shown.only)
+        )
         if found is None:
             self.notify("no call of function_graph is here that could be folded", timeout=3)
             return
@@ -65,9 +64,9 @@ class TraceView(TraceRows):
         self._show(self.trace)
 
     def action_fold_all(self) -> None:
-        """Fold the outermost calls."""
+        """Fold the outermost calls of those shown."""
         if self.trace is not None:
-            self.shown.folds = self.trace.fold_all()
+            self.shown.folds = self.trace.fold_all(self.shown.only)
             self._show(self.trace)
 
     # Markers, bookmarks, and where an event leads

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def indent(line: str) -> int:
 
 TASKS = [task(line) for line in LINES]
 OPENINGS = [row for row, line in enumerate(LINES) if line.endswith("() {")]
+WORDS = ["", "", "cpu:0", "!cpu:0", "task:s*", "!*alloc*", "do_*"]
 INTERRUPTS = [row for row in OPENINGS if row and "==========>" in LINES[row - 1]]
 AROUND = [
     max(at for at in OPENINGS if at < row and TASKS[at] == TASKS[row])
@@ -77,7 +79,7 @@ def rows_of_call(row: int) -> list[int]:
         max_size=6,
         unique=True,
     ),
-    st.sampled_from(["", "", "cpu:0", "!cpu:0", "task:s*", "!*alloc*"]),
+    st.sampled_from(WORDS),
 )
 def test_what_lies_in_a_call_is_hidden_and_counted(openings: list[int], words: str) -> None:
     text, folds = tree(), Folds()
@@ -101,22 +103,27 @@ def test_what_lies_in_a_call_is_hidden_and_counted(openings: list[int], words: s
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, len(LINES) - 1))
-def test_the_call_of_a_row_is_the_innermost_around_it(row: int) -> None:
-    found = tree().fold(None, row)
+@given(st.integers(0, len(LINES) - 1), st.sampled_from(WORDS))
+def test_the_call_of_a_row_is_the_innermost_shown_around_it(row: int, words: str) -> None:
+    found = tree().fold(None, row, RowFilter.parse(words))
+    passing = set(slowly(words, rows_by_text()))
     if "=====" in LINES[row]:
         return  # of the event that it stands at
     around = [at for at in OPENINGS if at <= row and TASKS[at] == TASKS[row] is not None]
     around = [at for at in around if at == row or row in rows_of_call(at)]
+    around = [at for at in around if at in passing]
     assert (None if found is None else found[1]) == (around[-1] if around else None)
 
 
-def test_folding_all_leaves_the_outermost_calls() -> None:
-    text = tree()
-    selection = text.select(None, text.fold_all())
-    inner = {at for row in OPENINGS for at in rows_of_call(row)}
-    assert selection.folds.tolist() == [row for row in OPENINGS if row not in inner]
-    assert len(selection.rows) < len(LINES) / 10
+@pytest.mark.parametrize("words", ["", "!cpu:0", "*read* *write*"])
+def test_folding_all_leaves_the_outermost_calls_that_are_shown(words: str) -> None:
+    text, only = tree(), RowFilter.parse(words)
+    selection = text.select(only, text.fold_all(only))
+    passing = slowly(words, rows_by_text())
+    openings = sorted(set(passing) & set(OPENINGS))
+    inner = {at for row in openings for at in rows_of_call(row)}
+    assert selection.folds.tolist() == [row for row in openings if row not in inner]
+    assert 0 < len(selection.rows) < len(passing) / 2
 
 
 def test_a_fold_is_taken_back_by_itself() -> None:
