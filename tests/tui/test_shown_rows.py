@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -16,6 +18,7 @@ from dynftrace.tui.traceexport import Export
 from dynftrace.tui.widgets.shown_rows import ShownRows
 
 
+@cache
 def moments() -> list[TraceText]:
     """The tree of one buffer while it fills and turns."""
     session = Session.open(arches.load(arches.DEFAULT))
@@ -28,9 +31,6 @@ def moments() -> list[TraceText]:
         found.append(session.array.follow())
     assert found[-1].lines(0, 1) != found[0].lines(0, 1), "it has turned"
     return found
-
-
-MOMENTS = moments()
 
 
 class Looking(RuleBasedStateMachine):
@@ -46,9 +46,9 @@ class Looking(RuleBasedStateMachine):
 
     @rule()
     def go_on(self) -> None:
-        self.at = min(self.at + 1, len(MOMENTS) - 1)
-        self.marks.look(MOMENTS[self.at])
-        self.shown.show(MOMENTS[self.at])
+        self.at = min(self.at + 1, len(moments()) - 1)
+        self.marks.look(moments()[self.at])
+        self.shown.show(moments()[self.at])
 
     @rule(text=st.sampled_from(["", "cpu:0", "vfs_*", "!task:s*", "open cpu:1", "cpu:9"]))
     def filter(self, text: str) -> None:
@@ -57,7 +57,7 @@ class Looking(RuleBasedStateMachine):
 
     @rule(row=st.integers(0, 10_000))
     def fold(self, row: int) -> None:
-        trace = MOMENTS[self.at]
+        trace = moments()[self.at]
         if not len(self.shown):
             return
         line = self.shown.line(row % len(self.shown))
@@ -72,7 +72,7 @@ class Looking(RuleBasedStateMachine):
 
     @rule()
     def fold_all(self) -> None:
-        self.shown.folds = MOMENTS[self.at].fold_all()
+        self.shown.folds = moments()[self.at].fold_all()
         self.shown.show(self.shown.trace)
 
     @rule()
@@ -82,7 +82,7 @@ class Looking(RuleBasedStateMachine):
 
     @rule(row=st.integers(0, 10_000))
     def bookmark(self, row: int) -> None:
-        trace = MOMENTS[self.at]
+        trace = moments()[self.at]
         if len(self.shown):
             line = self.shown.line(row % len(self.shown))
             place = trace.place(line)
@@ -91,7 +91,7 @@ class Looking(RuleBasedStateMachine):
 
     @invariant()
     def each_row_is_its_line_or_a_folded_call(self) -> None:
-        trace, shown = MOMENTS[self.at], self.shown
+        trace, shown = moments()[self.at], self.shown
         lines = [shown.line(row) for row in range(len(shown))]
         assert lines == sorted(set(lines)) and all(0 <= line < len(trace) for line in lines)
         assert [shown.row(line) for line in lines] == list(range(len(lines)))
@@ -112,7 +112,7 @@ class Looking(RuleBasedStateMachine):
 
     @invariant()
     def bookmarks_are_on_their_events(self) -> None:
-        kernels = MOMENTS[self.at]
+        kernels = moments()[self.at]
         for place in self.marks.bookmarks:
             (row,) = kernels.rows_at([place])
             if row is not None:

@@ -81,6 +81,19 @@ async def test_a_filter_comes_and_goes_around_the_cursor() -> None:
         assert view.text(view.cursor) == event
 
 
+async def test_a_long_filter_leaves_room_for_what_the_lower_edge_counts() -> None:
+    async with console(CannedDriver(), (80, 24)) as (app, pilot):
+        await pilot.press("4", "up", "m", "up", "m")
+        await filtered(pilot, f"cpu:0,{'7,' * 30}7")
+        trace(app).show(Events(1204, lost=5))
+        await pilot.pause()
+        assert edge(app).endswith("…: 602 of 1,204 rows │ 5 new │ A to B -3.000 us")
+        assert len(edge(app)) == app.main.trace.size.width - 2
+        await pilot.resize_terminal(140, 40)
+        await pilot.pause()
+        assert f"filter cpu:0,{'7,' * 30}7: 602 of" in edge(app)
+
+
 async def test_new_events_come_through_a_filter() -> None:
     async with console(CannedDriver()) as (app, pilot):
         view = trace(app)
@@ -286,3 +299,6 @@ async def test_calls_of_a_real_tree_fold(session: Session) -> None:
         assert sum("…" in text for text in now) == sum("…" in text for text in folded)
         await pilot.press("plus")
         assert not any("…" in text for text in texts(app))
+        await pilot.press("underscore")
+        await do(app, pilot, "echo > trace", "run syscalls")
+        assert edge(app).endswith(f" │ {trace(app).count():,} lines"), "the folded calls are gone"

@@ -13,8 +13,8 @@ from .trace_view import TraceView
 FULL_HEADER = 30
 """Rows from which on the pane shows the whole header instead of its title row."""
 
-FILTER = 24
-"""Cells of a filter that the lower edge shows."""
+FILTER = 8
+"""Cells of a filter that the lower edge shows at least; more where there is room."""
 
 
 class TracePane(Pane):
@@ -41,8 +41,9 @@ class TracePane(Pane):
             self._count()
 
     def on_resize(self) -> None:
-        """A tall pane has room for the whole header."""
+        """A tall pane has room for the whole header, a wide one for the whole filter."""
         self._title()
+        self._count()
 
     def on_trace_rows_held(self) -> None:
         """Tell what the view does now."""
@@ -59,20 +60,22 @@ class TracePane(Pane):
             self._titles.update("\n".join(header))
 
     def _count(self) -> None:
-        view = self.events
-        waiting = f" │ {view.pending:,} new" if view.pending else ""
+        view, shown = self.events, self.events.shown
         state = "following" if view.follow else "held"
-        self.note(f"{state} │ {self._shown()}{waiting}{self._between()}")
-
-    def _shown(self) -> str:
-        """How many rows there are, and how many of them are not shown."""
-        shown = self.events.shown
-        if shown.trace is None or shown.lines is None:
-            return f"{len(shown):,} lines"
-        rows = f"{len(shown):,} of {len(shown.trace):,} rows"
+        waiting = f" │ {view.pending:,} new" if view.pending else ""
+        rest = f"{self._rows()}{waiting}{self._between()}"
         if shown.only is not None:
-            rows = f"filter {fit(shown.only.text, FILTER).rstrip()}: {rows}"
-        return rows + (f" │ {shown.folded:,} folded" if shown.folded else "")
+            room = max(self.size.width - len(f" {state} │ filter : {rest} "), FILTER)
+            rest = f"filter {fit(shown.only.text, room).rstrip()}: {rest}"
+        self.note(f"{state} │ {rest}")
+
+    def _rows(self) -> str:
+        """How many rows are shown, and of how many when that are not all."""
+        shown = self.events.shown
+        if shown.trace is None or (shown.only is None and not shown.folded):
+            return f"{len(shown):,} lines"
+        folded = f" │ {shown.folded:,} folded" if shown.folded else ""
+        return f"{len(shown):,} of {len(shown.trace):,} rows{folded}"
 
     def _between(self) -> str:
         """The markers that are set, and the time between both."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,7 +19,11 @@ from .test_graphtext import Story
 from .test_rowfilter import graph, slowly
 from .test_rowfilter import rows_of_graph as rows_by_text
 
-LINES = graph().lines(0, len(graph()))
+
+@cache
+def lines() -> list[str]:
+    """The tree."""
+    return graph().lines(0, len(graph()))
 
 
 def tree() -> GraphText:
@@ -42,57 +47,67 @@ def indent(line: str) -> int:
     return len(line) - len(line[start:].lstrip())
 
 
-TASKS = [task(line) for line in LINES]
-OPENINGS = [row for row, line in enumerate(LINES) if line.endswith("() {")]
+@cache
+def tasks() -> list[tuple[str, ...] | None]:
+    """The task of each line."""
+    return [task(line) for line in lines()]
+
+
+@cache
+def openings() -> list[int]:
+    """The rows that open a call of several lines."""
+    return [row for row, line in enumerate(lines()) if line.endswith("() {")]
+
+
+def some_openings() -> list[int]:
+    """As many of interrupts and of calls that may be around one as of all."""
+    interrupts = [row for row in openings() if row and "==========>" in lines()[row - 1]]
+    around = [
+        [at for at in openings() if at < row and tasks()[at] == tasks()[row]][-1:]
+        for row in interrupts
+    ]
+    rare = [*interrupts, *(row for rows in around for row in rows)]
+    return [*openings(), *rare * (2 * len(openings()) // len(rare))]
+
+
 WORDS = ["", "", "cpu:0", "!cpu:0", "task:s*", "!*alloc*", "do_*"]
-INTERRUPTS = [row for row in OPENINGS if row and "==========>" in LINES[row - 1]]
-AROUND = [
-    max(at for at in OPENINGS if at < row and TASKS[at] == TASKS[row])
-    for row in INTERRUPTS[1:]
-    if any(at < row and TASKS[at] == TASKS[row] for at in OPENINGS)
-]
-"""Calls that may be around an interrupt."""
 
 
 def rows_of_call(row: int) -> list[int]:
     """The rows below an opening up to its closing one, of its task, by their indentation."""
-    depth = indent(LINES[row])
+    depth = indent(lines()[row])
     rows: list[int] = []
-    for at in range(row + 1, len(LINES)):
-        if TASKS[at] != TASKS[row]:
+    for at in range(row + 1, len(lines())):
+        if tasks()[at] != tasks()[row]:
             continue
-        line = LINES[at]
+        line = lines()[at]
         if "=====" in line or indent(line) > depth:
             rows.append(at)
         elif indent(line) == depth and line[depth] == "}":
-            arrow = [at + 1] if "<==========" in (LINES[at + 1 : at + 2] or [""])[0] else []
+            arrow = [at + 1] if "<==========" in (lines()[at + 1 : at + 2] or [""])[0] else []
             return [*rows, at, *arrow]
         else:  # it has not returned; an arrow above is of the interrupt that comes then
-            return rows[:-1] if rows and "==========>" in LINES[rows[-1]] else rows
+            return rows[:-1] if rows and "==========>" in lines()[rows[-1]] else rows
     return rows
 
 
 @settings(deadline=None, max_examples=60)
 @given(
-    st.lists(
-        st.one_of(st.sampled_from(each) for each in (OPENINGS, INTERRUPTS, AROUND)),
-        max_size=6,
-        unique=True,
-    ),
+    st.lists(st.deferred(lambda: st.sampled_from(some_openings())), max_size=6, unique=True),
     st.sampled_from(WORDS),
 )
-def test_what_lies_in_a_call_is_hidden_and_counted(openings: list[int], words: str) -> None:
+def test_what_lies_in_a_call_is_hidden_and_counted(chosen: list[int], words: str) -> None:
     text, folds = tree(), Folds()
-    for row in openings:
+    for row in chosen:
         found = text.fold(folds, row)
         assert found is not None and found[1] == row
         folds = found[0]
     only = RowFilter.parse(words)
     passing = set(slowly(words, rows_by_text()))
-    effective = [row for row in openings if row in passing]
+    effective = [row for row in chosen if row in passing]
     hidden: dict[int, set[int]] = {}
     for row in effective:
-        arrow = [row - 1] if row and "==========>" in LINES[row - 1] else []
+        arrow = [row - 1] if row and "==========>" in lines()[row - 1] else []
         hidden[row] = {at for at in rows_of_call(row) if at in passing} | set(arrow)
     gone = set().union(*hidden.values())
     selection = text.select(only, folds)
@@ -103,13 +118,13 @@ def test_what_lies_in_a_call_is_hidden_and_counted(openings: list[int], words: s
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(0, len(LINES) - 1), st.sampled_from(WORDS))
+@given(st.deferred(lambda: st.integers(0, len(lines()) - 1)), st.sampled_from(WORDS))
 def test_the_call_of_a_row_is_the_innermost_shown_around_it(row: int, words: str) -> None:
     found = tree().fold(None, row, RowFilter.parse(words))
     passing = set(slowly(words, rows_by_text()))
-    if "=====" in LINES[row]:
+    if "=====" in lines()[row]:
         return  # of the event that it stands at
-    around = [at for at in OPENINGS if at <= row and TASKS[at] == TASKS[row] is not None]
+    around = [at for at in openings() if at <= row and tasks()[at] == tasks()[row] is not None]
     around = [at for at in around if at == row or row in rows_of_call(at)]
     around = [at for at in around if at in passing]
     assert (None if found is None else found[1]) == (around[-1] if around else None)
@@ -120,26 +135,26 @@ def test_folding_all_leaves_the_outermost_calls_that_are_shown(words: str) -> No
     text, only = tree(), RowFilter.parse(words)
     selection = text.select(only, text.fold_all(only))
     passing = slowly(words, rows_by_text())
-    openings = sorted(set(passing) & set(OPENINGS))
-    inner = {at for row in openings for at in rows_of_call(row)}
-    assert selection.folds.tolist() == [row for row in openings if row not in inner]
+    shown = sorted(set(passing) & set(openings()))
+    inner = {at for row in shown for at in rows_of_call(row)}
+    assert selection.folds.tolist() == [row for row in shown if row not in inner]
     assert 0 < len(selection.rows) < len(passing) / 2
 
 
 def test_a_fold_is_taken_back_by_itself() -> None:
     text = tree()
-    for row in OPENINGS[:5]:
+    for row in openings()[:5]:
         folds, at = text.fold(None, row + 1) or (Folds(), -1)
         again = text.fold(folds, at)
         assert again is not None and not len(again[0])
 
 
-def shown(text: GraphText, folds: Folds) -> list[str]:
+def shown_lines(text: GraphText, folds: Folds) -> list[str]:
     selection = text.select(None, folds)
-    lines = zip(selection.rows.tolist(), text.lines_at(selection.rows), strict=True)
+    rows = zip(selection.rows.tolist(), text.lines_at(selection.rows), strict=True)
     return [
         line if (folded := selection.folded(row)) is None else text.folded_line(row, folded)
-        for row, line in lines
+        for row, line in rows
     ]
 
 
@@ -147,7 +162,7 @@ def test_a_folded_call_is_one_row_with_its_duration() -> None:
     story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518)
     story.enter("kfree", 0, cpu=1, pid=8).leave("kfree", 0, 9, cpu=1, pid=8)
     text = story.leave("sys_open", 0, 18542).text()
-    assert shown(text, text.fold_all()) == [
+    assert shown_lines(text, text.fold_all()) == [
         " 0) + 18.542 us   |  sys_open() { … 2 rows }",
         " 1)   0.009 us    |  kfree();",
     ]
@@ -155,7 +170,7 @@ def test_a_folded_call_is_one_row_with_its_duration() -> None:
 
 def test_a_call_that_has_not_returned_says_so() -> None:
     text = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518).text()
-    (line,) = shown(text, text.fold_all())
+    (line,) = shown_lines(text, text.fold_all())
     assert line == " 0)               |  sys_open() { … 1 row, its return is not here"
 
 
@@ -164,7 +179,7 @@ def test_another_task_on_the_cpu_is_not_part_of_the_call() -> None:
     story.enter("kfree", 0, pid=8).leave("kfree", 0, 9, pid=8).leave("sys_open", 0, 100)
     text = story.text()
     boxes = [" ------------------------------------------"] * 2
-    assert shown(text, text.fold_all()) == [
+    assert shown_lines(text, text.fold_all()) == [
         " 0)   0.100 us    |  sys_open() { … 2 rows }",
         boxes[0],
         " 0)     bash-7     =>   kworker-8   ",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynftrace.core.session import Session
@@ -22,6 +22,7 @@ def table(rows: list[tuple[int, int, int]]) -> EventTable:
     return EventTable(events, np.array([0, 64, 128], np.uint64))
 
 
+@settings(deadline=None)
 @given(EVENTS)
 def test_each_event_is_found_by_its_key(rows: list[tuple[int, int, int]]) -> None:
     """In any order of times, as a damaged page may have it."""
@@ -32,6 +33,7 @@ def test_each_event_is_found_by_its_key(rows: list[tuple[int, int, int]]) -> Non
     assert len({key.tolist() for key in keys}) == len(rows)
 
 
+@settings(deadline=None)
 @given(EVENTS, EVENTS)
 def test_it_is_found_in_front_of_new_events_and_not_when_it_is_gone(
     rows: list[tuple[int, int, int]], more: list[tuple[int, int, int]]
