@@ -21,7 +21,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ..core.errors import DynftraceError, UsageError
-from . import config, keymap, theme, tour
+from . import config, deliver, keymap, theme, tour
 from .experiments import EXPERIMENTS, Experiment
 from .messages import (
     CandidatesFound,
@@ -38,9 +38,11 @@ from .screens.main import MainScreen
 from .screens.picker import WorkloadBox
 from .screens.report import ReportBox
 from .spans import line
+from .svg import tidy
 from .tourwalk import Progress, Walk
 from .traceexport import Export
 from .view import Report, View
+from .wholefile import write_whole
 from .widgets.command_line import CommandLine
 from .worker import Driver, Runner
 
@@ -289,10 +291,13 @@ class ConsoleApp(App[None]):
             self.push_screen(Box(title, [line(each) for each in message.lines]))
 
     def export(self, export: Export) -> None:
-        """Save rows of the trace in the working directory; in the machine's thread, as it takes
-        seconds where they are many."""
+        """Save rows of the trace in the working directory, or where a browser does; in the
+        machine's thread, as it takes seconds where they are many."""
+        web = self.is_web
 
         def save(_: Driver) -> Exported:
+            if web:
+                return Exported(f"{len(export):,} rows", False, "".join(export.text()))
             try:
                 path = export.save(Path())
             except DynftraceError as error:
@@ -303,6 +308,8 @@ class ConsoleApp(App[None]):
 
     def on_exported(self, message: Exported) -> None:
         """Tell what became of it."""
+        if message.download:
+            deliver.download(self, message.download, ".txt", "text/plain")
         severity: SeverityLevel = "error" if message.failed else "information"
         self.notify(message.text, timeout=3, severity=severity)
 
@@ -331,12 +338,18 @@ class ConsoleApp(App[None]):
             self.exit()
 
     def action_picture(self) -> None:
-        """Save the screen as dynftrace-N.svg in the working directory."""
-        number = 1
-        while (path := Path(f"dynftrace-{number}.svg")).exists():
-            number += 1
-        self.save_screenshot(str(path))
-        self.notify(f"saved {path}", timeout=3)
+        """Save the screen as dynftrace-N.svg in the working directory, or where a browser does."""
+        picture = tidy(self.export_screenshot(title=self.TITLE, simplify=True))
+        if self.is_web:
+            deliver.download(self, picture, ".svg", "image/svg+xml")
+            return
+        path = deliver.free_path(Path(), ".svg")
+        try:
+            write_whole(path, picture)
+        except DynftraceError as error:
+            self.notify(str(error), severity="error")
+        else:
+            self.notify(f"saved {path}", timeout=3)
 
     def show_help(self) -> None:
         """Show the keys."""

@@ -120,10 +120,14 @@ class ExportWanted(Message):
 
 
 class Exported(Message):
-    """Rows of the trace were saved, or not: `text` is one sentence on it."""
+    """Rows of the trace were saved, or not: `text` is one sentence on it.
 
-    def __init__(self, text: str, failed: bool) -> None:
+    What a browser is to save is in `download`.
+    """
+
+    def __init__(self, text: str, failed: bool, download: str = "") -> None:
         super().__init__()
+        self.download = download
         self.text = text
         self.failed = failed
 

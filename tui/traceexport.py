@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .deliver import free_path
 from .wholefile import write_whole
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ class Export:
 
     def save(self, folder: Path) -> Path:
         """Write dynftrace-N.txt, N the first that is free; raises `DynftraceError`."""
-        number = 1
-        while (path := folder / f"dynftrace-{number}.txt").exists():
-            number += 1
+        path = free_path(folder, ".txt")
         write_whole(path, self.text())
         return path

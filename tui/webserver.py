@@ -45,14 +45,19 @@ PAGE = Path(__file__).with_name("serve.html")
 class Visit(AppService):
     """A visitor's console: the process, and what goes between it and the websocket."""
 
-    def __init__(self, command: Sequence[str], websocket: web.WebSocketResponse) -> None:
-        """`command` is the argv of the console."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        websocket: web.WebSocketResponse,
+        downloads: DownloadManager,
+    ) -> None:
+        """`command` is the argv of the console, whose files for the visitor are in `downloads`."""
         super().__init__(
             command[0],
             write_bytes=websocket.send_bytes,
             write_str=websocket.send_str,
             close=self._leave,
-            download_manager=DownloadManager(),
+            download_manager=downloads,
         )
         self._argv = command
         self._websocket = websocket
@@ -105,6 +110,7 @@ class Site:
         self._command = command
         self._local = local
         self._visits: set[Visit] = set()
+        self._downloads = DownloadManager()
 
     def application(self, static: Path) -> web.Application:
         """The web application; `static` is textual-serve's folder of the terminal's script."""
@@ -119,6 +125,7 @@ class Site:
             [
                 web.get("/", self._page),
                 web.get("/ws", self._visit),
+                web.get("/download/{key}", self._download),
                 web.static("/static", static),
             ]
         )
@@ -142,7 +149,7 @@ class Site:
     async def _visit(self, request: web.Request) -> web.StreamResponse:
         websocket = web.WebSocketResponse(heartbeat=15)
         await websocket.prepare(request)
-        visit = Visit(self._command, websocket)
+        visit = Visit(self._command, websocket, self._downloads)
         self._visits.add(visit)
         try:
             size = (request.query.get("width"), request.query.get("height"))
@@ -158,6 +165,26 @@ class Site:
             await visit.stop()
             self._visits.discard(visit)
         return websocket
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        """A file that a console hands out, once; its key is known to the visitor alone."""
+        key = request.match_info["key"]
+        try:
+            told = await self._downloads.get_download_metadata(key)
+        except KeyError:
+            raise web.HTTPNotFound from None
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": f"{told.mime_type}; charset={told.encoding or 'utf-8'}",
+                "Content-Disposition": f'attachment; filename="{Path(told.file_name).name}"',
+                "X-Content-Type-Options": "nosniff",
+            }
+        )
+        await response.prepare(request)
+        async for chunk in self._downloads.download(key):
+            await response.write(chunk)
+        await response.write_eof()
+        return response
 
     async def _end_visits(self, application: web.Application) -> None:
         await asyncio.gather(*(visit.stop() for visit in self._visits))

@@ -144,6 +144,20 @@ class Page:
                 "Input.dispatchKeyEvent", type="keyUp", key=name, windowsVirtualKeyCode=code
             )
 
+    async def press(self, name: str, code: int) -> None:
+        """A key that writes nothing: its name, and its number in the browser."""
+        await self.evaluate("window.seen.focus()")
+        for kind in ("rawKeyDown", "keyUp"):
+            await self.call(
+                "Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=code
+            )
+
+    async def save_in(self, folder: Path) -> None:
+        """Have downloads come into `folder`."""
+        session, self._session = self._session, None
+        await self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        self._session = session
+
 
 @asynccontextmanager
 async def chromium(folder: Path) -> AsyncIterator[Page]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -83,6 +84,14 @@ def gone(pid: int, seconds: float = 10) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+async def downloaded(path: Path, seconds: float = 20) -> str:
+    """What a browser has saved, once it has."""
+    async with asyncio.timeout(seconds):
+        while not path.exists() or not (text := path.read_text(encoding="utf-8")):
+            await asyncio.sleep(0.1)
+    return text
 
 
 def test_only_what_was_given_goes_on_to_the_console() -> None:
@@ -277,6 +286,14 @@ async def test_a_visitor_traces_a_function(tmp_path: Path) -> None:
             assert page.requested and page.troubles == []
             here = {f"{scheme}://127.0.0.1:{server.port}/" for scheme in ("http", "ws")}
             assert {re.match(r"\w+://[^/]*/", each)[0] for each in page.requested} == here  # type: ignore[index]
+            # A picture, and the trace, come as downloads.
+            await page.save_in(tmp_path)
+            await page.press("F8", 119)
+            picture = await downloaded(tmp_path / "dynftrace.svg")
+            assert picture.startswith("<svg") and "x86_64" in picture
+            await page.call("Page.bringToFront")  # the download was a page for a moment
+            await page.type("4E")
+            assert "schedule" in await downloaded(tmp_path / "dynftrace.txt")
             (console,) = server.consoles()
             # q ends the console, and the page says so.
             await page.type("q")
