@@ -37,6 +37,7 @@ from .machine.function import pointer_to
 from .machine.machine import Machine
 from .module import Module, Modules
 from .quiet import settle
+from .stepping import Stepper
 from .trace.ringbuffer import RingBuffer
 from .trace.subbuffer import PageFormat
 from .tracefs import TraceArray, TracefsTree
@@ -91,6 +92,7 @@ class Session:
     disassembler: Disassembler
     paths: PathReader
     encodings: EncodingReader
+    stepper: Stepper
 
     def __init__(self, port: Port, spec: MachineSpec, image: Image) -> None:
         self.port = port
@@ -152,6 +154,7 @@ class Session:
         self.encodings = EncodingReader(
             self.ftrace, machine.memory, self.disassembler, lambda: self.modules.loaded
         )
+        self.stepper = Stepper(machine, self.ftrace, kallsyms, self.disassembler, self.address_of)
         self.boots += 1
         if spec.boot:
             self._boot()
@@ -229,7 +232,7 @@ class Session:
     def step(self, cpu: int) -> None:
         """Execute one instruction on `cpu`."""
         with self.lock:
-            self.machine.step(cpu)
+            self.stepper.step(cpu)
 
     def workloads(self) -> list[str]:
         """The names `run_workload` takes; from the guest's own table."""
@@ -242,11 +245,15 @@ class Session:
         Raises `UsageError` for a name the guest does not know, and `GuestError`.
         """
         with self.lock:
-            known = self.workloads()
-            if name not in known:
-                there = f"; there is: {', '.join(known)}" if known else " in this kernel"
-                raise UsageError(f"no workload '{name}'{there}")
+            self.check_workload(name)
             return self.machine.request_workload(name, count)
+
+    def check_workload(self, name: str) -> None:
+        """Raise `UsageError` for a name the guest does not know."""
+        known = self.workloads()
+        if name not in known:
+            there = f"; there is: {', '.join(known)}" if known else " in this kernel"
+            raise UsageError(f"no workload '{name}'{there}")
 
     def call(self, function: str, arguments: Sequence[int] = ()) -> int:
         """Call a function of the guest, by name or address, and return its result.

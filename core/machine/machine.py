@@ -14,7 +14,9 @@ after it are the same as without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
 from ..abi import LOCAL_PAGE_SIZE, LOCAL_PAGES, Hypercall, RequestKind, Vector
 from ..arch import Port
@@ -27,20 +29,18 @@ from ..errors import (
     MemoryFault,
     UsageError,
 )
-from . import borrow, hypercall, interrupt, oops
+from . import borrow, hypercall, interrupt, oops, reach
 from .dmesg import Dmesg
 from .function import function_at
 from .memory import Memory
 from .oops import NoSymbols, Symbols
 from .request import Requests
 from .snapshot import Snapshot, copy_memory, put_memory
+from .turn import Turn
 from .vcpu import State, Stop, Vcpu, Why
 
 SLICE_NS = 50_000
 MAX_CPUS = 8
-
-STOPS_A_TURN = 500
-"""Calls and traps the machine answers in one turn, so that `stop` is never far."""
 
 REQUEST_LIMIT_NS = 10_000_000_000
 """Virtual time a call or a workload may take when the caller names no limit."""
@@ -87,7 +87,11 @@ class Machine:
         """Called with (vcpu, bytes in use, ip) when more of a stack is used (STACK_MAX)."""
         self.trace_handler: TraceHandler | None = None
         """Called with (cpu, struct func_probe, ip, parent_ip) for TRACE_CONTROL; the result."""
+        self.reached: Callable[[Vcpu], bool] | None = None
+        """Called where a vCPU has come to a place (`Vcpu.stop_at`); true to stop there."""
         self.oopses: list[GuestOops] = []
+        self._open: Turn | None = None
+        """A turn that has stopped at a place: the next run goes on with it."""
         self._reached = 0
         self._running = False
         self._stop = False
@@ -119,7 +123,7 @@ class Machine:
 
     def run(self, ns: int) -> bool:
         """Let the machine run for `ns` more of virtual time; whether `stop` ended it before."""
-        return self._run(lambda: False, self.now + ns)
+        return self.take_turns(lambda: False, self.now + ns)
 
     def run_until(self, done: Callable[[], bool], limit_ns: int, what: str) -> None:
         """Run until `done()` holds at the end of a slice; `what` is named in errors.
@@ -133,11 +137,11 @@ class Machine:
         def settled() -> bool:
             return done() or len(self.oopses) > deaths
 
-        if self._run(settled, limit):
+        if self.take_turns(settled, limit):
             raise GuestInterrupted(what)
         if not done() and len(self.oopses) > deaths and self.alive:
             limit = min(limit, self.now + OOPS_GRACE_NS)
-            if self._run(done, limit):
+            if self.take_turns(done, limit):
                 raise GuestInterrupted(what)
         if done():
             return
@@ -167,14 +171,28 @@ class Machine:
         """
         self._stop = self._running
 
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """While this lasts, `stop` is heard."""
+        self._running, self._stop = True, False
+        try:
+            yield
+        finally:
+            self._running = self._stop = False
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called in what goes on."""
+        return self._stop
+
     def step(self, cpu: int) -> None:
         """Run one instruction of vCPU `cpu`, and the one in its delay slot with it.
 
         Time passes as in a run: by the length of the instruction. A call of the
-        machine that the instruction completes is done, a breakpoint is handled,
-        a fault is an oops. An idle vCPU has no instruction to run: its step is
-        the delivery of its next interrupt. Otherwise interrupts wait for the
-        next run, so that stepping stays in the code one looks at. Raises
+        machine is done at the end of its block, a breakpoint is handled, a fault is
+        an oops. An idle vCPU has no instruction to run: its step is the delivery of
+        its next interrupt. Otherwise interrupts wait for the next run, so that
+        stepping stays in the code one looks at. Raises
         `GuestError` when the vCPU is not running.
         """
         vcpu = self._vcpu(cpu)
@@ -206,36 +224,49 @@ class Machine:
         if not self._deliver(vcpu):
             return True
         now = vcpu.ticks
-        deadline = vcpu.interrupts.next_after(now, now + ns)
-        for _ in range(STOPS_A_TURN):
-            stop = vcpu.run(deadline)
+        return self._go_on(Turn(vcpu, vcpu.interrupts.next_after(now, now + ns)), halt_at)
+
+    def _go_on(self, turn: Turn, halt_at: int | None = None) -> bool:
+        """Take a turn to its end, or to a place to stop at, from where it goes on as if it had not.
+
+        False when `stop` was called meanwhile.
+        """
+        vcpu = turn.vcpu
+        while turn.stops and vcpu.state is State.RUNNING:
+            stop = vcpu.run(turn.deadline)
             if stop.why is Why.DEADLINE:
                 break
+            if stop.why is Why.REACHED:
+                if self.reached is not None and self.reached(vcpu):
+                    self._open = turn
+                    break
+                vcpu.pass_by()
+                continue
             if stop.why is Why.HALT and halt_at is not None and vcpu.registers.pc == halt_at:
                 break
             self._handle(vcpu, stop)
-            if vcpu.state is not State.RUNNING:
-                break
+            turn.stops -= 1
         return not self._stop
 
-    def _run(self, done: Callable[[], bool], target: int) -> bool:
+    def take_turns(self, done: Callable[[], bool], target: int) -> bool:
         """Take turns until `done`, or all have reached `target`; whether `stop` ended it."""
-        self._running, self._stop = True, False
-        try:
+        with self.interruptible():
             while not done():
-                vcpu, wake = self._next()
-                if vcpu is None:
-                    return False
-                if wake >= target:
-                    # Sleepers have not moved, but the time has passed.
-                    self._reached = max(self._reached, target)
-                    return False
-                self.turn(vcpu)
+                if self._open is not None:
+                    turn, self._open = self._open, None
+                    self._go_on(turn)
+                else:
+                    vcpu, wake = self._next()
+                    if vcpu is None:
+                        return False
+                    if wake >= target:
+                        # Sleepers have not moved, but the time has passed.
+                        self._reached = max(self._reached, target)
+                        return False
+                    self.turn(vcpu)
                 if self._stop:
                     return not done()
             return False
-        finally:
-            self._running = self._stop = False
 
     def _next(self) -> tuple[Vcpu | None, int]:
         """Whose turn it is, and at what time."""
@@ -366,7 +397,8 @@ class Machine:
         borrowed for it. Raises `UsageError` for arguments that do not fit, and
         what `run_until` raises.
         """
-        address = self._request_address()
+        reach.finish_started(self, limit_ns)
+        address = self.request_address()
         if address is None:
             if self.vcpus[0].state is State.DEAD:
                 raise GuestError("CPU 0 has stopped: nothing can be called before a reboot")
@@ -381,7 +413,8 @@ class Machine:
 
         Raises as `request_call`, and `GuestError` on a kernel that serves no requests.
         """
-        address = self._request_address()
+        reach.finish_started(self, limit_ns)
+        address = self.request_address()
         if address is None:
             raise GuestError("this kernel has no workloads: it defines no host_request")
         sequence = self.requests.fill(
@@ -389,7 +422,7 @@ class Machine:
         )
         return self._request(sequence, f"workload {name}", limit_ns)
 
-    def _request_address(self) -> int | None:
+    def request_address(self) -> int | None:
         """Where requests go; None for a kernel that has not come up or serves none."""
         if self.vcpus[0].state is State.OFF or self._interrupt_entry() is None:
             return None
@@ -407,11 +440,8 @@ class Machine:
         most = self.port.facts.abi.most_arguments
         if len(arguments) > most:
             raise UsageError(f"a call takes at most {most} arguments")
-        self._running, self._stop = True, False
-        try:
+        with self.interruptible():
             return borrow.call(self, function, arguments, limit_ns)
-        finally:
-            self._running = self._stop = False
 
     # Code and registers
 
@@ -453,6 +483,7 @@ class Machine:
             requests=self.requests.save(),
             oopses=tuple(self.oopses),
             reached=self._reached,
+            turn=None if self._open is None else replace(self._open),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -464,3 +495,4 @@ class Machine:
         self.requests.restore(snapshot.requests)
         self.oopses = list(snapshot.oopses)
         self._reached = snapshot.reached
+        self._open = None if snapshot.turn is None else replace(snapshot.turn)

@@ -10,6 +10,7 @@ borrowed CPU (borrow.py).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +22,16 @@ ARGUMENTS = 6
 """`host_request.argument` holds this many."""
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A workload that nobody waits for."""
+
+    sequence: int
+    name: str
+    oopses: int
+    """How many there had been when it began."""
+
+
 class Requests:
     """Numbers the requests and keeps the answers until they are asked for."""
 
@@ -28,6 +39,8 @@ class Requests:
         self._memory = memory
         self._sequence = 0
         self._results: dict[int, int] = {}
+        self.started: Started | None = None
+        """What was begun without waiting for its end (reach.py), until it ends."""
 
     def fill(
         self,
@@ -64,7 +77,9 @@ class Requests:
 
     def finish(self, sequence: int, result: int) -> None:
         """Note the guest's answer; one to no open request is dropped."""
-        if sequence == self._sequence:
+        if self.started is not None and sequence == self.started.sequence:
+            self.started = None
+        elif sequence == self._sequence:
             self._results = {sequence: result}
 
     def finished(self, sequence: int) -> bool:
@@ -75,13 +90,13 @@ class Requests:
         """The answer, which is then forgotten."""
         return self._results.pop(sequence)
 
-    def save(self) -> tuple[int, dict[int, int]]:
+    def save(self) -> tuple[int, dict[int, int], Started | None]:
         """All of it, for `restore`."""
-        return self._sequence, dict(self._results)
+        return self._sequence, dict(self._results), self.started
 
-    def restore(self, saved: tuple[int, dict[int, int]]) -> None:
+    def restore(self, saved: tuple[int, dict[int, int], Started | None]) -> None:
         """Put back what `save` gave."""
-        self._sequence, results = saved
+        self._sequence, results, self.started = saved
         self._results = dict(results)
 
 

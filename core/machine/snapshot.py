@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from ..errors import GuestOops
 from .memory import PAGE_SIZE, Memory, Region
+from .request import Started
+from .turn import Turn
 from .vcpu import VcpuState
 
 
@@ -37,9 +39,10 @@ class Snapshot:
     regions: tuple[RegionImage, ...]
     vcpus: tuple[VcpuState, ...]
     dmesg: tuple[int, tuple[str, ...]]
-    requests: tuple[int, dict[int, int]]
+    requests: tuple[int, dict[int, int], Started | None]
     oopses: tuple[GuestOops, ...]
     reached: int
+    turn: Turn | None
 
 
 def copy_memory(memory: Memory) -> tuple[RegionImage, ...]:

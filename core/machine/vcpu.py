@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -69,6 +70,8 @@ class Why(Enum):
     HALT = auto()
     """The guest executed its instruction that waits for an interrupt."""
     FAULT = auto()
+    REACHED = auto()
+    """pc is one of the places of `stop_at`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ class Stop:
 
 
 _DEADLINE, _CALL, _HALT = Stop(Why.DEADLINE), Stop(Why.CALL), Stop(Why.HALT)
+_REACHED = Stop(Why.REACHED)
 
 
 class Vcpu:
@@ -122,6 +126,13 @@ class Vcpu:
         assert fields is not None
         self._call_offset = fields["call"][1]
         self._trap: int | None = None
+        self._places: dict[int, int] = {}
+        """The hooks of `stop_at` by address."""
+        self._passing: tuple[int, int] | None = None
+        """pc and sp of a stop that was one already."""
+        self._reached = False
+        self._inside: int | None = None
+        """pc where the engine has stopped in the middle of a block, which is to run to its end."""
         self._faults = FaultWatch(self._uc, 1 << (8 * facts.pointer_size))
         self._uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
         page, host = facts.map.local, self._clock.host_address
@@ -167,9 +178,15 @@ class Vcpu:
     def run(self, deadline: int) -> Stop:
         """Run until `deadline` (virtual ns), or until something else stops it.
 
-        Never stops between a branch and its delay slot.
+        Never stops between a branch and its delay slot. A block that was begun is run
+        to its end first, as it would have been without a stop in it.
         """
-        stop = self._run(deadline)
+        inside, self._inside = self._inside, None
+        stop = _DEADLINE
+        if inside is not None and inside == self.registers.pc:
+            stop = self._finish_block()
+        if inside is None or (stop.why is Why.DEADLINE and self.ticks < deadline):
+            stop = self._run(deadline)
         if self._slots is None:
             return stop
         if stop.why in (Why.DEADLINE, Why.CALL) and self._slots.pending():
@@ -180,20 +197,29 @@ class Vcpu:
 
     def _finish_branch(self, stop: Stop) -> Stop:
         """After `stop` between a branch and its slot, in front of a block: run the slot."""
-        requested = self.local["stop_request"]
-        self.local["stop_request"] = 0
+        then = self._finish_block()
+        return stop if then.why is Why.DEADLINE else then
+
+    def _finish_block(self) -> Stop:
+        """Run one block, whatever the guest has asked for by now."""
+        requested = self._put_off()
         then = self._run(self.ticks + 1)
         if requested:
             self.local["stop_request"] = requested
-        if then.why is Why.DEADLINE:
-            then = _CALL if self._clock.stop_requested else stop
-        return then
+        return _CALL if then.why is Why.DEADLINE and self._clock.stop_requested else then
+
+    def _put_off(self) -> int:
+        """What the guest asks for, which it then does not for now."""
+        requested = int(self.local["stop_request"])
+        self.local["stop_request"] = 0
+        return requested
 
     def _run(self, deadline: int) -> Stop:
         """Run until `deadline`, or until something else stops it, wherever that is."""
         clock = self._clock
         clock.deadline = deadline
         self._trap = None
+        self._reached = False
         self._faults.clear()
         try:
             self._uc.emu_start(self.registers.pc, 0)
@@ -202,6 +228,13 @@ class Vcpu:
                 return Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         if self._trap is not None:
             return Stop(Why.INTERRUPT, number=self._trap)
+        if self._reached:
+            # The clock has counted the whole block: what of it has not run yet is taken off,
+            # and counted when it runs.
+            pc, (start, size) = self.registers.pc, clock.block
+            self.ticks -= start + size - pc
+            self._inside = None if pc == start else pc
+            return _REACHED
         if clock.stop_requested:
             return _CALL
         return _DEADLINE if clock.ticks >= deadline else _HALT
@@ -218,9 +251,11 @@ class Vcpu:
     def step(self, count: int = 1) -> Stop | None:
         """Run `count` instructions, counted by their length; None if nothing came of it.
 
-        The engine translates afresh for it: a step sees code as it is in memory.
+        The engine translates afresh for it: a step sees code as it is in memory. What the
+        guest asks the machine for waits for the end of the block, as it does in a run.
         """
         before = self.ticks
+        requested = self._put_off()
         sizes: list[int] = []
 
         def each(uc: Uc, address: int, size: int, data: object) -> None:
@@ -241,11 +276,44 @@ class Vcpu:
             self._uc.hook_del(hook)
             self._flush_all()
             self.ticks = before + sum(sizes)
+        if requested:
+            self.local["stop_request"] = requested
         if stop is None and self._trap is not None:
             stop = Stop(Why.INTERRUPT, number=self._trap)
-        if stop is None and self._clock.stop_requested:
+        # The clock has seen the next block begin, unless this one goes on.
+        pc, (start, size) = self.registers.pc, self._clock.block
+        self._inside = pc if stop is None and start < pc < start + size else None
+        if stop is None and self._inside is None and self._clock.stop_requested:
             stop = _CALL
         return stop
+
+    def stop_at(self, places: Collection[int]) -> None:
+        """Have runs stop with `Why.REACHED` in front of the instructions at `places`, only there.
+
+        A run that begins at one of them, as the last has left it, stops there the next
+        time. A place must not be a delay slot. The engine translates the code of these
+        places afresh, now and when they are no longer any, and no other code.
+        """
+        gone, self._places = self._places, {}
+        for hook in gone.values():
+            self._uc.hook_del(hook)
+        for address in {*gone, *places}:
+            self._uc.ctl_remove_cache(address, address + 1)
+        for address in places:
+            hook = self._uc.hook_add(UC_HOOK_CODE, self._on_place, None, address, address)
+            self._places[address] = hook
+        self.pass_by()
+
+    def pass_by(self) -> None:
+        """Where pc is now is no place to stop at, until it comes there again."""
+        self._passing = (self.registers.pc, self.registers.sp)
+
+    def _on_place(self, uc: Uc, address: int, size: int, data: object) -> None:
+        if self._passing == (address, self.registers.sp):
+            self._passing = None
+            return
+        self._reached = True
+        uc.emu_stop()
 
     def run_to(self, address: int | None) -> None:
         """Have the engine halt where pc becomes `address`; None takes that back."""
@@ -281,6 +349,7 @@ class Vcpu:
             pages=self._clock.save(),
             interrupts=self.interrupts.copy(),
             idle_calls=self.idle_calls,
+            inside=self._inside,
         )
 
     def restore(self, saved: VcpuState) -> None:
@@ -291,6 +360,7 @@ class Vcpu:
         self._clock.restore(saved.pages)
         self.interrupts = saved.interrupts.copy()
         self.idle_calls = saved.idle_calls
+        self._inside = saved.inside
 
     def _flush_all(self) -> None:
         self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
@@ -321,3 +391,4 @@ class VcpuState:
     pages: bytes
     interrupts: Interrupts
     idle_calls: int
+    inside: int | None

@@ -61,6 +61,10 @@ class Insn:
     decoded: bool = True
     returns: bool = False
     """Whether it ends a function."""
+    branches: bool = False
+    """Whether it goes elsewhere: a jump, a call or a return."""
+    calls: bool = False
+    """Whether it is a call."""
 
     @property
     def end(self) -> int:
@@ -192,13 +196,16 @@ class Disassembler:
         if target is None and re.fullmatch(engine.cs_own_target, insn.mnemonic):
             target = insn.address
             operands = f"{operands}, 0x{target:x}".removeprefix(", ")
+        returns = insn.mnemonic in engine.cs_returns or bool(insn.group(CS_GRP_RET))
         return Insn(
             insn.address,
             bytes(insn.bytes),
             insn.mnemonic,
             _DISPLACEMENT.sub(lambda found: str(int(found[0], 16)), operands),
             target,
-            returns=insn.mnemonic in engine.cs_returns or bool(insn.group(CS_GRP_RET)),
+            returns=returns,
+            branches=branches or returns,
+            calls=insn.mnemonic in engine.cs_calls or bool(insn.group(CS_GRP_CALL)),
         )
 
     def _open(self) -> Cs:

@@ -13,11 +13,15 @@ from .help import COMMANDS as HELP
 from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
 from .sites import COMMANDS as SITES
+from .stepping import COMMANDS as STEPPING
 from .system import COMMANDS as SYSTEM
 from .workloads import COMMANDS as WORKLOADS
 
 
 def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
-    found = (*FILES, *MODULES, *WORKLOADS, *SITES, *MEMORY, *CPU, *EXPERIMENTS, *SYSTEM, *HELP)
+    found = (
+        *(*FILES, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
+        *(*EXPERIMENTS, *SYSTEM, *HELP),
+    )
     return MappingProxyType({command.name: command for command in found})

@@ -1,28 +1,13 @@
-"""The vCPUs: step, regs."""
+"""The vCPUs: regs."""
 
 from __future__ import annotations
 
 from ...trace.tracefields import latest_time
 from ...views.hit import hit_at, hit_lines
-from ..command import Arguments, Command, Context, UsageMistake, cpu_number, expect, number
+from ..command import Arguments, Command, Context, cpu_number, expect
 
-MOST_STEPS = 100_000
 COLUMNS = 3
 HIT = "hit"
-
-
-def step(context: Context, arguments: Arguments) -> None:
-    """Execute instructions one by one on one vCPU, showing each before it runs."""
-    expect(arguments, 0, 2)
-    count = number(arguments[0].text, "N", 1) if arguments else 1
-    if count > MOST_STEPS:
-        raise UsageMistake(f"N must be at most {MOST_STEPS}, not {count}")
-    cpu = cpu_number(context, arguments[1].text) if len(arguments) > 1 else 0
-    session = context.session
-    for _ in range(count):
-        context.line(session.instruction(cpu))
-        session.step(cpu)
-    context.line(session.instruction(cpu))
 
 
 def regs(context: Context, arguments: Arguments) -> None:
@@ -67,7 +52,6 @@ def _saved(context: Context, arguments: Arguments) -> None:
 
 
 COMMANDS = (
-    Command("step", "[N [CPU]]", "execute N instructions, showing each", step, changes=True),
     Command(
         "regs",
         "[CPU | hit [TIME [CPU]]]",

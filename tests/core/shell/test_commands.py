@@ -223,11 +223,15 @@ def test_site_and_tramp(shell: Shell, sh: Sh) -> None:
 def test_step_and_regs(session: Session, shell: Shell, sh: Sh) -> None:
     before = session.machine.registers(1)
     lines = sh("step 4 1").splitlines()
-    assert len(lines) == 5 and all(line.startswith("cpu1  ") for line in lines)
+    assert sum(line.startswith("cpu1  ") for line in lines) == 5
+    changed = [line for line in lines if line.startswith("    ")]
+    assert len(changed) >= 4 and max(map(len, changed)) <= 80
+    assert "rsp ffff888000043f18->ffff888000043f10  +1 ns" in changed[1]
     assert session.machine.registers(1) != before
     pc = session.machine.registers(1)[session.port.facts.abi.pc.name]
     assert f"{pc:016x}" in sh("regs 1")
     assert sh("regs").count("cpu0") == 1 and sh("regs").count("cpu1") == 1
+    assert sh("step").startswith("cpu1  "), "the one that was stepped last"
     for command in ("step 0", "step x", "step 1 2", "step 1 -1", "regs 2", "step 1000001"):
         assert shell.execute(command).status == 2
 

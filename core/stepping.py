@@ -1,0 +1,295 @@
+"""Going through the guest: an instruction, over a call, out of a function, up to a place.
+
+A step stays on its CPU, and time does not take the others along; whatever goes farther is
+a run that stops at a place (machine/reach.py), in which all have their turns. Which return
+is the one that is waited for is told by the stack pointer: calls of the same function
+further in have a lower one, and other tasks have stacks of their own.
+
+The way out of a function is not looked up on the stack, where it may be wrong, but gone:
+to an instruction that leaves the function, and over it. Where returns are traced, that
+leads to return_to_handler, since this is where the function returns to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from .abi import THREAD_SIZE
+from .errors import GuestError, GuestInterrupted, MemoryFault, UsageError
+from .ftrace.entry import RETURN_TO_HANDLER
+from .ftrace.ftrace import Ftrace
+from .kallsyms import Kallsyms
+from .machine.machine import Machine
+from .machine.reach import run_to, start_workload
+from .machine.vcpu import State, Vcpu
+from .views.callsite import find_sites
+from .views.disasm import Disassembler, Insn
+
+LIMIT_NS = 10_000_000_000
+"""Virtual time in which a place must be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A register before and after the last step."""
+
+    name: str
+    old: int
+    new: int
+
+
+class Stepper:
+    """Steps the vCPUs of one machine."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        ftrace: Ftrace,
+        kallsyms: Kallsyms,
+        disassembler: Disassembler,
+        address_of: Callable[[str], int],
+    ) -> None:
+        """`address_of` gives the address that a text means, or raises `UsageError`."""
+        self._machine = machine
+        self._ftrace = ftrace
+        self._kallsyms = kallsyms
+        self._disasm = disassembler
+        self._address_of = address_of
+        self.steps = 0
+        """Instructions that were executed one by one."""
+        self.last: int | None = None
+        """The vCPU that the last step was about."""
+        self._before: dict[int, tuple[int, dict[str, int]]] = {}
+
+    # What was changed
+
+    def mark(self) -> None:
+        """Changes are counted from here on."""
+        self._before = {
+            vcpu.number: (vcpu.ticks, vcpu.registers.read()) for vcpu in self._machine.vcpus
+        }
+
+    def changes(self, cpu: int) -> tuple[Change, ...]:
+        """The registers of `cpu` that the last step has changed, pc left out."""
+        if cpu not in self._before:
+            return ()
+        now, pc = self._machine.registers(cpu), self._machine.port.facts.abi.pc.name
+        old = self._before[cpu][1]
+        return tuple(
+            Change(name, old[name], value)
+            for name, value in now.items()
+            if value != old[name] and name != pc
+        )
+
+    def elapsed(self, cpu: int) -> int:
+        """Virtual ns that the last step took on `cpu`."""
+        before = self._before.get(cpu)
+        return 0 if before is None else self._machine.vcpus[cpu].ticks - before[0]
+
+    # Steps
+
+    def step(self, cpu: int) -> None:
+        """Execute one instruction on `cpu`. Raises `GuestError` if it does not run."""
+        self.mark()
+        self._step(cpu)
+
+    def steps_of(self, cpu: int, count: int, each: Callable[[], None]) -> None:
+        """Execute `count` instructions on `cpu`, with `each` called after every one.
+
+        Raises `GuestError` if it does not run, `GuestInterrupted` on `Machine.stop`.
+        """
+        machine = self._machine
+        with machine.interruptible():
+            for _ in range(count):
+                self.step(cpu)
+                each()
+                if machine.stopping:
+                    raise GuestInterrupted("the stepping")
+
+    def _step(self, cpu: int) -> None:
+        self._machine.step(cpu)
+        self.steps += 1
+        self.last = cpu
+
+    def over(self, cpu: int) -> int:
+        """As `step`, but a call is run to its return; the vCPU on which that was.
+
+        Raises what `run_to` does.
+        """
+        vcpu = self._machine.vcpus[cpu]
+        call = self._call(vcpu) if vcpu.state is State.RUNNING else None
+        if call is None:
+            self.step(cpu)
+            return cpu
+        self.mark()
+        sp = vcpu.registers.sp
+        what = f"the return to {self._kallsyms.format(call)}"
+        return self._run_to({call}, lambda each: each.registers.sp == sp, LIMIT_NS, what)
+
+    def out(self, cpu: int) -> int:
+        """Run until the function that `cpu` is in returns; the vCPU on which that was.
+
+        A function that ends in a jump to another one returns when that does. Raises
+        `GuestError` where no function is known, and what `run_to` does.
+        """
+        machine = self._machine
+        vcpu = machine.vcpus[cpu]
+        if vcpu.state is not State.RUNNING:
+            raise GuestError(f"CPU {cpu} is in no function: it does not run")
+        limit = machine.now + LIMIT_NS
+        self.mark()
+        pc, sp = vcpu.registers.pc, vcpu.registers.sp
+        base = sp & -THREAD_SIZE
+        inside = self._function(pc)
+        begins = pc == inside.start
+        handles = self._name(pc) == RETURN_TO_HANDLER  # its return address comes from elsewhere
+        what = f"the end of {self._name(pc)}"
+        exits = self._exits(inside)
+        if not exits:
+            raise GuestError(f"{self._name(pc)} has no instruction that returns")
+        while True:
+            if pc not in exits:
+                rest = max(limit - machine.now, 0)
+                number = self._run_to(
+                    set(exits), lambda each: each.registers.sp & -THREAD_SIZE == base, rest, what
+                )
+                vcpu = machine.vcpus[number]
+            behind, pops = exits[vcpu.registers.pc]
+            self._step(vcpu.number)
+            if vcpu.state is not State.RUNNING:
+                return vcpu.number
+            pc, now = vcpu.registers.pc, vcpu.registers.sp
+            if pc == behind:
+                continue  # a branch that was not taken
+            symbol = self._kallsyms.lookup(pc)
+            if not self._is_return(pc) and (symbol is None or symbol.name != RETURN_TO_HANDLER):
+                if pc not in inside and symbol is not None and symbol.address == pc:
+                    # It goes on as another function, which returns in its stead.
+                    exits |= self._exits(self._function(pc))
+                    continue
+                if symbol is not None:
+                    continue  # elsewhere in the same code
+            same = now == sp and (handles or not pops) and (begins or pc not in inside)
+            if now > sp or same:
+                return vcpu.number
+
+    def until(self, place: str, workload: str | None = None) -> int:
+        """Run until a vCPU is about to execute `place`, and which one.
+
+        `place` is a function, for its call site if it has one, or an address. `workload`
+        is started first, unless it still goes on. Raises `UsageError` for a place that is
+        none, and what `run_to` and `start_workload` do.
+        """
+        machine = self._machine
+        places = self._places(place)
+        self.mark()
+        if workload is None:
+            return self._run_to(places, lambda vcpu: True, LIMIT_NS, place)
+        ended = start_workload(machine, workload)
+        return self._run_to(places, lambda vcpu: True, LIMIT_NS, place, ended)
+
+    def _run_to(
+        self,
+        places: set[int],
+        wanted: Callable[[Vcpu], bool],
+        limit_ns: int,
+        what: str,
+        ended: Callable[[], str | None] = lambda: None,
+    ) -> int:
+        vcpu = run_to(self._machine, places, wanted, limit_ns, what, ended)
+        self.last = vcpu.number
+        return vcpu.number
+
+    # Code
+
+    def _places(self, text: str) -> set[int]:
+        """The addresses that `text` means. Raises `UsageError`."""
+        records = self._ftrace.records
+        if text[:2].lower() != "0x":
+            rows = find_sites(records, text, self._machine.port.facts.abi.text_prefix)
+            if rows:
+                return {int(ip) for ip in records.table["ip"][rows]}
+        address = self._address_of(text)
+        step = self._machine.port.facts.insn_align
+        region = self._machine.memory.region_at(address)
+        if region is None or not region.executable:
+            raise UsageError(f"no code is at '{text}'")
+        if address % step:
+            raise UsageError(f"no instruction begins at '{text}'")
+        if self._in_slot(address):
+            raise UsageError(
+                f"'{text}' is a delay slot, one step with the branch at {address - step:x}"
+            )
+        return {address}
+
+    def _in_slot(self, address: int) -> bool:
+        port = self._machine.port
+        step = port.facts.insn_align
+        try:
+            return port.has_delay_slot(self._machine.memory.read(address - step, step))
+        except (MemoryFault, OverflowError):
+            return False
+
+    def _call(self, vcpu: Vcpu) -> int | None:
+        """Where the call that `vcpu` is about to execute returns to; None if it is none."""
+        pc = vcpu.registers.pc
+        insns = self._insns(pc, 1)
+        if not insns or not insns[0].calls:
+            return None
+        if self._machine.port.has_delay_slot(insns[0].data):
+            insns += self._insns(insns[0].end, 1)
+        return insns[-1].end
+
+    def _is_return(self, address: int) -> bool:
+        port = self._machine.port
+        before = port.facts.max_insn_size
+        try:
+            return port.is_return_address(self._machine.memory.read(address - before, before))
+        except MemoryFault:
+            return False
+
+    def _insns(self, address: int, size: int) -> list[Insn]:
+        """The instructions that begin in `size` bytes, as far as there are any."""
+        memory, most = self._machine.memory, self._machine.port.facts.max_insn_size
+        for more in range(most - 1, -1, -1):
+            try:
+                data = memory.read(address, size + more)
+            except MemoryFault:
+                continue
+            insns = self._disasm.decode(address, data)
+            return [each for each in insns if each.address < address + size]
+        return []
+
+    def _function(self, pc: int) -> range:
+        """The code of the function at `pc`; entry.S is one. Raises `GuestError`."""
+        entry = self._ftrace.entry
+        if entry.address <= pc < entry.address + len(entry.code):
+            return range(entry.address, entry.address + len(entry.code))
+        symbol = self._kallsyms.lookup(pc)
+        if symbol is None or not symbol.size:
+            raise GuestError(f"no function is known at {pc:x}")
+        return range(symbol.address, symbol.address + symbol.size)
+
+    def _exits(self, inside: range) -> dict[int, tuple[int, bool]]:
+        """The instructions by which `inside` can be left for good.
+
+        And where each ends, and whether it takes the return address from the stack.
+        """
+        port = self._machine.port
+        stacked = port.facts.abi.link is None
+        exits: dict[int, tuple[int, bool]] = {}
+        slot = False
+        insns = self._insns(inside.start, len(inside))
+        for number, insn in enumerate(insns):
+            delayed = port.has_delay_slot(insn.data)
+            leaves = insn.branches and not insn.calls and insn.target not in inside
+            if leaves and not slot:
+                behind = insns[number + 1] if delayed and number + 1 < len(insns) else insn
+                exits[insn.address] = behind.end, stacked and insn.returns
+            slot = delayed and not slot
+        return exits
+
+    def _name(self, address: int) -> str:
+        symbol = self._kallsyms.lookup(address)
+        return f"{address:x}" if symbol is None else symbol.name

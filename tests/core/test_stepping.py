@@ -1,0 +1,287 @@
+"""Stepping, on every port: into the tracer, over calls, out of functions, and nothing moves."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from itertools import pairwise
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.errors import GuestError, GuestInterrupted, UsageError
+from dynftrace.core.machine.reach import finish_started
+from dynftrace.core.machine.vcpu import State
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.shell import Shell
+
+FUNCTION = "vfs_write"
+TRACED = f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer"
+LIMIT_NS = 1_000_000_000
+
+
+@pytest.fixture(params=arches.names())
+def shell(request: pytest.FixtureRequest) -> Shell:
+    """A machine whose vfs_write is traced."""
+    return traced(str(request.param))
+
+
+def traced(arch: str, cpus: int = 2, setup: str = TRACED) -> Shell:
+    shell = Shell(Session.open(arches.load(arch), MachineSpec(cpus=cpus)))
+    if shell.session.ftrace.ftraced is not None:
+        sh(shell, "run syscalls; sleep 1; run syscalls; sleep 1")
+    sh(shell, setup)
+    return shell
+
+
+def sh(shell: Shell, text: str) -> str:
+    outcome = shell.execute(text)
+    assert (outcome.error, outcome.status) == ("", 0), text
+    return outcome.output
+
+
+def digest(session: Session) -> str:
+    """All of memory, registers and time."""
+    seen = hashlib.sha256()
+    for region in session.machine.memory.regions:
+        seen.update(f"{region.name} {region.address:x}".encode() + region.bytes.tobytes())
+    for vcpu in session.machine.vcpus:
+        seen.update(repr((vcpu.state, vcpu.ticks, vcpu.registers.read())).encode())
+        seen.update(vcpu.local.tobytes())
+    return seen.hexdigest()
+
+
+def pc(session: Session, cpu: int) -> int:
+    return session.machine.vcpus[cpu].registers.pc
+
+
+def where(session: Session, cpu: int) -> str:
+    return session.kallsyms.format(pc(session, cpu)).partition("+")[0]
+
+
+def site(session: Session, name: str = FUNCTION) -> int:
+    names = list(session.ftrace.records.names)
+    row = names.index(session.port.facts.abi.text_prefix + name)
+    return int(session.ftrace.records.table["ip"][row])
+
+
+def finished(session: Session) -> str:
+    finish_started(session.machine, LIMIT_NS)
+    return digest(session)
+
+
+def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
+    """One step after the other, and still the machine of a run without any."""
+    session = shell.session
+    arch = session.port.facts.name
+    other = traced(arch)
+    sh(other, "run syscalls")
+    stepper, prefix = session.stepper, session.port.facts.abi.text_prefix
+    cpu = stepper.until(FUNCTION, "syscalls")
+    assert pc(session, cpu) == site(session)
+    sp, back = session.machine.vcpus[cpu].registers.sp, 0
+    seen = []
+    for _ in range(400):
+        session.step(cpu)
+        name = where(session, cpu)
+        seen += [name] if name not in seen[-1:] else []
+        if name == prefix + "function_trace_call":
+            break
+    assert "ftrace_caller" in seen and seen[-1] == prefix + "function_trace_call"
+    assert stepper.steps > 3
+    # Out of the tracer into what calls it, and out of that to behind the site.
+    assert stepper.out(cpu) == cpu
+    entry = session.ftrace.entry
+    assert entry.address <= pc(session, cpu) < entry.address + len(entry.code)
+    assert stepper.out(cpu) == cpu
+    assert where(session, cpu) == prefix + FUNCTION
+    assert session.machine.vcpus[cpu].registers.sp == sp
+    back = pc(session, cpu)
+    assert 0 < back - site(session) <= 20
+    assert finished(session) == digest(other.session)
+
+
+def test_next_goes_over_the_site(shell: Shell) -> None:
+    session = shell.session
+    stepper = session.stepper
+    for place in (FUNCTION, FUNCTION):
+        cpu = stepper.until(place, "syscalls")
+        sp = session.machine.vcpus[cpu].registers.sp
+        steps = stepper.steps
+        for _ in range(6):
+            cpu = stepper.over(cpu)
+            if stepper.elapsed(cpu) > 100:
+                break
+        assert stepper.elapsed(cpu) > 100, "the tracer takes its time"
+        assert stepper.steps - steps < 6
+        assert 0 < pc(session, cpu) - site(session) <= 20
+        assert session.machine.vcpus[cpu].registers.sp == sp
+    other = traced(session.port.facts.name)
+    sh(other, "run syscalls")
+    assert finished(session) == digest(other.session)
+
+
+def test_finish_is_at_the_caller_with_its_result(shell: Shell) -> None:
+    session = shell.session
+    cpu = session.stepper.until(FUNCTION, "syscalls")
+    sp = session.machine.vcpus[cpu].registers.sp
+    cpu = session.stepper.out(cpu)
+    prefix, facts = session.port.facts.abi.text_prefix, session.port.facts
+    assert where(session, cpu) in (prefix + "sys_write", prefix + "ksys_write")
+    before = session.machine.memory.read(
+        pc(session, cpu) - facts.max_insn_size, facts.max_insn_size
+    )
+    assert session.port.is_return_address(before)
+    assert session.machine.vcpus[cpu].registers.sp >= sp
+    other = traced(session.port.facts.name)
+    sh(other, "run syscalls")
+    assert finished(session) == digest(other.session)
+
+
+def test_finish_under_the_graph_tracer_is_at_return_to_handler(shell: Shell) -> None:
+    session = shell.session
+    sh(shell, "echo function_graph > current_tracer")
+    cpu = session.stepper.until(FUNCTION, "syscalls")
+    # Into the body, where the return address has been replaced.
+    at = site(session)
+    while not at < pc(session, cpu) <= at + 20 or session.stepper.elapsed(cpu) < 100:
+        cpu = session.stepper.over(cpu)
+    cpu = session.stepper.out(cpu)
+    assert where(session, cpu) == "return_to_handler"
+    cpu = session.stepper.out(cpu)
+    assert where(session, cpu) not in ("return_to_handler", FUNCTION)
+
+
+def test_back_restores_what_was_before_each(shell: Shell) -> None:
+    session = shell.session
+    sh(shell, f"until {FUNCTION} syscalls")
+    states = [digest(session)]
+    for command in ("next", "step 2", "finish"):
+        sh(shell, command)
+        states.append(digest(session))
+    assert len(set(states)) == 4
+    for state in states[-2::-1]:
+        sh(shell, "back")
+        assert digest(session) == state
+
+
+def test_what_runs_next_waits_for_the_workload_that_goes_on(shell: Shell) -> None:
+    other = traced(shell.session.port.facts.name)
+    sh(other, "run syscalls")
+    sh(other, "run locks")
+    session = shell.session
+    # Before the guest has even taken the request.
+    session.stepper.until("do_IRQ", "syscalls")
+    sh(shell, "run locks")
+    assert digest(session) == digest(other.session)
+
+
+# On one port
+
+
+@pytest.fixture
+def one() -> Shell:
+    return traced("x86_64")
+
+
+def test_a_mid_block_place_leaves_time_and_memory_alone(one: Shell) -> None:
+    """The clock that the guest reads counts whole blocks, wherever one stops."""
+    session = one.session
+    other = traced("x86_64")
+    sh(other, "run syscalls")
+    start = session.address_of("function_trace_call")
+    places = [insn.address for insn in session.instructions(start, 60)]
+    for place in places:
+        session.stepper.until(f"0x{place:x}", "syscalls")
+        assert any(vcpu.registers.pc == place for vcpu in session.machine.vcpus)
+    assert finished(session) == digest(other.session)
+
+
+@pytest.mark.parametrize("arch", ["mips", "mips64"])
+def test_a_delay_slot_is_no_place(arch: str) -> None:
+    session = traced(arch).session
+    start = session.code_address("schedule")
+    assert start is not None
+    insns = session.instructions(start, 200)
+    slots = [b.address for a, b in pairwise(insns) if session.port.has_delay_slot(a.data)]
+    assert slots
+    with pytest.raises(UsageError, match="is a delay slot"):
+        session.stepper.until(f"0x{slots[0]:x}")
+
+
+@pytest.mark.parametrize(
+    "place", ["nosuch", "0x10", "jiffies", "0xffffffffffffffffff", "schedule+zz"]
+)
+def test_a_place_that_is_none(one: Shell, place: str) -> None:
+    outcome = one.execute(f"until {place}")
+    assert outcome.status == 1 and outcome.error.startswith("until: ")
+    assert outcome.error.count("\n") == 1
+
+
+def test_a_workload_that_ends_first_and_one_that_is_another(one: Shell) -> None:
+    outcome = one.execute("until do_exit nosuch")
+    assert "no workload 'nosuch'" in outcome.error
+    outcome = one.execute("until panic syscalls")
+    assert outcome.error == "until: panic was not reached: workload syscalls has ended\n"
+    sh(one, f"until {FUNCTION} syscalls")
+    outcome = one.execute(f"until {FUNCTION} locks")
+    assert "workload syscalls still goes on" in outcome.error
+    sh(one, "run locks")
+    sh(one, f"until {FUNCTION} syscalls")
+
+
+def test_what_is_not_reached_in_time(one: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynftrace.core.stepping.LIMIT_NS", 2_000_000)
+    before = one.session.now
+    one.session.run(1_000_000)
+    with pytest.raises(GuestError, match=r"vfs_read was not reached within 0.002 s"):
+        one.session.stepper.until("vfs_read")
+    assert one.session.now - before <= 3_000_000
+
+
+def test_an_oops_ends_the_way(one: Shell) -> None:
+    sh(one, "poke vfs_write+5 ud2")
+    outcome = one.execute("until vfs_write+5 syscalls")
+    assert outcome.status == 0
+    outcome = one.execute("until vfs_write+7")
+    assert outcome.status == 1 and outcome.error.count("\n") == 1
+    assert outcome.error.startswith("until: vfs_write+7 was not reached: CPU ")
+    assert outcome.error.endswith("has stopped: illegal instruction\n")
+
+
+def test_ctrl_c_ends_steps_and_the_way_to_a_place(one: Shell) -> None:
+    session = one.session
+    for command in ("step 100000", "until do_exit"):
+        timer = threading.Timer(0.2, session.stop)
+        timer.start()
+        outcome = one.execute(command)
+        timer.join()
+        assert outcome.status == 1 and outcome.error.endswith("was interrupted\n"), command
+    with pytest.raises(GuestInterrupted):
+        timer = threading.Timer(0.2, session.stop)
+        timer.start()
+        session.stepper.until("do_exit")
+
+
+def test_other_code_keeps_its_stale_translations(one: Shell) -> None:
+    """Only the place is translated anew: what a CPU was not told of, it does not see."""
+    session = one.session
+    sh(one, "run syscalls")
+    address = session.address_of("sys_getppid")
+    old = session.machine.memory.read(address, 1)
+    session.machine.memory.write(address, b"\x0f\x0b")  # and no flush
+    session.stepper.until(FUNCTION, "syscalls")
+    finish_started(session.machine, LIMIT_NS)
+    assert not session.machine.oopses
+    session.machine.memory.write(address, old)
+
+
+def test_an_idle_cpu_and_a_cpu_that_has_stopped(one: Shell) -> None:
+    session = one.session
+    session.run(100_000)
+    idle = next(vcpu for vcpu in session.machine.vcpus if vcpu.state is State.IDLE)
+    outcome = one.execute(f"finish {idle.number}")
+    assert outcome.error == f"finish: CPU {idle.number} is in no function: it does not run\n"
+    sh(one, f"next {idle.number}")
+    assert where(session, idle.number) == "common_interrupt"
+    assert one.execute("next 7").status == 2 and one.execute("until").status == 2
