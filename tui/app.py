@@ -33,10 +33,11 @@ from .messages import (
     WorkloadsFound,
 )
 from .screens.box import Box
-from .screens.help import HelpBox
+from .screens.help import STEPPING, HelpBox
 from .screens.main import MainScreen
 from .screens.picker import WorkloadBox
 from .screens.report import ReportBox
+from .screens.stepping import SteppingScreen
 from .spans import line
 from .svg import tidy
 from .tourwalk import Progress, Walk
@@ -79,6 +80,12 @@ class ConsoleApp(App[None]):
         self.view = View()
         self.main = MainScreen(walk)
         self._reported: list[Report] = []
+        self._into: str | None = None
+        """The function to step into, until a workload is picked that calls it."""
+        self._target: str | None = None
+        """The words behind `until` that are on their way to it."""
+        self.workload: str | None = None
+        """The workload that ran last."""
         self._wanted: int | None = None
         for each in theme.THEMES:
             self.register_theme(each)
@@ -149,6 +156,8 @@ class ConsoleApp(App[None]):
         if view is not None:
             self.view = view
         self.main.show(self.view, self.runner.mode)
+        if isinstance(self.screen, SteppingScreen):
+            self.screen.show(self.view, self.runner.mode)
         self.main.show_tour()
         if self.walk is not None and self.runner.idle and self.view != self._looked:
             self.look_at_tour()
@@ -164,7 +173,7 @@ class ConsoleApp(App[None]):
             self.notify(reason, title="stopped", severity="error")
 
     def _next_report(self) -> None:
-        if self.screen is not self.main:
+        if not self._plain:
             return
         for report in self.view.reports:
             # By identity: after a reboot the same report may come again.
@@ -173,6 +182,11 @@ class ConsoleApp(App[None]):
                 self._open(report)
                 return
 
+    @property
+    def _plain(self) -> bool:
+        """Whether no box is open."""
+        return self.screen is self.main or isinstance(self.screen, SteppingScreen)
+
     def _open(self, report: Report) -> None:
         self.push_screen(ReportBox(report), lambda answer: self._answer(report, answer))
 
@@ -180,6 +194,8 @@ class ConsoleApp(App[None]):
         if answer == "reboot":
             self.command("reboot")
         elif answer == "site" and report.ip is not None:
+            if isinstance(self.screen, SteppingScreen):
+                self.screen.dismiss(None)
             self.main.go_to(report.ip)
 
     def on_command_done(self, message: CommandDone) -> None:
@@ -196,9 +212,20 @@ class ConsoleApp(App[None]):
         self.main.told(done.command, text, failed)
         if done.column is not None and self.screen is self.main:
             self.main.correct(done.command, done.column, text.partition("\n")[0])
+        if isinstance(self.screen, SteppingScreen):
+            self.screen.told(done.command, text, failed)
+        if not failed and done.command.startswith("run "):
+            self.workload = done.command.split()[1]
+        if self._target is not None and done.command == f"until {self._target}":
+            target, self._target = self._target, None
+            if failed:
+                self.workload = None  # another may get there
+            else:
+                self.open_stepping(target)
+            return
         if done.ip is not None:
             self.main.go_to(done.ip, soon=True)
-        elif message.box and len(done.output.splitlines()) > 1 and self.screen is self.main:
+        elif message.box and len(done.output.splitlines()) > 1 and self._plain:
             self.push_screen(Box(done.command, [line(each) for each in done.output.splitlines()]))
 
     def on_candidates_found(self, message: CandidatesFound) -> None:
@@ -208,11 +235,18 @@ class ConsoleApp(App[None]):
     def on_workloads_found(self, message: WorkloadsFound) -> None:
         """Let the user pick one."""
 
+        into, self._into = self._into, None
+
         def picked(name: str | None) -> None:
-            if name is not None:
+            if name is not None and into is not None:
+                self.workload = name
+                self._run_into(into)
+            elif name is not None:
                 self.command(f"run {name}")
 
-        if self.screen is self.main and message.names:
+        if into is not None and not message.names:
+            self._run_into(into)
+        elif self.screen is self.main and message.names:
             self.push_screen(WorkloadBox(message.names), picked)
 
     # To the machine's thread
@@ -317,6 +351,38 @@ class ConsoleApp(App[None]):
         """Fetch the workloads, then let the user pick one."""
         self._when_done(self.runner.submit(lambda driver: driver.workloads()), WorkloadsFound)
 
+    def step_into(self) -> None:
+        """Run until the function under the cursor is reached, then step there."""
+        view = self.view
+        index = None if view.ip is None or view.functions is None else view.functions.find(view.ip)
+        if view.functions is None or index is None:
+            self.notify("show a call site first", timeout=3)
+            return
+        name = view.functions.row(index).name
+        if self.workload is None:
+            self._into = name
+            self.pick_workload()
+        else:
+            self._run_into(name)
+
+    def _run_into(self, name: str) -> None:
+        self._target = name if self.workload is None else f"{name} {self.workload}"
+        self.command(f"until {self._target}", box=False)
+
+    def open_stepping(self, target: str | None = None) -> None:
+        """Show the stepping screen; `target` is where it runs on to, behind `until`."""
+        if self.screen is not self.main:
+            return
+        self.watch_cpu(0)
+        screen = SteppingScreen(target)
+        self.push_screen(screen, lambda _: self.watch_cpu(None))
+        if target is not None:
+            screen.call_after_refresh(screen.told, f"until {target}", "", False)
+
+    def watch_cpu(self, step: int | None) -> None:
+        """Have views tell of a CPU: the current one's number plus `step`, or of none."""
+        self.runner.submit(lambda driver: driver.watch(step))
+
     def toggle_run(self) -> None:
         """Run, or pause."""
         if self.runner.running:
@@ -353,8 +419,9 @@ class ConsoleApp(App[None]):
 
     def show_help(self) -> None:
         """Show the keys."""
-        if self.screen is self.main:
-            self.push_screen(HelpBox(self.main.active, self.size.width))
+        if self._plain:
+            pane = STEPPING if isinstance(self.screen, SteppingScreen) else self.main.active
+            self.push_screen(HelpBox(pane, self.size.width))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: the actions of the keymap, and themes."""

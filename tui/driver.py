@@ -23,6 +23,7 @@ from ..core.shell.preview import preview
 from ..core.shell.shell import Shell
 from ..core.trace.tracetext import TraceText
 from ..core.views.callsite import find_sites
+from ..core.views.stepping import stepping
 from .functions import FunctionIndex, FunctionTable
 from .pathtext import path_lines
 from .report import bug_report, oops_report
@@ -66,6 +67,7 @@ class SessionDriver:
         self._trace: TraceText | None = None
         self._trace_of: tuple[object, ...] = ()
         self._next_trace = 0.0
+        self._watched: int | None = None
         self._reports: dict[int, Report] = {}
         """By the identity of the error each tells of, in the order they came."""
 
@@ -85,9 +87,21 @@ class SessionDriver:
         """Views show the site at `ip`."""
         self._ip = ip
 
+    def watch(self, step: int | None) -> None:
+        """Views tell where a CPU stands: the one stepped last, or others from there on."""
+        if step is None:
+            self._watched = None
+            return
+        cpus = len(self.session.machine.vcpus)
+        at = self.session.stepper.last or 0 if self._watched is None else self._watched
+        self._watched = (at + step) % cpus
+
     def execute(self, command: str) -> Done:
         """Execute a command of the shell."""
         outcome = self.shell.execute(command)
+        if self._watched is not None and command.split()[:1] != ["bits"]:
+            last = self.session.stepper.last
+            self._watched = self._watched if last is None else last
         ip = None
         if outcome.status == 0 and (match := _SITE.fullmatch(command)):
             ip = self._ip_of(match["name"])
@@ -133,6 +147,7 @@ class SessionDriver:
                 site_row=site_row(site),
                 path=self._path(row) if row is not None else self._unfound() if nothing else (),
                 reports=self._all_reports(),
+                stepping=None if self._watched is None else stepping(session, self._watched),
             )
 
     def _status(self) -> Status:

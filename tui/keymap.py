@@ -106,7 +106,8 @@ CODE = [
 
 MAIN = [
     _key("main.run", "c", "run", "run/pause", "let the machine run, or pause it", show=True),
-    _key("main.step", "s", "step", "step", "execute one instruction on CPU 0", show=True),
+    _key("main.step", "s", "step", "step", "go through the guest step by step", show=True),
+    _key("main.into", "i", "into", "Into", "run into this function, and step there"),
     _key("main.back", "b", "back", "Undo", "undo the last command or step"),
     _key(
         "main.search", "slash", "search", "find", "filter the functions, search a trace", show=True
@@ -127,6 +128,19 @@ MAIN = [
     _key("main.pane4", "4", "pane(4)", "Trace", "go to the trace"),
     _key("main.next", "tab", "next_pane(1)", "Next pane", "next pane"),
     _key("main.previous", "shift+tab", "next_pane(-1)", "Previous pane", "previous pane"),
+]
+
+STEPPING = [
+    _key("stepping.into", "s", "step", "into", "execute one instruction", show=True),
+    _key("stepping.over", "n", "over", "over", "the same, but over a call", show=True),
+    _key("stepping.out", "o", "out", "out", "run until the function returns", show=True),
+    _key("stepping.back", "b", "back", "back", "undo the last step or command", show=True),
+    _key("stepping.run", "c", "run_on", "run on", "run until here again, or run/pause", show=True),
+    _key("stepping.cpu", "tab", "next_cpu", "Next CPU", "the next CPU"),
+    _key("stepping.bits", "x", "bits", "Bits", "the bit fields of the instruction"),
+    _key("stepping.copy", "y", "copy", "Copy", "copy the row of the instruction"),
+    _key("stepping.help", "question_mark,f1", "help", "help", "the keys of this screen", show=True),
+    _key("stepping.close", "escape,q", "close", "Close", "close this screen"),
 ]
 
 TOUR = [
@@ -152,6 +166,7 @@ GROUPS = {
     "Functions": FUNCTIONS,
     "Call site, trampoline": CODE,
     "Trace": TRACE,
+    "Stepping": STEPPING,
     "Tour": TOUR,
 }
 """The help's sections."""

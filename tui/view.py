@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..core.trace.place import Place
     from ..core.trace.rowfilter import RowFilter
     from ..core.trace.selection import Folded, Folds, Selection
+    from ..core.views.stepping import Stepping
 
 
 class State(IntEnum):
@@ -260,3 +261,5 @@ class View:
     """The row of `site` to have in sight when another site comes."""
     path: tuple[Line, ...] = ()
     reports: tuple[Report, ...] = ()
+    stepping: Stepping | None = None
+    """Where the CPU is that is stepped, while that is watched."""

@@ -59,6 +59,10 @@ class Driver(Protocol):
         """Make views show the call site at `ip`."""
         ...
 
+    def watch(self, step: int | None) -> None:
+        """Make views tell where a CPU stands: the current one's number plus `step`, or none."""
+        ...
+
     def execute(self, command: str) -> Done:
         """A command of the tracefs shell; what the kernel refuses is in the result."""
         ...

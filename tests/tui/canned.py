@@ -219,6 +219,9 @@ class CannedDriver:
         """Remember."""
         self.ip = ip
 
+    def watch(self, step: int | None) -> None:
+        """There is no CPU."""
+
     def view(self, *, hurry: bool = False) -> View:
         """The state now."""
         traced = self.filtered if self.tracer == "function" else []

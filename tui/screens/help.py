@@ -19,7 +19,10 @@ _KEYS = 14
 
 _CODE = "Call site, trampoline"
 
-_OWN = {1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace"}
+STEPPING = 5
+"""The number that stands for the stepping screen, which is no pane."""
+
+_OWN = {1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace", STEPPING: "Stepping"}
 """The group of keys a pane has for itself."""
 
 _NAMES = {

@@ -296,8 +296,12 @@ class MainScreen(Screen[None]):
         self.console.toggle_run()
 
     def action_step(self) -> None:
-        """One instruction."""
-        self.console.command("step", box=False)
+        """Open the stepping screen."""
+        self.console.open_stepping()
+
+    def action_into(self) -> None:
+        """Run into the function under the cursor, and step there."""
+        self.console.step_into()
 
     def action_back(self) -> None:
         """Go back by one action."""

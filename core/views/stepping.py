@@ -1,0 +1,196 @@
+"""Where a vCPU stands, as front ends show it while stepping.
+
+The code around pc with the function each piece belongs to, the registers with what the last
+step has changed, the task, the clock, and which hop of a traced call the place is: the
+site, a module's stub, ftrace_caller, its slot, or the tracer that the slot calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import MemoryFault
+from ..ftrace.entry import CALLER, CALLERS, RETURN_TO_HANDLER, SLOTS
+from ..machine.function import function_at
+from .path import SITE, SLOT, STUB, TRACER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..arch import Trampoline
+    from ..session import Session
+
+BEFORE = 2048
+"""Bytes of a function shown before pc; of one that is longer, the code from pc on."""
+
+BEHIND = 256
+"""Bytes shown behind pc at least, as far as there is code."""
+
+HOPS = (SITE, STUB, CALLER, SLOT, TRACER)
+"""The way of a traced call."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRow:
+    """An instruction, or where a function begins if it has no `data`."""
+
+    address: int
+    data: bytes
+    text: str
+    """The instruction, or the function."""
+    here: bool = False
+    """Whether it is the next to be executed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterRow:
+    """A register, and what it was before the last step where that was something else."""
+
+    name: str
+    value: int
+    old: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stepping:
+    """One vCPU at one moment."""
+
+    cpu: int
+    task: str
+    """`comm-pid`."""
+    state: str
+    """running, idle, off or dead."""
+    now: int
+    """Its clock, virtual ns."""
+    elapsed: int
+    """Virtual ns of the last step."""
+    steps: int
+    """Instructions executed one by one since the machine was started."""
+    place: str
+    """`vfs_read+0x5/0x80`."""
+    hop: str | None
+    """One of `HOPS`, None where the place is in no traced call's way."""
+    stubs: bool
+    """Whether calls go through stubs here."""
+    source: tuple[str, int] | None
+    code: tuple[CodeRow, ...]
+    registers: tuple[RegisterRow, ...]
+    digits: int
+    """Hexadecimal digits of a register."""
+
+
+def stepping(session: Session, cpu: int) -> Stepping:
+    """What `cpu` is about to execute and what its last step has changed."""
+    machine = session.machine
+    vcpu = machine.vcpus[cpu]
+    pc = vcpu.registers.pc
+    pid = int(vcpu.local["pid"])
+    comm = "<idle>" if not pid else session.array.cmdlines().get(pid, "<...>")
+    old = {each.name: each.old for each in session.stepper.changes(cpu)}
+    return Stepping(
+        cpu=cpu,
+        task=f"{comm}-{pid}",
+        state=vcpu.state.name.lower(),
+        now=vcpu.ticks,
+        elapsed=session.stepper.elapsed(cpu),
+        steps=session.stepper.steps,
+        place=session.kallsyms.format(pc),
+        hop=hop_at(session, pc),
+        stubs=session.port.stubs is not None or any(_stubs(session)),
+        source=session.source_line(pc),
+        code=_code(session, pc),
+        registers=tuple(
+            RegisterRow(name, value, old.get(name))
+            for name, value in machine.registers(cpu).items()
+        ),
+        digits=2 * session.port.facts.pointer_size,
+    )
+
+
+def hop_at(session: Session, pc: int) -> str | None:
+    """Which of `HOPS` the code at `pc` is; None if none of them."""
+    ftrace = session.ftrace
+    records, entry, port = ftrace.records, ftrace.entry, ftrace.port
+    row = int(records.rows_before(np.array([pc + 1], np.uint64))[0])
+    if row >= 0:
+        sites = records.sites(slice(row, row + 1))
+        if int(sites.ip[0]) <= pc < int(sites.ip[0]) + int(port.lengths(sites)[0]):
+            return SITE
+    if _stub_at(session, pc) is not None:
+        return STUB
+    for caller in CALLERS:
+        slot = entry.symbols.get(SLOTS[caller])
+        if slot is not None:
+            edit = port.update_ftrace_func(slot, ftrace.slot, ftrace.slot)
+            if 0 <= pc - int(edit.address[0]) < edit.expected.shape[1]:
+                return SLOT
+    if entry.address <= pc < entry.address + len(entry.code):
+        symbol = session.kallsyms.lookup(pc)
+        return CALLER if symbol is None or symbol.name != RETURN_TO_HANDLER else None
+    trampolines = ftrace.trampolines
+    own = None if trampolines is None else trampolines.at(pc)
+    if own is not None:
+        return SLOT if 0 <= pc - own.slot < port.facts.sites.size else CALLER
+    symbol = session.kallsyms.lookup(pc)
+    called = {ftrace.slot, *(ops.func for ops in ftrace.ops)}
+    try:
+        code = {
+            function_at(port.facts, session.machine.memory, session.kallsyms, each).code
+            for each in called
+        }
+    except MemoryFault:
+        return None
+    return TRACER if symbol is not None and symbol.address in code else None
+
+
+def _stub_at(session: Session, pc: int) -> Trampoline | None:
+    """The stub of a module that has `pc` in it."""
+    inside = (stub for stub in _stubs(session) if 0 <= pc - stub.address < len(stub.code))
+    return next(inside, None)
+
+
+def _stubs(session: Session) -> Iterator[Trampoline]:
+    """Those of the kernel and of all modules."""
+    records = session.ftrace.records
+    for row in np.unique(records.table["module"], return_index=True)[1].tolist():
+        yield from records.stubs_of(row)
+
+
+def _code(session: Session, pc: int) -> tuple[CodeRow, ...]:
+    """The instructions of the function at `pc`, and on from there."""
+    stub = _stub_at(session, pc)
+    if stub is not None:
+        hop = session.paths.stub(stub)
+        heading = CodeRow(stub.address, b"", session.kallsyms.name(stub.address))
+        insns = (CodeRow(i.address, i.data, text, i.address == pc) for i, text in hop.insns)
+        return (heading, *insns)
+    symbol = session.kallsyms.lookup(pc)
+    entry = session.ftrace.entry
+    start, end = pc, pc + BEHIND
+    if entry.address <= pc < entry.address + len(entry.code):
+        start, end = entry.address, entry.address + len(entry.code)
+    elif symbol is not None and symbol.size:
+        start, end = symbol.address, max(end, symbol.address + symbol.size)
+    if pc - start > BEFORE:
+        start = pc
+    region = session.machine.memory.region_at(pc)
+    if region is None:
+        return (CodeRow(pc, b"", "not mapped", True),)
+    rows: list[CodeRow] = []
+    shown = session.instructions(start, max(min(end, region.end) - start, 1))
+    if all(insn.address != pc for insn in shown):
+        shown = session.instructions(pc, max(min(end, region.end) - pc, 1))
+    named = None
+    for insn in shown:
+        symbol = session.kallsyms.lookup(insn.address)
+        name = session.kallsyms.name(insn.address) if symbol is not None else None
+        if symbol is not None and (name != named or symbol.address == insn.address):
+            inside = "" if symbol.address == insn.address else " (from inside)"
+            rows.append(CodeRow(insn.address, b"", f"{name}{inside}"))
+        named = name
+        text = session.disassembler.text(insn)
+        rows.append(CodeRow(insn.address, insn.data, text, insn.address == pc))
+    return tuple(rows)

@@ -1,0 +1,84 @@
+"""Where a CPU stands, hop by hop of a traced call, on every port."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.shell import Shell
+from dynftrace.core.views.stepping import HOPS, hop_at, stepping
+
+MODULE_FUNCTION = "usb_ifnum_to_if"
+
+
+@pytest.fixture(params=arches.names())
+def shell(request: pytest.FixtureRequest) -> Shell:
+    """A machine with usbcore, whose function is traced."""
+    shell = Shell(Session.open(arches.load(str(request.param)), MachineSpec(cpus=2)))
+    far = " --far" if shell.session.port.facts.modules_far is not None else ""
+    commands = [f"insmod{far} usbcore"]
+    if shell.session.ftrace.ftraced is not None:
+        commands += ["run usb", "sleep 1"] * 3
+    commands += [f"echo {MODULE_FUNCTION} > set_ftrace_filter", "echo function > current_tracer"]
+    for command in (*commands, f"until {MODULE_FUNCTION} usb"):
+        outcome = shell.execute(command)
+        assert (outcome.error, outcome.status) == ("", 0), command
+    return shell
+
+
+def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
+    session = shell.session
+    cpu = session.stepper.last
+    assert cpu is not None
+    hops = []
+    for _ in range(60):
+        view = stepping(session, cpu)
+        here = [row for row in view.code if row.here]
+        assert len(here) == 1
+        line = session.instruction(cpu)
+        assert here[0].data.hex(" ") in line and f"{here[0].address:x}" in line
+        assert view.place in line
+        if view.hop is not None and view.hop not in hops[-1:]:
+            hops.append(view.hop)
+        if hops[-1:] == ["tracer"]:
+            break
+        session.step(cpu)
+    prefix = session.port.facts.abi.text_prefix
+    row = list(session.ftrace.records.names).index(prefix + MODULE_FUNCTION)
+    stubs = any(hop.label == "stub" for hop in session.call_path(row))
+    assert hops == [hop for hop in HOPS if hop != "stub" or stubs]
+    assert view.stubs == stubs
+
+
+def test_what_a_step_changes_is_told(shell: Shell) -> None:
+    session = shell.session
+    cpu = session.stepper.last
+    assert cpu is not None
+    before, now = session.machine.registers(cpu), session.machine.vcpus[cpu].ticks
+    steps = stepping(session, cpu).steps
+    session.step(cpu)
+    view = stepping(session, cpu)
+    after = session.machine.registers(cpu)
+    pc = session.port.facts.abi.pc.name
+    changed = {name: before[name] for name in after if after[name] != before[name] and name != pc}
+    assert {row.name: row.old for row in view.registers if row.old is not None} == changed
+    assert {row.name: row.value for row in view.registers} == after
+    assert view.elapsed == view.now - now > 0
+    assert view.steps == steps + 1
+    assert view.task.rpartition("-")[2] == str(session.machine.vcpus[cpu].local["pid"])
+
+
+def test_places_outside_of_a_call(shell: Shell) -> None:
+    session = shell.session
+    assert hop_at(session, session.address_of("schedule") + 64) is None
+    assert hop_at(session, 0) is None
+    ends = [session.ftrace.entry["return_to_handler"]]
+    assert [hop_at(session, each) for each in ends] == [None]
+
+
+def test_a_cpu_in_the_middle_of_nowhere(shell: Shell) -> None:
+    session = shell.session
+    session.machine.set_registers(1, {session.port.facts.abi.pc.name: 0x1000})
+    view = stepping(session, 1)
+    assert [row.text for row in view.code] == ["not mapped"] and view.code[0].here

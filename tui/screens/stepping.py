@@ -1,0 +1,186 @@
+"""The stepping screen: one CPU, instruction by instruction.
+
+Code and registers have fixed rows, so a step changes what is in them and moves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.screen import Screen
+
+from .. import keymap
+from ..spans import Line, plain
+from ..steptext import (
+    LEAST_CODE,
+    MOST_CODE,
+    code_rows,
+    head_line,
+    register_columns,
+    register_height,
+    register_rows,
+    source_line,
+    way_line,
+    window,
+)
+from ..view import View
+from ..widgets.keys_bar import KeysBar
+from ..widgets.same_as import SameAs
+from ..widgets.text_view import TextView
+
+if TYPE_CHECKING:
+    from ...core.views.stepping import Stepping
+    from ..app import ConsoleApp
+
+BESIDE = 110
+"""From this width on the registers stand beside the code."""
+
+_AROUND = 6
+"""Rows of the screen that are neither code nor registers."""
+
+
+class Fixed(TextView):
+    """Lines in rows that stay; keys scroll where there are more."""
+
+    HAS_CURSOR = False
+
+
+class SteppingScreen(Screen[None]):
+    """Shows the newest `Stepping`; its keys are commands of the shell."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.STEPPING]
+    AUTO_FOCUS = "#step-registers"
+
+    def __init__(self, target: str | None = None) -> None:
+        """`target` are the words behind `until` that run on to where one came from."""
+        super().__init__()
+        self.target = target
+        self._view: Stepping | None = None
+        self._top: int | None = None
+        self.head = Fixed(id="step-head", empty="")
+        self.code = Fixed(id="step-code", empty="")
+        self.registers = Fixed(id="step-registers", empty="")
+        self.same_as = SameAs(id="same-as")
+
+    def compose(self) -> ComposeResult:
+        """Head, code, registers, the command, the keys."""
+        yield self.head
+        with Container(id="step-body"):
+            yield self.code
+            yield self.registers
+        yield self.same_as
+        yield KeysBar()
+
+    @property
+    def console(self) -> ConsoleApp:
+        """The app, by its own type."""
+        return cast("ConsoleApp", self.app)
+
+    def on_mount(self) -> None:
+        """Nothing has the focus of the code: its rows follow pc."""
+        self.head.can_focus = self.code.can_focus = False
+        self.same_as.hint("each key shows its command here; s steps, o goes out, q closes")
+
+    def on_resize(self) -> None:
+        """Lay out for the new size."""
+        self._draw()
+
+    def show(self, view: View, mode: str) -> None:
+        """Show a new view."""
+        if view.stepping is None:
+            return
+        self._view = view.stepping
+        self._mode = mode
+        self._draw()
+
+    def _draw(self) -> None:
+        view = self._view
+        if view is None or not self.is_mounted:
+            return
+        width, height = self.size.width, max(self.size.height - _AROUND, 2)
+        beside = width >= BESIDE
+        self.set_class(beside, "-beside")
+        if beside:
+            columns, code = 2, height
+            side = register_columns(view, 1) and self._side(view, columns)
+            self.registers.styles.width, self.registers.styles.height = side, height
+        else:
+            columns = register_columns(view, width - 1)
+            needed = register_height(view, columns)
+            code = max(LEAST_CODE, min(MOST_CODE, height - needed))
+            code = min(code, max(height - 1, 1))
+            self.registers.styles.width, self.registers.styles.height = "100%", height - code
+        self.code.styles.height = code
+        self.head.show((head_line(view, self._mode), source_line(view), way_line(view)))
+        first = window(view.code, self._top, code)
+        self._top = view.code[first].address if view.code else None
+        shown: tuple[Line, ...] = code_rows(view, width)[first : first + code]
+        self.code.show(shown)
+        self.registers.show(register_rows(view, columns))
+
+    def _side(self, view: Stepping, columns: int) -> int:
+        """Cells of the registers beside the code."""
+        rows = register_rows(view, columns)
+        return max((len(plain(row)) for row in rows), default=0) + 2
+
+    def told(self, command: str, result: str, failed: bool) -> None:
+        """Show what was done; what it did is on the screen."""
+        self.same_as.show(command, result if failed else "", failed=failed)
+
+    def _command(self, text: str) -> None:
+        self.console.command(text, box=False)
+
+    def _cpu(self) -> int:
+        return 0 if self._view is None else self._view.cpu
+
+    def action_step(self) -> None:
+        """One instruction."""
+        self._command(f"step 1 {self._cpu()}")
+
+    def action_over(self) -> None:
+        """One instruction, and a call to its return."""
+        self._command(f"next {self._cpu()}")
+
+    def action_out(self) -> None:
+        """To the function's return."""
+        self._command(f"finish {self._cpu()}")
+
+    def action_back(self) -> None:
+        """Undo the last step or command."""
+        self._command("back")
+
+    def action_run_on(self) -> None:
+        """To where one came from, the next time; without such a place, run or pause."""
+        if self.target is None:
+            self.console.toggle_run()
+        else:
+            self._command(f"until {self.target}")
+
+    def action_next_cpu(self) -> None:
+        """The next CPU."""
+        self.console.watch_cpu(1)
+
+    def action_bits(self) -> None:
+        """The bits of the next instruction."""
+        here = [row for row in self._view.code if row.here] if self._view is not None else []
+        if here:
+            self.console.command(f"bits 0x{here[0].address:x}")
+
+    def action_copy(self) -> None:
+        """Copy the row of the next instruction."""
+        for each in () if self._view is None else code_rows(self._view, self.size.width):
+            if plain(each).startswith("▶"):
+                text = plain(each).strip("▶ ")
+                self.app.copy_to_clipboard(text)
+                self.notify(f"copied: {text[:60]}", timeout=2)
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.console.show_help()
+
+    def action_close(self) -> None:
+        """Back to the main screen, whose panes have followed."""
+        self.dismiss(None)

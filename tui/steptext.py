@@ -1,0 +1,123 @@
+"""The stepping screen's text: where a CPU is, the code around it, its registers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .spans import Line, Span, fit, line
+
+if TYPE_CHECKING:
+    from ..core.views.stepping import CodeRow, Stepping
+
+LEAST_CODE, MOST_CODE = 8, 12
+"""Rows of code on a terminal that has the registers below."""
+
+LEAD = 2
+"""Rows of code above pc when it has gone elsewhere."""
+
+_WAY = ("site", "stub", "ftrace_caller", "ftrace_call", "tracer")
+_NAMES = {"ftrace_call": "slot ftrace_call"}
+_MOST_BYTES = 8
+
+
+def head_line(view: Stepping, mode: str) -> Line:
+    """CPU, task, clock, and how many instructions were stepped."""
+    word = mode.lower() if mode != "PAUSED" else "" if view.state == "running" else view.state
+    return line(
+        (f" CPU {view.cpu}  ", "strong"),
+        (fit(view.task, 19), "accent"),
+        (f" {fit(word, 7)} ", "bad" if view.state == "dead" else "good"),
+        (f"{view.now:>14,} ns ", "strong"),
+        (f"{f'+{view.elapsed:,}':>11} ", "dim"),
+        (f"{view.steps:>6,} steps", ""),
+    )
+
+
+def way_line(view: Stepping) -> Line:
+    """Which hop of a traced call this is: each stands where it always does."""
+    spans: list[Span] = [(" way: ", "dim")]
+    for hop in _WAY:
+        if hop == "stub" and not view.stubs:
+            continue
+        here = hop == view.hop
+        name = _NAMES.get(hop, hop)
+        spans.append((f"[{name}]" if here else f" {name} ", "strong" if here else "dim"))
+        if hop != _WAY[-1]:
+            spans.append(("─▶", "accent" if here else "dim"))
+    if view.hop is None:
+        spans.append(("  elsewhere", "dim"))
+    return tuple(spans)
+
+
+def source_line(view: Stepping) -> Line:
+    """The place by name, and the line of the source where it is known."""
+    source = "" if view.source is None else f"{view.source[0]}:{view.source[1]}"
+    return line(" ", (fit(view.place, 48), "link"), (f" {source}", "dim"))
+
+
+def code_rows(view: Stepping, width: int) -> tuple[Line, ...]:
+    """The code, `▶` where the CPU stands."""
+    digits = view.digits
+    most = max((len(row.data) for row in view.code), default=0)
+    data = 3 * min(most, _MOST_BYTES if width < 100 else 10) - 1
+    return tuple(_code_row(row, digits, data) for row in view.code)
+
+
+def _code_row(row: CodeRow, digits: int, width: int) -> Line:
+    if not row.data:
+        sign: Span = ("▶ ", "accent") if row.here else ("", "")
+        return line(sign, (f"{row.text}:", "link"))
+    tone = "strong" if row.here else ""
+    return line(
+        ("▶ " if row.here else "  ", "accent"),
+        (f"{row.address:0{digits}x}  ", "" if row.here else "dim"),
+        (fit(row.data.hex(" "), width) + "  ", tone or "dim"),
+        (row.text, tone),
+    )
+
+
+def window(rows: tuple[CodeRow, ...], before: int | None, height: int) -> int:
+    """The first row to show: the one at address `before` while pc is in sight from there."""
+    here = next((number for number, row in enumerate(rows) if row.here), 0)
+    for number, row in enumerate(rows):
+        if row.address == before and number <= here < number + height:
+            return number
+    return max(here - LEAD, 0)
+
+
+def register_columns(view: Stepping, width: int) -> int:
+    """How many columns of registers fit."""
+    return max(width // _cell(view), 1)
+
+
+def register_rows(view: Stepping, columns: int) -> tuple[Line, ...]:
+    """The registers, those the last step has changed reversed and with a `*`.
+
+    Down the columns, so that a register stays where it is whatever it holds.
+    """
+    cells = [
+        (
+            (f"{each.name:>{_names(view)}} ", "dim"),
+            (f"{each.value:0{view.digits}x}", "" if each.old is None else "mark"),
+            (" " if each.old is None else "*", "accent"),
+            (" ", ""),
+        )
+        for each in view.registers
+    ]
+    height = -(-len(cells) // columns)
+    return tuple(
+        tuple(span for cell in cells[row::height] for span in cell) for row in range(height)
+    )
+
+
+def register_height(view: Stepping, columns: int) -> int:
+    """Rows that all registers take."""
+    return -(-len(view.registers) // columns)
+
+
+def _names(view: Stepping) -> int:
+    return max((len(each.name) for each in view.registers), default=0)
+
+
+def _cell(view: Stepping) -> int:
+    return _names(view) + 1 + view.digits + 2
