@@ -156,6 +156,12 @@ def port_scenes(arch: str) -> dict[str, Scene]:
         f"{arch}-site": replace(base, pose=POSES["site"]),
         f"{arch}-trampoline": replace(base, pose=_WHOLE),
         f"{arch}-bits": replace(base, commands=(f"bits {function}",), pose=_BOX),
+        f"{arch}-stepping": replace(
+            base,
+            setup=enable[:-1],
+            commands=(f"until {function} {enable[-1].removeprefix('run ')}", "step 5"),
+            pose=POSES["stepping"],
+        ),
         f"{arch}-graph": replace(base, setup=_TREE[:2], commands=_TREE[2:], pose=POSES["trace"]),
         f"{arch}-refused": replace(base, setup=enable[:-3], commands=refused, pose=POSES["report"]),
     }

@@ -9,7 +9,7 @@ from .spans import Line, Span, fit, line
 if TYPE_CHECKING:
     from ..core.views.stepping import CodeRow, Stepping
 
-LEAST_CODE, MOST_CODE = 8, 12
+LEAST_CODE, MOST_CODE = 6, 12
 """Rows of code on a terminal that has the registers below."""
 
 LEAD = 2
@@ -17,7 +17,6 @@ LEAD = 2
 
 _WAY = ("site", "stub", "ftrace_caller", "ftrace_call", "tracer")
 _NAMES = {"ftrace_call": "slot ftrace_call"}
-_MOST_BYTES = 8
 
 
 def head_line(view: Stepping, mode: str) -> Line:
@@ -55,12 +54,9 @@ def source_line(view: Stepping) -> Line:
     return line(" ", (fit(view.place, 48), "link"), (f" {source}", "dim"))
 
 
-def code_rows(view: Stepping, width: int) -> tuple[Line, ...]:
+def code_rows(view: Stepping) -> tuple[Line, ...]:
     """The code, `▶` where the CPU stands."""
-    digits = view.digits
-    most = max((len(row.data) for row in view.code), default=0)
-    data = 3 * min(most, _MOST_BYTES if width < 100 else 10) - 1
-    return tuple(_code_row(row, digits, data) for row in view.code)
+    return tuple(_code_row(row, view.digits, 3 * view.row_bytes - 1) for row in view.code)
 
 
 def _code_row(row: CodeRow, digits: int, width: int) -> Line:
@@ -77,12 +73,17 @@ def _code_row(row: CodeRow, digits: int, width: int) -> Line:
 
 
 def window(rows: tuple[CodeRow, ...], before: int | None, height: int) -> int:
-    """The first row to show: the one at address `before` while pc is in sight from there."""
+    """The first row to show: the one at address `before` while pc is in sight from there.
+
+    As much as fits of what is shorter than the window.
+    """
+    if len(rows) <= height:
+        return 0
     here = next((number for number, row in enumerate(rows) if row.here), 0)
     for number, row in enumerate(rows):
         if row.address == before and number <= here < number + height:
             return number
-    return max(here - LEAD, 0)
+    return max(min(here - LEAD, len(rows) - height), 0)
 
 
 def register_columns(view: Stepping, width: int) -> int:

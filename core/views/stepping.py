@@ -80,6 +80,8 @@ class Stepping:
     registers: tuple[RegisterRow, ...]
     digits: int
     """Hexadecimal digits of a register."""
+    row_bytes: int
+    """Bytes of a row of code, of all but the longest."""
 
 
 def stepping(session: Session, cpu: int) -> Stepping:
@@ -87,6 +89,8 @@ def stepping(session: Session, cpu: int) -> Stepping:
     machine = session.machine
     vcpu = machine.vcpus[cpu]
     pc = vcpu.registers.pc
+    facts = session.port.facts
+    quads = facts.pointer_size == 8 and session.port.stubs is not None  # words of data in a stub
     pid = int(vcpu.local["pid"])
     comm = "<idle>" if not pid else session.array.cmdlines().get(pid, "<...>")
     old = {each.name: each.old for each in session.stepper.changes(cpu)}
@@ -106,7 +110,8 @@ def stepping(session: Session, cpu: int) -> Stepping:
             RegisterRow(name, value, old.get(name))
             for name, value in machine.registers(cpu).items()
         ),
-        digits=2 * session.port.facts.pointer_size,
+        digits=2 * facts.pointer_size,
+        row_bytes=8 if facts.insn_align == 1 or quads else facts.insn_align,
     )
 
 

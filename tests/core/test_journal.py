@@ -19,6 +19,9 @@ RUN = 250_000
 
 COMMANDS = (
     "step 3",
+    "next",
+    "finish 1",
+    "until vfs_write syscalls",
     "run syscalls",
     "echo schedule > set_ftrace_filter",
     "echo function > current_tracer",

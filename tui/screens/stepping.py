@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 BESIDE = 110
 """From this width on the registers stand beside the code."""
 
-_AROUND = 6
+_AROUND = 5
 """Rows of the screen that are neither code nor registers."""
 
 
@@ -46,6 +46,10 @@ class Fixed(TextView):
     """Lines in rows that stay; keys scroll where there are more."""
 
     HAS_CURSOR = False
+
+    def action_copy(self) -> None:
+        """Copy what the screen is about: no row of this is chosen."""
+        cast("SteppingScreen", self.screen).action_copy()
 
 
 class SteppingScreen(Screen[None]):
@@ -105,26 +109,27 @@ class SteppingScreen(Screen[None]):
         self.set_class(beside, "-beside")
         if beside:
             columns, code = 2, height
-            side = register_columns(view, 1) and self._side(view, columns)
-            self.registers.styles.width, self.registers.styles.height = side, height
+            self.registers.styles.width = self._side(view, columns)
+            self.registers.styles.height = height
         else:
             columns = register_columns(view, width - 1)
             needed = register_height(view, columns)
-            code = max(LEAST_CODE, min(MOST_CODE, height - needed))
+            code = max(LEAST_CODE, min(MOST_CODE, height - needed - 1))
             code = min(code, max(height - 1, 1))
+            self.set_class(height - code <= needed, "-tight")
             self.registers.styles.width, self.registers.styles.height = "100%", height - code
         self.code.styles.height = code
         self.head.show((head_line(view, self._mode), source_line(view), way_line(view)))
         first = window(view.code, self._top, code)
         self._top = view.code[first].address if view.code else None
-        shown: tuple[Line, ...] = code_rows(view, width)[first : first + code]
+        shown: tuple[Line, ...] = code_rows(view)[first : first + code]
         self.code.show(shown)
         self.registers.show(register_rows(view, columns))
 
     def _side(self, view: Stepping, columns: int) -> int:
         """Cells of the registers beside the code."""
         rows = register_rows(view, columns)
-        return max((len(plain(row)) for row in rows), default=0) + 2
+        return max((len(plain(row)) for row in rows), default=0) + 3
 
     def told(self, command: str, result: str, failed: bool) -> None:
         """Show what was done; what it did is on the screen."""
@@ -171,7 +176,7 @@ class SteppingScreen(Screen[None]):
 
     def action_copy(self) -> None:
         """Copy the row of the next instruction."""
-        for each in () if self._view is None else code_rows(self._view, self.size.width):
+        for each in () if self._view is None else code_rows(self._view):
             if plain(each).startswith("▶"):
                 text = plain(each).strip("▶ ")
                 self.app.copy_to_clipboard(text)

@@ -1,0 +1,218 @@
+"""The stepping screen: what its keys do is done by commands, and nothing on it moves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from textual.pilot import Pilot
+
+from dynftrace import arches
+from dynftrace.core.session import MachineSpec, Session
+from dynftrace.tui.app import ConsoleApp
+from dynftrace.tui.driver import SessionDriver
+from dynftrace.tui.picture import settle
+from dynftrace.tui.screens.box import Box
+from dynftrace.tui.screens.help import STEPPING, help_lines
+from dynftrace.tui.screens.picker import WorkloadBox
+from dynftrace.tui.screens.report import ReportBox
+from dynftrace.tui.screens.stepping import SteppingScreen
+from dynftrace.tui.spans import plain
+from dynftrace.tui.widgets.keys_bar import KeysBar
+from dynftrace.tui.widgets.text_view import TextView
+
+from .test_main_screen import same_as
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+
+
+@asynccontextmanager
+async def console(
+    session: Session, size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
+    """The console at vfs_write, which is traced."""
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        for command in (
+            "echo vfs_write > set_ftrace_filter",
+            "echo function > current_tracer",
+            "site vfs_write",
+        ):
+            app.command(command)
+            await settle(pilot)
+        yield app, pilot
+
+
+async def into(app: ConsoleApp, pilot: Pilot[None]) -> SteppingScreen:
+    """To the site of vfs_write in the workload syscalls."""
+    app.workload = "syscalls"
+    await press(pilot, "i")
+    assert isinstance(app.screen, SteppingScreen)
+    return app.screen
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
+
+
+def text(view: TextView) -> list[str]:
+    return [plain(view.line(row, view.size.width)) for row in range(view.count())]
+
+
+def standing(screen: SteppingScreen) -> list[str]:
+    return [each for each in text(screen.code) if each.startswith("▶")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_into_the_tracer_and_out_again(session: Session, size: tuple[int, int]) -> None:
+    async with console(session, size) as (app, pilot):
+        screen = await into(app, pilot)
+        assert screen.same_as.command == "until vfs_write syscalls"
+        ip = session.address_of("vfs_write")
+        assert len(standing(screen)) == 1 and f"{ip:x}" in standing(screen)[0]
+        assert "[site]" in text(screen.head)[2]
+        assert "fs/read_write.c" in text(screen.head)[1]
+        places = [widget.region for widget in (screen.head, screen.code, screen.registers)]
+        cpu = session.stepper.last
+        hops = ("[ftrace_caller]", "[slot ftrace_call]", "[tracer]")
+        for hop in hops if size == SIZES[0] else hops[:1]:
+            for _ in range(40):
+                await press(pilot, "s")
+                assert screen.same_as.command == f"step 1 {cpu}"
+                if hop in text(screen.head)[2]:
+                    break
+            assert hop in text(screen.head)[2]
+            assert len(standing(screen)) == 1
+        if size == SIZES[0]:
+            assert "function_trace_call:" in text(screen.code)
+            await press(pilot, "o")
+        await press(pilot, "o")
+        assert screen.same_as.command == f"finish {cpu}"
+        assert f"{ip + 5:x}" in standing(screen)[0]
+        assert places == [w.region for w in (screen.head, screen.code, screen.registers)]
+        for view in (screen.head, screen.code):
+            assert view.count() <= view.size.height
+        pc = session.machine.vcpus[cpu or 0].registers.pc
+        await press(pilot, "b")
+        assert session.machine.vcpus[cpu or 0].registers.pc != pc
+        await press(pilot, "q")
+        assert app.screen is app.main and app.view.stepping is None
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_all_of_it_fits(session: Session, size: tuple[int, int]) -> None:
+    async with console(session, size) as (app, pilot):
+        screen = await into(app, pilot)
+        await press(pilot, "s", "n")
+        assert max(map(len, text(screen.head))) <= size[0]
+        registers = text(screen.registers)
+        assert max(map(len, registers)) <= screen.registers.size.width
+        assert len(registers) <= screen.registers.size.height
+        values = session.machine.registers(session.stepper.last or 0)
+        shown = " ".join(registers)
+        assert all(f"{name} {value:016x}" in shown for name, value in values.items())
+        bottom = screen.query_one(KeysBar).region
+        assert bottom.y == size[1] - 1 and len(str(screen.query_one(KeysBar).render())) <= size[0]
+
+
+@pytest.mark.parametrize("arch", arches.names())
+async def test_a_changed_register_has_a_sign_beside_its_tone(arch: str) -> None:
+    session = Session.open(arches.load(arch), MachineSpec())
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, "s")
+        screen = app.screen
+        assert isinstance(screen, SteppingScreen)
+        assert session.stepper.steps == 0, "the first key opens it"
+        for _ in range(12):
+            await press(pilot, "s")
+            changes = {each.name: each.new for each in session.stepper.changes(0)}
+            marked = [
+                value
+                for row in range(screen.registers.count())
+                for value, tone in screen.registers.line(row, 80)
+                if tone == "mark"
+            ]
+            digits = 2 * session.port.facts.pointer_size
+            assert sorted(marked) == sorted(f"{value:0{digits}x}" for value in changes.values())
+            assert " ".join(text(screen.registers)).count("*") == len(changes)
+        assert max(map(len, text(screen.head))) <= 80
+        assert max(map(len, text(screen.registers))) <= 80
+        assert screen.registers.count() <= screen.registers.size.height
+        assert 6 <= screen.code.size.height <= 12
+
+
+async def test_over_a_call_and_on_to_the_next_time(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        screen = await into(app, pilot)
+        cpu, ip = session.stepper.last or 0, session.address_of("vfs_write")
+        first = session.now
+        await press(pilot, "n")
+        assert screen.same_as.command == f"next {cpu}"
+        assert session.machine.vcpus[cpu].registers.pc == ip + 5
+        await press(pilot, "c")
+        assert screen.same_as.command == "until vfs_write syscalls"
+        assert f"{ip:x}" in standing(screen)[0]
+        assert session.now > first
+
+
+async def test_the_next_cpu_bits_help_and_copy(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        screen = await into(app, pilot)
+        cpu = session.stepper.last or 0
+        await press(pilot, "tab")
+        assert text(screen.head)[0].startswith(f" CPU {1 - cpu} ")
+        await press(pilot, "tab", "x")
+        assert text(screen.head)[0].startswith(f" CPU {cpu} ")
+        assert isinstance(app.screen, Box)
+        assert "call ftrace_caller" in " ".join(text(app.screen.query_one(TextView)))
+        await press(pilot, "escape", "question_mark")
+        assert plain(help_lines(STEPPING)[0]) == "Stepping"
+        assert text(app.screen.query_one(TextView))[0].strip() == "Stepping"
+        await press(pilot, "escape", "y")
+        assert "call ftrace_caller" in app.clipboard
+        await press(pilot, "escape")
+        assert app.screen is app.main
+
+
+async def test_i_asks_for_a_workload_once(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await press(pilot, "i")
+        assert isinstance(app.screen, WorkloadBox)
+        await press(pilot, "down", "enter")
+        assert isinstance(app.screen, SteppingScreen)
+        assert app.workload == "syscalls"
+        await press(pilot, "q", "i")
+        assert isinstance(app.screen, SteppingScreen)
+
+
+async def test_what_is_not_reached_is_told_and_another_may_be_picked(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        app.workload = "locks"
+        await press(pilot, "i")
+        assert app.screen is app.main and app.workload is None
+        told = (
+            "until vfs_write locks   ! until: vfs_write was not reached: workload locks has ended"
+        )
+        assert same_as(app) == f"same as: {told}"
+        await press(pilot, "i")
+        assert isinstance(app.screen, WorkloadBox)
+
+
+async def test_an_oops_while_stepping_is_reported(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await into(app, pilot)
+        app.command("poke vfs_write+5 ud2", box=False)
+        await settle(pilot)
+        await press(pilot, "n", "s")
+        assert isinstance(app.screen, ReportBox)
+        await press(pilot, "escape")
+        assert isinstance(app.screen, SteppingScreen)
+        assert "dead" in text(app.screen.head)[0]
+        await press(pilot, "s")
+        assert "is not running" in str(app.screen.same_as.render())
