@@ -366,6 +366,8 @@ class ConsoleApp(App[None]):
             self._run_into(name)
 
     def _run_into(self, name: str) -> None:
+        if self.runner.running:
+            self.runner.pause()  # it would run on from there
         self._target = name if self.workload is None else f"{name} {self.workload}"
         self.command(f"until {self._target}", box=False)
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from contextlib import suppress
+from functools import cache
 from itertools import pairwise
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.errors import GuestError, GuestInterrupted, UsageError
@@ -26,11 +30,11 @@ def shell(request: pytest.FixtureRequest) -> Shell:
     return traced(str(request.param))
 
 
-def traced(arch: str, cpus: int = 2, setup: str = TRACED) -> Shell:
-    shell = Shell(Session.open(arches.load(arch), MachineSpec(cpus=cpus)))
+def traced(arch: str, native: bool | None = None) -> Shell:
+    shell = Shell(Session.open(arches.load(arch), MachineSpec(native_clock=native)))
     if shell.session.ftrace.ftraced is not None:
         sh(shell, "run syscalls; sleep 1; run syscalls; sleep 1")
-    sh(shell, setup)
+    sh(shell, TRACED)
     return shell
 
 
@@ -73,9 +77,6 @@ def finished(session: Session) -> str:
 def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
     """One step after the other, and still the machine of a run without any."""
     session = shell.session
-    arch = session.port.facts.name
-    other = traced(arch)
-    sh(other, "run syscalls")
     stepper, prefix = session.stepper, session.port.facts.abi.text_prefix
     cpu = stepper.until(FUNCTION, "syscalls")
     assert pc(session, cpu) == site(session)
@@ -98,7 +99,7 @@ def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
     assert session.machine.vcpus[cpu].registers.sp == sp
     back = pc(session, cpu)
     assert 0 < back - site(session) <= 20
-    assert finished(session) == digest(other.session)
+    assert finished(session) == _plain_run(session.port.facts.name)
 
 
 def test_next_goes_over_the_site(shell: Shell) -> None:
@@ -116,9 +117,7 @@ def test_next_goes_over_the_site(shell: Shell) -> None:
         assert stepper.steps - steps < 6
         assert 0 < pc(session, cpu) - site(session) <= 20
         assert session.machine.vcpus[cpu].registers.sp == sp
-    other = traced(session.port.facts.name)
-    sh(other, "run syscalls")
-    assert finished(session) == digest(other.session)
+    assert finished(session) == _plain_run(session.port.facts.name)
 
 
 def test_finish_is_at_the_caller_with_its_result(shell: Shell) -> None:
@@ -133,9 +132,7 @@ def test_finish_is_at_the_caller_with_its_result(shell: Shell) -> None:
     )
     assert session.port.is_return_address(before)
     assert session.machine.vcpus[cpu].registers.sp >= sp
-    other = traced(session.port.facts.name)
-    sh(other, "run syscalls")
-    assert finished(session) == digest(other.session)
+    assert finished(session) == _plain_run(session.port.facts.name)
 
 
 def test_finish_under_the_graph_tracer_is_at_return_to_handler(shell: Shell) -> None:
@@ -184,17 +181,36 @@ def one() -> Shell:
     return traced("x86_64")
 
 
-def test_a_mid_block_place_leaves_time_and_memory_alone(one: Shell) -> None:
+@pytest.mark.parametrize("native", [None, False])
+@pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips", "arm64"])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_places_in_the_middle_of_blocks_leave_everything_alone(
+    arch: str, native: bool | None, data: st.DataObject
+) -> None:
     """The clock that the guest reads counts whole blocks, wherever one stops."""
-    session = one.session
-    other = traced("x86_64")
+    shell = traced(arch, native=native)
+    session = shell.session
+    start = session.code_address("function_trace_call")
+    assert start is not None
+    insns = session.instructions(start, 60)
+    slots = {a.end for a in insns if session.port.has_delay_slot(a.data)}
+    places = [f"0x{insn.address:x}" for insn in insns if insn.address not in slots]
+    names = ["vfs_read", "schedule", "ftrace_caller", "do_IRQ"]
+    drawn = data.draw(st.lists(st.sampled_from(places + names), min_size=1, max_size=12))
+    for number, place in enumerate(drawn):
+        if number and session.machine.requests.started is None:
+            break  # the workload has ended
+        with suppress(GuestError):
+            session.stepper.until(place, "syscalls")
+    assert finished(session) == _plain_run(arch)
+
+
+@cache
+def _plain_run(arch: str) -> str:
+    other = traced(arch)
     sh(other, "run syscalls")
-    start = session.address_of("function_trace_call")
-    places = [insn.address for insn in session.instructions(start, 60)]
-    for place in places:
-        session.stepper.until(f"0x{place:x}", "syscalls")
-        assert any(vcpu.registers.pc == place for vcpu in session.machine.vcpus)
-    assert finished(session) == digest(other.session)
+    return digest(other.session)
 
 
 @pytest.mark.parametrize("arch", ["mips", "mips64"])

@@ -216,3 +216,29 @@ async def test_an_oops_while_stepping_is_reported(session: Session) -> None:
         assert "dead" in text(app.screen.head)[0]
         await press(pilot, "s")
         assert "is not running" in str(app.screen.same_as.render())
+
+
+@pytest.mark.parametrize("size", [(60, 16), (40, 8), (20, 5)])
+async def test_a_terminal_that_is_small_or_becomes_so(
+    session: Session, size: tuple[int, int]
+) -> None:
+    async with console(session) as (app, pilot):
+        screen = await into(app, pilot)
+        await pilot.resize_terminal(*size)
+        await press(pilot, "s", "n", "tab")
+        await pilot.resize_terminal(130, 40)
+        await settle(pilot)
+        assert len(standing(screen)) == 1
+        await press(pilot, "q")
+        assert app.screen is app.main
+
+
+async def test_a_key_pauses_a_machine_that_runs(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await press(pilot, "s")
+        assert isinstance(app.screen, SteppingScreen) and app.screen.target is None
+        app.screen.action_run_on()
+        assert app.runner.running
+        await press(pilot, "s")
+        assert not app.runner.running
+        assert app.view.stepping is not None and app.view.stepping.steps == 1

@@ -136,6 +136,8 @@ class SteppingScreen(Screen[None]):
         self.same_as.show(command, result if failed else "", failed=failed)
 
     def _command(self, text: str) -> None:
+        if self.console.runner.running:
+            self.console.runner.pause()  # it would run on from there
         self.console.command(text, box=False)
 
     def _cpu(self) -> int:
