@@ -52,6 +52,7 @@ POSES = {
     "help": Pose(("question_mark",)),
     "command": Pose(("colon", *"echo vfs_r", "tab")),
     "workloads": Pose(("w",)),
+    "stepping": Pose(("s",)),
     "output": Pose(boxes=True),
     "report": Pose(boxes=True),
 }

@@ -135,6 +135,32 @@ def test_finish_is_at_the_caller_with_its_result(shell: Shell) -> None:
     assert finished(session) == _plain_run(session.port.facts.name)
 
 
+def test_finish_is_where_the_function_was_called_from(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many functions, from their first instruction: where the call has said, the stack back."""
+    monkeypatch.setattr("dynftrace.core.stepping.LIMIT_NS", 20_000_000)
+    session = shell.session
+    size, machine = session.port.facts.pointer_size, session.machine
+    entry = session.ftrace.entry
+    code = range(entry.address, entry.address + len(entry.code))  # labels, not functions
+    names = [each.name for each in session.kallsyms.functions() if each.address not in code]
+    seen = 0
+    for name in names[::17]:
+        address = session.code_address(name)
+        with suppress(GuestError, UsageError):
+            cpu = session.stepper.until(f"0x{address:x}", "syscalls")
+            registers = machine.vcpus[cpu].registers
+            sp, back = registers.sp, registers.link
+            if back is None:
+                back, sp = machine.memory.read_int(sp, size), sp + size
+            # Some do not return so soon: a read of the console, for one.
+            registers = machine.vcpus[session.stepper.out(cpu)].registers
+            assert (registers.pc, registers.sp) == (back, sp), name
+            seen += 1
+    assert seen > 5
+
+
 def test_finish_under_the_graph_tracer_is_at_return_to_handler(shell: Shell) -> None:
     session = shell.session
     sh(shell, "echo function_graph > current_tracer")

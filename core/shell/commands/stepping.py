@@ -110,8 +110,8 @@ COMMANDS = (
         "[CPU]",
         "as step, but over a call",
         over,
-        details="The other CPUs have their turns until the call returns, which must be within\n"
-        f"{_SECONDS} s of virtual time.",
+        details="CPU as for step. The other CPUs have their turns until the call returns, which\n"
+        f"must be within {_SECONDS} s of virtual time.",
         changes=True,
     ),
     Command(
@@ -119,8 +119,9 @@ COMMANDS = (
         "[CPU]",
         "run until the function returns",
         finish,
-        details="Where its return is traced it returns to return_to_handler, and that is where\n"
-        f"this ends. It must do so within {_SECONDS} s of virtual time.",
+        details="CPU as for step. Where the return is traced the function returns to\n"
+        f"return_to_handler, and that is where this ends. It must do so within {_SECONDS} s\n"
+        "of virtual time.",
         changes=True,
     ),
     Command(
