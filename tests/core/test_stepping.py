@@ -308,14 +308,15 @@ def test_ctrl_c_ends_steps_and_the_way_to_a_place(one: Shell) -> None:
 def test_other_code_keeps_its_stale_translations(one: Shell) -> None:
     """Only the place is translated anew: what a CPU was not told of, it does not see."""
     session = one.session
-    sh(one, "run syscalls")
-    address = session.address_of("sys_getppid")
-    old = session.machine.memory.read(address, 1)
-    session.machine.memory.write(address, b"\x0f\x0b")  # and no flush
+    sh(one, "run syscalls 3")
+    address = session.address_of("ksys_read")
+    session.machine.memory.write(address, b"\x0f\x0b")  # and nobody is told
     session.stepper.until(FUNCTION, "syscalls")
     finish_started(session.machine, LIMIT_NS)
     assert not session.machine.oopses
-    session.machine.memory.write(address, old)
+    session.machine.flush(address, address + 2)
+    assert one.execute("run syscalls").status == 1
+    assert session.machine.oopses[0].pc == address
 
 
 def test_an_idle_cpu_and_a_cpu_that_has_stopped(one: Shell) -> None:
