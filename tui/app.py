@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import events, work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
 from textual.message import Message
@@ -42,6 +42,7 @@ from .spans import line
 from .svg import tidy
 from .tourwalk import Progress, Walk
 from .traceexport import Export
+from .typeahead import TypeAhead
 from .view import Report, View
 from .wholefile import write_whole
 from .widgets.command_line import CommandLine
@@ -56,7 +57,7 @@ FRAMES = 10
 T = TypeVar("T")
 
 
-class ConsoleApp(App[None]):
+class ConsoleApp(TypeAhead):
     """The console; `start` makes the driver, and is called in the machine's thread."""
 
     CSS_PATH = "console.tcss"
@@ -248,6 +249,13 @@ class ConsoleApp(App[None]):
             self._run_into(into)
         elif self.screen is self.main and message.names:
             self.push_screen(WorkloadBox(message.names), picked)
+
+    def pasted(self, text: str) -> None:
+        """Open the command line on a pasted command, or the search on a search."""
+        if self.screen is self.main and text[:1] in (":", "/"):
+            self.main.open_line(text[0], text[1:].splitlines()[0] if text[1:] else "")
+        else:
+            self.notify("a command is pasted with its colon, or behind one", timeout=3)
 
     # To the machine's thread
 

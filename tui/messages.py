@@ -132,6 +132,10 @@ class Exported(Message):
         self.failed = failed
 
 
+class LineDone(Message):
+    """All that closing the command line leads to has been said."""
+
+
 class FunctionWanted(Message):
     """Show the function whose rec.ip is `key` in the list (from a trace event or a report)."""
 

@@ -179,7 +179,8 @@ class MainScreen(Screen[None]):
         self.active = number
         self._lay_out()
         pane = self.query_one(f"#pane{number}", Pane)
-        pane.query(Rows).first().focus()
+        # At once, and not when the toolkit comes to it: the next key is for this pane.
+        self.set_focus(pane.query(Rows).first())
 
     def on_descendant_focus(self) -> None:
         """The pane that has the focus is the active one."""
@@ -239,13 +240,18 @@ class MainScreen(Screen[None]):
             self.trace.events.filter(message.text)
         except UsageError as error:
             self.notify(str(error), title="not a filter", severity="error")
-            self._open_line("F", message.text)
+            self.open_line("F", message.text)
 
     def on_export_wanted(self, message: ExportWanted) -> None:
         """Save rows of the trace."""
         self.console.export(message.export)
 
-    def _open_line(self, prefix: str, text: str = "") -> None:
+    def on_line_done(self) -> None:
+        """What was typed behind the line is for the pane."""
+        self.console.release_keys()
+
+    def open_line(self, prefix: str, text: str = "") -> None:
+        """Open the line for a command (`:`), a search (`/`) or a filter (`F`), with `text`."""
         self.query_one(SameAs).display = False
         self.query_one(CommandLine).open(prefix, text)
 
@@ -259,17 +265,17 @@ class MainScreen(Screen[None]):
 
     def action_command(self) -> None:
         """Open the command line."""
-        self._open_line(":")
+        self.open_line(":")
 
     def action_filter_trace(self) -> None:
         """Edit the trace's filter."""
         only = self.trace.events.shown.only
-        self._open_line("F", "" if only is None else only.text)
+        self.open_line("F", "" if only is None else only.text)
 
     def action_search(self) -> None:
         """Filter the functions, or search the trace when it has the focus."""
         if self.active == 4:
-            self._open_line("/")
+            self.open_line("/")
         else:
             self.activate(1)
             self.functions.search()

@@ -17,9 +17,11 @@ from ..messages import (
     FilterEdited,
     FilterWanted,
     LineClosed,
+    LineDone,
     LineEdited,
     SearchWanted,
 )
+from ..typeahead import TypeAhead
 
 SHOWN = 8
 """Candidates shown at once."""
@@ -85,7 +87,18 @@ class Edit(Input):
 
     def action_leave(self) -> None:
         """Close the line."""
+        self._hold_keys()
         self.post_message(LineClosed())
+        self.post_message(LineDone())
+
+    async def action_submit(self) -> None:
+        """Hand over what was typed; the keys behind it are not for this line."""
+        self._hold_keys()
+        await super().action_submit()
+
+    def _hold_keys(self) -> None:
+        if isinstance(self.app, TypeAhead):
+            self.app.hold_keys()
 
     def action_complete(self, step: int) -> None:
         """Take the next candidate."""
@@ -137,7 +150,7 @@ class CommandLine(Horizontal):
         self.display = True
         self._put(text)
         self.edit.placeholder = PLACEHOLDER if prefix == "F" else ""
-        self.edit.focus()
+        self.screen.set_focus(self.edit)
 
     def correct(self, text: str, column: int, reason: str) -> None:
         """Go on editing `text`, in which the word at `column` is wrong by `reason`."""
@@ -204,6 +217,7 @@ class CommandLine(Horizontal):
             self.post_message(FilterWanted(text))
         elif text:
             self.post_message(CommandWanted(text))
+        self.post_message(LineDone())
 
     def _ask(self, text: str) -> None:
         """Ask for candidates, where there are any."""

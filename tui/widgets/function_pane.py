@@ -30,7 +30,9 @@ class FilterInput(Input):
 
     def action_list(self) -> None:
         """Go to the list."""
-        self.screen.query_one(FunctionList).focus()
+        pane = self.query_ancestor(FunctionPane)
+        pane.filter(self.value)
+        self.screen.set_focus(pane.rows)
 
 
 class FunctionPane(Pane):
@@ -61,7 +63,12 @@ class FunctionPane(Pane):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter with each key."""
         event.stop()
-        self.rows.pattern = event.value
+        # What it is by now: a key behind this one may have done something about it.
+        self.filter(self.query_one(FilterInput).value)
+
+    def filter(self, pattern: str) -> None:
+        """Show the functions that `pattern` matches."""
+        self.rows.pattern = pattern
         self._count()
 
     def go_to(self, key: int) -> bool:
@@ -73,7 +80,7 @@ class FunctionPane(Pane):
 
     def search(self) -> None:
         """Edit the filter."""
-        self.query_one(FilterInput).focus()
+        self.screen.set_focus(self.query_one(FilterInput))
 
     def _count(self) -> None:
         if self._table is not None:
