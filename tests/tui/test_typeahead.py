@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from textual import events
 from textual.widgets import Input
@@ -68,7 +70,10 @@ async def test_a_filter_typed_at_once_holds_for_the_key_behind_it(size: tuple[in
         await settle(pilot)
         assert app.main.functions.rows.count() == 3
         assert driver.executed == ["echo '*vfs_*' > set_ftrace_filter"]
-        type_at_once(app, "/\x1bj")
+        type_at_once(app, "/sched\n")
+        await settle(pilot)
+        assert app.query_one("#filter", Input).value == "sched", "the old filter is replaced"
+        type_at_once(app, "/\x1b/vfs_read\n/\x1bj")
         await settle(pilot)
         assert app.main.functions.rows.cursor == NAMES.index("vfs_read") + 1
 
@@ -99,3 +104,19 @@ async def test_what_is_pasted_waits_in_the_line() -> None:
         app.post_message(events.Paste("qqR"))
         await settle(pilot)
         assert app.is_running and driver.executed == ["cat set_ftrace_filter"]
+
+
+async def test_what_is_typed_while_the_focus_arrives_is_not_selected() -> None:
+    driver = CannedDriver()
+    async with console(driver) as (app, pilot):
+        for turns in range(12):
+            app.post_message(events.Key("colon", ":"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            type_at_once(app, "ab")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            type_at_once(app, "cd")
+            await settle(pilot)
+            assert app.query_one("#line-edit", Input).value == "abcd"
+            await pilot.press("escape")

@@ -127,6 +127,7 @@ class CommandLine(Horizontal):
     def compose(self) -> ComposeResult:
         """A prefix and an input."""
         yield Label(":", id="line-prefix")
+        # Selected on focus, what was typed by then would be replaced by the next key.
         edit = Edit(id="line-edit", compact=True, select_on_focus=False)
         edit.cursor_blink = False
         yield edit

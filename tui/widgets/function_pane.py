@@ -47,7 +47,9 @@ class FunctionPane(Pane):
         """Filter line, list, legend."""
         with Horizontal(id="filter-line"):
             yield Label("filter: ", id="filter-label")
-            edit = FilterInput(placeholder="glob, such as vfs_*", id="filter", compact=True)
+            edit = FilterInput(
+                placeholder="glob, such as vfs_*", id="filter", compact=True, select_on_focus=False
+            )
             edit.cursor_blink = False
             yield edit
         yield self.rows
@@ -80,7 +82,9 @@ class FunctionPane(Pane):
 
     def search(self) -> None:
         """Edit the filter."""
-        self.screen.set_focus(self.query_one(FilterInput))
+        edit = self.query_one(FilterInput)
+        self.screen.set_focus(edit)
+        edit.select_all()
 
     def _count(self) -> None:
         if self._table is not None:
