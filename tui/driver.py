@@ -25,6 +25,7 @@ from ..core.trace.tracetext import TraceText
 from ..core.views.callsite import find_sites
 from ..core.views.stepping import stepping
 from .functions import FunctionIndex, FunctionTable
+from .hits import HitCounter
 from .pathtext import path_lines
 from .report import bug_report, oops_report
 from .sitetext import site_lines, site_row
@@ -64,6 +65,7 @@ class SessionDriver:
         self._index: FunctionIndex | None = None
         self._index_of = (0, 0)
         self._table: FunctionTable | None = None
+        self._hits = HitCounter()
         self._trace: TraceText | None = None
         self._trace_of: tuple[object, ...] = ()
         self._next_trace = 0.0
@@ -133,8 +135,8 @@ class SessionDriver:
         """The state now; in a `hurry` the trace may be one of a moment ago."""
         session = self.session
         with session.lock:
-            table = self._functions()
             trace = self._events(hurry)
+            table = self._functions(trace)
             row = None if self._ip is None else session.ftrace.records.find(self._ip)
             nothing = () if len(session.ftrace.records) else _NOTHING_FOUND
             site = nothing if row is None else site_lines(session.call_site(row))
@@ -170,7 +172,7 @@ class SessionDriver:
             found=found,
         )
 
-    def _functions(self) -> FunctionTable:
+    def _functions(self, trace: TraceText) -> FunctionTable:
         session = self.session
         records = session.ftrace.records
         version = (session.boots, records.generation)
@@ -182,11 +184,17 @@ class SessionDriver:
             self._index_of = version
             self._table = None
         states, filtered = self._states()
+        hits = self._hits.hits(session, self._index, trace)
         old = self._table
         if old is None or not (
-            np.array_equal(old.states, states) and np.array_equal(old.filtered, filtered)
+            old.hits is hits.counts
+            and old.counted == hits.counted
+            and np.array_equal(old.states, states)
+            and np.array_equal(old.filtered, filtered)
         ):
-            self._table = old = FunctionTable(self._index, states, filtered)
+            self._table = old = FunctionTable(
+                self._index, states, filtered, hits.counts, hits.counted
+            )
         return old
 
     def _states(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:

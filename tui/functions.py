@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import TracefsError
 from ..core.ftrace.filter import FunctionNames, parse_words
-from .view import FunctionRow, Indices, State
+from .view import IN_TRACE, FunctionRow, Indices, State
 from .widgets.function_list import as_glob
 
 
@@ -38,6 +38,8 @@ class FunctionIndex:
         self._prefix = prefix
         self._by_ip = np.argsort(ips, kind="stable")
         self._by_name: NDArray[np.intp] | None = None
+        self._matched: tuple[str, NDArray[np.bool_]] | None = None
+        self._exact: tuple[str, int | None] = "", None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -51,10 +53,26 @@ class FunctionIndex:
 
     def exact(self, name: str) -> int | None:
         """The index of the first function of just that name, with the prefix or without."""
-        for wanted in (name, self._prefix + name):
-            if wanted in self.names:
-                return self.names.index(wanted)
-        return None
+        if self._exact[0] != name:
+            found = None
+            for wanted in (name, self._prefix + name):
+                if found is None and wanted in self.names:
+                    found = self.names.index(wanted)
+            self._exact = name, found
+        return self._exact[1]
+
+    def spread(self, addresses: NDArray[np.uint64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`counts` of `addresses` as counts of functions by index, shape (n,).
+
+        Those of one address are added up; those of none of the functions are left out.
+        """
+        found = np.zeros(len(self), np.int64)
+        if len(self):
+            at = np.searchsorted(self.ips, addresses, sorter=self._by_ip)
+            rows = self._by_ip[np.minimum(at, len(self) - 1)]
+            known = self.ips[rows] == addresses
+            np.add.at(found, rows[known], counts[known])
+        return found
 
     def by_name(self) -> NDArray[np.intp]:
         """Indices sorted by name, without the prefix."""
@@ -70,6 +88,8 @@ class FunctionIndex:
         The grammar is that of set_ftrace_filter, `:mod:` included; a word with
         `!` takes away from those before it, or from all.
         """
+        if self._matched is not None and self._matched[0] == pattern:
+            return self._matched[1]
         hit = np.zeros(len(self.names), np.bool_)
         try:
             for number, word in enumerate(parse_words(as_glob(pattern))):
@@ -78,16 +98,23 @@ class FunctionIndex:
                 hit[self._filter.select(word)] = not word.remove
         except TracefsError:
             hit[:] = False
+        hit.flags.writeable = False
+        self._matched = pattern, hit
         return hit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionTable:
-    """Names with their state now; `states` (uint8) and `filtered` (bool) have shape (n,)."""
+    """Names with their state now; `states` (uint8) and `filtered` (bool) have shape (n,).
+
+    So do `hits` (int64), where they are counted; `counted` says what.
+    """
 
     names: FunctionIndex
     states: NDArray[np.uint8]
     filtered: NDArray[np.bool_]
+    hits: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    counted: str = IN_TRACE
 
     def __len__(self) -> int:
         return len(self.names)
@@ -95,7 +122,10 @@ class FunctionTable:
     def row(self, index: int) -> FunctionRow:
         """The function at `index`."""
         return FunctionRow(
-            self.names.names[index], self.names.modules[index], State(int(self.states[index]))
+            self.names.names[index],
+            self.names.modules[index],
+            State(int(self.states[index])),
+            int(self.hits[index]) if len(self.hits) else 0,
         )
 
     def key(self, index: int) -> int:
@@ -120,6 +150,8 @@ class FunctionTable:
             shown = np.flatnonzero(hit)
         if order == "state":
             shown = shown[np.argsort(-self.states[shown].astype(np.int16), kind="stable")]
+        elif order == "hits" and len(self.hits):
+            shown = shown[np.argsort(-self.hits[shown], kind="stable")]
         if (index := self.exact(pattern)) is not None:
             exact = shown == index
             shown = np.concatenate([shown[exact], shown[~exact]])

@@ -65,7 +65,7 @@ FUNCTIONS = [
     ),
     _key("functions.all", "a", "choose_shown", "Choose shown", "filter on all functions shown"),
     _key("functions.none", "x", "clear_filter", "Clear filter", "empty set_ftrace_filter"),
-    _key("functions.order", "o", "order", "Order", "sort by address, name or state"),
+    _key("functions.order", "o", "order", "Order", "sort by address, name, state or hits"),
     _key("functions.site", "enter", "screen.open_site", "Call site", "go to the call site"),
 ]
 

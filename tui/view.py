@@ -81,6 +81,8 @@ class FunctionRow:
     name: str
     module: str
     state: State
+    hits: int = 0
+    """How often it was called: see `Functions.counted`."""
 
 
 class Indices(Protocol):
@@ -93,6 +95,11 @@ class Indices(Protocol):
 
 class Functions(Protocol):
     """The functions that can be traced, in the order of available_filter_functions."""
+
+    @property
+    def counted(self) -> str:
+        """What the hits of a row count: `PROFILED` or `IN_TRACE`."""
+        ...
 
     def __len__(self) -> int: ...
 
@@ -129,7 +136,13 @@ class Functions(Protocol):
         ...
 
 
-ORDERS = ("address", "name", "state")
+PROFILED = "hits"
+"""Calls since the profiler was switched on."""
+
+IN_TRACE = "in trace"
+"""Calls that have an event in the trace."""
+
+ORDERS = ("address", "name", "state", "hits")
 """How the function list can be sorted."""
 
 

@@ -105,6 +105,18 @@ class ProfileTables:
         ordered: NDArray[np.void] = rows[np.lexsort((rows["ip"], ~rows[by]))]
         return ordered
 
+    def hits(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """What was counted on all CPUs: addresses, and the hits of each, in no order.
+
+        Shape (n,); an address comes once for each CPU that ran it.
+        """
+        region = self._region()
+        if region is None:
+            return np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        table = region.bytes.view(self._layout)
+        used = np.flatnonzero(table["counter"])
+        return table["ip"][used].astype(np.uint64), table["counter"][used].astype(np.int64)
+
 
 def variance(hits: int, time: int, time_squared: int, bits: int) -> int:
     """s^2 of the times of `hits` calls, in ns us; 0 for one, of which there is none.

@@ -100,6 +100,10 @@ class Profile:
         """The functions that ran on `cpu`, as `ProfileTables.rows`, in the order they are told."""
         return self._tables.rows(cpu, "time" if self.timed else "counter")
 
+    def hits(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Addresses and their hits, as `ProfileTables.hits`."""
+        return self._tables.hits()
+
 
 class FunctionProfileEnabled(File):
     """Whether functions are profiled."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 from textual import on
@@ -97,6 +98,31 @@ async def test_cursor_keeps_its_function() -> None:
         assert app.current() == "vfs_write"
         await pilot.pause()
         assert app.keys[-1] == functions.ips[NAMES.index("vfs_write")]
+
+
+async def test_cursor_keeps_its_function_while_hits_and_states_change() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        functions = index()
+        app.list.show(table(functions))
+        app.list.pattern = "k* vfs_*"
+        await pilot.press("G")
+        assert app.current() == "vfs_open"
+        random = np.random.default_rng(5)
+        for order in ("hits", "state", "hits"):
+            app.list.order = order
+            for _ in range(10):
+                hits = random.integers(0, 1000, len(functions))
+                traced = random.choice(NAMES, 5, replace=False).tolist()
+                app.list.show(replace(table(functions, traced), hits=hits))
+                await pilot.pause()
+                assert app.current() == "vfs_open"
+                top = app.list.scroll_offset.y
+                assert top <= app.list.cursor < top + 12
+                shown = [int(i) for i in app.list._shown]
+                if order == "hits":
+                    assert [hits[i] for i in shown] == sorted(hits[shown], reverse=True)
+        assert app.keys[-1] == functions.ips[NAMES.index("vfs_open")]
 
 
 async def test_a_whole_name_is_gone_to_although_others_contain_it() -> None:

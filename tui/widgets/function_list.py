@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.binding import BindingType
+from textual.message import Message
 from textual.reactive import reactive
 
 from .. import keymap
 from ..messages import CommandWanted, FunctionHighlighted
-from ..spans import Line, fit
-from ..view import ORDERS, SIGNS, TONES, WORDS, Functions, Indices
+from ..spans import Line
+from ..view import ORDERS, Functions, Indices
+from .function_columns import row_line
 from .rows import Rows
 
 
@@ -22,7 +24,16 @@ class FunctionList(Rows):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.FUNCTIONS]
+    DEFAULT_CSS = """
+    FunctionList {
+        /* The columns stay where they are when a filter leaves few rows. */
+        scrollbar-gutter: stable;
+    }
+    """
     CURSOR_WHEN_BLURRED = True
+
+    class Sorted(Message):
+        """The order is another."""
 
     pattern: reactive[str] = reactive("", repaint=False, init=False)
     order: reactive[str] = reactive("address", repaint=False, init=False)
@@ -68,6 +79,7 @@ class FunctionList(Rows):
     def watch_order(self) -> None:
         """Sort anew."""
         self._select()
+        self.post_message(self.Sorted())
 
     def watch_cursor(self, old: int, new: int) -> None:
         """Say which function is current now."""
@@ -95,22 +107,10 @@ class FunctionList(Rows):
             self.post_message(FunctionHighlighted(key))
 
     def line(self, row: int, width: int) -> Line:
-        """Cursor sign, state sign, name, module, and the state in words where there is room."""
+        """The function of row `row`."""
         if self.functions is None:
             return ()
-        function = self.functions.row(int(self._shown[row]))
-        state = function.state
-        tone = TONES[state]
-        module = min(10, max(8, width // 4))
-        word = 8 if width >= 40 else 0
-        name = max(width - 4 - module - word, 4)
-        return (
-            ("▶" if row == self.cursor else " ", "accent"),
-            (SIGNS[state] + " ", tone),
-            (fit(function.name, name) + " ", "strong" if tone == "good" else ""),
-            (fit(function.module, module), "dim"),
-            (fit(WORDS[state], word), tone),
-        )
+        return row_line(self.functions.row(int(self._shown[row])), width, row == self.cursor)
 
     def action_choose(self) -> None:
         """Put the current function into set_ftrace_filter, or take it out."""

@@ -10,7 +10,9 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Input, Label, Static
 
-from ..view import SIGNS, WORDS, Functions, State
+from ..spans import plain
+from ..view import IN_TRACE, SIGNS, WORDS, Functions, State
+from .function_columns import title_line
 from .function_list import FunctionList
 from .pane import Pane
 
@@ -41,10 +43,12 @@ class FunctionPane(Pane):
     def __init__(self) -> None:
         super().__init__(1)
         self._table: Functions | None = None
+        self._titled = ""
+        self._titles = Static("", id="function-titles", markup=False)
         self.rows = FunctionList(id="functions")
 
     def compose(self) -> ComposeResult:
-        """Filter line, list, legend."""
+        """Filter line, titles, list, legend."""
         with Horizontal(id="filter-line"):
             yield Label("filter: ", id="filter-label")
             edit = FilterInput(
@@ -52,6 +56,7 @@ class FunctionPane(Pane):
             )
             edit.cursor_blink = False
             yield edit
+        yield self._titles
         yield self.rows
         yield Static(_legend(), id="legend")
 
@@ -60,7 +65,23 @@ class FunctionPane(Pane):
         if functions is not self._table:
             self._table = functions
             self.rows.show(functions)
+            self._title()
             self._count()
+
+    def on_resize(self) -> None:
+        """The columns are others in another width."""
+        self.call_after_refresh(self._title)
+
+    def on_function_list_sorted(self) -> None:
+        """The titles tell by what."""
+        self._title()
+
+    def _title(self) -> None:
+        counted = IN_TRACE if self._table is None else self._table.counted
+        text = plain(title_line(counted, self.rows.order, self.rows.size.width))
+        if text != self._titled:
+            self._titled = text
+            self._titles.update(text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter with each key."""
