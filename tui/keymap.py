@@ -67,6 +67,7 @@ FUNCTIONS = [
     _key("functions.none", "x", "clear_filter", "Clear filter", "empty set_ftrace_filter"),
     _key("functions.order", "o", "order", "Order", "sort by address, name, state or hits"),
     _key("functions.site", "enter", "screen.open_site", "Call site", "go to the call site"),
+    _key("functions.events", "e", "screen.events", "Events", "its next event in the trace"),
 ]
 
 TRACE = [
@@ -102,7 +103,10 @@ TRACE = [
 
 CODE = [
     _key("code.bits", "x", "bits", "bits", "the bit fields of the instruction", show=True),
+    _key("code.events", "e", "screen.events", "Events", "its next event in the trace"),
 ]
+
+JUMP = "ctrl+o"
 
 MAIN = [
     _key("main.run", "c", "run", "run/pause", "let the machine run, or pause it", show=True),
@@ -126,6 +130,8 @@ MAIN = [
     _key("main.pane2", "2", "pane(2)", "Call site", "go to the call site"),
     _key("main.pane3", "3", "pane(3)", "Trampoline", "go to the trampoline"),
     _key("main.pane4", "4", "pane(4)", "Trace", "go to the trace"),
+    _key("main.return", "backspace", "return_", "Back", "back to where you came from"),
+    _key("main.jump", JUMP, "jump", "Jump", "a letter over each pane goes there"),
     _key("main.next", "tab", "next_pane(1)", "Next pane", "next pane"),
     _key("main.previous", "shift+tab", "next_pane(-1)", "Previous pane", "previous pane"),
 ]

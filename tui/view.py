@@ -169,6 +169,10 @@ class Trace(Protocol):
         """rec.ip of the site that made the event in row `index`, None for a marker."""
         ...
 
+    def next_call(self, ip: int, start: int) -> int | None:
+        """The first row from `start` on that tells of a call of the site at `ip`."""
+        ...
+
     @property
     def clock_in_ns(self) -> bool:
         """Whether stamps are times; else they are numbers."""

@@ -190,6 +190,17 @@ class GraphText(TraceText):
             return None
         return int(self.table.addresses[int(event["ip"])])
 
+    def next_call(self, ip: int, start: int) -> int | None:
+        """The first row from `start` on that tells of a call of the site at `ip`."""
+        known = np.flatnonzero(self.table.addresses == np.uint64(ip))
+        if not len(known) or not 0 <= start < len(self):
+            return None
+        events = self.table.events[self.rows[start:]]
+        calls = (events["ip"] == known[0]) & (np.asarray(self.parts[start:]) == _OWN)
+        calls &= np.isin(events["type"], (TraceType.FN, TraceType.GRAPH_ENT))
+        found = np.flatnonzero(calls)
+        return start + int(found[0]) if len(found) else None
+
     def find(
         self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None
     ) -> int | None:

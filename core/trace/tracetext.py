@@ -184,6 +184,20 @@ class TraceText:
             return None
         return int(self.table.addresses[event["ip"]])
 
+    def next_call(self, ip: int, start: int) -> int | None:
+        """The first row from `start` on that tells of a call of the site at `ip`."""
+        known = np.flatnonzero(self.table.addresses == np.uint64(ip))
+        if not len(known) or not 0 <= start < len(self):
+            return None
+        first = self._event_of(start)
+        events = self.table.events[first:]
+        calls = (events["ip"] == known[0]) & np.isin(events["type"], (TraceType.FN, HIT))
+        # Of the first event `start` may be a later row.
+        for event in np.flatnonzero(calls)[:2].tolist():
+            if (row := self.row_of(first + event)) >= start:
+                return row
+        return None
+
     @property
     def clock_in_ns(self) -> bool:
         """Whether stamps are times; those of `counter` are numbers."""

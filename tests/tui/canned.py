@@ -114,6 +114,10 @@ class Events:
         """The address `index` gives the function."""
         return 0xFFFF_FFFF_8100_0000 + (row + self.lost) % len(NAMES) * 64
 
+    def next_call(self, ip: int, start: int) -> int | None:
+        """Row by row."""
+        return next((row for row in range(start, self.count) if self.site(row) == ip), None)
+
     clock_in_ns = True
 
     def time(self, row: int) -> int:

@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.geometry import Size
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -37,6 +36,7 @@ from ..widgets.same_as import SameAs
 from ..widgets.status_bar import StatusBar
 from ..widgets.tour_pane import TourPane
 from ..widgets.trace_pane import TracePane
+from .travel import Travel
 
 if TYPE_CHECKING:
     from ..app import ConsoleApp
@@ -75,7 +75,7 @@ def beside_tour(size: Size) -> Size:
     return Size(size.width, size.height - TOUR_HEIGHT)
 
 
-class MainScreen(Screen[None]):
+class MainScreen(Travel):
     """Shows the newest `View`; asks the app for everything that changes something."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.MAIN, *keymap.TOUR]
@@ -204,7 +204,9 @@ class MainScreen(Screen[None]):
         With `soon` it may have come just now, and is gone to when a view has it.
         """
         self._wanted = None
+        place = self.here()
         if self.functions.go_to(key):
+            self.places.leave(place)
             self.activate(2)
         elif soon:
             self._wanted = key
@@ -257,7 +259,7 @@ class MainScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While a text is edited, keys that write characters do nothing else."""
-        if isinstance(self.focused, Input) and action not in ("next_pane", "palette"):
+        if isinstance(self.focused, Input) and action not in ("next_pane", "palette", "jump"):
             return False
         if action.startswith("tour_"):
             return self.walk is not None
@@ -292,10 +294,6 @@ class MainScreen(Screen[None]):
         """One pane in the whole window, and back."""
         self.zoomed = not self.zoomed
         self._lay_out()
-
-    def action_open_site(self) -> None:
-        """From the list to the call site."""
-        self.activate(2)
 
     def action_run(self) -> None:
         """Run, or pause."""

@@ -58,6 +58,11 @@ class FunctionList(Rows):
         """The index, in the table, of the function under the cursor."""
         return int(self._shown[self.cursor]) if self.cursor < len(self._shown) else None
 
+    @property
+    def key(self) -> int | None:
+        """rec.ip of the function that the cursor is on, or was while it was shown."""
+        return self._key
+
     def go_to(self, key: int) -> bool:
         """Put the cursor on the function whose rec.ip is `key`; drops a pattern that hides it."""
         if self.functions is None or self.functions.find(key) is None:

@@ -148,6 +148,23 @@ class TraceView(TraceRows):
             if key is not None:
                 self.post_message(FunctionWanted(key))
 
+    def go_to_call(self, ip: int) -> bool:
+        """Put the cursor on the next event of the site at `ip`, round and round."""
+        if self.trace is None:
+            return False
+        row = self.trace.next_call(ip, self.cursor + 1)
+        if row is None:
+            row = self.trace.next_call(ip, 0)
+        if row is None:
+            return False
+        self.go_to_row(row)
+        return True
+
+    def go_to_row(self, row: int) -> None:
+        """Hold the trace with the cursor on row `row`."""
+        self.follow = False
+        self.cursor = row
+
     def action_registers(self) -> None:
         """Show the registers that the event saved, or the last one before it that saved any."""
         here = self._here()

@@ -1,0 +1,100 @@
+"""Jump mode: a letter over each pane, and the letter goes there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.geometry import Region
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from .. import keymap
+from ..widgets.keys_bar import KeysBar
+
+LETTERS = {
+    "pane1": ("f", "Functions"),
+    "pane2": ("s", "Call site"),
+    "pane3": ("p", "Trampoline"),
+    "pane4": ("t", "Trace"),
+    "tour": ("u", "Tour"),
+    "line": ("l", "Line"),
+}
+"""The letter and the title of each place, by the id of its widget."""
+
+
+class JumpScreen(ModalScreen[str | None]):
+    """Shows a letter at each of `places`, ids with where they are; its result is an id.
+
+    Places that cannot be seen have no area: all without one are listed in the middle.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(letter, f"jump('{id}')", title.lower(), show=True)
+            for id, (letter, title) in LETTERS.items()
+        ),
+        Binding(f"escape,q,{keymap.JUMP}", "leave", "leave", show=True, key_display="esc"),
+    ]
+    DEFAULT_CSS = """
+    JumpScreen { background: $background 40%; layers: base labels; }
+    JumpScreen .jump {
+        layer: labels;
+        position: absolute;
+        width: auto;
+        height: 1;
+        background: $accent;
+        color: $background;
+        text-style: bold;
+    }
+    JumpScreen #jump-list { align: center middle; width: 100%; height: 1fr; }
+    JumpScreen #jump-box {
+        border: round $primary;
+        border-title-style: bold;
+        background: $background;
+        width: 32;
+        height: auto;
+        padding: 0 2;
+    }
+    """
+
+    def __init__(self, places: Mapping[str, Region]) -> None:
+        super().__init__()
+        self._places = places
+
+    def compose(self) -> ComposeResult:
+        """The letters, each at its place, or a list of them."""
+        listed: list[Content] = []
+        for id, region in self._places.items():
+            letter, title = LETTERS[id]
+            if region.area:
+                label = Static(f" {letter}  {title} ", classes="jump")
+                edge = 0 if region.height == 1 else 1
+                label.styles.offset = (region.x + edge, region.y)
+                yield label
+            else:
+                listed.append(Content.assemble((f" {letter} ", "bold reverse"), f"  {title}"))
+        if listed:
+            with Container(id="jump-list"):
+                box = Static(Content("\n").join(listed), id="jump-box")
+                box.border_title = "Go to"
+                yield box
+        yield KeysBar()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what is there can be gone to."""
+        if action == "jump":
+            return parameters[0] in self._places
+        return super().check_action(action, parameters)
+
+    def action_jump(self, id: str) -> None:
+        """Go there."""
+        self.dismiss(id)
+
+    def action_leave(self) -> None:
+        """Stay where one was."""
+        self.dismiss(None)
