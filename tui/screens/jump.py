@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
 from textual.content import Content
 from textual.geometry import Region
 from textual.screen import ModalScreen
@@ -30,7 +29,7 @@ LETTERS = {
 class JumpScreen(ModalScreen[str | None]):
     """Shows a letter at each of `places`, ids with where they are; its result is an id.
 
-    Places that cannot be seen have no area: all without one are listed in the middle.
+    Places that cannot be seen have no area: these are listed in the middle.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,27 +39,6 @@ class JumpScreen(ModalScreen[str | None]):
         ),
         Binding(f"escape,q,{keymap.JUMP}", "leave", "leave", show=True, key_display="esc"),
     ]
-    DEFAULT_CSS = """
-    JumpScreen { background: $background 40%; layers: base labels; }
-    JumpScreen .jump {
-        layer: labels;
-        position: absolute;
-        width: auto;
-        height: 1;
-        background: $accent;
-        color: $background;
-        text-style: bold;
-    }
-    JumpScreen #jump-list { align: center middle; width: 100%; height: 1fr; }
-    JumpScreen #jump-box {
-        border: round $primary;
-        border-title-style: bold;
-        background: $background;
-        width: 32;
-        height: auto;
-        padding: 0 2;
-    }
-    """
 
     def __init__(self, places: Mapping[str, Region]) -> None:
         super().__init__()
@@ -79,10 +57,10 @@ class JumpScreen(ModalScreen[str | None]):
             else:
                 listed.append(Content.assemble((f" {letter} ", "bold reverse"), f"  {title}"))
         if listed:
-            with Container(id="jump-list"):
-                box = Static(Content("\n").join(listed), id="jump-box")
-                box.border_title = "Go to"
-                yield box
+            self.add_class("listed")
+            box = Static(Content("\n").join(listed), id="jump-box")
+            box.border_title = "Go to"
+            yield box
         yield KeysBar()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
