@@ -96,11 +96,11 @@ class ConsoleApp(TypeAhead):
         """The main screen is the first."""
         return self.main
 
-    def choose_theme(self, name: str) -> None:
-        """Show the theme `name`; raises `UsageError` where there is none."""
+    def choose_theme(self, name: str, where: str = "") -> None:
+        """Show the theme `name`; raises `UsageError`, which begins by `where`, if there is none."""
         if name not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
-            raise UsageError(f"no theme {name!r}; there is: {known}")
+            raise UsageError(f"{where}no theme {name!r}; there is: {known}")
         self.theme = name
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -482,6 +482,7 @@ def run_console(
     open_session: Callable[[], Session],
     *,
     theme_name: str | None = None,
+    theme_from: str = "",
     keys: Path | None = None,
     walk: Walk | None = None,
     progress: Progress | None = None,
@@ -491,11 +492,12 @@ def run_console(
     `open_session` is called in the machine's thread. `keys` is a keymap file,
     by default `keymap.toml` in the user's folder of settings, over `config.toml` there.
     `walk` is a tour to be taken, `progress` where it is kept how far one comes. Raises
-    `UsageError` for a theme that does not exist or a keymap that cannot be used.
+    `UsageError` for a keymap that cannot be used or a theme that does not exist, of which
+    `theme_from` says where it was named.
     """
 
     while True:
-        app = _console(open_session, theme_name, keys, walk, progress)
+        app = _console(open_session, theme_name, theme_from, keys, walk, progress)
         app.run()
         if app.wanted_tour is None:
             return app.return_code or 0
@@ -508,6 +510,7 @@ def run_console(
 def _console(
     open_session: Callable[[], Session],
     theme_name: str | None,
+    theme_from: str,
     keys: Path | None,
     walk: Walk | None,
     progress: Progress | None,
@@ -533,5 +536,5 @@ def _console(
     else:
         app.set_keymap(keymap.read(keys))
     if theme_name is not None:
-        app.choose_theme(theme_name)
+        app.choose_theme(theme_name, theme_from)
     return app

@@ -21,6 +21,7 @@ import click
 from .. import __version__, arches
 from ..core.errors import DynftraceError, UsageError
 from . import config
+from .machine import Described
 
 if TYPE_CHECKING:
     from ..core.session import Session
@@ -170,14 +171,10 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         if given is None and image == kernel:
             name = arch
 
-        def open_session() -> Session:
-            from ..core.session import MachineSpec, Session
-
-            path = None if image is None else Path(image)
-            spec = MachineSpec(path, modules, cpus, patch, nop, discovery=discovery)
-            return Session.open(arches.load(name), spec)
-
-        return command(*args, open_session=open_session, **others)
+        machine = Described(
+            name, image, modules, cpus, patch, nop, discovery, config.origin(context, "patch")
+        )
+        return command(*args, open_session=machine, **others)
 
     decorated: Callable[..., object] = with_opener
     for option in reversed(options):
@@ -222,7 +219,8 @@ def dynftrace(
     os.environ.setdefault("TEXTUAL_FPS", "120")
     from .app import run_console
 
-    context.exit(run_console(open_session, theme_name=theme))
+    theme_from = config.origin(context, "theme")
+    context.exit(run_console(open_session, theme_name=theme, theme_from=theme_from))
 
 
 @dynftrace.command(name="sh", short_help="The tracefs shell.")

@@ -63,6 +63,21 @@ def check(context: click.Context) -> None:
         raise context.meta[_BROKEN]
 
 
+def origin(context: click.Context, name: str) -> str:
+    """`FILE:LINE: NAME: ` where the option `name` has its value from the file, else nothing.
+
+    So begins what turns out to be wrong with a value later.
+    """
+    if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT_MAP:
+        return ""
+    path = config_path()
+    try:
+        return f"{path}:{line_of_key(path.read_text(encoding='utf-8'), name)}: {name}: "
+    except (OSError, ValueError):
+        # It was there a moment ago.
+        return f"{path}: {name}: "
+
+
 def read(path: Path, context: click.Context) -> dict[str, object]:
     """The settings in `path`, each as the option of its name in `context` takes it.
 

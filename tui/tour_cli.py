@@ -51,7 +51,10 @@ def tour_command(
     from .app import run_console
 
     walk = Walk(tour, begin)
-    context.exit(run_console(tour.open, theme_name=theme, walk=walk, progress=progress))
+    source = config.origin(context, "theme")
+    context.exit(
+        run_console(tour.open, theme_name=theme, theme_from=source, walk=walk, progress=progress)
+    )
 
 
 def _listing() -> Iterator[str]:

@@ -15,6 +15,7 @@ the line.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ from ..errors import DynftraceError
 _OPERATORS = ("&&", "||", ">>", ">", ";", "\n", "|", "&", "<", "(", ")")
 _ENDS_WORD = frozenset(" \t\r\n;&|<>")
 _GLOB = frozenset("*?[]\\")
+_PARTS = re.compile(r"([*?\[\]]+)|((?:\\.|[^*?\[\]\\])+)", re.DOTALL)
+"""Of a word's pattern: characters of globs, or others with the quoted ones of these."""
+_LITERAL = re.compile(r"\\(.)", re.DOTALL)
 
 
 class ShellSyntaxError(DynftraceError):
@@ -70,6 +74,14 @@ class Word:
                 return True
         return False
 
+    def __str__(self) -> str:
+        """The word as it can be typed: what is quoted in it stays so."""
+        parts = [
+            bare if bare else shlex.quote(_LITERAL.sub(r"\1", quoted))
+            for bare, quoted in _PARTS.findall(self.pattern)
+        ]
+        return "".join(parts) or "''"
+
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
@@ -88,10 +100,10 @@ class SimpleCommand:
     redirections: tuple[Redirection, ...]
 
     def __str__(self) -> str:
-        """The command as it can be typed."""
-        parts = [shlex.quote(word.text) for word in self.words]
+        """The command as it can be typed, without when it runs."""
+        parts = [str(word) for word in self.words]
         for to in self.redirections:
-            parts += [">>" if to.append else ">", shlex.quote(to.path.text)]
+            parts += [">>" if to.append else ">", str(to.path)]
         return " ".join(parts)
 
 

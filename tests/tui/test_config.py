@@ -152,3 +152,31 @@ def test_completion_does_not_wait_for_it(file: Path) -> None:
         env=os.environ | words | {"PYTHONPATH": str(root / ".pkg")},
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "plain,port\n", "")
+
+
+def test_a_theme_there_is_none_of_is_named_with_its_line(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEXTUAL_DRIVER", "none")
+    file.write_text('# mine\ncpus = 2\ntheme = "mauve"\n')
+    status, out, err = here(capsys)
+    assert (status, out) == (2, "")
+    assert err.startswith(f"dynftrace: {file}:3: theme: no theme 'mauve'; there is: ")
+    status, _, err = here(capsys, "--theme", "puce")
+    assert status == 2 and err.startswith("dynftrace: no theme 'puce'; ")
+
+
+def test_a_patch_method_the_port_has_not_is_named_with_its_line(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text('\npatch = "breakpoint"\n')
+    assert here(capsys, "sh", "-c", "echo yes")[:2] == (0, "yes\n")
+    for command in (("sh", "-c", "ls"), ("sites",)):
+        assert here(capsys, *command, "--arch", "ppc64") == (
+            2,
+            "",
+            f"dynftrace: {file}:2: patch: no patch method 'breakpoint' on ppc64; "
+            "there is: stop_machine, none\n",
+        )
+    status, _, err = here(capsys, "sh", "-c", "ls", "--arch", "ppc64", "--patch", "breakpoint")
+    assert status == 2 and str(file) not in err

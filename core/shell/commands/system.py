@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from ...errors import GuestInterrupted
+from ...journal import redo
 from ..command import Arguments, Command, Context, expect, number
 
 
@@ -29,13 +29,7 @@ def back(context: Context, arguments: Arguments) -> None:
     left = session.journal.before(count)
     undone = session.journal.actions[len(left) :]
     session.reboot()
-    for action in left:
-        if isinstance(action, int):
-            session.run(action)
-        else:
-            context.repeat(action)
-        if session.journal.interrupted:
-            raise GuestInterrupted("the way back")
+    redo(session, left, context.repeat, "the way back")
     for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
         for told in ["the machine ran on its own"] if kind else map(str, same):
             context.line(f"undone: {told}")

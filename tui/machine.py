@@ -1,0 +1,48 @@
+"""The machine that a command line describes, opened when it is wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .. import arches
+from ..core.errors import UsageError
+
+if TYPE_CHECKING:
+    from ..core.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An architecture and options, as far as they are known without loading anything.
+
+    `kernel` is the path of an image, None for the port's own.
+    """
+
+    arch: str
+    kernel: str | None = None
+    modules: tuple[str, ...] = ()
+    cpus: int = 2
+    patch: str | None = None
+    nop: str | None = None
+    discovery: str | None = None
+    patch_from: str = field(default="", compare=False)
+    """Where `patch` is said, when that is a file: what is wrong with it begins so."""
+
+    def __call__(self) -> Session:
+        """Open it; raises as `Session.open`."""
+        from ..core.session import MachineSpec, Session
+
+        port = arches.load(self.arch)
+        known = port.facts.patch_methods
+        if self.patch_from and self.patch not in (None, *known):
+            raise UsageError(
+                f"{self.patch_from}no patch method {self.patch!r} on {self.arch}; "
+                f"there is: {', '.join(known)}"
+            )
+        path = None if self.kernel is None else Path(self.kernel)
+        spec = MachineSpec(
+            path, self.modules, self.cpus, self.patch, self.nop, discovery=self.discovery
+        )
+        return Session.open(port, spec)
