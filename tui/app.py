@@ -7,6 +7,7 @@ machine's thread, so nothing heavy is imported here.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
@@ -23,11 +24,14 @@ from textual.screen import Screen
 from ..core.errors import DynftraceError, UsageError
 from . import config, deliver, keymap, theme, tour
 from .experiments import EXPERIMENTS, Experiment
+from .keeper import Keeper
+from .layout import lay_out, layout_of
 from .messages import (
     CandidatesFound,
     CommandDone,
     Compared,
     Exported,
+    SessionSaved,
     TourLooked,
     ViewReady,
     WorkloadsFound,
@@ -54,6 +58,9 @@ if TYPE_CHECKING:
 FRAMES = 10
 """Views shown in a second while the machine runs."""
 
+PATIENCE_S = 10.0
+"""Host seconds the machine's thread has to end."""
+
 T = TypeVar("T")
 
 
@@ -69,15 +76,22 @@ class ConsoleApp(TypeAhead):
         start: Callable[[], Driver],
         walk: Walk | None = None,
         progress: Progress | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
-        """`walk` is a tour to be taken; how far one comes is kept in `progress`."""
+        """`walk` is a tour to be taken; how far one comes is kept in `progress`.
+
+        `keeper` keeps the session, which `start` opens by it.
+        """
         super().__init__()
+        self.keeper = keeper
+        self._layout = None if keeper is None else keeper.layout
         self.walk = walk
         self._progress = progress
         self._looked: View | None = None
         self.wanted_tour: str | None = None
         """A tour to be taken when this console has ended: it has another machine."""
-        self.runner = Runner(start, self._wake)
+        halt = keeper.stop if keeper is not None else lambda: None
+        self.runner = Runner(start, self._wake, halt)
         self.view = View()
         self.main = MainScreen(walk)
         self._reported: list[Report] = []
@@ -159,6 +173,7 @@ class ConsoleApp(TypeAhead):
         self.main.show(self.view, self.runner.mode)
         if isinstance(self.screen, SteppingScreen):
             self.screen.show(self.view, self.runner.mode)
+        self._restore_layout()
         self.main.show_tour()
         if self.walk is not None and self.runner.idle and self.view != self._looked:
             self.look_at_tour()
@@ -166,6 +181,39 @@ class ConsoleApp(TypeAhead):
             failure, self.runner.failure = self.runner.failure, None
             self._failed(failure)
         self._next_report()
+
+    def _restore_layout(self) -> None:
+        if self._layout is None or self.view.functions is None or self.keeper is None:
+            return
+        layout, self._layout = self._layout, None
+        lay_out(self, layout)
+        if self.keeper.differs:
+            self.notify(self.keeper.differs, title="not as it was saved", severity="warning")
+
+    def on_save_wanted(self) -> None:
+        """Keep the session."""
+        keeper = self.keeper
+        if keeper is None:
+            self.notify("dynftrace --session NAME keeps its session", timeout=4)
+            return
+        layout = layout_of(self)
+
+        def save(driver: Driver) -> SessionSaved:
+            try:
+                return SessionSaved(keeper.save(layout), False)
+            except DynftraceError as error:
+                return SessionSaved(str(error), True)
+
+        self._when_done(self.runner.submit(save), lambda message: message)
+
+    def on_session_saved(self, message: SessionSaved) -> None:
+        """Say so."""
+        if message.failed:
+            self.notify(message.reason, title="the session is not kept", severity="error")
+        elif message.reason:
+            self.notify(message.reason, severity="warning")
+        elif self.keeper is not None:
+            self.notify(f"session {self.keeper.name} is kept", timeout=3)
 
     def _failed(self, reason: str) -> None:
         if not self.runner.opened:
@@ -486,6 +534,7 @@ def run_console(
     keys: Path | None = None,
     walk: Walk | None = None,
     progress: Progress | None = None,
+    keeper: Keeper | None = None,
 ) -> int:
     """Run the console until the user leaves it; returns the exit status.
 
@@ -493,18 +542,33 @@ def run_console(
     by default `keymap.toml` in the user's folder of settings, over `config.toml` there.
     `walk` is a tour to be taken, `progress` where it is kept how far one comes. Raises
     `UsageError` for a keymap that cannot be used or a theme that does not exist, of which
-    `theme_from` says where it was named.
+    `theme_from` says where it was named. `keeper` opens the session instead of
+    `open_session`, and keeps it when the console is left.
     """
 
     while True:
-        app = _console(open_session, theme_name, theme_from, keys, walk, progress)
+        app = _console(open_session, theme_name, theme_from, keys, walk, progress, keeper)
         app.run()
+        if keeper is not None:
+            _keep(app, keeper)
+            keeper = None
         if app.wanted_tour is None:
             return app.return_code or 0
         theme_name = app.theme
         chosen = tour.load(app.wanted_tour)
         progress = progress or Progress()
         open_session, walk = chosen.open, Walk(chosen, progress.next(chosen))
+
+
+def _keep(app: ConsoleApp, keeper: Keeper) -> None:
+    """Keep the session of a console that was left. Raises `DynftraceError`."""
+    # A console that was left before its first view lies nowhere yet.
+    if app.return_code or app.view.functions is None:
+        return
+    app.runner.ended.wait(PATIENCE_S)
+    reason = keeper.save(layout_of(app))
+    if reason:
+        print(f"dynftrace: {reason}", file=sys.stderr)
 
 
 def _console(
@@ -514,13 +578,14 @@ def _console(
     keys: Path | None,
     walk: Walk | None,
     progress: Progress | None,
+    keeper: Keeper | None,
 ) -> ConsoleApp:
     """The app that `run_console` runs."""
 
     def start() -> Driver:
         from .driver import SessionDriver
 
-        driver = SessionDriver(open_session())
+        driver = SessionDriver(open_session() if keeper is None else keeper.open())
         # What is here by now stays: looking for garbage in all of it would hold up a key
         # for 70 ms, about once a second while the guest runs. What is left is small, so that
         # it soon has grown by the quarter that makes CPython look through all of it again.
@@ -529,7 +594,7 @@ def _console(
         gc.set_threshold(700, 10, 1000)
         return driver
 
-    app = ConsoleApp(start, walk, progress)
+    app = ConsoleApp(start, walk, progress, keeper)
     if keys is None:
         settings = config.config_path()
         app.set_keymap(keymap.read(settings) | keymap.read(settings.with_name("keymap.toml")))
@@ -537,4 +602,8 @@ def _console(
         app.set_keymap(keymap.read(keys))
     if theme_name is not None:
         app.choose_theme(theme_name, theme_from)
+    if keeper is not None and keeper.layout is not None:
+        kept = keeper.layout.theme
+        if kept in app.available_themes:
+            app.theme = kept
     return app

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -25,6 +26,7 @@ from .machine import Described
 
 if TYPE_CHECKING:
     from ..core.session import Session
+    from .keeper import Keeper
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,7 +78,7 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names."""
-        return sorted([*super().list_commands(ctx), "port", "serve", "tour"])
+        return sorted([*super().list_commands(ctx), "port", "serve", "sessions", "tour"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The one called `cmd_name`."""
@@ -88,11 +90,22 @@ class Commands(click.Group):
             from .serve_cli import serve_command
 
             return serve_command
+        if cmd_name == "sessions":
+            from .sessions_cli import sessions_command
+
+            return sessions_command
         if cmd_name == "tour":
             from .tour_cli import tour_command
 
             return tour_command
         return super().get_command(ctx, cmd_name)
+
+
+def begun_sessions(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    """What a shell offers: the sessions that were kept."""
+    from . import sessions
+
+    return [name for name in sessions.names() if name.startswith(begun)]
 
 
 def machine_options(command: Callable[..., object]) -> Callable[..., object]:
@@ -189,12 +202,19 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
 )
 @machine_options
 @click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
+@click.option(
+    "--session",
+    metavar="NAME",
+    help="Keep the console's session, or go on with one that was kept.",
+    shell_complete=begun_sessions,
+)
 @click.version_option(__version__, prog_name="dynftrace", message="%(prog)s %(version)s")
 @click.pass_context
 def dynftrace(
     context: click.Context,
-    open_session: Callable[[], Session],
+    open_session: Described,
     theme: str | None,
+    session: str | None,
 ) -> None:
     """See Linux dynamic ftrace happen.
 
@@ -204,8 +224,8 @@ def dynftrace(
         for name in context.params:
             source = context.get_parameter_source(name)
             if source is click.core.ParameterSource.COMMANDLINE:
-                if name == "theme":
-                    raise click.UsageError("--theme is for the console, and goes with no command")
+                if name in ("theme", "session"):
+                    raise click.UsageError(f"--{name} is for the console, and goes with no command")
                 shown = {"modules": "module"}.get(name, name)
                 raise click.UsageError(
                     f"--{shown} goes behind the command: "
@@ -219,8 +239,57 @@ def dynftrace(
     os.environ.setdefault("TEXTUAL_FPS", "120")
     from .app import run_console
 
-    theme_from = config.origin(context, "theme")
-    context.exit(run_console(open_session, theme_name=theme, theme_from=theme_from))
+    keeper = None if session is None else _keeper(context, session, open_session)
+    context.exit(
+        run_console(
+            open_session,
+            theme_name=theme,
+            theme_from=config.origin(context, "theme"),
+            keeper=keeper,
+        )
+    )
+
+
+def _keeper(context: click.Context, name: str, described: Described) -> Keeper:
+    """Who keeps the session `name`, which was kept before or begins on the machine `described`.
+
+    Raises `UsageError` where that is given, and another than it was kept on.
+    """
+    from . import sessions
+    from .keeper import Keeper
+
+    here = replace(
+        described,
+        kernel=described.kernel and os.path.abspath(described.kernel),
+        modules=tuple(_absolute(module) for module in described.modules),
+    )
+    saved = sessions.load(name)
+    if saved is not None:
+        for option in ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery"):
+            source = context.get_parameter_source(option)
+            # The name of a build is an architecture of its own.
+            field = "arch" if option == "kernel" and here.kernel is None else option
+            was, given = getattr(saved.machine, field), getattr(here, field)
+            if source is click.core.ParameterSource.COMMANDLINE and was != given:
+                shown = {"modules": "module"}.get(option, option)
+                raise UsageError(
+                    f"session {name} has another --{shown}: {_shown(was)}, not {_shown(given)}"
+                )
+        if context.get_parameter_source("theme") is click.core.ParameterSource.COMMANDLINE:
+            saved = replace(saved, layout=replace(saved.layout, theme=None))
+    return Keeper(name, here, saved)
+
+
+def _absolute(module: str) -> str:
+    """A module's path, which holds in every folder; its name, where it is none."""
+    return os.path.abspath(module) if "/" in module or module.endswith(".ko") else module
+
+
+def _shown(value: object) -> str:
+    """A value of an option as it is given."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "none"
+    return "the default" if value is None else str(value)
 
 
 @dynftrace.command(name="sh", short_help="The tracefs shell.")

@@ -123,6 +123,7 @@ MAIN = [
     _key("main.workload", "w", "workload", "Workload", "run a workload in the guest"),
     _key("main.reboot", "R", "reboot", "Reboot", "boot the machine again"),
     _key("main.clear", "C", "clear_trace", "Clear trace", "empty the trace"),
+    _key("main.save", "S", "save", "Save session", "save the session (--session NAME)"),
     _key("main.palette", "ctrl+p", "app.command_palette", "Palette", "actions by name"),
     _key("main.copy_command", "Y", "copy_command", "Copy command", "copy the equivalent command"),
     _key("main.zoom", "z", "zoom", "Zoom", "one pane in the whole window"),

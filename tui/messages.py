@@ -132,6 +132,19 @@ class Exported(Message):
         self.failed = failed
 
 
+class SaveWanted(Message):
+    """The session shall be kept."""
+
+
+class SessionSaved(Message):
+    """The session was kept; `reason` is why not, or what of it was not, or nothing."""
+
+    def __init__(self, reason: str, failed: bool) -> None:
+        super().__init__()
+        self.reason = reason
+        self.failed = failed
+
+
 class LineDone(Message):
     """All that closing the command line leads to has been said."""
 

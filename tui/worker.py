@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from threading import Lock
+from threading import Event, Lock
 from typing import Protocol, TypeVar
 
 from ..core.errors import DynftraceError
@@ -87,9 +87,18 @@ class Runner:
     at once; views made while the machine runs are left to the interface's timer.
     """
 
-    def __init__(self, start: Callable[[], Driver], wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        start: Callable[[], Driver],
+        wake: Callable[[], None],
+        halt: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`halt`, called from any thread, ends `start` soon."""
         self._start = start
         self._wake = wake
+        self._halt = halt
+        self.ended = Event()
+        """Set when the thread no longer touches the session."""
         self._jobs: SimpleQueue[Callable[[Driver], None] | None] = SimpleQueue()
         self._driver: Driver | None = None
         self._lock = Lock()
@@ -175,6 +184,8 @@ class Runner:
         self.pause()
         if self._driver is not None:
             self._driver.stop()
+        else:
+            self._halt()
 
     def close(self) -> None:
         """End the thread."""
@@ -183,6 +194,12 @@ class Runner:
 
     def loop(self) -> None:
         """The thread: open, then work until `close`."""
+        try:
+            self._loop()
+        finally:
+            self.ended.set()
+
+    def _loop(self) -> None:
         try:
             driver = self._start()
         except DynftraceError as e:

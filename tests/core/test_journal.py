@@ -134,3 +134,19 @@ def test_the_way_back_can_be_interrupted_too(monkeypatch: pytest.MonkeyPatch) ->
     outcome = shell.execute("back")
     assert (outcome.status, outcome.error) == (1, "back: the way back was interrupted\n")
     assert "cannot be done again" in shell.execute("back").error
+
+
+def test_the_whole_actions_are_those_before_the_first_interruption() -> None:
+    journal = Journal()
+    for action in (1, 2):
+        journal.note(action)
+    assert journal.whole == journal.actions == (1, 2)
+    journal.cut()
+    journal.note(3)
+    journal.note(4)
+    journal.cut()
+    journal.note(5)
+    assert journal.interrupted and journal.whole == (1, 2)
+    assert journal.actions == (1, 2, 3, 4, 5)
+    journal.clear()
+    assert not journal.interrupted and journal.whole == ()

@@ -6,6 +6,7 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.widget import Widget
 
+from ..messages import SaveWanted
 from ..places import Event, Place, Places
 from ..tourwalk import Walk
 from ..widgets.command_line import CommandLine
@@ -87,6 +88,10 @@ class Travel(Screen[None]):
             self.notify("you came from nowhere else", timeout=3)
         else:
             self.go_back(place)
+
+    def action_save(self) -> None:
+        """Keep the session."""
+        self.post_message(SaveWanted())
 
     def action_jump(self) -> None:
         """A letter over each pane, which goes there."""

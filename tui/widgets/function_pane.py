@@ -94,6 +94,11 @@ class FunctionPane(Pane):
         self.rows.pattern = pattern
         self._count()
 
+    def set_filter(self, pattern: str) -> None:
+        """Show the functions that `pattern` matches, and have it in the filter line."""
+        self.query_one(FilterInput).value = pattern
+        self.filter(pattern)
+
     def go_to(self, key: int) -> bool:
         """Put the cursor on a function, without the filter when that hides it."""
         found = self.rows.go_to(key)

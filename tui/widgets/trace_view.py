@@ -80,7 +80,7 @@ class TraceView(TraceRows):
     def bookmarks(self, places: Iterable[Place]) -> None:
         self.marks.bookmarks = tuple(places)
         if self.is_mounted:
-            self._marked()
+            self.marked()
 
     @property
     def between(self) -> int | None:
@@ -93,12 +93,12 @@ class TraceView(TraceRows):
         if self.trace is not None and here is not None:
             self.follow = False
             self.marks.put("B" if "A" in self.marks.letters else "A", self.trace.place(here))
-            self._marked()
+            self.marked()
 
     def action_unmark(self) -> None:
         """Take both markers off."""
         self.marks.clear()
-        self._marked()
+        self.marked()
 
     def action_bookmark(self) -> None:
         """Put a bookmark on the row, or take it."""
@@ -106,7 +106,7 @@ class TraceView(TraceRows):
         if self.trace is not None and here is not None:
             self.follow = False
             self.marks.toggle(self.trace.place(here))
-            self._marked()
+            self.marked()
 
     def action_to_bookmark(self, step: int) -> None:
         """Go to the next row with a bookmark, in direction `step`."""
@@ -119,7 +119,8 @@ class TraceView(TraceRows):
         else:
             self.notify(f"no bookmark {'below' if step > 0 else 'above'}: B puts one", timeout=3)
 
-    def _marked(self) -> None:
+    def marked(self) -> None:
+        """Show the marks, which are others."""
         self.changed()
         self.post_message(self.Held())
 

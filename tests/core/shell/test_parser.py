@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -107,3 +108,27 @@ def test_agrees_with_sh(text: str) -> None:
         ["sh", "-c", f"printf '<%s>' x {text}"], capture_output=True, text=True, check=True
     )
     assert run.stdout == "".join(f"<{word}>" for word in first)
+
+
+@given(st.text(alphabet="ab*?[]-'\"\\ \n;#>&|()$!é", max_size=14))
+def test_a_command_as_text_is_the_command(text: str) -> None:
+    try:
+        commands = parse(text)
+    except ShellSyntaxError:
+        return
+    for command in commands:
+        assert parse(str(command)) == (replace(command, join=Join.ALWAYS),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo 'vfs_*' > set_ftrace_filter",
+        "echo '!schedule' >> set_ftrace_filter",
+        "cat per_cpu/cpu*/trace",
+        "echo 'a b'[ab]'*' '' '#x'",
+        "echo 'f:read vfs_read $arg1' > dynamic_events",
+    ],
+)
+def test_a_command_is_shown_as_it_is_typed(text: str) -> None:
+    assert [str(command) for command in parse(text)] == [text]

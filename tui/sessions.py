@@ -1,0 +1,304 @@
+"""Sessions of the console as files: what is kept, and how it is read.
+
+A file has the machine's options, what was done to the machine, and how the console lay.
+Equal commands leave equal bytes, so nothing of the machine itself is kept: what was done is
+done again. Everything in a file is checked before any of it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from platformdirs import user_state_path
+
+from .. import arches
+from ..core.errors import DynftraceError, UsageError
+from .machine import Described
+from .view import ORDERS
+from .wholefile import write_whole
+
+if TYPE_CHECKING:
+    from ..core.journal import Action
+
+VERSION = 1
+"""Of the form of a file."""
+
+SUFFIX = ".json"
+
+MOST_NS = 10**12
+"""Virtual ns of one run of the machine."""
+
+MOST_TIMES = 10**7
+"""Such runs in a row."""
+
+MARK: tuple[type, ...] = (int, str)
+"""Types of what an event that is marked is found by: its time and its text."""
+
+MarkData: TypeAlias = "tuple[int | str, ...]"
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
+
+
+class SessionFileError(DynftraceError):
+    """A file of a session that cannot be used: which, and what is wrong with it."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the console lay; `function` is the rec.ip under the cursor of the list."""
+
+    pane: int = 1
+    zoomed: bool = False
+    theme: str | None = None
+    filter: str = ""
+    order: str = ORDERS[0]
+    function: int | None = None
+    marks: Mapping[str, MarkData] = field(default_factory=dict)
+    """Markers A and B of the trace, by their letters."""
+    bookmarks: tuple[MarkData, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A session: `now` is the virtual ns it was saved at, None where that was not kept."""
+
+    machine: Described
+    done: tuple[Action, ...] = ()
+    now: int | None = None
+    layout: Layout = Layout()
+
+    @property
+    def commands(self) -> int:
+        """Commands among what was done."""
+        return sum(not isinstance(action, int) for action in self.done)
+
+
+def folder() -> Path:
+    """Where the files are."""
+    return user_state_path("dynftrace") / "sessions"
+
+
+def path_of(name: str) -> Path:
+    """The file of the session `name`. Raises `UsageError` for what is no name."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no name of a session: it has letters, digits, '.', '_' and '-'"
+        )
+    return folder() / (name + SUFFIX)
+
+
+def names() -> list[str]:
+    """The sessions there are, sorted."""
+    try:
+        found = [each.name.removesuffix(SUFFIX) for each in folder().glob(f"*{SUFFIX}")]
+    except OSError:
+        return []
+    return sorted(name for name in found if _NAME.fullmatch(name))
+
+
+def delete(name: str) -> None:
+    """Remove the session `name`. Raises `UsageError` when there is none."""
+    path = path_of(name)
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        raise UsageError(f"there is no session {name!r}") from None
+    except OSError as error:
+        raise SessionFileError(path, error.strerror or str(error)) from error
+
+
+def save(name: str, saved: Saved) -> None:
+    """Replace the file of the session `name`. Raises `DynftraceError`."""
+    path = path_of(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SessionFileError(path, error.strerror or str(error)) from error
+    write_whole(path, as_text(saved))
+
+
+def load(name: str) -> Saved | None:
+    """The session `name`, None when there is none. Raises `SessionFileError`."""
+    path = path_of(name)
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SessionFileError(path, error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise SessionFileError(path, "not UTF-8") from error
+    try:
+        return from_text(text)
+    except _Wrong as error:
+        raise SessionFileError(path, str(error)) from error
+
+
+def as_text(saved: Saved) -> str:
+    """The file of a session."""
+    machine = {name: getattr(saved.machine, name) for name in _MACHINE}
+    done: list[object] = []
+    for action, same in groupby(saved.done):
+        if isinstance(action, int):
+            # The machine runs in equal stretches; where each ends is part of what was done.
+            done.append({"ns": action, "times": len(list(same))})
+        else:
+            done += map(str, same)
+    table = {
+        "version": VERSION,
+        "machine": machine,
+        "done": done,
+        "now": saved.now,
+        "layout": asdict(saved.layout),
+    }
+    return json.dumps(table, indent=1) + "\n"
+
+
+def from_text(text: str) -> Saved:
+    """What `as_text` gave; raises `_Wrong`, a sentence."""
+    try:
+        table: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _Wrong(f"not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise _Wrong(f"not JSON that can be read: {error}") from error
+    version = table.get("version") if isinstance(table, dict) else None
+    if type(version) is not int:
+        raise _Wrong("not a session of dynftrace")
+    if version != VERSION:
+        raise _Wrong(f"a session of version {version}; this dynftrace reads version {VERSION}")
+    top = _table(table, "the session", ("version", "machine", "done", "now", "layout"))
+    return Saved(
+        _machine(top["machine"]),
+        tuple(_done(top["done"])),
+        _or_none(top["now"], "now", _count),
+        _layout(top["layout"]),
+    )
+
+
+class _Wrong(DynftraceError):
+    """What is wrong in a file."""
+
+
+_MACHINE = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery")
+_LAYOUT = tuple(each.name for each in fields(Layout))
+
+
+def _table(value: object, where: str, names: Sequence[str]) -> dict[str, object]:
+    """`value`, if it is an object with just these `names`."""
+    if not isinstance(value, dict):
+        raise _Wrong(f"{where} is no object")
+    for name in value:
+        if name not in names:
+            raise _Wrong(f"{where} has no {name!r}")
+    for name in names:
+        if name not in value:
+            raise _Wrong(f"{where} lacks {name!r}")
+    return value
+
+
+def _list(value: object, where: str) -> list[object]:
+    if not isinstance(value, list):
+        raise _Wrong(f"{where} is no list")
+    return value
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise _Wrong(f"{where} is no text")
+    return value
+
+
+def _count(value: object, where: str, least: int = 0, most: int = 2**64 - 1) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise _Wrong(f"{where} is no number from {least} to {most}")
+    return value
+
+
+def _or_none(value: object, where: str, kind: Callable[[object, str], T]) -> T | None:
+    return None if value is None else kind(value, where)
+
+
+def _one_of(value: object, where: str, known: Sequence[str]) -> str:
+    text = _text(value, where)
+    if text not in known:
+        raise _Wrong(f"{where} is {text!r}, not one of {', '.join(known)}")
+    return text
+
+
+def _machine(value: object) -> Described:
+    table = _table(value, "machine", _MACHINE)
+    arch = _text(table["arch"], "machine.arch")
+    if not arches.known(arch):
+        raise _Wrong(f"machine.arch is {arch!r}, which is no architecture here")
+    modules = [_text(each, "a module") for each in _list(table["modules"], "machine.modules")]
+    patch, nop, discovery, kernel = (
+        _or_none(table[name], f"machine.{name}", _text)
+        for name in ("patch", "nop", "discovery", "kernel")
+    )
+    cpus = _count(table["cpus"], "machine.cpus", 1, 8)
+    return Described(arch, kernel, tuple(modules), cpus, patch, nop, discovery)
+
+
+def _done(value: object) -> list[Action]:
+    # Here, since the shell loads the emulator, and the console paints before that.
+    from ..core.shell.parser import ShellSyntaxError, parse
+
+    done: list[Action] = []
+    for number, each in enumerate(_list(value, "done")):
+        where = f"done[{number}]"
+        if isinstance(each, dict):
+            table = _table(each, where, ("ns", "times"))
+            ns = _count(table["ns"], f"{where}.ns", 0, MOST_NS)
+            done += [ns] * _count(table["times"], f"{where}.times", 1, MOST_TIMES)
+            continue
+        try:
+            commands = parse(_text(each, where))
+        except ShellSyntaxError as error:
+            raise _Wrong(f"{where} is no command: {error}") from error
+        if len(commands) != 1:
+            raise _Wrong(f"{where} is not one command")
+        done += commands
+    return done
+
+
+def _layout(value: object) -> Layout:
+    table = _table(value, "layout", _LAYOUT)
+    zoomed = table["zoomed"]
+    if not isinstance(zoomed, bool):
+        raise _Wrong("layout.zoomed is neither true nor false")
+    marks = table["marks"]
+    if not isinstance(marks, dict) or not set(marks) <= {"A", "B"}:
+        raise _Wrong("layout.marks has others than A and B")
+    bookmarks = _list(table["bookmarks"], "layout.bookmarks")
+    return Layout(
+        _count(table["pane"], "layout.pane", 1, 4),
+        zoomed,
+        _or_none(table["theme"], "layout.theme", _text),
+        _text(table["filter"], "layout.filter"),
+        _one_of(table["order"], "layout.order", ORDERS),
+        _or_none(table["function"], "layout.function", _count),
+        {letter: _mark(mark, f"layout.marks.{letter}") for letter, mark in marks.items()},
+        tuple(_mark(mark, "a bookmark") for mark in bookmarks),
+    )
+
+
+def _mark(value: object, where: str) -> MarkData:
+    found: list[int | str] = []
+    parts = _list(value, where)
+    if len(parts) != len(MARK):
+        raise _Wrong(f"{where} has not {len(MARK)} parts")
+    for part, kind in zip(parts, MARK, strict=True):
+        found.append(_count(part, where) if kind is int else _text(part, where))
+    return tuple(found)

@@ -1,0 +1,43 @@
+"""`dynftrace sessions`: the console's sessions that were kept."""
+
+from __future__ import annotations
+
+import click
+
+from ..core.errors import DynftraceError
+from . import sessions
+
+
+def _begun_sessions(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
+    return [name for name in sessions.names() if name.startswith(begun)]
+
+
+@click.command(name="sessions", short_help="The console's sessions that were kept.")
+@click.option(
+    "--delete",
+    "unwanted",
+    metavar="NAME",
+    multiple=True,
+    help="Remove this session; may be repeated.",
+    shell_complete=_begun_sessions,
+)
+def sessions_command(unwanted: tuple[str, ...]) -> None:
+    """The sessions of the console: name, architecture, and how many commands were done.
+
+    `dynftrace --session NAME` opens one, or begins it.
+    """
+    if unwanted:
+        for name in unwanted:
+            sessions.delete(name)
+        return
+    found = sessions.names()
+    width = max(map(len, found), default=0)
+    for name in found:
+        try:
+            saved = sessions.load(name)
+        except DynftraceError as error:
+            print(f"{name:<{width}}  cannot be read: {error}")
+            continue
+        if saved is not None:
+            plural = "" if saved.commands == 1 else "s"
+            print(f"{name:<{width}}  {saved.machine.arch:<12}  {saved.commands} command{plural}")
