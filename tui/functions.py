@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,9 @@ from ..core.errors import TracefsError
 from ..core.ftrace.filter import FunctionNames, parse_words
 from .view import IN_TRACE, FunctionRow, Indices, State
 from .widgets.function_list import as_glob
+
+MOST_CANDIDATES = 1000
+"""Completions of a filter: a kernel has 60,000 functions."""
 
 
 class FunctionIndex:
@@ -81,6 +84,27 @@ class FunctionIndex:
             keys = sorted(range(len(self.names)), key=lambda i: self.names[i].removeprefix(prefix))
             self._by_name = np.array(keys, np.intp)
         return self._by_name
+
+    def complete(self, text: str) -> list[str]:
+        """What the filter `text` can become by its last word: names, and modules behind `:mod:`.
+
+        Whole filters, sorted, at most `MOST_CANDIDATES`; none for a glob, nor for no word.
+        """
+        start = text.rfind(" ") + 1
+        start += text[start : start + 1] == "!"
+        word = text[start:]
+        name, colon, _ = word.partition(":")
+        found: Iterable[str]
+        if colon:
+            found = (f"{name}:mod:{module}" for module in set(self.modules) if module)
+        elif not word or any(sign in word for sign in "*?["):
+            found = ()
+        elif self._prefix and not word.startswith(self._prefix):
+            found = (each.removeprefix(self._prefix) for each in self.names)
+        else:
+            found = self.names
+        matching = sorted({each for each in found if each.startswith(word)})
+        return [text[:start] + each for each in matching[:MOST_CANDIDATES]]
 
     def match(self, pattern: str) -> NDArray[np.bool_]:
         """Which functions `pattern` (see `as_glob`) shows, shape (n,).
@@ -161,6 +185,10 @@ class FunctionTable:
         """The index of the function that `pattern` names in full."""
         name = pattern.strip()
         return self.names.exact(name) if name else None
+
+    def complete(self, text: str) -> Sequence[str]:
+        """What the filter `text` can become: see `FunctionIndex.complete`."""
+        return self.names.complete(text)
 
     def position(self, shown: Indices, index: int) -> int | None:
         """Where `index` stands in `shown`."""

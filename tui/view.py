@@ -127,6 +127,10 @@ class Functions(Protocol):
         """The index of the function that `pattern` names in full, the first that `match` gives."""
         ...
 
+    def complete(self, text: str) -> Sequence[str]:
+        """What the filter `text` can become by its last word, as whole filters."""
+        ...
+
     def position(self, shown: Indices, index: int) -> int | None:
         """Where `index` stands in `shown`, a result of `match`."""
         ...

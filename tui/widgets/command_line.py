@@ -178,11 +178,11 @@ class CommandLine(Horizontal):
         if not self._words:
             return
         if self._chosen is None:
-            shared = _shared(self._words)
-            if len(shared) > len(self._typed) and len(self._words) > 1:
-                self._put(shared)
-                self._typed = shared
-                self._ask(shared)
+            common = shared(self._words)
+            if len(common) > len(self._typed) and len(self._words) > 1:
+                self._put(common)
+                self._typed = common
+                self._ask(common)
                 return
             self._chosen = 0 if step > 0 else len(self._words) - 1
         else:
@@ -238,7 +238,7 @@ class CommandLine(Horizontal):
         return self.screen.query_one(Candidates)
 
 
-def _shared(words: Sequence[str]) -> str:
+def shared(words: Sequence[str]) -> str:
     """The longest beginning all words share."""
     first, last = min(words), max(words)
     for at, letter in enumerate(first):

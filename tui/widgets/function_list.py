@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -130,8 +131,11 @@ class FunctionList(Rows):
     def action_choose_shown(self) -> None:
         """Filter on what the pattern matches."""
         glob = as_glob(self.pattern)
+        if glob.startswith("!"):
+            # There is nothing to take them away from in an empty filter.
+            glob = f"* {glob}"
         if self.count():
-            self.post_message(CommandWanted(f"echo '{glob}' > set_ftrace_filter"))
+            self.post_message(CommandWanted(f"echo {shlex.quote(glob)} > set_ftrace_filter"))
 
     def action_clear_filter(self) -> None:
         """Empty set_ftrace_filter."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,23 +13,50 @@ from textual.widgets import Input, Label, Static
 
 from ..spans import plain
 from ..view import IN_TRACE, SIGNS, WORDS, Functions, State
+from .command_line import shared
 from .function_columns import title_line
 from .function_list import FunctionList
 from .pane import Pane
 
 
 class FilterInput(Input):
-    """The filter as typed; up, down and enter go to the list."""
+    """The filter as typed; enter and down go to the list, tab completes its last word."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "clear", "clear filter", show=True),
         Binding("enter,down", "list", "to the list", show=True, key_display="enter"),
+        Binding("tab", "complete(1)", "complete", show=True),
+        Binding("shift+tab", "complete(-1)", "Complete back", show=False),
     ]
+    words: Sequence[str] = ()
+    """What is walked through, and the one that stands there."""
+    chosen = 0
 
     def action_clear(self) -> None:
         """Empty the filter and go to the list."""
         self.value = ""
         self.action_list()
+
+    async def action_complete(self, step: int) -> None:
+        """What all candidates share, then one after the other; the next pane with no word."""
+        if not self.value[-1:].strip():
+            await self.run_action(f"screen.next_pane({step})")
+            return
+        if self.words and self.value == self.words[self.chosen]:
+            self.chosen = (self.chosen + step) % len(self.words)
+        else:
+            self.words = self.query_ancestor(FunctionPane).complete(self.value)
+            self.chosen = 0 if step > 0 else len(self.words) - 1
+            common = shared(self.words) if self.words else ""
+            if len(common) > len(self.value):
+                self._put(common)
+                return
+        if self.words:
+            self._put(self.words[self.chosen])
+
+    def _put(self, text: str) -> None:
+        self.value = text
+        self.cursor_position = len(text)
 
     def action_list(self) -> None:
         """Go to the list."""
@@ -105,6 +133,10 @@ class FunctionPane(Pane):
         self.query_one(FilterInput).value = self.rows.pattern
         self._count()
         return found
+
+    def complete(self, text: str) -> Sequence[str]:
+        """What the filter `text` can become."""
+        return () if self._table is None else self._table.complete(text)
 
     def search(self) -> None:
         """Edit the filter."""
