@@ -565,7 +565,8 @@ def _keep(app: ConsoleApp, keeper: Keeper) -> None:
     # A console that was left before its first view lies nowhere yet.
     if app.return_code or app.view.functions is None:
         return
-    app.runner.ended.wait(PATIENCE_S)
+    if not app.runner.ended.wait(PATIENCE_S):
+        raise DynftraceError(f"session {keeper.name} is not kept: the machine does not stop")
     reason = keeper.save(layout_of(app))
     if reason:
         print(f"dynftrace: {reason}", file=sys.stderr)

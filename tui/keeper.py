@@ -42,7 +42,7 @@ class Keeper:
         """
         from ..core.shell.shell import Shell
 
-        what = f"the way back to session {self.name}"
+        what = f"restoring session {self.name}"
         self._session = session = self._described()
         saved = self._saved
         if saved is not None:
