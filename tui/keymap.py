@@ -131,7 +131,7 @@ MAIN = [
     _key("main.pane2", "2", "pane(2)", "Call site", "go to the call site"),
     _key("main.pane3", "3", "pane(3)", "Trampoline", "go to the trampoline"),
     _key("main.pane4", "4", "pane(4)", "Trace", "go to the trace"),
-    _key("main.return", "backspace", "return_", "Back", "back to where you came from"),
+    _key("main.return", "backspace", "return_", "Return", "back to where you came from"),
     _key("main.jump", JUMP, "jump", "Jump", "a letter over each pane goes there"),
     _key("main.next", "tab", "next_pane(1)", "Next pane", "next pane"),
     _key("main.previous", "shift+tab", "next_pane(-1)", "Previous pane", "previous pane"),

@@ -125,6 +125,20 @@ async def test_cursor_keeps_its_function_while_hits_and_states_change() -> None:
         assert app.keys[-1] == functions.ips[NAMES.index("vfs_open")]
 
 
+async def test_counts_leave_who_has_scrolled_where_he_is() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        functions = index()
+        app.list.show(table(functions))
+        app.list.scroll_to(y=15, animate=False)
+        await pilot.pause()
+        for count in range(1, 4):
+            hits = np.arange(len(functions)) * count
+            app.list.show(replace(table(functions), hits=hits))
+            await pilot.pause()
+            assert app.list.scroll_offset.y == 15 and app.current() == NAMES[0]
+
+
 async def test_a_whole_name_is_gone_to_although_others_contain_it() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)):

@@ -13,7 +13,10 @@ from dynftrace.core.session import Session
 from dynftrace.tui import hits
 from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.functions import FunctionTable
+from dynftrace.tui.picture import settle
 from dynftrace.tui.view import IN_TRACE, PROFILED
+
+from .test_console_session import console, do
 
 
 def counted(driver: SessionDriver) -> tuple[str, dict[str, int]]:
@@ -102,3 +105,25 @@ def test_spreading_knows_only_functions(session: Session) -> None:
     addresses = np.array([ip, 1, 2**64 - 1, ip], np.uint64)
     counts = index.spread(addresses, np.array([2, 7, 9, 3]))
     assert counts[5] == 5 and counts.sum() == 5
+
+
+async def test_the_cursor_keeps_its_function_while_the_guest_runs(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await do(app, pilot, "site schedule", "echo function > current_tracer")
+        rows = app.main.functions.rows
+        ip = rows.key
+        for order in ("hits", "state"):
+            rows.order = order
+            app.runner.run()
+            tables = set[int]()
+            until = session.now + 60_000_000
+            while session.now < until:
+                await pilot.pause(0.02)
+                tables.add(id(app.view.functions))
+                assert rows.key == ip and rows.cursor_in_sight
+                index = rows.current()
+                assert index is not None and rows.functions is not None
+                assert rows.functions.row(index).name == "schedule"
+            app.runner.pause()
+            await settle(pilot)
+            assert len(tables) > 2, "the counts have grown"

@@ -52,8 +52,10 @@ class FunctionList(Rows):
     def show(self, functions: Functions | None) -> None:
         """Take a new table; nothing happens when it is the one already shown."""
         if functions is not self.functions:
+            # Counts come ten times a second: who looks elsewhere is not taken back to the cursor.
+            fresh = self.functions is None
             self.functions = functions
-            self._select()
+            self._select(scroll=fresh or self.cursor_in_sight)
 
     def current(self) -> int | None:
         """The index, in the table, of the function under the cursor."""
@@ -92,14 +94,14 @@ class FunctionList(Rows):
         super().watch_cursor(old, new)
         self._announce()
 
-    def _select(self) -> None:
+    def _select(self, *, scroll: bool = True) -> None:
         table = self.functions
         self._shown = () if table is None else table.match(self.pattern, self.order)
         row = None
         if table is not None and self._key is not None:
             index = table.find(self._key)
             row = None if index is None else table.position(self._shown, index)
-        self.changed(row)
+        self.changed(row, scroll=scroll)
         self._announce()
 
     def _at_cursor(self) -> int | None:

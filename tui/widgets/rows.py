@@ -80,14 +80,18 @@ class Rows(ScrollView, can_focus=True):
         """Cells of the widest row, where rows may be wider than the list; else 0."""
         return 0
 
-    def changed(self, cursor: int | None = None) -> None:
-        """Say that rows are new: put the cursor on row `cursor` (or keep it), draw again."""
+    def changed(self, cursor: int | None = None, *, scroll: bool = True) -> None:
+        """Say that rows are new: put the cursor on row `cursor` (or keep it), draw again.
+
+        Without `scroll` the cursor may be out of sight.
+        """
         self._generation += 1
         self._strips.clear()
         row = self.validate_cursor(self.cursor if cursor is None else cursor)
         self.set_reactive(Rows.cursor, row)
         self._measure(Size(self.row_width(), self.count()))
-        self.show_row(row)
+        if scroll:
+            self.show_row(row)
         # A scrollbar that appears with this layout has missed where we scrolled to.
         self.call_after_refresh(self._place_scrollbar)
         self.refresh()
@@ -126,6 +130,12 @@ class Rows(ScrollView, can_focus=True):
             self.scroll_to(y=row, animate=False, immediate=True, force=True)
         elif row >= top + height:
             self.scroll_to(y=row - height + 1, animate=False, immediate=True, force=True)
+
+    @property
+    def cursor_in_sight(self) -> bool:
+        """Whether the cursor's row is on the screen."""
+        top = self.scroll_offset.y
+        return top <= self.cursor < top + self.scrollable_content_region.height
 
     def _refresh_row(self, row: int) -> None:
         y = row - self.scroll_offset.y
