@@ -130,7 +130,8 @@ async def test_counts_leave_who_has_scrolled_where_he_is() -> None:
     async with app.run_test(size=(40, 12)) as pilot:
         functions = index()
         app.list.show(table(functions))
-        app.list.scroll_to(y=15, animate=False)
+        await pilot.pause()
+        app.list.scroll_to(y=15, animate=False, immediate=True, force=True)
         await pilot.pause()
         for count in range(1, 4):
             hits = np.arange(len(functions)) * count

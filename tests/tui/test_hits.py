@@ -116,8 +116,7 @@ async def test_the_cursor_keeps_its_function_while_the_guest_runs(session: Sessi
             rows.order = order
             app.runner.run()
             tables = set[int]()
-            until = session.now + 60_000_000
-            while session.now < until:
+            while len(tables) < 4:  # the counts grow
                 await pilot.pause(0.02)
                 tables.add(id(app.view.functions))
                 assert rows.key == ip and rows.cursor_in_sight
@@ -126,4 +125,3 @@ async def test_the_cursor_keeps_its_function_while_the_guest_runs(session: Sessi
                 assert rows.functions.row(index).name == "schedule"
             app.runner.pause()
             await settle(pilot)
-            assert len(tables) > 2, "the counts have grown"

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from textual.geometry import Size
 from textual.pilot import Pilot
@@ -13,12 +14,13 @@ from textual.widgets import Input, Static
 
 from dynftrace.core.errors import ImageError
 from dynftrace.tui.app import ConsoleApp
+from dynftrace.tui.functions import FunctionTable
 from dynftrace.tui.picture import settle
 from dynftrace.tui.screens.box import Box
 from dynftrace.tui.screens.main import layout_for
 from dynftrace.tui.screens.report import ReportBox
 from dynftrace.tui.spans import line
-from dynftrace.tui.view import Report
+from dynftrace.tui.view import Report, View
 from dynftrace.tui.widgets.command_line import Candidates, CommandLine
 from dynftrace.tui.widgets.pane import Pane
 from dynftrace.tui.widgets.same_as import SameAs
@@ -314,3 +316,26 @@ async def test_the_equivalent_command_is_copied() -> None:
         await settle(pilot)
         await pilot.press("Y")
         assert app.clipboard == "echo function > current_tracer"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+@pytest.mark.parametrize("pattern", ["", "vfs"])
+async def test_hits_can_be_seen_under_their_title(size: tuple[int, int], pattern: str) -> None:
+    class Hit(CannedDriver):
+        def view(self, *, hurry: bool = False) -> View:
+            view = super().view()
+            assert isinstance(view.functions, FunctionTable)
+            hits = np.full(len(view.functions), 98765)
+            return replace(view, functions=replace(view.functions, hits=hits))
+
+    async with console(Hit(), size) as (app, pilot):
+        await pilot.press("slash", *pattern, "enter")
+        await settle(pilot)
+        rows = app.main.functions.rows
+        screen = [strip.text for strip in app.main._compositor.render_strips()]
+        region = rows.region
+        shown = [text[region.x : region.right] for text in screen]
+        title, first = shown[region.y - 1], shown[region.y]
+        assert "98765" in first
+        assert title.index("in trace") + len("in trace") == first.index("98765") + 5
+        assert first.index("98765") + 5 < region.width

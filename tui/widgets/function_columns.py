@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..spans import Line, fit
 from ..view import SIGNS, TONES, WORDS, FunctionRow
 
-WORDS_WIDTH = 40
+WORDS_WIDTH = 39
 """From here on the state is told in words too."""
 
 MODULE_WIDTH = 50

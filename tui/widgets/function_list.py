@@ -16,6 +16,9 @@ from ..view import ORDERS, Functions, Indices
 from .function_columns import row_line
 from .rows import Rows
 
+SCROLLBAR = 1
+"""Cells at the right of the list that are the scrollbar's."""
+
 
 class FunctionList(Rows):
     """Shows those functions of a table that match a pattern, in an order.
@@ -28,7 +31,7 @@ class FunctionList(Rows):
     DEFAULT_CSS = """
     FunctionList {
         /* The columns stay where they are when a filter leaves few rows. */
-        scrollbar-gutter: stable;
+        overflow-y: scroll;
     }
     """
     CURSOR_WHEN_BLURRED = True
@@ -118,7 +121,8 @@ class FunctionList(Rows):
         """The function of row `row`."""
         if self.functions is None:
             return ()
-        return row_line(self.functions.row(int(self._shown[row])), width, row == self.cursor)
+        function = self.functions.row(int(self._shown[row]))
+        return (*row_line(function, width - SCROLLBAR, row == self.cursor), (" " * SCROLLBAR, ""))
 
     def action_choose(self) -> None:
         """Put the current function into set_ftrace_filter, or take it out."""

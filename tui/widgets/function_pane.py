@@ -15,7 +15,7 @@ from ..spans import plain
 from ..view import IN_TRACE, SIGNS, WORDS, Functions, State
 from .command_line import shared
 from .function_columns import title_line
-from .function_list import FunctionList
+from .function_list import SCROLLBAR, FunctionList
 from .pane import Pane
 
 
@@ -106,7 +106,7 @@ class FunctionPane(Pane):
 
     def _title(self) -> None:
         counted = IN_TRACE if self._table is None else self._table.counted
-        text = plain(title_line(counted, self.rows.order, self.rows.size.width))
+        text = plain(title_line(counted, self.rows.order, self.rows.size.width - SCROLLBAR))
         if text != self._titled:
             self._titled = text
             self._titles.update(text)
