@@ -186,7 +186,10 @@ class ConsoleApp(TypeAhead):
         if self._layout is None or self.view.functions is None or self.keeper is None:
             return
         layout, self._layout = self._layout, None
-        lay_out(self, layout)
+        try:
+            lay_out(self, layout)
+        except UsageError as error:
+            self.notify(str(error), title="not as it was saved", severity="warning")
         if self.keeper.differs:
             self.notify(self.keeper.differs, title="not as it was saved", severity="warning")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .sessions import Layout, MarkData
-from .widgets.trace_view import Mark, TraceView
+from .sessions import Layout
+from .widgets.trace_view import TraceView
 
 if TYPE_CHECKING:
     from .app import ConsoleApp
@@ -15,7 +15,7 @@ def layout_of(app: ConsoleApp) -> Layout:
     """How `app` lies now; it may have ended."""
     main = app.main
     rows = main.functions.rows
-    marks, bookmarks = _marks_of(main.trace.events)
+    events = main.trace.events
     return Layout(
         main.active,
         main.zoomed,
@@ -23,15 +23,17 @@ def layout_of(app: ConsoleApp) -> Layout:
         rows.pattern,
         rows.order,
         rows.key,
-        marks,
-        bookmarks,
+        "" if events.shown.only is None else events.shown.only.text,
+        dict(sorted(events.marks.letters.items())),
+        events.bookmarks,
     )
 
 
 def lay_out(app: ConsoleApp, layout: Layout) -> None:
     """Have `app`, which has its functions, lie as it did; what is gone by now is left out.
 
-    The theme is set before, when the app is made.
+    The theme is set before, when the app is made. Raises `UsageError` for words that are no
+    filter of the trace.
     """
     main = app.main
     pane = main.functions
@@ -39,18 +41,15 @@ def lay_out(app: ConsoleApp, layout: Layout) -> None:
     pane.rows.order = layout.order
     if layout.function is not None:
         pane.go_to(layout.function)
-    _mark(main.trace.events, layout)
+    _explore(main.trace.events, layout)
     main.zoomed = layout.zoomed
     main.activate(layout.pane)
 
 
-def _marks_of(view: TraceView) -> tuple[dict[str, MarkData], tuple[MarkData, ...]]:
-    """Markers by letter, and bookmarks: what their events are found by."""
-    return {letter: (mark.time, mark.text) for letter, mark in view.marks.items()}, ()
-
-
-def _mark(view: TraceView, layout: Layout) -> None:
-    for letter, (time, text) in layout.marks.items():
-        if isinstance(time, int) and isinstance(text, str):
-            view.marks[letter] = Mark(time, text)
-    view.marked()
+def _explore(view: TraceView, layout: Layout) -> None:
+    """The trace's filter, markers and bookmarks. Raises `UsageError` for words of no filter."""
+    for letter, place in layout.marks.items():
+        view.marks.put(letter, place)
+    view.bookmarks = layout.bookmarks
+    if layout.trace_filter:
+        view.filter(layout.trace_filter)

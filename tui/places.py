@@ -4,38 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .view import Trace
+from ..core.trace.place import Place as Event
 
 MOST = 100
 """Places remembered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """An event of the trace, which is found again however the buffer turns."""
-
-    time: int
-    text: str
-
-    @classmethod
-    def at(cls, trace: Trace, row: int) -> Event:
-        """The event in row `row`."""
-        return cls(trace.time(row), trace.lines(row, row + 1)[0])
-
-    def row(self, trace: Trace) -> int | None:
-        """Its row in `trace`, None where it is no longer there."""
-        low, high = 0, len(trace)
-        while low < high:
-            middle = (low + high) // 2
-            if trace.time(middle) < self.time:
-                low = middle + 1
-            else:
-                high = middle
-        while low < len(trace) and trace.time(low) == self.time:
-            if trace.lines(low, low + 1)[0] == self.text:
-                return low
-            low += 1
-        return None
 
 
 @dataclass(frozen=True, slots=True)

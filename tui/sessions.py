@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from platformdirs import user_state_path
 
 from .. import arches
 from ..core.errors import DynftraceError, UsageError
+from ..core.trace.place import Place
 from .machine import Described
 from .view import ORDERS
 from .wholefile import write_whole
@@ -36,11 +37,6 @@ MOST_NS = 10**12
 
 MOST_TIMES = 10**7
 """Such runs in a row."""
-
-MARK: tuple[type, ...] = (int, str)
-"""Types of what an event that is marked is found by: its time and its text."""
-
-MarkData: TypeAlias = "tuple[int | str, ...]"
 
 T = TypeVar("T")
 
@@ -64,9 +60,10 @@ class Layout:
     filter: str = ""
     order: str = ORDERS[0]
     function: int | None = None
-    marks: Mapping[str, MarkData] = field(default_factory=dict)
+    trace_filter: str = ""
+    marks: Mapping[str, Place] = field(default_factory=dict)
     """Markers A and B of the trace, by their letters."""
-    bookmarks: tuple[MarkData, ...] = ()
+    bookmarks: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,16 +286,14 @@ def _layout(value: object) -> Layout:
         _text(table["filter"], "layout.filter"),
         _one_of(table["order"], "layout.order", ORDERS),
         _or_none(table["function"], "layout.function", _count),
-        {letter: _mark(mark, f"layout.marks.{letter}") for letter, mark in marks.items()},
-        tuple(_mark(mark, "a bookmark") for mark in bookmarks),
+        _text(table["trace_filter"], "layout.trace_filter"),
+        {letter: _place(mark, f"layout.marks.{letter}") for letter, mark in marks.items()},
+        tuple(_place(mark, "a bookmark") for mark in bookmarks),
     )
 
 
-def _mark(value: object, where: str) -> MarkData:
-    found: list[int | str] = []
+def _place(value: object, where: str) -> Place:
     parts = _list(value, where)
-    if len(parts) != len(MARK):
-        raise _Wrong(f"{where} has not {len(MARK)} parts")
-    for part, kind in zip(parts, MARK, strict=True):
-        found.append(_count(part, where) if kind is int else _text(part, where))
-    return tuple(found)
+    if len(parts) != len(Place._fields):
+        raise _Wrong(f"{where} has not {len(Place._fields)} parts")
+    return Place(*(_count(part, where) for part in parts))

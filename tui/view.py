@@ -173,8 +173,8 @@ class Trace(Protocol):
         """rec.ip of the site that made the event in row `index`, None for a marker."""
         ...
 
-    def next_call(self, ip: int, start: int) -> int | None:
-        """The first row from `start` on that tells of a call of the site at `ip`."""
+    def next_call(self, ip: int, start: int, among: NDArray[np.intp] | None = None) -> int | None:
+        """The first row from `start` on, of those `among`, that is a call of the site at `ip`."""
         ...
 
     @property

@@ -11,8 +11,9 @@ import numpy as np
 
 from .events import EventTable
 from .graphtext import mark
+from .textcontext import TextContext
 from .tracefields import comm_of, flag_characters, preempt_characters
-from .tracetext import TextContext, TraceText
+from .tracetext import TraceText
 
 HEAD = "Dumping ftrace buffer:"
 DASHES = "-" * 33

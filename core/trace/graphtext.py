@@ -21,8 +21,9 @@ from .events import EventTable
 from .rowfilter import RowFilter
 from .search import find_line
 from .selection import Folded, Folds, Selection, select_graph
+from .textcontext import TextContext
 from .tracefields import comm_of
-from .tracetext import TextContext, TraceText
+from .tracetext import TraceText
 
 INDENT = 2
 """Cells for each level (`TRACE_GRAPH_INDENT`)."""
@@ -110,6 +111,8 @@ class GraphText(TraceText):
     lines. `irq_text` is where the functions lie by which interrupts come in.
     """
 
+    CALLS = (TraceType.FN, TraceType.GRAPH_ENT)
+
     def __init__(
         self,
         table: EventTable,
@@ -190,16 +193,8 @@ class GraphText(TraceText):
             return None
         return int(self.table.addresses[int(event["ip"])])
 
-    def next_call(self, ip: int, start: int) -> int | None:
-        """The first row from `start` on that tells of a call of the site at `ip`."""
-        known = np.flatnonzero(self.table.addresses == np.uint64(ip))
-        if not len(known) or not 0 <= start < len(self):
-            return None
-        events = self.table.events[self.rows[start:]]
-        calls = (events["ip"] == known[0]) & (np.asarray(self.parts[start:]) == _OWN)
-        calls &= np.isin(events["type"], (TraceType.FN, TraceType.GRAPH_ENT))
-        found = np.flatnonzero(calls)
-        return start + int(found[0]) if len(found) else None
+    def _events_of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        return self.rows[rows], self.parts[rows] == _OWN
 
     def find(
         self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .tracetext import TextContext, TextOptions
+    from .textcontext import TextContext, TextOptions
 
 
 def header(context: TextContext) -> list[str]:

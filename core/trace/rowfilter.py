@@ -27,7 +27,7 @@ from .details import SYSCALL
 from .events import EventTable
 
 if TYPE_CHECKING:
-    from .tracetext import TextContext
+    from .textcontext import TextContext
 
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -11,9 +11,8 @@ kernel/trace/trace_output.c, 6.1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,6 @@ from ..abi import TraceType
 from .details import HIT, SYSCALL
 from .events import EventTable
 from .filterwords import filter_words
-from .fprobe import Fprobe
 from .header import header
 from .place import Place
 from .places import KEY, Places
@@ -30,7 +28,7 @@ from .rowfilter import RowFilter
 from .rowmap import RowMap
 from .search import find_line, find_name, in_names
 from .selection import Folded, Folds, Selection
-from .syscalls import SyscallEvent
+from .textcontext import TextContext
 from .tracefields import (
     comm_of,
     exact_time,
@@ -44,67 +42,11 @@ from .tracefields import (
 _BLOCK = 4096
 
 
-class SymbolNames(Protocol):
-    """What the text needs of kallsyms."""
-
-    def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
-        """The symbol each address lies in, `0x…` for none."""
-        ...
-
-    def format(self, address: int) -> str:
-        """`name+0x5/0x80 [module]`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class TextOptions:
-    """The trace_options that change the text, with the kernel's defaults."""
-
-    print_parent: bool = True
-    sym_offset: bool = False
-    sym_addr: bool = False
-    verbose: bool = False
-    raw: bool = False
-    hex: bool = False
-    annotate: bool = True
-    record_tgid: bool = False
-    context_info: bool = True
-    irq_info: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class TextContext:
-    """What the text says beside the events."""
-
-    symbols: SymbolNames
-    options: TextOptions = TextOptions()
-    tracer: str = "nop"
-    cpus: int = 1
-    """CPUs of the machine."""
-    pointer_size: int = 8
-    cmdlines: Mapping[int, str] | None = None
-    """Names by pid, from the table saved_cmdlines."""
-    tgids: Mapping[int, int] | None = None
-    clock_in_ns: bool = True
-    """Whether times are ns; else they are plain numbers."""
-    in_buffer: int = 0
-    """Events the buffers hold."""
-    written: int = 0
-    """These and the ones that were overwritten."""
-    ftrace_dead: bool = False
-    """Whether ftrace shut itself off."""
-    fprobes: Mapping[int, Fprobe] = field(default_factory=dict)
-    """Definitions of events by the type of these."""
-    syscalls: Mapping[int, SyscallEvent] = field(default_factory=dict)
-    """Entries and exits of system calls, likewise."""
-    text_prefix: str = ""
-    """What names of code begin with."""
-    overran: bool = False
-    """Whether a buffer overwrote events: where each CPU's part begins is then told."""
-
-
 class TraceText:
     """The lines of a table of events. Building it looks every name up once."""
+
+    CALLS: ClassVar[tuple[int, ...]] = (TraceType.FN, HIT)
+    """Types of events that are a call of their site."""
 
     def __init__(self, table: EventTable, context: TextContext) -> None:
         self.table = table
@@ -184,19 +126,26 @@ class TraceText:
             return None
         return int(self.table.addresses[event["ip"]])
 
-    def next_call(self, ip: int, start: int) -> int | None:
-        """The first row from `start` on that tells of a call of the site at `ip`."""
+    def next_call(self, ip: int, start: int, among: NDArray[np.intp] | None = None) -> int | None:
+        """The first row from `start` on that tells of a call of the site at `ip`.
+
+        Of the rows `among`, rising, if given. None where there is none.
+        """
         known = np.flatnonzero(self.table.addresses == np.uint64(ip))
-        if not len(known) or not 0 <= start < len(self):
+        if not len(known):
             return None
-        first = self._event_of(start)
-        events = self.table.events[first:]
-        calls = (events["ip"] == known[0]) & np.isin(events["type"], (TraceType.FN, HIT))
-        # Of the first event `start` may be a later row.
-        for event in np.flatnonzero(calls)[:2].tolist():
-            if (row := self.row_of(first + event)) >= start:
-                return row
-        return None
+        rows = np.arange(len(self)) if among is None else among
+        rows = rows[np.searchsorted(rows, start) :]
+        at, own = self._events_of(rows)
+        events = self.table.events[at]
+        calls = own & (events["ip"] == known[0]) & np.isin(events["type"], self.CALLS)
+        found = rows[calls]
+        return int(found[0]) if len(found) else None
+
+    def _events_of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """The event of each of n rows, and whether that is its own line."""
+        events, parts = self._rows.of(rows)
+        return events, parts == 0
 
     @property
     def clock_in_ns(self) -> bool:

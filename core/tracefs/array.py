@@ -26,8 +26,9 @@ from ..trace.events import EventTable
 from ..trace.follower import Follower
 from ..trace.graphtext import GraphText
 from ..trace.ringbuffer import RingBuffer
+from ..trace.textcontext import TextContext, TextOptions
 from ..trace.tracefields import cmdlines
-from ..trace.tracetext import TextContext, TextOptions, TraceText
+from ..trace.tracetext import TraceText
 from .commands import Commands
 from .event import TraceEvent
 from .fprobes import Fprobes

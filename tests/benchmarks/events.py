@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from dynftrace.core.abi import RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
 from dynftrace.core.trace.events import EventTable
 from dynftrace.core.trace.subbuffer import PageFormat
-from dynftrace.core.trace.tracetext import TextContext, TraceText
+from dynftrace.core.trace.textcontext import TextContext
+from dynftrace.core.trace.tracetext import TraceText
 
 from .measure import Row, median, seconds
 

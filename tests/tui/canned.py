@@ -114,9 +114,10 @@ class Events:
         """The address `index` gives the function."""
         return 0xFFFF_FFFF_8100_0000 + (row + self.lost) % len(NAMES) * 64
 
-    def next_call(self, ip: int, start: int) -> int | None:
+    def next_call(self, ip: int, start: int, among: NDArray[np.intp] | None = None) -> int | None:
         """Row by row."""
-        return next((row for row in range(start, self.count) if self.site(row) == ip), None)
+        rows = range(self.count) if among is None else among.tolist()
+        return next((row for row in rows if row >= start and self.site(row) == ip), None)
 
     clock_in_ns = True
 

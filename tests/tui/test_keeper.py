@@ -79,10 +79,12 @@ async def test_machine_and_layout_are_restored() -> None:
         await settle(pilot)
         await do(app, pilot, "site vfs_read", "step", "poke jiffies -x 01", "run usb", "cat trace")
         await pilot.press("escape", "slash", *"usb", "enter", "o", "j", "j")
-        await pilot.press("4", "up", "m", "up", "up", "m", "z")
+        await pilot.press("4", "up", "m", "up", "up", "m", "B", "z")
+        await pilot.press("F", *"usb_*", "enter")
         await settle(pilot)
         layout, digest = layout_of(app), memory(first)
-        assert len(layout.marks) == 2 and layout.order == "name"
+        assert len(layout.marks) == 2 and len(layout.bookmarks) == 1
+        assert layout.trace_filter == "usb_*" and layout.order == "name"
         await pilot.press("S")
         await settle(pilot)
         assert toasts(app)[-1] == "session mine is kept"

@@ -9,9 +9,9 @@ from textual.pilot import Pilot
 from dynftrace.core.session import Session
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.picture import settle
-from dynftrace.tui.places import MOST, Event, Place, Places
+from dynftrace.tui.places import MOST, Place, Places
 
-from .canned import NAMES, CannedDriver, Events
+from .canned import NAMES, CannedDriver
 from .test_console_session import console as real_console
 from .test_console_session import do
 from .test_main_screen import console
@@ -41,18 +41,6 @@ def test_a_stack_of_places(steps: list[int | None]) -> None:
             if not model or model[-1] != place:
                 model = [*model, place][-MOST:]
         assert len(places) == len(model)
-
-
-@given(st.integers(1, 400), st.integers(0, 300), st.data())
-def test_an_event_is_found_again_while_it_is_there(
-    count: int, lost: int, data: st.DataObject
-) -> None:
-    before = Events(count)
-    row = data.draw(st.integers(0, count - 1))
-    event = Event.at(before, row)
-    # The oldest are overwritten meanwhile.
-    after = Events(count, lost)
-    assert event.row(after) == (row - lost if row >= lost else None)
 
 
 async def test_to_its_events_round_and_round_and_back() -> None:

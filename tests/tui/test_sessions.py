@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dynftrace.core.errors import DynftraceError, UsageError
 from dynftrace.core.journal import Action
 from dynftrace.core.shell.parser import Join, ShellSyntaxError, parse
+from dynftrace.core.trace.place import Place
 from dynftrace.tui import cli, sessions
 from dynftrace.tui.machine import Described
 from dynftrace.tui.sessions import Layout, Saved
@@ -37,7 +38,7 @@ TEXTS = st.text("ab*?[]\\'\"#; >&|\n(é$!", max_size=12)
 ACTIONS = st.lists(
     st.one_of(st.integers(0, 10**9).map(lambda ns: [ns, ns]), TEXTS.map(commands)), max_size=8
 ).map(lambda parts: tuple(action for part in parts for action in part))
-MARKS = st.tuples(st.integers(0, 2**63), st.text("a <-:é", max_size=9))
+MARKS = st.builds(Place, *(st.integers(0, 2**63),) * 5)
 NAMES = st.one_of(st.none(), st.text("a/.é", max_size=5))
 SAVED = st.builds(
     Saved,
@@ -61,6 +62,7 @@ SAVED = st.builds(
         st.text("vfs_*: ", max_size=9),
         st.sampled_from(ORDERS),
         st.one_of(st.none(), st.integers(0, 2**64 - 1)),
+        st.text("vfs_*:! cpu", max_size=9),
         st.dictionaries(st.sampled_from("AB"), MARKS),
         st.lists(MARKS, max_size=3).map(tuple),
     ),
@@ -155,9 +157,9 @@ def changed(**what: object) -> str:
         (changed(layout__pane=5), "layout.pane is no number from 1 to 4"),
         (changed(layout__order="size"), "layout.order is 'size', not one of address, name"),
         (changed(layout__zoomed=1), "layout.zoomed is neither true nor false"),
-        (changed(layout__marks={"C": [1, "x"]}), "layout.marks has others than A and B"),
-        (changed(layout__marks={"A": [1]}), "layout.marks.A has not 2 parts"),
-        (changed(layout__bookmarks=[[1, 2]]), "a bookmark is no text"),
+        (changed(layout__marks={"C": [1, 2, 3, 0, 0]}), "layout.marks has others than A and B"),
+        (changed(layout__marks={"A": [1]}), "layout.marks.A has not 5 parts"),
+        (changed(layout__bookmarks=[[1, 2, 3, 0, "x"]]), "a bookmark is no number from"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_file(

@@ -7,7 +7,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ..messages import SaveWanted
-from ..places import Event, Place, Places
+from ..places import Place, Places
 from ..tourwalk import Walk
 from ..widgets.command_line import CommandLine
 from ..widgets.function_pane import FunctionPane
@@ -41,10 +41,7 @@ class Travel(Screen[None]):
 
     def here(self) -> Place:
         """Where one is."""
-        events = self.trace.events
-        event = None
-        if self.active == 4 and not events.follow and events.trace is not None and events.count():
-            event = Event.at(events.trace, events.cursor)
+        event = self.trace.events.place() if self.active == 4 else None
         return Place(self.active, self.functions.rows.key, event)
 
     def go_back(self, place: Place) -> None:
@@ -54,15 +51,9 @@ class Travel(Screen[None]):
             self.notify("the function you came from is gone", timeout=3)
         if place.pane == 4:
             events = self.trace.events
-            row = (
-                None
-                if place.event is None or events.trace is None
-                else place.event.row(events.trace)
-            )
-            if row is not None:
-                events.go_to_row(row)
-            elif place.event is not None:
-                self.notify("the event you came from is no longer in the buffer", timeout=3)
+            if place.event is not None:
+                if not events.go_to(place.event):
+                    self.notify("the event you came from is no longer in the buffer", timeout=3)
             else:
                 events.follow = True
         self.activate(place.pane)

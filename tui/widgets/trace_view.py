@@ -150,21 +150,33 @@ class TraceView(TraceRows):
                 self.post_message(FunctionWanted(key))
 
     def go_to_call(self, ip: int) -> bool:
-        """Put the cursor on the next event of the site at `ip`, round and round."""
-        if self.trace is None:
+        """Put the cursor on the next event shown of the site at `ip`, round and round."""
+        here = self._here()
+        line = None if here is None else self._next_call(ip, here + 1)
+        if line is None:
+            line = self._next_call(ip, 0)
+        if line is None:
             return False
-        row = self.trace.next_call(ip, self.cursor + 1)
-        if row is None:
-            row = self.trace.next_call(ip, 0)
-        if row is None:
-            return False
-        self.go_to_row(row)
+        self._go(line)
         return True
 
-    def go_to_row(self, row: int) -> None:
-        """Hold the trace with the cursor on row `row`."""
-        self.follow = False
-        self.cursor = row
+    def _next_call(self, ip: int, start: int) -> int | None:
+        return None if self.trace is None else self.trace.next_call(ip, start, self.shown.lines)
+
+    def place(self) -> Place | None:
+        """Where the cursor is; None while the trace is followed, or empty."""
+        here = self._here()
+        if self.trace is None or here is None or self.follow:
+            return None
+        return self.trace.place(here)
+
+    def go_to(self, place: Place) -> bool:
+        """Hold the trace with the cursor on `place`; false where its event is gone."""
+        line = None if self.trace is None else self.trace.rows_at([place])[0]
+        if line is None:
+            return False
+        self._go(line)
+        return True
 
     def action_registers(self) -> None:
         """Show the registers that the event saved, or the last one before it that saved any."""

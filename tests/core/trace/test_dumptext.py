@@ -10,7 +10,7 @@ import pytest
 from dynftrace.core.abi import TraceFlag, TraceType
 from dynftrace.core.trace.dumptext import DumpText
 from dynftrace.core.trace.events import EVENT, EventTable
-from dynftrace.core.trace.tracetext import TextContext, TextOptions
+from dynftrace.core.trace.textcontext import TextContext, TextOptions
 
 
 class Names:

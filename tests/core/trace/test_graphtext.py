@@ -16,7 +16,7 @@ from dynftrace.core.trace.graphtext import (
     mark,
     retval_text,
 )
-from dynftrace.core.trace.tracetext import TextContext, TextOptions
+from dynftrace.core.trace.textcontext import TextContext, TextOptions
 
 NAMES = ("", "sys_open", "getname", "kfree", "do_IRQ")
 

@@ -16,7 +16,8 @@ from dynftrace.core.session import Session
 from dynftrace.core.shell import Shell
 from dynftrace.core.trace.events import EVENT, EventTable
 from dynftrace.core.trace.rowfilter import BadNumber, FilterError, NoPattern, RowFilter, UnknownKind
-from dynftrace.core.trace.tracetext import TextContext, TraceText
+from dynftrace.core.trace.textcontext import TextContext
+from dynftrace.core.trace.tracetext import TraceText
 
 LINE = re.compile(
     r" *(?P<comm>.+?)-(?P<pid>\d+) +\[(?P<cpu>\d+)\] \S+ +[\d.]+: (?P<func>[^\s:(]+).*"

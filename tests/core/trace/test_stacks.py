@@ -16,7 +16,8 @@ from dynftrace.core.trace.events import EventTable
 from dynftrace.core.trace.graphtext import GraphText
 from dynftrace.core.trace.stacks import Stacks
 from dynftrace.core.trace.subbuffer import PageFormat
-from dynftrace.core.trace.tracetext import TextContext, TextOptions, TraceText
+from dynftrace.core.trace.textcontext import TextContext, TextOptions
+from dynftrace.core.trace.tracetext import TraceText
 
 from .pages import Page
 

@@ -16,6 +16,7 @@ from dynftrace.core.errors import UsageError
 from dynftrace.core.trace.events import EventTable
 from dynftrace.core.trace.fprobe import parse
 from dynftrace.core.trace.subbuffer import PageFormat
+from dynftrace.core.trace.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.tracefields import (
     cmdlines,
     comm_of,
@@ -25,7 +26,7 @@ from dynftrace.core.trace.tracefields import (
     preempt_characters,
     time_text,
 )
-from dynftrace.core.trace.tracetext import TextContext, TextOptions, TraceText
+from dynftrace.core.trace.tracetext import TraceText
 
 from .pages import Page
 
