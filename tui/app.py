@@ -6,12 +6,10 @@ machine's thread, so nothing heavy is imported here.
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from textual import events, work
 from textual.app import SystemCommand
@@ -22,8 +20,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ..core.errors import DynftraceError, UsageError
-from . import config, deliver, keymap, theme, tour
-from .experiments import EXPERIMENTS, Experiment
+from . import deliver, keymap, palette, theme
 from .keeper import Keeper
 from .layout import lay_out, layout_of
 from .messages import (
@@ -52,14 +49,8 @@ from .wholefile import write_whole
 from .widgets.command_line import CommandLine
 from .worker import Driver, Runner
 
-if TYPE_CHECKING:
-    from ..core.session import Session
-
 FRAMES = 10
 """Views shown in a second while the machine runs."""
-
-PATIENCE_S = 10.0
-"""Host seconds the machine's thread has to end."""
 
 T = TypeVar("T")
 
@@ -485,129 +476,5 @@ class ConsoleApp(TypeAhead):
             self.push_screen(HelpBox(pane, self.size.width))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What the palette offers: the actions of the keymap, and themes."""
-        for binding in keymap.MAIN:
-            if binding.id not in ("main.palette", "main.next", "main.previous"):
-                yield SystemCommand(
-                    f"{binding.description} ({binding.key_display or binding.key})",
-                    binding.tooltip,
-                    self._action(binding.action),
-                )
-        yield SystemCommand(
-            "Compare on every architecture",
-            "the call site that is shown, compiled, disabled and enabled",
-            self.compare,
-        )
-        for name in tour.names():
-            title = tour.load(name).title
-            yield SystemCommand(f"Tour: {title}", "a lesson, on its machine", self._tour(name))
-        for each in EXPERIMENTS:
-            yield SystemCommand(f"Experiment: {each.title}", each.about, self._experiment(each))
-        yield SystemCommand("Theme", "another theme, light ones too", self.action_change_theme)
-        yield SystemCommand("Quit (ctrl+q)", "quit", self.exit)
-
-    def _tour(self, name: str) -> Callable[[], None]:
-        def run() -> None:
-            self.wanted_tour = name
-            self.exit()
-
-        return run
-
-    def _experiment(self, experiment: Experiment) -> Callable[[], None]:
-        def run() -> None:
-            if "{ip}" in experiment.command and self.view.ip is None:
-                self.notify("show a call site first", timeout=3)
-                return
-            self.command(experiment.command.format(ip=f"0x{self.view.ip or 0:x}"))
-
-        return run
-
-    def _action(self, action: str) -> Callable[[], None]:
-        def run() -> None:
-            self.call_later(self.main.run_action, action)
-
-        return run
-
-
-def run_console(
-    open_session: Callable[[], Session],
-    *,
-    theme_name: str | None = None,
-    theme_from: str = "",
-    keys: Path | None = None,
-    walk: Walk | None = None,
-    progress: Progress | None = None,
-    keeper: Keeper | None = None,
-) -> int:
-    """Run the console until the user leaves it; returns the exit status.
-
-    `open_session` is called in the machine's thread. `keys` is a keymap file,
-    by default `keymap.toml` in the user's folder of settings, over `config.toml` there.
-    `walk` is a tour to be taken, `progress` where it is kept how far one comes. Raises
-    `UsageError` for a keymap that cannot be used or a theme that does not exist, of which
-    `theme_from` says where it was named. `keeper` opens the session instead of
-    `open_session`, and keeps it when the console is left.
-    """
-
-    while True:
-        app = _console(open_session, theme_name, theme_from, keys, walk, progress, keeper)
-        app.run()
-        if keeper is not None:
-            _keep(app, keeper)
-            keeper = None
-        if app.wanted_tour is None:
-            return app.return_code or 0
-        theme_name = app.theme
-        chosen = tour.load(app.wanted_tour)
-        progress = progress or Progress()
-        open_session, walk = chosen.open, Walk(chosen, progress.next(chosen))
-
-
-def _keep(app: ConsoleApp, keeper: Keeper) -> None:
-    """Keep the session of a console that was left. Raises `DynftraceError`."""
-    # A console that was left before its first view lies nowhere yet.
-    if app.return_code or app.view.functions is None:
-        return
-    if not app.runner.ended.wait(PATIENCE_S):
-        raise DynftraceError(f"session {keeper.name} is not kept: the machine does not stop")
-    reason = keeper.save(layout_of(app))
-    if reason:
-        print(f"dynftrace: {reason}", file=sys.stderr)
-
-
-def _console(
-    open_session: Callable[[], Session],
-    theme_name: str | None,
-    theme_from: str,
-    keys: Path | None,
-    walk: Walk | None,
-    progress: Progress | None,
-    keeper: Keeper | None,
-) -> ConsoleApp:
-    """The app that `run_console` runs."""
-
-    def start() -> Driver:
-        from .driver import SessionDriver
-
-        driver = SessionDriver(open_session() if keeper is None else keeper.open())
-        # What is here by now stays: looking for garbage in all of it would hold up a key
-        # for 70 ms, about once a second while the guest runs. What is left is small, so that
-        # it soon has grown by the quarter that makes CPython look through all of it again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(700, 10, 1000)
-        return driver
-
-    app = ConsoleApp(start, walk, progress, keeper)
-    if keys is None:
-        settings = config.config_path()
-        app.set_keymap(keymap.read(settings) | keymap.read(settings.with_name("keymap.toml")))
-    else:
-        app.set_keymap(keymap.read(keys))
-    if theme_name is not None:
-        app.choose_theme(theme_name, theme_from)
-    if keeper is not None and keeper.layout is not None:
-        kept = keeper.layout.theme
-        if kept in app.available_themes:
-            app.theme = kept
-    return app
+        """What the palette offers."""
+        return palette.commands(self)

@@ -237,7 +237,7 @@ def dynftrace(
         raise DynftraceError("the console needs a terminal; dynftrace sh works without one")
     # Read by the toolkit when it is imported: a key is painted within 8 ms instead of 16.
     os.environ.setdefault("TEXTUAL_FPS", "120")
-    from .app import run_console
+    from .console import run_console
 
     keeper = None if session is None else _keeper(context, session, open_session)
     context.exit(

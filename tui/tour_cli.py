@@ -48,7 +48,7 @@ def tour_command(
     begin = progress.next(tour) if step is None else step - 1
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise DynftraceError("a tour needs a terminal; --check walks it without one")
-    from .app import run_console
+    from .console import run_console
 
     walk = Walk(tour, begin)
     source = config.origin(context, "theme")
