@@ -10,13 +10,12 @@ command wants a setting: --help always helps.
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
 
 import click
 
 from ..core.errors import UsageError
+from .tomlfile import line_of, read_toml
 
 SETTINGS: dict[str, type] = {"arch": str, "cpus": int, "patch": str, "theme": str}
 """What may be set, and the TOML type of each."""
@@ -31,7 +30,6 @@ _TYPES: dict[type, str] = {
     list: "an array",
     dict: "a table",
 }
-_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _BROKEN = f"{__name__}.broken"
 
 
@@ -72,7 +70,7 @@ def origin(context: click.Context, name: str) -> str:
         return ""
     path = config_path()
     try:
-        return f"{path}:{line_of_key(path.read_text(encoding='utf-8'), name)}: {name}: "
+        return f"{path}:{line_of(path.read_text(encoding='utf-8'), name)}: {name}: "
     except (OSError, ValueError):
         # It was there a moment ago.
         return f"{path}: {name}: "
@@ -85,29 +83,12 @@ def read(path: Path, context: click.Context) -> dict[str, object]:
     where it has one: for what is no TOML, names no setting, or is of another type or
     value than the setting takes.
     """
-    # A folder that may not be entered is none of the user's, as after su.
-    if not os.path.exists(path):
-        return {}
-    # Here, since most have no such file.
-    import tomllib
-
-    try:
-        text = path.read_bytes().decode()
-        table = tomllib.loads(text)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}:{line}: not UTF-8") from error
-    except (ValueError, RecursionError) as error:
-        place = _PLACE.search(str(error))
-        line_of = f":{place[1]}" if place else ""
-        raise UsageError(f"{path}{line_of}: {_PLACE.sub('', str(error))}") from error
+    table, text = read_toml(path)
     options = {option.name: option for option in context.command.params}
     for name, value in table.items():
         wrong = _wrong(name, value, options.get(name), context)
         if wrong:
-            raise UsageError(f"{path}:{line_of_key(text, name)}: {wrong}")
+            raise UsageError(f"{path}:{line_of(text, name)}: {wrong}")
     return {name: value for name, value in table.items() if name != KEYS}
 
 
@@ -127,23 +108,3 @@ def _wrong(name: str, value: object, option: click.Parameter | None, context: cl
         except click.BadParameter as error:
             return f"{name}: {error.message.rstrip('.')}"
     return ""
-
-
-def line_of_key(text: str, key: str) -> int:
-    """The line, from 1, where `key` first stands in the TOML document `text` that has it.
-
-    A document is one up to the end of any statement: the key's statement begins behind
-    the last end without it.
-    """
-    import tomllib
-
-    lines = text.replace("\r\n", "\n").split("\n")
-    without = 0
-    for end in range(1, len(lines)):
-        try:
-            if key in tomllib.loads("\n".join(lines[:end])):
-                break
-        except tomllib.TOMLDecodeError:
-            continue
-        without = end
-    return without + 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import DynftraceError
-from . import config, keymap, tour
+from . import config, keymapfile, tour
 from .app import ConsoleApp
 from .keeper import Keeper
 from .layout import layout_of
@@ -95,9 +95,11 @@ def _console(
     app = ConsoleApp(start, walk, progress, keeper)
     if keys is None:
         settings = config.config_path()
-        app.set_keymap(keymap.read(settings) | keymap.read(settings.with_name("keymap.toml")))
+        app.set_keymap(
+            keymapfile.read(settings) | keymapfile.read(settings.with_name("keymap.toml"))
+        )
     else:
-        app.set_keymap(keymap.read(keys))
+        app.set_keymap(keymapfile.read(keys))
     if theme_name is not None:
         app.choose_theme(theme_name, theme_from)
     if keeper is not None and keeper.layout is not None:

@@ -7,12 +7,7 @@ A binding's id is what a keymap file changes (`[keys]`, `functions.toggle =
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
-
 from textual.binding import Binding
-
-from ..core.errors import UsageError
 
 
 def _key(
@@ -177,39 +172,3 @@ GROUPS = {
     "Tour": TOUR,
 }
 """The help's sections."""
-
-
-def read(path: Path) -> dict[str, str]:
-    """The `[keys]` table of a keymap file: binding id to keys.
-
-    A missing file is an empty keymap. Raises `UsageError` for a file that is
-    not TOML, or names no binding.
-    """
-    try:
-        table = tomllib.loads(path.read_text()).get("keys", {})
-    except FileNotFoundError:
-        return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
-        raise UsageError(f"{path}: {e}") from e
-    known = {binding.id for group in GROUPS.values() for binding in group}
-    if not isinstance(table, dict):
-        raise UsageError(f"{path}: keys is not a table")
-    keys: dict[str, str] = {}
-    for id, value in _flatten(table):
-        if id not in known:
-            raise UsageError(f"{path}: there is no key called {id}")
-        if not isinstance(value, str) or not value:
-            raise UsageError(f"{path}: {id} needs the name of a key")
-        keys[id] = value
-    return keys
-
-
-def _flatten(table: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
-    """TOML reads `functions.toggle` as nested tables; back to dotted ids."""
-    flat: list[tuple[str, object]] = []
-    for name, value in table.items():
-        if isinstance(value, dict):
-            flat += _flatten(value, f"{prefix}{name}.")
-        else:
-            flat.append((prefix + name, value))
-    return flat

@@ -91,7 +91,7 @@ def test_without_a_file_nothing_is_set(file: Path) -> None:
         ("cpus = 2\ncpus =\n", ":2: Invalid value"),
         ("cpus = 2\ncpus = 3\n", ":2: Cannot overwrite a value"),
         ("cpus = 2\ntheme = 'caf\xe9'\n", ":2: not UTF-8"),
-        ("cpus = [", ": "),
+        ("cpus = [", ":1: Invalid value"),
         ("cpus = " + "[" * 100_000, ": "),
     ],
 )

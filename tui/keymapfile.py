@@ -1,0 +1,83 @@
+"""The keys that a user has for the console's bindings: the table `[keys]` of a TOML file."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys
+
+from ..core.errors import UsageError
+from .keymap import GROUPS
+from .tomlfile import line_of, read_toml
+
+_MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
+_NAMES = {key.value for key in Keys} | {*KEY_NAME_REPLACEMENTS.values()}
+
+
+def read(path: Path) -> dict[str, str]:
+    """Binding ids and their keys, several separated by commas; no file is an empty keymap.
+
+    Raises `UsageError` with path and line for a file that is not TOML, an id that no binding
+    has, what is no key, and a key that two bindings of one place would have.
+    """
+    table, text = read_toml(path)
+    keys = table.get("keys", {})
+    if not isinstance(keys, dict):
+        raise UsageError(f"{path}:{line_of(text, 'keys')}: keys is not a table")
+    known = {binding.id for group in GROUPS.values() for binding in group}
+    found: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for parts, value in _flat(keys):
+        id = ".".join(parts)
+        lines[id] = line_of(text, "keys", *parts)
+        where = f"{path}:{lines[id]}"
+        if id not in known:
+            raise UsageError(f"{where}: there is no key called {id}")
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"{where}: {id} needs the name of a key")
+        for name in value.split(","):
+            if not is_key(name.strip()):
+                raise UsageError(f"{where}: {id}: there is no key {name.strip()!r} on a keyboard")
+        found[id] = value
+    for one, other, key in _clashes(found):
+        raise UsageError(f"{path}:{lines[one]}: {one} and {other} would both be {key}")
+    return found
+
+
+def _flat(
+    table: Mapping[str, object], before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], object]]:
+    """TOML reads `functions.toggle` as tables in each other: each value with its keys."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, (*before, name))
+        else:
+            yield (*before, name), value
+
+
+def is_key(name: str) -> bool:
+    """Whether the toolkit has a key of that name: `f5`, `ctrl+x`, `G`, `question_mark`."""
+    *modifiers, key = name.split("+")
+    if not set(modifiers) <= _MODIFIERS or not key:
+        return False
+    if len(key) == 1 or key in _NAMES or name in _NAMES:
+        return True
+    try:
+        unicodedata.lookup(key.replace("_", " ").upper())
+    except KeyError:
+        return False
+    return True
+
+
+def _clashes(found: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Bindings of one group, the first of them of the file, that have a key in common."""
+    for group in GROUPS.values():
+        owner: dict[str, str] = {}
+        for binding in sorted(group, key=lambda each: each.id in found):
+            id = binding.id or ""
+            for key in found.get(id, binding.key).split(","):
+                other = owner.setdefault(key.strip(), id)
+                if other != id and id in found:
+                    yield id, other, key.strip()
