@@ -57,6 +57,18 @@ def run_console(
         open_session, walk = chosen.open, Walk(chosen, progress.next(chosen))
 
 
+def spare_the_interface() -> None:
+    """Keep the garbage collector from holding up keys, once the session is open.
+
+    What is here by now stays: looking for garbage in all of it would hold up a key for 70 ms,
+    about once a second while the guest runs. What is left is small, so that it soon has grown
+    by the quarter that makes CPython look through all of it again: that is made rare.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(700, 10, 1000)
+
+
 def _keep(app: ConsoleApp, keeper: Keeper) -> None:
     """Keep the session of a console that was left. Raises `DynftraceError`."""
     # A console that was left before its first view lies nowhere yet.
@@ -84,12 +96,7 @@ def _console(
         from .driver import SessionDriver
 
         driver = SessionDriver(open_session() if keeper is None else keeper.open())
-        # What is here by now stays: looking for garbage in all of it would hold up a key
-        # for 70 ms, about once a second while the guest runs. What is left is small, so that
-        # it soon has grown by the quarter that makes CPython look through all of it again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(700, 10, 1000)
+        spare_the_interface()
         return driver
 
     app = ConsoleApp(start, walk, progress, keeper)

@@ -1,0 +1,69 @@
+"""Seconds from key to paint without a terminal: `python -m tests.benchmarks.headless KEYS`.
+
+Prints a line of them while the guest is paused, and one while it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("TEXTUAL_FPS", "120")  # as the command line does, before the toolkit
+
+import dynftrace
+from dynftrace import arches
+from dynftrace.core.session import Session
+from dynftrace.tui.app import ConsoleApp
+from dynftrace.tui.console import spare_the_interface
+from dynftrace.tui.driver import SessionDriver
+from dynftrace.tui.picture import settle
+from dynftrace.tui.widgets.function_list import FunctionList
+from dynftrace.tui.widgets.rows import Rows
+
+
+class Watched(ConsoleApp):
+    """A console that says when it has painted."""
+
+    CSS_PATH = str(Path(dynftrace.__file__).parent / "tui" / "console.tcss")
+    painted = 0.0
+
+    def post_display_hook(self) -> None:
+        """Note the time."""
+        self.painted = time.perf_counter()
+
+
+async def moves(app: Watched, rows: Rows, keys: int) -> list[float]:
+    """The cursor down, `keys` times: seconds until that is painted."""
+    took = []
+    for _ in range(keys):
+        await asyncio.sleep(0.05)
+        wanted = rows.cursor + 1
+        begin = time.perf_counter()
+        app.simulate_key("j")
+        while rows.cursor != wanted or app.painted < begin:
+            await asyncio.sleep(0.0005)
+        took.append(app.painted - begin)
+    return took
+
+
+async def measure(keys: int) -> None:
+    """Print both lines."""
+    session = Session.open(arches.load(arches.DEFAULT))
+    app = Watched(lambda: SessionDriver(session))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        spare_the_interface()
+        rows = app.main.query_one(FunctionList)
+        print(*await moves(app, rows, keys))
+        await pilot.press("t")
+        await settle(pilot)
+        app.toggle_run()
+        print(*await moves(app, rows, keys))
+        app.toggle_run()
+
+
+if __name__ == "__main__":
+    asyncio.run(measure(int(sys.argv[1])))
