@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 
 from dynftrace.core.errors import GuestInterrupted
 from dynftrace.core.session import Session
-from dynftrace.tui import app as apps
 from dynftrace.tui import cli, sessions
+from dynftrace.tui import console as consoles
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.keeper import Keeper
@@ -144,7 +144,7 @@ async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) ->
             await pilot.pause(0.01)
     assert app.return_code == 1
     assert app.runner.failure is None or "interrupted" in app.runner.failure
-    apps._keep(app, kept)
+    consoles._keep(app, kept)
     assert kept.save(Layout()) == ""
     assert (folder / "long.json").read_bytes() == text
 
