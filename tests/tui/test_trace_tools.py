@@ -66,13 +66,13 @@ async def test_a_filter_comes_and_goes_around_the_cursor() -> None:
         await pilot.press("4", "up", "up", "up")
         event = view.text(view.cursor)
         await filtered(pilot, "cpu:0")
-        assert edge(app) == "held │ filter cpu:0: 602 of 1,204 rows"
+        assert edge(app) == f"held at {view.cursor + 1:,} │ filter cpu:0: 602 of 1,204 rows"
         assert view.text(view.cursor) == event
         assert all("[000]" in text for text in texts(app))
         await filtered(pilot, "cpu:1")
         assert view.text(view.cursor) != event, "the next one that is shown"
         await filtered(pilot, "")
-        assert edge(app) == "held │ 1,204 lines"
+        assert edge(app) == f"held at {view.cursor + 1:,} │ 1,204 lines"
         assert view.text(view.cursor) == event
         await filtered(pilot, "cpu:1")
         await pilot.press("up")
@@ -279,7 +279,10 @@ async def test_calls_of_a_real_tree_fold(session: Session) -> None:
         assert view.cursor == opening and not view.follow
         head = every[end].rpartition("}")[0]
         assert view.text(opening) == f"{head}vfs_read() {{ … {rows} rows }}"
-        assert edge(app) == f"held │ {len(every) - rows:,} of {len(every):,} rows │ 1 folded"
+        at = view.cursor + 1
+        assert (
+            edge(app) == f"held at {at:,} │ {len(every) - rows:,} of {len(every):,} rows │ 1 folded"
+        )
         await pilot.press("B", "slash", *"vfs_read", "enter")
         assert view.cursor == opening
         await pilot.press("n")

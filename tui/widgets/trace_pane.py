@@ -61,7 +61,7 @@ class TracePane(Pane):
 
     def _count(self) -> None:
         view, shown = self.events, self.events.shown
-        state = "following" if view.follow else "held"
+        state = "following" if view.follow else f"held at {view.cursor + 1:,}"
         waiting = f" │ {view.pending:,} new" if view.pending else ""
         rest = f"{self._rows()}{waiting}{self._between()}"
         if shown.only is not None:

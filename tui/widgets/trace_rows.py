@@ -114,6 +114,8 @@ class TraceRows(Rows):
             self._at = line
         if self.follow and new < old:
             self.follow = False
+        elif not self.follow:
+            self.post_message(self.Held())
 
     def watch_follow(self, follow: bool) -> None:
         """Catch up when following again."""

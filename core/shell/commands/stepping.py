@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...stepping import LIMIT_NS
 from ..command import (
     Argument,
@@ -42,22 +44,21 @@ def step(context: Context, arguments: Arguments) -> None:
 
 def over(context: Context, arguments: Arguments) -> None:
     """Execute one instruction, and a call to its return."""
-    expect(arguments, 0, 1)
-    cpu = _cpu(context, arguments)
-    context.line(context.session.instruction(cpu))
-    with context.session.lock:
-        cpu = context.session.stepper.over(cpu)
-    _changed(context, cpu)
-    context.line(context.session.instruction(cpu))
+    _go(context, arguments, context.session.stepper.over)
 
 
 def finish(context: Context, arguments: Arguments) -> None:
     """Run to the return of a function."""
+    _go(context, arguments, context.session.stepper.out)
+
+
+def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> None:
+    """Go on from where a vCPU is; `way` takes its number and gives that of the one that came."""
     expect(arguments, 0, 1)
     cpu = _cpu(context, arguments)
     context.line(context.session.instruction(cpu))
     with context.session.lock:
-        cpu = context.session.stepper.out(cpu)
+        cpu = way(cpu)
     _changed(context, cpu)
     context.line(context.session.instruction(cpu))
 
