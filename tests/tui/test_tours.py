@@ -78,6 +78,22 @@ async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
         assert progress.of(tour) == 4
 
 
+async def test_a_tours_keys_close_what_stands_over_the_panes() -> None:
+    tour = tours.load("call-site")
+    walk, session = Walk(tour, 1), tour.open()
+    app = ConsoleApp(lambda: SessionDriver(session), walk)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        for over in ("f3", "s"):  # a box with output, and the stepping screen
+            at = walk.at
+            await pilot.press(over)
+            await settle(pilot)
+            assert app.screen is not app.main
+            await pilot.press("f5")
+            await settle(pilot)
+            assert app.screen is app.main and walk.at == at + 1
+
+
 async def test_the_palette_offers_tours_and_the_console_goes_to_their_machine() -> None:
     app = ConsoleApp(lambda: SessionDriver(tours.load("call-site").open()))
     async with app.run_test(size=(80, 24)) as pilot:

@@ -15,6 +15,7 @@ from ..spans import Line, plain
 from ..widgets.keys_bar import KeysBar
 from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
+from .tourkeys import TourKeys
 
 
 class BoxText(TextView):
@@ -29,7 +30,7 @@ class BoxText(TextView):
             self.screen.copy()
 
 
-class Box(ModalScreen[str | None]):
+class Box(TourKeys, ModalScreen[str | None]):
     """Shows lines in a frame; `escape` closes it."""
 
     TEXT: type[TextView] = BoxText

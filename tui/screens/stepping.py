@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.screen import Screen
 
 from .. import keymap
 from ..spans import Line, plain
@@ -30,6 +29,7 @@ from ..view import View
 from ..widgets.keys_bar import KeysBar
 from ..widgets.same_as import SameAs
 from ..widgets.text_view import TextView
+from .tourkeys import TourKeys
 
 if TYPE_CHECKING:
     from ...core.views.stepping import Stepping
@@ -52,7 +52,7 @@ class Fixed(TextView):
         cast("SteppingScreen", self.screen).action_copy()
 
 
-class SteppingScreen(Screen[None]):
+class SteppingScreen(TourKeys):
     """Shows the newest `Stepping`; its keys are commands of the shell."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.STEPPING]
