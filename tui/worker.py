@@ -180,12 +180,14 @@ class Runner:
         self._quiet_until = time.monotonic() + GIVE_WAY_S
 
     def interrupt(self) -> None:
-        """Stop the machine now, and whatever a job made it run."""
+        """Stop the machine after the chunk it is in, and now what a job has made it run."""
+        busy = self._open_jobs
         self.pause()
-        if self._driver is not None:
-            self._driver.stop()
-        else:
+        if self._driver is None:
             self._halt()
+        elif busy:
+            # A chunk is short; cut in the middle, it could not be done again.
+            self._driver.stop()
 
     def close(self) -> None:
         """End the thread."""

@@ -11,7 +11,7 @@ import pytest
 from dynftrace.core.errors import GuestHang, ImageError
 from dynftrace.tui import worker
 from dynftrace.tui.view import View
-from dynftrace.tui.worker import CHUNK_NS, Runner
+from dynftrace.tui.worker import CHUNK_NS, Driver, Runner
 
 from .canned import CannedDriver
 
@@ -109,12 +109,26 @@ def test_jobs_come_between_chunks(rig: Rig) -> None:
     assert rig.runner.running
 
 
-def test_interrupt_stops_the_machine_and_what_a_job_runs(rig: Rig) -> None:
+def test_interrupt_lets_a_chunk_end_and_stops_what_a_job_runs(rig: Rig) -> None:
     rig.until(lambda: rig.runner.opened)  # before that nothing can be stopped
+    before = rig.driver.now()
     rig.runner.run()
+    rig.until(lambda: rig.driver.now() > before)
     rig.runner.interrupt()
     rig.until(lambda: rig.runner.idle)
+    assert rig.driver.stopped == 0 and not rig.runner.running
+    begun, go_on = threading.Event(), threading.Event()
+
+    def long(driver: Driver) -> None:
+        begun.set()
+        go_on.wait(10)
+
+    job = rig.runner.submit(long)
+    assert begun.wait(10)
+    rig.runner.interrupt()
     assert rig.driver.stopped == 1
+    go_on.set()
+    job.result(10)
 
 
 def test_a_machine_that_cannot_go_on_is_paused_with_a_reason() -> None:
