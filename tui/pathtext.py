@@ -10,8 +10,8 @@ from .spans import Line, Span, fit, line, plain
 
 _NAME = 32
 _MOST_BYTES = 8
-_WAY = 77
-"""Cells of the way on one line: the pane has them on a terminal of 80 columns, and a scrollbar."""
+_WAY = 75
+"""Cells of the way on one line: the pane has them, and a scrollbar, on 80 columns and on 200."""
 
 
 def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:

@@ -17,7 +17,8 @@ _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
 _SITE = "▶ "
 _LEAST_DIGITS = 8
 _WORD = 12
-_LEAST_BYTES = 6
+_WORD_BYTES, _LEAST_BYTES = 4, 6
+"""Bytes that a row has room for: where all instructions are words, and at least elsewhere."""
 
 
 def site_lines(view: CallSite) -> tuple[Line, ...]:
@@ -47,7 +48,8 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
         if row.is_site
         for code in (row.in_file or row.now, row.compiled, row.expected, row.now)
     ]
-    width = 3 * max([_LEAST_BYTES, *own])
+    words = max(own, default=0) == _WORD_BYTES
+    width = 3 * (_WORD_BYTES if words else max([_LEAST_BYTES, *own]))
     digits = max((len(f"{row.address:x}") for row in view.rows), default=0)
     last = max((row.address for row in view.rows if row.wrong), default=None)
     for row in _shown(view):

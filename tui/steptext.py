@@ -33,14 +33,18 @@ def head_line(view: Stepping, mode: str) -> Line:
 
 
 def way_line(view: Stepping) -> Line:
-    """Which hop of a traced call this is: each stands where it always does."""
+    """Which hop of a traced call this is: each stands where it always does.
+
+    `(stub)`, as only calls out of reach go through one.
+    """
     spans: list[Span] = [(" way: ", "dim")]
     for hop in _WAY:
         if hop == "stub" and not view.stubs:
             continue
         here = hop == view.hop
         name = _NAMES.get(hop, hop)
-        spans.append((f"[{name}]" if here else f" {name} ", "strong" if here else "dim"))
+        aside = f"({name})" if hop == "stub" else f" {name} "
+        spans.append((f"[{name}]" if here else aside, "strong" if here else "dim"))
         if hop != _WAY[-1]:
             spans.append(("─▶", "accent" if here else "dim"))
     if view.hop is None:

@@ -37,11 +37,11 @@ def encoding_lines(
         return [*lines, "its fields are not known here"]
     lines += [encoding.form, "", *_drawing(encoding), ""]
     width = max(len(field.name) for field in encoding.fields)
-    most = max(len(field.bits) for field in encoding.fields if field.name)
-    for field in encoding.fields:
-        if field.name:
-            shown = field.bits if encoding.unit == 1 else _hex(field)
-            lines.append(f"{field.name:<{width}}  {shown:<{most}}  {field.meaning}".rstrip())
+    named = [field for field in encoding.fields if field.name]
+    values = [field.bits if encoding.unit == 1 else _hex(field) for field in named]
+    most = max(map(len, values))
+    for field, shown in zip(named, values, strict=True):
+        lines.append(f"{field.name:<{width}}  {shown:<{most}}  {field.meaning}".rstrip())
     if encoding.rule:
         known = encoding.rule.startswith("target =") and insn.target is not None
         lines += ["", encoding.rule]

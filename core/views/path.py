@@ -241,7 +241,7 @@ class PathReader:
         elif int(records.table["flags"][row]) & Flag.ENABLED:
             note = f"calls {self._name(wanted)}"
         else:
-            note = f"nop; calls {self._name(wanted)} when enabled"
+            note = f"nop; would call {self._name(wanted)}"
         return self._hop(SITE, address, found, target, right, note, expected)
 
     def _caller(self, caller: str, slot: int) -> Iterator[Hop]:

@@ -90,7 +90,8 @@ def stepping(session: Session, cpu: int) -> Stepping:
     vcpu = machine.vcpus[cpu]
     pc = vcpu.registers.pc
     facts = session.port.facts
-    quads = facts.pointer_size == 8 and session.port.stubs is not None  # words of data in a stub
+    stub = None if session.port.stubs is None else session.port.stubs.facts
+    quads = facts.pointer_size == 8 and stub is not None and stub.code < stub.size  # its data
     pid = int(vcpu.local["pid"])
     comm = "<idle>" if not pid else session.array.cmdlines().get(pid, "<...>")
     old = {each.name: each.old for each in session.stepper.changes(cpu)}

@@ -50,7 +50,14 @@ def test_a_long_way_goes_on_below() -> None:
     ]
 
 
-def test_the_way_leaves_room_for_a_scrollbar_on_80_columns() -> None:
+def test_the_way_leaves_room_for_a_scrollbar_on_80_and_on_200_columns() -> None:
+    assert text(*hops(nop=True))[0] == (
+        "site schedule (nop)    ftrace_caller    ftrace_call    function_trace_call"
+    )
+    assert text(replace(hops(nop=True)[0], name="setup_arch"), *hops()[1:])[:2] == [
+        "site setup_arch (nop)    ftrace_caller    ftrace_call",
+        "     function_trace_call",
+    ]
     stub = hop("stub", 0x1800, "ftrace_regs_trampoline", 0x2000)
     site, caller, *rest = hops()
     caller = replace(caller, name="ftrace_regs_caller")

@@ -89,6 +89,18 @@ def test_a_word_of_the_site_that_stays_the_same_is_shown_once() -> None:
     assert lines[6:] == ["▶ ffffffff81000045  the same    e8 41 00 28        ld r2, 40(r1)"]
 
 
+def test_where_instructions_are_words_the_text_begins_right_behind_them() -> None:
+    nop, call = Code(bytes.fromhex("60000000"), "nop"), Code(bytes.fromhex("48003015"), "bl stub")
+    branch = Code(bytes.fromhex("419e0010"), "beq there")
+    rows = (SiteRow(IP, nop, call, call, True), SiteRow(IP + 4, branch, branch, branch, False))
+    assert text(replace(view("enabled", CALL, CALL), rows=rows))[3:] == [
+        "▶ ffffffff81000040  as compiled 60 00 00 00  nop",
+        "                    expected    48*00 30*15* bl stub",
+        "                    now *       48*00 30*15* bl stub",
+        "  ffffffff81000044              41 9e 00 10  beq there",
+    ]
+
+
 def test_a_call_out_of_reach_says_what_it_goes_through() -> None:
     site = replace(view("enabled", CALL, CALL), via=("ftrace_caller.stub", 0xD000_0000_0000_E200))
     lines = text(site)

@@ -119,6 +119,27 @@ async def test_all_of_it_fits(session: Session, size: tuple[int, int]) -> None:
         assert bottom.y == size[1] - 1 and len(str(screen.query_one(KeysBar).render())) <= size[0]
 
 
+async def test_instructions_are_whole_beside_the_registers() -> None:
+    for arch in ("x86_64", "arm64"):
+        session = Session.open(arches.load(arch), MachineSpec())
+        async with console(session, (120, 40)) as (app, pilot):
+            screen = await into(app, pilot)
+            while "[ftrace_caller]" not in text(screen.head)[2]:
+                await press(pilot, "s")
+            rows = text(screen.code)
+            assert len(rows) == screen.code.size.height
+            assert max(map(len, rows)) <= screen.code.size.width
+            assert len(text(screen.registers)) == len(session.machine.registers(0))
+
+
+async def test_a_stub_that_only_some_calls_need_is_in_parentheses() -> None:
+    session = Session.open(arches.load("arm64"), MachineSpec())
+    async with console(session) as (app, pilot):
+        screen = await into(app, pilot)
+        way = " way: [site]─▶(stub)─▶ ftrace_caller ─▶ slot ftrace_call ─▶ tracer"
+        assert text(screen.head)[2].rstrip() == way
+
+
 @pytest.mark.parametrize("arch", arches.names())
 async def test_a_changed_register_has_a_sign_beside_its_tone(arch: str) -> None:
     session = Session.open(arches.load(arch), MachineSpec())

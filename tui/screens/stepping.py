@@ -108,7 +108,7 @@ class SteppingScreen(TourKeys):
         beside = width >= BESIDE
         self.set_class(beside, "-beside")
         if beside:
-            columns, code = 2, height
+            columns, code = (1 if len(view.registers) <= height else 2), height
             self.registers.styles.width = self._side(view, columns)
             self.registers.styles.height = height
         else:

@@ -31,6 +31,9 @@ def test_bytes_are_numbered_as_they_lie_and_bits_from_the_right() -> None:
     lines = encoding_lines(INSN, "", Encoding("", fields, 8, True))
     assert lines[3:6] == [" 0        1", "|opcode  |rel8    |", "|11101000|00000001|"]
     assert lines[-1] == "rel8    01"
+    fields = (BitField("opcode", "11101000", "call"), BitField("rel16", "0" * 16, "+0 bytes"))
+    lines = encoding_lines(INSN, "", Encoding("", fields, 8, True))
+    assert lines[-2:] == ["opcode  e8     call", "rel16   00 00  +0 bytes"]
     lines = encoding_lines(INSN, "", Encoding("", cut(1, ("a", 3), ("b", 5))))
     assert lines[3] == " 7     4"
 

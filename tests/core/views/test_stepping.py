@@ -31,9 +31,10 @@ def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
     session = shell.session
     cpu = session.stepper.last
     assert cpu is not None
-    hops = []
+    hops, longest = [], 0
     for _ in range(60):
         view = stepping(session, cpu)
+        longest = max(longest, *(len(row.data) for row in view.code))
         here = [row for row in view.code if row.here]
         assert len(here) == 1
         line = session.instruction(cpu)
@@ -49,6 +50,7 @@ def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
     stubs = any(hop.label == "stub" for hop in session.call_path(row))
     assert hops == [hop for hop in HOPS if hop != "stub" or stubs]
     assert view.stubs == stubs
+    assert view.row_bytes == (8 if session.port.facts.insn_align == 1 else longest)
 
 
 def test_what_a_step_changes_is_told(shell: Shell) -> None:
