@@ -158,7 +158,7 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
         return "out of reach of a jal (the 256 MB around it), and no trampoline leads there"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
     what = _what(form, ip, want, row)
-    return f"Expected {want[row]:08x} found {have[row]:08x}{what and ', ' + what}"
+    return f"Expected {want[row]:08x}{what and f', {what},'} found {have[row]:08x}"
 
 
 def _what(form: Form, ip: int, want: list[int], row: int) -> str:
@@ -173,7 +173,11 @@ def _what(form: Form, ip: int, want: list[int], row: int) -> str:
     if target is not None:
         name = "jal" if opcode == insn.JAL else "j"
         return f"a {name} to {target % (1 << form.bits):x}"
-    names = {_OVER_NEAR: "a b over the call", _OVER_FAR: "a b over the far call", NOP: "a nop"}
+    names = {
+        _OVER_NEAR: "the b over the call",
+        _OVER_FAR: "the b over the far call",
+        NOP: "a nop",
+    }
     return names.get(want[0], "the lui of a far call" if opcode == LUI else "")
 
 

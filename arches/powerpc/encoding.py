@@ -14,6 +14,7 @@ _NAMES = {
     **{37: "stwu", 38: "stb", 40: "lhz", 44: "sth", 58: "ld, ldu, lwa", 62: "std, stdu"},
     **{19: "XL-form", 31: "X-form and kin"},
 }
+_DS_NAMES = {(58, 0): "ld", (58, 1): "ldu", (58, 2): "lwa", (62, 0): "std", (62, 1): "stdu"}
 _LOGICAL = frozenset(range(24, 30))
 _TO_CTR, _TO_LR = 528, 16
 
@@ -143,6 +144,7 @@ def _d(word: int) -> Encoding:
 
 def _ds(word: int) -> Encoding:
     _, rt, ra, d, xo = insn.ds_fields(word)
+    name = _DS_NAMES.get((word >> 26, xo))
     return Encoding(
         "DS-form",
         cut(
@@ -151,7 +153,7 @@ def _ds(word: int) -> Encoding:
             ("RT" if word >> 26 == insn.LD else "RS", 5, f"r{rt}"),
             ("RA", 5, f"r{ra}"),
             ("DS", 14, f"{d // 4:+d} words, {d:+d} bytes"),
-            ("XO", 2, f"{xo}"),
+            ("XO", 2, f"{xo}" if name is None else f"{xo}, {name}"),
         ),
         from_left=True,
         rule="address = RA + DS * 4",

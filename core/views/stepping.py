@@ -95,6 +95,7 @@ def stepping(session: Session, cpu: int) -> Stepping:
     pid = int(vcpu.local["pid"])
     comm = "<idle>" if not pid else session.array.cmdlines().get(pid, "<...>")
     old = {each.name: each.old for each in session.stepper.changes(cpu)}
+    hop = hop_at(session, pc)
     return Stepping(
         cpu=cpu,
         task=f"{comm}-{pid}",
@@ -103,9 +104,9 @@ def stepping(session: Session, cpu: int) -> Stepping:
         elapsed=session.stepper.elapsed(cpu),
         steps=session.stepper.steps,
         place=session.kallsyms.format(pc),
-        hop=hop_at(session, pc),
+        hop=hop,
         stubs=session.port.stubs is not None or any(_stubs(session)),
-        source=session.source_line(pc),
+        source=_source_line(session, pc, hop),
         code=_code(session, pc),
         registers=tuple(
             RegisterRow(name, value, old.get(name))
@@ -120,8 +121,8 @@ def hop_at(session: Session, pc: int) -> str | None:
     """Which of `HOPS` the code at `pc` is; None if none of them."""
     ftrace = session.ftrace
     records, entry, port = ftrace.records, ftrace.entry, ftrace.port
-    row = int(records.rows_before(np.array([pc + 1], np.uint64))[0])
-    if row >= 0:
+    row = _record_before(session, pc)
+    if row is not None:
         sites = records.sites(slice(row, row + 1))
         if int(sites.ip[0]) <= pc < int(sites.ip[0]) + int(port.lengths(sites)[0]):
             return SITE
@@ -150,6 +151,22 @@ def hop_at(session: Session, pc: int) -> str | None:
     except MemoryFault:
         return None
     return TRACER if symbol is not None and symbol.address in code else None
+
+
+def _record_before(session: Session, pc: int) -> int | None:
+    """The row of the last record whose ip is not behind `pc`."""
+    row = int(session.ftrace.records.rows_before(np.array([pc + 1], np.uint64))[0])
+    return row if row >= 0 else None
+
+
+def _source_line(session: Session, pc: int, hop: str | None) -> tuple[str, int] | None:
+    """That of `pc`; of a site that the compiler gave no line, the function's first."""
+    found = session.source_line(pc)
+    row = _record_before(session, pc) if found is None and hop == SITE else None
+    if row is None:
+        return found
+    ip = int(session.ftrace.records.table["ip"][row])
+    return session.source_line(ip + session.port.facts.sites.source_offset)
 
 
 def _stub_at(session: Session, pc: int) -> Trampoline | None:

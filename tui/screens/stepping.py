@@ -129,7 +129,7 @@ class SteppingScreen(TourKeys):
     def _side(self, view: Stepping, columns: int) -> int:
         """Cells of the registers beside the code."""
         rows = register_rows(view, columns)
-        return max((len(plain(row)) for row in rows), default=0) + 3
+        return max((len(plain(row)) for row in rows), default=0) + 4
 
     def told(self, command: str, result: str, failed: bool) -> None:
         """Show what was done; what it did is on the screen."""

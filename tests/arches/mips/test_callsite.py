@@ -263,37 +263,37 @@ EXPLAINED = {
     "not a jal": (
         ["0c080040", "27bdfff8"],
         [NOP, "27bdfff8"],
-        "Expected 0c080040 found 00000000, a jal to 80200100",
+        "Expected 0c080040, a jal to 80200100, found 00000000",
     ),
     "another delay slot": (
         ["0c080040", "27bdfff8"],
         ["0c080040", NOP],
-        "Expected 27bdfff8 found 00000000, in the delay slot",
+        "Expected 27bdfff8, in the delay slot, found 00000000",
     ),
     "not a nop": (
         [NOP, NOP],
         ["0c080040", NOP],
-        "Expected 00000000 found 0c080040, a nop",
+        "Expected 00000000, a nop, found 0c080040",
     ),
     "not over the call": (
         [OVER_NEAR, NOP],
         ["0c080040", NOP],
-        "Expected 10000001 found 0c080040, a b over the call",
+        "Expected 10000001, the b over the call, found 0c080040",
     ),
     "not over the far call": (
         [OVER, FAR[1]],
         FAR,
-        "Expected 10000004 found 3c038020, a b over the far call",
+        "Expected 10000004, the b over the far call, found 3c038020",
     ),
     "no far call": (
         FAR,
         [OVER, FAR[1]],
-        "Expected 3c038020 found 10000004, the lui of a far call",
+        "Expected 3c038020, the lui of a far call, found 10000004",
     ),
     "another half": (
         FAR,
         [FAR[0], "24630104"],
-        "Expected 24630100 found 24630104, behind the first word",
+        "Expected 24630100, behind the first word, found 24630104",
     ),
     "mcount is another": (
         ["27bd0008", "03e00008"],
@@ -303,7 +303,7 @@ EXPLAINED = {
     "the jump of mcount": (
         ["08480010", NOP],
         ["27bd0008", "03e00008"],
-        "Expected 08480010 found 27bd0008, a j to 81200040",
+        "Expected 08480010, a j to 81200040, found 27bd0008",
     ),
     "out of reach": (
         [NOP, NOP],

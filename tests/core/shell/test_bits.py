@@ -19,6 +19,7 @@ def test_a_site_and_what_it_becomes_then_what_it_is() -> None:
         "e8 41 00 28  ld r2, 40(r1)  (when enabled)",
     ]
     assert "< ftrace_caller, -1 EB: out of reach" in lines
+    assert "XO      00              0, ld" in lines
     assert any("^ ftrace_caller.stub, +12 KB" in line for line in lines)
     user("echo function > current_tracer")
     enabled = user("bits usb_ifnum_to_if").splitlines()

@@ -71,6 +71,21 @@ def test_what_a_step_changes_is_told(shell: Shell) -> None:
     assert view.task.rpartition("-")[2] == str(session.machine.vcpus[cpu].local["pid"])
 
 
+def test_the_whole_site_has_a_line_of_the_source(shell: Shell) -> None:
+    session = shell.session
+    cpu = session.stepper.last
+    assert cpu is not None
+    prefix = session.port.facts.abi.text_prefix
+    site = session.call_site(list(session.ftrace.records.names).index(prefix + MODULE_FUNCTION))
+    assert site.source is not None
+    while hop_at(session, session.machine.vcpus[cpu].registers.pc) == "site":
+        view = stepping(session, cpu)
+        assert view.source is not None and view.source[0] == site.source[0]
+        if session.source_line(session.machine.vcpus[cpu].registers.pc) is None:
+            assert view.source == site.source
+        session.step(cpu)
+
+
 def test_places_outside_of_a_call(shell: Shell) -> None:
     session = shell.session
     assert hop_at(session, session.address_of("schedule") + 64) is None
