@@ -41,11 +41,12 @@ def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
 def _code_line(hop: Hop, insn: Insn, text: str, digits: int, width: int) -> Line:
     """An instruction or a word of data, with `!` where it is not what ftrace keeps there."""
     address = f"{insn.address:{digits}x}  "
-    data = f"{insn.data.hex(' '):<{width}} "
+    data = insn.data.hex(" ")
+    room = " " * (width + 1 - len(data))
     if hop.wrong(insn):
-        return line(("! ", "bad"), (address, "dim"), (data, "mark"), (text, "bad"))
+        return line(("! ", "bad"), (address, "dim"), (data, "mark"), room, (text, "bad"))
     tone = "" if insn.target is None else "strong"
-    return line((f"  {address}", "dim"), data, (text, tone))
+    return line((f"  {address}", "dim"), data + room, (text, tone))
 
 
 def _way(hops: Sequence[Hop]) -> list[Line]:

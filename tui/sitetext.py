@@ -9,6 +9,7 @@ them stands what the module's file has, where insmod made something else of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from ..core.views.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
 from .spans import Line, Span, line, plain
@@ -17,6 +18,8 @@ _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
 _SITE = "▶ "
 _LEAST_DIGITS = 8
 _WORD = 12
+_WIDTH = 75
+"""Cells of the pane on 80 columns and on 200; what is refused is told on as many lines."""
 _WORD_BYTES, _LEAST_BYTES = 4, 6
 """Bytes that a row has room for: where all instructions are words, and at least elsewhere."""
 
@@ -56,10 +59,11 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
         lines += _row_lines(row, digits, width, "as loaded" if view.relocated else "as compiled")
         if row.address == last:
             why = "not what ftrace expects: it will not change it"
+            before = " " * (digits + 4)
             lines += [
-                line((" " * (digits + 4) + text, "bad"))
-                for text in (f"! {why}", view.reason and f"! {view.reason}")
-                if text
+                line((before + part, "bad"))
+                for text in (why, view.reason)
+                for part in wrap(text and f"! {text}", _WIDTH - len(before), subsequent_indent="  ")
             ]
     if view.standing:
         lines.append(line((f"  {view.standing}", "dim")))

@@ -82,6 +82,16 @@ def test_the_reason_stands_once_behind_the_last_word_that_is_wrong() -> None:
     assert sum("! not what" in each for each in lines) == 1
 
 
+def test_a_long_reason_goes_on_below() -> None:
+    reason = "x30 is not saved in front of the branch: expected aa1e03e9, found 14000000"
+    lines = text(replace(view("failed", NOP, TRAP), reason=reason))
+    start = next(at for at, each in enumerate(lines) if "x30" in each)
+    assert lines[start : start + 2] == [
+        " " * 20 + "! x30 is not saved in front of the branch: expected",
+        " " * 20 + "  aa1e03e9, found 14000000",
+    ]
+
+
 def test_a_word_of_the_site_that_stays_the_same_is_shown_once() -> None:
     site = view("enabled", CALL, CALL)
     word = Code(bytes.fromhex("e8410028"), "ld r2, 40(r1)")
