@@ -289,7 +289,7 @@ class PathReader:
         elif not meant:
             right, note = False, "is not what shall be called here"
         elif address == entry["ftrace_stub"]:
-            note = "returns at once: nothing is traced"
+            note = "returns: nothing is traced"
         elif address == self._code(entry["ftrace_ops_list_func"]):
             note = "calls each of the tracers"
         else:

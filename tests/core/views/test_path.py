@@ -42,7 +42,7 @@ def test_a_nop_leads_nowhere_and_the_stub_traces_nothing() -> None:
     assert hops[0].target is None
     assert hops[0].note == "nop; would call ftrace_caller"
     assert hops[-1].name == "ftrace_stub"
-    assert hops[-1].note == "returns at once: nothing is traced"
+    assert hops[-1].note == "returns: nothing is traced"
     assert [text for _, text in hops[-1].insns] == ["ret"]
     assert all(hop.verified for hop in hops)
 
