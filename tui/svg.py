@@ -11,6 +11,10 @@ _GROUND = re.compile(
     r'<rect fill="(?P<fill>[^"]+)" x="(?P<x>[\d.]+)" y="(?P<y>[\d.]+)" '
     r'width="(?P<width>[\d.]+)" height="(?P<height>[\d.]+)" shape-rendering="crispEdges"/>'
 )
+_FONT = "font-variant-east-asian: full-width;"
+_NO_LIGATURES = "font-variant-ligatures: none;"
+"""A terminal draws `<-` and `0x` as they are; the picture's font would make one sign of them."""
+
 _TOUCH = 0.5
 """Units of the picture between two edges that are the same edge: a cell is 12 by 24."""
 
@@ -26,12 +30,13 @@ class _Rect(NamedTuple):
 
 
 def tidy(svg: str) -> str:
-    """`svg` as exported, with ids that do not depend on what it shows, and its grounds joined.
+    """`svg` as exported, a sign for each character, with ids that do not depend on what it shows,
+    and its grounds joined.
 
     Behind each piece of text lies a rectangle of its own, half of the file; those of one
     colour that touch become one.
     """
-    svg = _UNIQUE.sub("terminal-", svg)
+    svg = _UNIQUE.sub("terminal-", svg).replace(_FONT, f"{_FONT} {_NO_LIGATURES}")
     found = list(_GROUND.finditer(svg))
     if not found:
         return svg

@@ -70,3 +70,9 @@ def test_one_ground_is_one_rectangle() -> None:
 
 def test_nothing_of_the_content_is_in_the_ids() -> None:
     assert not re.search(r"terminal-\d", tidy(exported([[("", 1)]])))
+
+
+def test_characters_are_drawn_one_by_one() -> None:
+    svg = tidy(exported([[("", 3)]]))
+    style = re.search(r"-matrix \{(.*?)\}", svg, re.DOTALL)
+    assert style is not None and "font-variant-ligatures: none;" in style[1]
