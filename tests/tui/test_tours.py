@@ -104,3 +104,22 @@ async def test_the_palette_offers_tours_and_the_console_goes_to_their_machine() 
         offered["Tour: MIPS: the overflow and three ways out"].callback()
         await pilot.pause()
     assert app.wanted_tour == "mips-overflow"
+
+
+async def test_the_panel_says_how_to_read_on_where_there_is_more() -> None:
+    tour = tours.load("call-site")
+    session, walk = tour.open(), Walk(tour)
+    app = ConsoleApp(lambda: SessionDriver(session), walk)
+    told = set()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        pane = app.main.tour
+        for at in range(len(tour.steps)):
+            assert walk.at == at
+            more = pane.query_one("#tour-text").max_scroll_y > 0
+            step = f"step {at + 1} of {len(tour.steps)}"
+            assert pane.border_subtitle == ("5 ↓ reads on │ " if more else "") + step
+            told.add(more)
+            await pilot.press("f5")
+            await settle(pilot)
+    assert told == {False, True}

@@ -22,13 +22,22 @@ class TourPane(Vertical):
         super().__init__(id="tour")
         self._text = Markdown(open_links=False)
         self._state = Static("", id="tour-state")
+        self._scroll = VerticalScroll(self._text, id="tour-text")
+        self._number = ""
         self._shown: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         """The text, which scrolls, over what is to be done."""
-        with VerticalScroll(id="tour-text"):
-            yield self._text
+        yield self._scroll
         yield self._state
+
+    def on_mount(self) -> None:
+        """Tell how to read on where there is more."""
+        self.watch(self._scroll, "show_vertical_scrollbar", self._edge)
+
+    def _edge(self) -> None:
+        more = "5 ↓ reads on │ " if self._scroll.show_vertical_scrollbar else ""
+        self.border_subtitle = f"{more}{self._number}"
 
     def show(self, walk: Walk, word: str = "") -> None:
         """Show the step `walk` is at; `word` is said of it until it is done or left."""
@@ -38,9 +47,10 @@ class TourPane(Vertical):
             return
         if at != self._shown[:2]:
             self.border_title = f"5 {walk.tour.title}"
-            self.border_subtitle = f"5 ↓ reads on │ step {walk.at + 1} of {len(walk.tour.steps)}"
+            self._number = f"step {walk.at + 1} of {len(walk.tour.steps)}"
+            self._edge()
             self._text.update(f"**{walk.step.title}**\n\n{walk.step.text}")
-            self.query_one("#tour-text").scroll_home(animate=False)
+            self._scroll.scroll_home(animate=False)
         self._shown = now
         self._state.update(self._told(walk, word))
 
