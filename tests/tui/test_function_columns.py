@@ -69,3 +69,4 @@ def test_a_module_stands_behind_the_name_where_it_has_no_column() -> None:
     assert "[" not in plain(row_line(row, 60, False))
     long = FunctionRow("usb_hcd_unlink_urb_from_ep", "usbcore", State.NOP, 3)
     assert plain(row_line(long, 36, False)) == " · usb_hcd_unlink_urb_from_ep      3"
+    assert plain(row_line(long, 37, False)) == " · usb_hcd_unlink_urb_from_ep …     3"

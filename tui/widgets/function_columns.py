@@ -59,7 +59,7 @@ def row_line(row: FunctionRow, width: int, current: bool) -> Line:
         room = columns.name - len(row.name)
         name = (
             (fit(row.name, min(len(row.name), columns.name)), strong),
-            (fit(behind, room) if room > 3 else " " * room, "dim"),
+            (fit(behind, room) if room > 1 else " " * room, "dim"),
         )
     count = compact(row.hits, columns.hits - 1) if row.hits else ""
     return (
