@@ -62,7 +62,7 @@ def test_words_complete_by_their_beginning_or_what_is_behind_their_kind() -> Non
 async def test_a_filter_comes_and_goes_around_the_cursor() -> None:
     async with console(CannedDriver()) as (app, pilot):
         view = trace(app)
-        assert edge(app) == "following │ 1,204 lines"
+        assert edge(app) == "following │ 1,204 rows"
         await pilot.press("4", "up", "up", "up")
         event = view.text(view.cursor)
         await filtered(pilot, "cpu:0")
@@ -72,7 +72,7 @@ async def test_a_filter_comes_and_goes_around_the_cursor() -> None:
         await filtered(pilot, "cpu:1")
         assert view.text(view.cursor) != event, "the next one that is shown"
         await filtered(pilot, "")
-        assert edge(app) == f"held at {view.cursor + 1:,} │ 1,204 lines"
+        assert edge(app) == f"held at {view.cursor + 1:,} │ 1,204 rows"
         assert view.text(view.cursor) == event
         await filtered(pilot, "cpu:1")
         await pilot.press("up")
@@ -304,4 +304,4 @@ async def test_calls_of_a_real_tree_fold(session: Session) -> None:
         assert not any("…" in text for text in texts(app))
         await pilot.press("underscore")
         await do(app, pilot, "echo > trace", "run syscalls")
-        assert edge(app).endswith(f" │ {trace(app).count():,} lines"), "the folded calls are gone"
+        assert edge(app).endswith(f" │ {trace(app).count():,} rows"), "the folded calls are gone"

@@ -73,7 +73,7 @@ class TracePane(Pane):
         """How many rows are shown, and of how many when that are not all."""
         shown = self.events.shown
         if shown.trace is None or (shown.only is None and not shown.folded):
-            return f"{len(shown):,} lines"
+            return f"{len(shown):,} rows"
         folded = f" │ {shown.folded:,} folded" if shown.folded else ""
         return f"{len(shown):,} of {len(shown.trace):,} rows{folded}"
 
