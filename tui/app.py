@@ -231,7 +231,10 @@ class ConsoleApp(TypeAhead):
         return self.screen is self.main or isinstance(self.screen, SteppingScreen)
 
     def _open(self, report: Report) -> None:
-        self.push_screen(ReportBox(report), lambda answer: self._answer(report, answer))
+        table, ip = self.view.functions, report.ip
+        leads = table is not None and ip is not None and table.find(ip) is not None
+        box = ReportBox(report, leads=leads)
+        self.push_screen(box, lambda answer: self._answer(report, answer))
 
     def _answer(self, report: Report, answer: str | None) -> None:
         if answer == "reboot":

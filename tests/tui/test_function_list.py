@@ -244,3 +244,15 @@ async def test_sixty_thousand_rows_draw_only_what_is_seen() -> None:
         start = time.process_time()
         app.list.pattern = "*function_1*"
         assert time.process_time() - start < 1.0  # a hang, not a measurement
+
+
+async def test_an_empty_list_says_why() -> None:
+    app = ListApp()
+    async with app.run_test(size=(60, 10)) as pilot:
+        said = []
+        for pattern, functions in (("nothing_like_it", table(index())), ("", table(index(0)))):
+            app.list.show(functions)
+            app.list.pattern = pattern
+            await pilot.pause()
+            said.append(app.list.render_line(0).text.strip())
+        assert said == ["none matches", "none has a record yet"]

@@ -22,6 +22,7 @@ from dynftrace.tui.screens.report import ReportBox
 from dynftrace.tui.spans import line
 from dynftrace.tui.view import Report, View
 from dynftrace.tui.widgets.command_line import Candidates, CommandLine
+from dynftrace.tui.widgets.keys_bar import KeysBar
 from dynftrace.tui.widgets.pane import Pane
 from dynftrace.tui.widgets.same_as import SameAs
 
@@ -232,6 +233,28 @@ async def test_a_report_is_shown_once_and_leads_to_its_site() -> None:
         app.command("echo kfree > set_ftrace_filter")
         await settle(pilot)
         assert app.screen is app.main
+
+
+async def test_a_report_leads_only_to_a_site_that_there_is() -> None:
+    driver = CannedDriver()
+    async with console(driver) as (app, pilot):
+        report = Report("CPU 0 oopsed", (line("BUG"),), "text", 0xDEAD0000)
+        driver.base = replace(driver.base, reports=(report,))
+        app.command("echo schedule > set_ftrace_filter")
+        await settle(pilot)
+        keys = str(app.screen.query_one(KeysBar).render())
+        assert "reboot" in keys and "site" not in keys
+        await pilot.press("enter")
+        assert isinstance(app.screen, ReportBox)
+
+
+async def test_candidates_take_the_width_of_the_panes() -> None:
+    async with console(CannedDriver()) as (app, pilot):
+        await pilot.press("colon", *"echo ")
+        await settle(pilot)
+        region = app.main.query_one(Candidates).region
+        assert (region.x, region.right) == (1, 119)
+        assert region.bottom == app.main.query_one(CommandLine).region.y
 
 
 async def test_help_lists_the_keys_of_the_pane_first() -> None:

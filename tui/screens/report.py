@@ -16,9 +16,17 @@ class ReportBox(Box):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX, *keymap.REPORT]
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, *, leads: bool = True) -> None:
+        """`leads` says whether it happened at a call site that can be shown."""
         super().__init__(report.title, report.lines, copy=report.copy, classes="report")
         self.report = report
+        self._leads = leads
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only to a site that there is."""
+        if action == "site":
+            return self._leads
+        return super().check_action(action, parameters)
 
     def action_site(self) -> None:
         """Go to where it happened."""

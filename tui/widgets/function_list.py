@@ -52,6 +52,12 @@ class FunctionList(Rows):
         """Functions shown."""
         return len(self._shown)
 
+    def nothing(self) -> str:
+        """Why no function is shown."""
+        if self.functions is None:
+            return ""
+        return " none matches" if len(self.functions) else " none has a record yet"
+
     def show(self, functions: Functions | None) -> None:
         """Take a new table; nothing happens when it is the one already shown."""
         if functions is not self.functions:

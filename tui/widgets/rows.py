@@ -21,7 +21,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from .. import keymap
-from ..spans import Line, plain
+from ..spans import Line, fit, plain
 
 GOES_ON = "›"
 """In the last column of a row that goes on to the right of it."""
@@ -75,6 +75,10 @@ class Rows(ScrollView, can_focus=True):
     def line(self, row: int, width: int) -> Line:
         """Row `row`, for a list `width` cells wide."""
         raise NotImplementedError
+
+    def nothing(self) -> str:
+        """What is said where there are no rows."""
+        return ""
 
     def row_width(self) -> int:
         """Cells of the widest row, where rows may be wider than the list; else 0."""
@@ -148,7 +152,10 @@ class Rows(ScrollView, can_focus=True):
         row = top + y
         width = self.size.width
         if row >= self.count():
-            return Strip.blank(width, self._style("", False))
+            said = "" if self.count() or y else fit(self.nothing(), width)
+            return Strip([Segment(said, self._style("dim", False))]).extend_cell_length(
+                width, self._style("", False)
+            )
         shows = self.HAS_CURSOR and (self.has_focus or self.CURSOR_WHEN_BLURRED)
         marked = shows and row == self.cursor
         seen = width - (self.scrollbar_size_vertical if self.show_vertical_scrollbar else 0)

@@ -80,6 +80,18 @@ class TraceRows(Rows):
         """Rows shown."""
         return len(self.shown)
 
+    def nothing(self) -> str:
+        """Why no event is shown, and what brings some."""
+        if self.trace is None:
+            return ""
+        if len(self.trace):
+            return " no event passes the filter: F changes it"
+        header = self.trace.header
+        if any(line.startswith("# WARNING") for line in header):
+            return " no events"
+        how = "t sets the tracer function, " if "# tracer: nop" in header else ""
+        return f" no events yet: {how}w runs a workload"
+
     def row_width(self) -> int:
         """Room for long names: rows are wider than an 80-column pane."""
         return 110 if self.count() else 0
