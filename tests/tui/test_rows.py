@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from rich.color import Color
 from textual.app import App, ComposeResult
 
-from dynftrace.tui.spans import Line, plain
+from dynftrace.tui import theme
+from dynftrace.tui.picture import settle
+from dynftrace.tui.spans import Line, line, plain
+from dynftrace.tui.view import Status, View
 from dynftrace.tui.widgets.rows import GOES_ON, Rows
+
+from .canned import CannedDriver
+from .test_main_screen import console
 
 TEXTS = ("short", "x" * 40, "x" * 41, "blanks" + " " * 60, "a" * 39 + "漢字", "b" * 60, "")
 
@@ -82,3 +89,29 @@ async def test_in_hardly_any_room(width: int) -> None:
         await pilot.pause()
         for text, shown in zip(TEXTS, drawn(app.query_one(Shown)), strict=True):
             assert (shown[-1] == GOES_ON) == (len(plain(((text, ""),)).rstrip()) > width)
+
+
+def luminance(color: Color | None) -> float:
+    """WCAG 2.1, relative luminance."""
+    assert color is not None and color.triplet is not None
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (each / 255 for each in color.triplet)
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("name", [each.name for each in theme.THEMES])
+async def test_what_is_under_the_cursor_can_be_read(name: str) -> None:
+    tones = {"plain": "", "dim": "dim", "mark": "mark", "found": "found"}
+    driver = CannedDriver(View(Status("x86_64", 2), site=(line(*tones.items()),)))
+    async with console(driver) as (app, pilot):
+        app.theme = name
+        await pilot.press("2")
+        await settle(pilot)
+        seen = {segment.text: segment.style for segment in app.main.site.render_line(0)}
+        for text in tones:
+            style = seen[text]
+            assert style is not None
+            light, dark = sorted((luminance(style.color), luminance(style.bgcolor)), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, text

@@ -23,6 +23,9 @@ from textual.strip import Strip
 from .. import keymap
 from ..spans import Line, fit, plain
 
+REVERSED = ("mark", "found")
+"""Tones with the ground as the text's colour: the cursor's would be hard to read there."""
+
 GOES_ON = "›"
 """In the last column of a row that goes on to the right of it."""
 
@@ -175,16 +178,19 @@ class Rows(ScrollView, can_focus=True):
 
     def _style(self, tone: str, marked: bool) -> Style:
         """The style of `tone` on its ground; looking one up takes longer than drawing a row."""
-        style = self._styles.get((tone, marked))
+        key = tone, marked
+        style = self._styles.get(key)
         if style is None:
-            if marked:
+            if marked and tone not in REVERSED:
                 ground = "rows--cursor" if self.has_focus else "rows--cursor-blurred"
                 style = self.get_component_rich_style(ground)
+                if tone == "dim" and self.has_focus:
+                    tone = ""  # on this ground it would be too faint to read
             else:
                 style = self.rich_style
             if tone:
                 style += self.get_component_rich_style(f"rows--{tone}", partial=True)
-            self._styles[tone, marked] = style
+            self._styles[key] = style
         return style
 
     def _strip(self, line: Line, marked: bool) -> Strip:
