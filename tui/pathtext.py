@@ -50,7 +50,10 @@ def _code_line(hop: Hop, insn: Insn, text: str, digits: int, width: int) -> Line
 
 
 def _way(hops: Sequence[Hop]) -> list[Line]:
-    """`site ─▶ ftrace_caller ─▶ …`; a site that calls nothing is cut off from the rest."""
+    """`site ─▶ ftrace_caller ─▶ …`; what a call does not come to is cut off from the rest.
+
+    That is all behind a site that calls nothing, or a hop that was damaged and leads elsewhere.
+    """
     lines: list[list[Span]] = [[]]
     taken = True
     for number, hop in enumerate(hops):
@@ -58,10 +61,15 @@ def _way(hops: Sequence[Hop]) -> list[Line]:
         if number:
             spans.append((" ─▶ " if taken else "    ", "accent"))
         name = f"site {hop.name}" if hop.label == SITE else hop.name
+        if not hop.verified:
+            name = f"! {name}"
+        following = hops[number + 1].address if number + 1 < len(hops) else None
         tone = "bad" if not hop.verified else "strong" if taken else "dim"
         spans.append((name, tone))
         if hop.label == SITE and hop.target is None:
-            spans.append((" (nop)", "dim"))
+            spans.append((" (nop)" if hop.verified else "", "dim"))
+            taken = False
+        elif not hop.verified and hop.target != following:
             taken = False
         if lines[-1] and len(plain([*lines[-1], *spans])) > _WAY:
             lines.append([(" ", "")])

@@ -78,6 +78,18 @@ def test_a_wrong_hop_has_a_sign_and_a_reason() -> None:
     assert lines[3] == "! ftrace_caller        2000  is not what ftrace put there"
 
 
+def test_a_damaged_hop_leads_on_only_where_it_still_does() -> None:
+    site, caller, *rest = hops()
+    assert text(replace(site, verified=False), caller, *rest)[0] == (
+        "! site schedule ─▶ ftrace_caller ─▶ ftrace_call ─▶ function_trace_call"
+    )
+    for target in (0x1000, None):
+        damaged = replace(site, verified=False, target=target)
+        assert text(damaged, caller, *rest)[0] == (
+            "! site schedule    ftrace_caller    ftrace_call    function_trace_call"
+        )
+
+
 def test_the_words_that_are_wrong_are_marked() -> None:
     path = hop(CALLER, 0x2000, "ftrace_caller", 0x2040, verified=False)
     lines = path_lines([replace(path, expected=b"\xe8\x01\x02\x03\x05")])
