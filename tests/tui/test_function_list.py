@@ -254,5 +254,5 @@ async def test_an_empty_list_says_why() -> None:
             app.list.show(functions)
             app.list.pattern = pattern
             await pilot.pause()
-            said.append(app.list.render_line(0).text.strip())
-        assert said == ["none matches", "none has a record yet"]
+            said.append(app.list.render_line(1).text.strip())
+        assert said == ["no function fits the filter", "no function has a record yet"]

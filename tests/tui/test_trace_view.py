@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from textual import on
 from textual.app import App, ComposeResult
 
@@ -245,30 +244,3 @@ async def test_two_markers_tell_the_time_between_them() -> None:
         assert plain(view.line(993, 90)).startswith("A")
         await pilot.press("M")
         assert view.marks.letters == {} and not plain(view.line(993, 90)).startswith("A")
-
-
-@pytest.mark.parametrize(
-    ("header", "said"),
-    [
-        (("# tracer: nop", "#"), " no events yet: t sets the tracer function, w runs a workload"),
-        (("# tracer: function", "#"), " no events yet: w runs a workload"),
-        (("# tracer: nop", "#", "# WARNING: FUNCTION TRACING IS CORRUPTED"), " no events"),
-    ],
-)
-async def test_an_empty_trace_says_what_brings_events(header: tuple[str, ...], said: str) -> None:
-    app = TraceApp()
-    async with app.run_test(size=(80, 10)) as pilot:
-        assert not app.view.render_line(0).text.strip()
-        empty = Events(0)
-        empty.header = header  # type: ignore[assignment]
-        app.view.show(empty)
-        await pilot.pause()
-        assert app.view.render_line(0).text == said.ljust(80)
-        assert not app.view.render_line(1).text.strip()
-        app.view.show(Events(3))
-        await pilot.pause()
-        assert "no events" not in app.view.render_line(0).text
-        assert not app.view.render_line(3).text.strip()
-        app.view.filter("cpu:7")
-        await pilot.pause()
-        assert app.view.render_line(0).text.strip() == "no event passes the filter: F changes it"

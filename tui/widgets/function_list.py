@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
@@ -11,6 +12,7 @@ from textual.reactive import reactive
 
 from .. import keymap
 from ..messages import CommandWanted, FunctionHighlighted
+from ..nothing import BOOTING, NO_FUNCTION, NO_RECORD
 from ..spans import Line
 from ..view import ORDERS, Functions, Indices
 from .function_columns import row_line
@@ -52,11 +54,11 @@ class FunctionList(Rows):
         """Functions shown."""
         return len(self._shown)
 
-    def nothing(self) -> str:
-        """Why no function is shown."""
+    def empty(self) -> Sequence[str]:
+        """Why there are no functions."""
         if self.functions is None:
-            return ""
-        return " none matches" if len(self.functions) else " none has a record yet"
+            return BOOTING
+        return NO_FUNCTION if len(self.functions) else NO_RECORD
 
     def show(self, functions: Functions | None) -> None:
         """Take a new table; nothing happens when it is the one already shown."""

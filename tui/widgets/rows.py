@@ -7,6 +7,7 @@ becomes a `Strip` when it comes into sight, and is kept in a small cache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -21,7 +22,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from .. import keymap
-from ..spans import Line, fit, plain
+from ..spans import Line, plain
 
 REVERSED = ("mark", "found")
 """Tones with the ground as the text's colour: the cursor's would be hard to read there."""
@@ -79,13 +80,13 @@ class Rows(ScrollView, can_focus=True):
         """Row `row`, for a list `width` cells wide."""
         raise NotImplementedError
 
-    def nothing(self) -> str:
-        """What is said where there are no rows."""
-        return ""
-
     def row_width(self) -> int:
         """Cells of the widest row, where rows may be wider than the list; else 0."""
         return 0
+
+    def empty(self) -> Sequence[str]:
+        """What is said where there are no rows: how some would come."""
+        return ()
 
     def changed(self, cursor: int | None = None, *, scroll: bool = True) -> None:
         """Say that rows are new: put the cursor on row `cursor` (or keep it), draw again.
@@ -155,10 +156,12 @@ class Rows(ScrollView, can_focus=True):
         row = top + y
         width = self.size.width
         if row >= self.count():
-            said = "" if self.count() or y else fit(self.nothing(), width)
-            return Strip([Segment(said, self._style("dim", False))]).extend_cell_length(
-                width, self._style("", False)
-            )
+            said = () if self.count() else self.empty()
+            if 0 <= row - 1 < len(said):  # below an empty row
+                return self._strip(((f"  {said[row - 1]}", "dim"),), False).adjust_cell_length(
+                    width, self._style("", False)
+                )
+            return Strip.blank(width, self._style("", False))
         shows = self.HAS_CURSOR and (self.has_focus or self.CURSOR_WHEN_BLURRED)
         marked = shows and row == self.cursor
         seen = width - (self.scrollbar_size_vertical if self.show_vertical_scrollbar else 0)

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from ..spans import fit
-from ..view import Trace
+from ..view import Status, Trace
 from .pane import Pane
 from .trace_view import TraceView
 
@@ -32,8 +32,9 @@ class TracePane(Pane):
         yield self._titles
         yield self.events
 
-    def show(self, trace: Trace | None) -> None:
-        """Take a new trace."""
+    def show(self, trace: Trace | None, status: Status) -> None:
+        """Take a new trace; `status` tells why there may be none."""
+        self.events.tell(status)
         if trace is not self._trace:
             self._trace = trace
             self.events.show(trace)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
 from textual.reactive import reactive
 
 from ..marks import Marks
+from ..nothing import no_rows
 from ..spans import Line, highlight
 from ..traceline import event_line, folded_line, signed
-from ..view import Trace
+from ..view import Status, Trace
 from .rows import Rows
 from .shown_rows import ShownRows
 
@@ -37,6 +40,7 @@ class TraceRows(Rows):
         self._newest: Trace | None = None
         # The trace's line where the cursor was put, be that shown now or not.
         self._at = 0
+        self._status = Status()
 
     # What is shown
 
@@ -53,15 +57,28 @@ class TraceRows(Rows):
         return max(0, self._newest.written - self.trace.written)
 
     def show(self, trace: Trace | None) -> None:
-        """Take a new trace; a held one stays unless the buffer was cleared."""
+        """Take a new trace; a held one stays unless the buffer was cleared, or it is empty."""
         if trace is self._newest:
             return
         self._newest = trace
-        cleared = trace is None or self.trace is None or trace.written < self.trace.written
-        if self.follow or cleared:
+        if not trace or not self.trace:
+            # What has no rows cannot be held: events that come would not be seen.
+            self.set_reactive(TraceRows.follow, True)
+            self._take()
+        elif self.follow or trace.written < self.trace.written:
             self._take()
         else:
             self.post_message(self.Held())
+
+    def tell(self, status: Status) -> None:
+        """Have what an empty trace says fit `status`."""
+        old, self._status = self._status, status
+        if not self.count() and no_rows(old, False) != no_rows(status, False):
+            self.refresh()
+
+    def empty(self) -> Sequence[str]:
+        """Why there are no rows, and how some would come."""
+        return no_rows(self._status, bool(self.trace))
 
     def _take(self) -> None:
         self.marks.look(self._newest)
@@ -79,18 +96,6 @@ class TraceRows(Rows):
     def count(self) -> int:
         """Rows shown."""
         return len(self.shown)
-
-    def nothing(self) -> str:
-        """Why no event is shown, and what brings some."""
-        if self.trace is None:
-            return ""
-        if len(self.trace):
-            return " no event passes the filter: F changes it"
-        header = self.trace.header
-        if any(line.startswith("# WARNING") for line in header):
-            return " no events"
-        how = "t sets the tracer function, " if "# tracer: nop" in header else ""
-        return f" no events yet: {how}w runs a workload"
 
     def row_width(self) -> int:
         """Room for long names: rows are wider than an 80-column pane."""
