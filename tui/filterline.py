@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-PLACEHOLDER = "vfs_* task:bash cpu:0,2 !pid:7"
+PLACEHOLDER = "vfs_* task:sh cpu:0,2 !pid:7"
 """What an empty line says: some words."""
 
 

@@ -54,7 +54,7 @@ FUNCTIONS = [
         "functions.toggle",
         "space",
         "choose",
-        "toggle",
+        "choose",
         "into set_ftrace_filter, or out of it",
         show=True,
     ),
@@ -104,8 +104,9 @@ CODE = [
 JUMP = "ctrl+o"
 
 MAIN = [
+    _key("main.tracer", "t", "tracer", "tracer", "tracer function on or off", show=True),
     _key("main.run", "c", "run", "run/pause", "let the machine run, or pause it", show=True),
-    _key("main.step", "s", "step", "step", "go through the guest step by step", show=True),
+    _key("main.step", "s", "step", "Step", "go through the guest step by step"),
     _key("main.into", "i", "into", "Into", "run into this function, and step there"),
     _key("main.back", "b", "back", "Undo", "undo the last command or step"),
     _key(
@@ -114,7 +115,6 @@ MAIN = [
     _key("main.command", "colon", "command", "command", "a command of the shell", show=True),
     _key("main.help", "question_mark,f1", "help", "help", "the keys of this screen", show=True),
     _key("main.registers", "r", "registers", "Registers", "show the registers of all CPUs"),
-    _key("main.tracer", "t", "tracer", "Tracer", "tracer function on or off"),
     _key("main.workload", "w", "workload", "Workload", "run a workload in the guest"),
     _key("main.reboot", "R", "reboot", "Reboot", "boot the machine again"),
     _key("main.clear", "C", "clear_trace", "Clear trace", "empty the trace"),
@@ -142,7 +142,7 @@ STEPPING = [
     _key("stepping.bits", "x", "bits", "Bits", "the bit fields of the instruction"),
     _key("stepping.copy", "y", "copy", "Copy", "copy the row of the instruction"),
     _key("stepping.help", "question_mark,f1", "help", "help", "the keys of this screen", show=True),
-    _key("stepping.close", "escape,q", "close", "Close", "close this screen"),
+    _key("stepping.close", "escape,q", "close", "close", "close this screen", show=True),
 ]
 
 TOUR = [

@@ -90,7 +90,7 @@ def _signs() -> list[Line]:
     rows += [line(""), line(("The filter of the trace", "strong"))]
     rows.append(_row("sched vfs_*", "accent", "functions, as in their list"))
     rows.append(_row("func:schedule", "accent", "only this one"))
-    rows.append(_row("task:bash", "accent", "by name; pid:7 by number"))
+    rows.append(_row("task:sh", "accent", "by name; pid:7 by number"))
     rows.append(_row("cpu:0,2-3", "accent", "of these CPUs; !cpu:1 leaves one out"))
     rows.append(_row("in the kernel", "accent", "set_ftrace_filter/_pid tracing_cpumask"))
     return rows
