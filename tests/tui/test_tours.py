@@ -94,6 +94,27 @@ async def test_a_tours_keys_close_what_stands_over_the_panes() -> None:
             assert app.screen is app.main and walk.at == at + 1
 
 
+async def test_the_keys_of_a_tour_leave_a_box() -> None:
+    tour = tours.load("call-site")
+    walk = Walk(tour)
+    app = ConsoleApp(lambda: SessionDriver(tour.open()), walk)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        state = app.main.query_one("#tour-state")
+        told = []
+        for key in ("f5", "f2", "f4"):
+            await pilot.press("colon", *"help", "enter")
+            await settle(pilot)
+            assert app.screen is not app.main
+            await pilot.press(key)
+            await settle(pilot)
+            assert app.screen is app.main
+            told.append((walk.at, str(state.render())))  # type: ignore[attr-defined]
+    assert [at for at, _ in told] == [1, 1, 0]
+    assert "F4 back" in told[0][1] and "F4 back" not in told[2][1]
+    assert tour.steps[1].hint.replace("`", "") in told[1][1]
+
+
 async def test_the_palette_offers_tours_and_the_console_goes_to_their_machine() -> None:
     app = ConsoleApp(lambda: SessionDriver(tours.load("call-site").open()))
     async with app.run_test(size=(80, 24)) as pilot:

@@ -58,13 +58,16 @@ class TourPane(Vertical):
         sign = _DONE if walk.done else _OPEN
         if word:
             return Content.assemble(sign, word)
+        back = [("F4", " back")] if walk.at else []
         if not walk.done:
-            keys = (("F2", " hint"), ("F3", " show me"), ("F4", " back"))
+            keys = [("F2", " hint"), ("F3", " show me"), *back]
+            if not walk.last:
+                keys.append(("F5", " skip"))
             return Content.assemble(sign, "to do; ", *_keys(*keys))
         said = "" if not walk.step.checks else "done; "
         if walk.last:
-            return Content.assemble(sign, said, "this was the last step; ", *_keys(("F4", " back")))
-        return Content.assemble(sign, said, *_keys(("F5", " next step"), ("F4", " back")))
+            return Content.assemble(sign, said, "this was the last step; ", *_keys(*back))
+        return Content.assemble(sign, said, *_keys(("F5", " next step"), *back))
 
 
 def _keys(*keys: tuple[str, str]) -> Iterator[tuple[str, str]]:
