@@ -176,6 +176,19 @@ async def test_command_line_runs_completes_and_remembers() -> None:
         assert app.focused is app.main.functions.rows
 
 
+async def test_the_only_candidate_is_taken_with_a_space_behind_it() -> None:
+    driver = CannedDriver()
+    async with console(driver) as (app, pilot):
+        await pilot.press("colon", *"cat available_t")
+        await settle(pilot)
+        await pilot.press("tab")
+        edit = app.query_one("#line-edit", Input)
+        assert edit.value == "cat available_tracers "
+        await pilot.press("x", "enter")
+        await settle(pilot)
+        assert driver.executed == ["cat available_tracers x"]
+
+
 async def test_errors_are_the_kernels_text() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):

@@ -26,6 +26,9 @@ from ..typeahead import TypeAhead
 SHOWN = 8
 """Candidates shown at once."""
 
+OPEN = ("/", ":")
+"""A candidate that ends so goes on in the same word."""
+
 
 class Candidates(Static):
     """What the word at the end of the command line can become."""
@@ -179,6 +182,12 @@ class CommandLine(Horizontal):
             return
         if self._chosen is None:
             common = shared(self._words)
+            if len(self._words) == 1 and not common.endswith(OPEN):
+                # The word is whole: go on with the next one.
+                self._put(common + " ")
+                self._words = ()
+                self._ask(self._typed)
+                return
             if len(common) > len(self._typed) and len(self._words) > 1:
                 self._put(common)
                 self._typed = common
