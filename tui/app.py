@@ -18,6 +18,7 @@ from textual.color import Color
 from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
+from textual.widget import Widget
 
 from ..core.errors import DynftraceError, UsageError
 from . import deliver, keymap, palette, theme
@@ -118,8 +119,16 @@ class ConsoleApp(TypeAhead):
 
     def on_mount(self) -> None:
         """Paint first, then open the session."""
+        self.app_resume_signal.subscribe(self, lambda _: self._draw_all())
         self.call_after_refresh(self._drive)
         self.set_interval(1 / FRAMES, self.drain)
+
+    def _draw_all(self) -> None:
+        """Draw everything: a shell has had the terminal, and what it left is no longer known."""
+        self.refresh(layout=True)
+        for screen in self.screen_stack:
+            for widget in screen.walk_children(Widget):
+                widget.refresh()
 
     def on_unmount(self) -> None:
         """End the machine's thread."""
@@ -404,10 +413,11 @@ class ConsoleApp(TypeAhead):
         """Fetch the workloads, then let the user pick one."""
         self._when_done(self.runner.submit(lambda driver: driver.workloads()), WorkloadsFound)
 
-    def step_into(self) -> None:
-        """Run until the function under the cursor is reached, then step there."""
+    def step_into(self, ip: int | None = None) -> None:
+        """Run until the function whose rec.ip is `ip`, or that of the site shown, is reached."""
         view = self.view
-        index = None if view.ip is None or view.functions is None else view.functions.find(view.ip)
+        ip = view.ip if ip is None else ip
+        index = None if ip is None or view.functions is None else view.functions.find(ip)
         if view.functions is None or index is None:
             self.notify("show a call site first", timeout=3)
             return

@@ -212,6 +212,19 @@ async def test_i_asks_for_a_workload_once(session: Session) -> None:
         assert isinstance(app.screen, SteppingScreen)
 
 
+async def test_i_in_the_trace_is_for_the_function_of_the_event(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        for command in ("echo sys_read > set_ftrace_filter", "run syscalls", "site vfs_write"):
+            app.command(command)
+            await settle(pilot)
+        app.workload = "syscalls"
+        await press(pilot, "4", "k", "i")
+        assert isinstance(app.screen, SteppingScreen)
+        assert same_as(app).startswith("same as: until sys_read syscalls")
+        await press(pilot, "q", "2", "i")
+        assert same_as(app).startswith("same as: until vfs_write syscalls")
+
+
 async def test_what_is_not_reached_is_told_and_another_may_be_picked(session: Session) -> None:
     async with console(session) as (app, pilot):
         app.workload = "locks"

@@ -123,9 +123,13 @@ class MainScreen(Travel):
         """Start without candidates and line."""
         self.query_one(Candidates).display = False
         self.query_one(CommandLine).display = False
-        self.query_one(SameAs).hint(
-            "each action shows its command here; ctrl+p offers tours and experiments"
+        keeper = self.console.keeper
+        told = (
+            "each action shows its command here"
+            if keeper is None
+            else f"S and leaving keep session {keeper.name}"
         )
+        self.query_one(SameAs).hint(f"{told}; ctrl+p offers tours and experiments")
         self._lay_out()
 
     def on_resize(self) -> None:
@@ -158,7 +162,7 @@ class MainScreen(Travel):
             self.go_to(self._wanted, soon=True)
         self.site.show(view.site, view.site_row)
         self.path.show(view.path)
-        self.trace.show(view.trace)
+        self.trace.show(view.trace, view.status)
 
     def show_tour(self, word: str = "") -> None:
         """Show where the tour is; `word` is something to say about the step."""
@@ -304,8 +308,8 @@ class MainScreen(Travel):
         self.console.open_stepping()
 
     def action_into(self) -> None:
-        """Run into the function under the cursor, and step there."""
-        self.console.step_into()
+        """Run into the function under the cursor, in the trace that of the event; step there."""
+        self.console.step_into(self.trace.events.site_here() if self.active == 4 else None)
 
     def action_back(self) -> None:
         """Go back by one action."""

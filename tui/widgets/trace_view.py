@@ -141,13 +141,16 @@ class TraceView(TraceRows):
         else:
             self.notify("no rows are shown that could be saved", timeout=3)
 
+    def site_here(self) -> int | None:
+        """rec.ip of the site that made the event under the cursor."""
+        here = self._here()
+        return None if self.trace is None or here is None else self.trace.site(here)
+
     def action_open_site(self) -> None:
         """Show the function of the event."""
-        here = self._here()
-        if self.trace is not None and here is not None:
-            key = self.trace.site(here)
-            if key is not None:
-                self.post_message(FunctionWanted(key))
+        key = self.site_here()
+        if key is not None:
+            self.post_message(FunctionWanted(key))
 
     def go_to_call(self, ip: int) -> bool:
         """Put the cursor on the next event shown of the site at `ip`, round and round."""
