@@ -31,7 +31,10 @@ def no_rows(status: Status, filtered: bool) -> Sequence[str]:
     if filtered:
         return ("no row fits the filter", "F changes it; an empty one shows all rows")
     if status.ftrace_off:
-        return ("ftrace is off: it traces no function", "R boots the machine again")
+        return (
+            "ftrace is off: it traces no function",
+            "R boots the machine again, b undoes the last command",
+        )
     if not status.tracing_on:
         return ("tracing_on is 0: no event is written", ":echo 1 > tracing_on goes on")
     if status.tracer == "nop":
