@@ -80,6 +80,10 @@ class Module:
         """Bytes of guest memory it takes, whole pages."""
         return self.linked.size
 
+    def contains(self, address: int) -> bool:
+        """Whether `address` lies in its memory."""
+        return self.base <= address < self.base + self.size
+
     @property
     def sections(self) -> dict[str, int]:
         """Addresses of its loaded sections, by name."""
@@ -205,7 +209,7 @@ class Modules:
     def source_line(self, address: int) -> tuple[str, int] | None:
         """File and line the code at `address` of a module was compiled from."""
         for module in self.loaded:
-            if module.base <= address < module.base + module.size:
+            if module.contains(address):
                 return module.source_line(address)
         return None
 

@@ -24,12 +24,14 @@ from ..core.shell.shell import Shell
 from ..core.trace.tracetext import TraceText
 from ..core.views.callsite import find_sites
 from ..core.views.stepping import stepping
+from ..core.views.stubs import module_stubs
 from .functions import FunctionIndex, FunctionTable
 from .hits import HitCounter
 from .pathtext import path_lines
 from .report import bug_report, oops_report
 from .sitetext import site_lines, site_row
 from .spans import Line, line
+from .stubtable import reason_lines, table_lines
 from .view import Done, Report, State, Status, View
 
 TRACE_SHARE = 6
@@ -62,6 +64,7 @@ class SessionDriver:
         self.session = session
         self.shell = Shell(session)
         self._ip: int | None = None
+        self._stubs: tuple[tuple[int, str], tuple[Line, ...]] = ((0, ""), ())
         self._index: FunctionIndex | None = None
         self._index_of = (0, 0)
         self._table: FunctionTable | None = None
@@ -147,7 +150,7 @@ class SessionDriver:
                 ip=None if row is None else self._ip,
                 site=site,
                 site_row=site_row(site),
-                path=self._path(row) if row is not None else self._unfound() if nothing else (),
+                path=self._way(row, hurry) if nothing or row is not None else (),
                 reports=self._all_reports(),
                 stepping=None if self._watched is None else stepping(session, self._watched),
             )
@@ -208,11 +211,29 @@ class SessionDriver:
         states[records.table["failed"]] = State.REFUSED
         return states, filtered
 
-    def _path(self, row: int) -> tuple[Line, ...]:
+    def _way(self, row: int | None, hurry: bool) -> tuple[Line, ...]:
+        session = self.session
+        if row is None:
+            return self._unfound()
         try:
-            return path_lines(self.session.call_path(row))
+            reason = reason_lines(session.encodings.out_of_reach(row))
+            lines = path_lines(session.call_path(row), reason)
         except MissingSymbolError as error:
             return (line(("! no way to a tracer", "bad")), line(str(error)))
+        return (*lines, *self._stub_table(row, hurry))
+
+    def _stub_table(self, row: int, hurry: bool) -> tuple[Line, ...]:
+        """The stubs of the module that a record is of; in a `hurry` as they were a moment ago."""
+        session = self.session
+        module = session.modules.find(session.ftrace.records.module_names()[row] or "")
+        of = (session.boots, "" if module is None else module.name)
+        if module is None:
+            self._stubs = of, ()
+        elif not hurry or self._stubs[0] != of:
+            stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
+            own = [stub for stub in stubs if module.contains(stub.hop.address)]
+            self._stubs = of, table_lines(module.name, own)
+        return self._stubs[1]
 
     def _unfound(self) -> tuple[Line, ...]:
         """The way that all calls take before any site was found."""

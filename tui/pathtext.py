@@ -14,8 +14,8 @@ _WAY = 75
 """Cells of the way on one line: the pane has them, and a scrollbar, on 80 columns and on 200."""
 
 
-def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
-    """The way of the call, a line for each hop with what was checked, then its code."""
+def path_lines(hops: Sequence[Hop], note: Sequence[Line] = ()) -> tuple[Line, ...]:
+    """The way of the call, a line for each hop with what was checked, `note`, then its code."""
     names = [f"{hop.label} {hop.name}" if hop.label == SITE else hop.name for hop in hops]
     width = min(max((len(name) for name in names), default=0), _NAME)
     digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
@@ -30,6 +30,7 @@ def path_lines(hops: Sequence[Hop]) -> tuple[Line, ...]:
                 (hop.note, "dim" if hop.verified else "bad"),
             )
         )
+    lines += note
     insns = [insn for hop in hops for insn, _ in hop.insns]
     width = 3 * min(max((len(insn.data) for insn in insns), default=0), _MOST_BYTES)
     for hop in hops:

@@ -13,7 +13,7 @@ from ..ftrace.records import Flag
 from ..machine.memory import Memory
 from ..module import Module
 from .disasm import Disassembler, Insn
-from .encodingtext import Place, encoding_lines
+from .encodingtext import Place, away, encoding_lines
 
 
 class EncodingReader:
@@ -36,24 +36,54 @@ class EncodingReader:
 
         Raises `MemoryFault`, and `MissingSymbolError` for a kernel without ftrace_caller.
         """
-        ftrace, records = self._ftrace, self._ftrace.records
-        sites = records.sites(slice(row, row + 1))
+        now, enabled = self._now(row), self._enabled(row)
+        before = {insn.address: insn.data for insn in now}
+        changed = [insn for insn in enabled if before.get(insn.address) != insn.data]
+        return [
+            *map(self.lines, now),
+            *(self.lines(insn, "when enabled") for insn in changed),
+        ]
+
+    def out_of_reach(self, row: int) -> tuple[str, ...]:
+        """Why the call of record `row` goes through a stub: how far it reaches, and where not.
+
+        Nothing where it needs none. Raises as `site` does.
+        """
+        for insn in self._enabled(row) or self._now(row):
+            encoding = self._ftrace.port.encoding(insn.address, insn.data)
+            if encoding is None or encoding.reach is None:
+                continue
+            first, last = encoding.reach
+            for name, address in self._ftrace.entry.callers.items():
+                if not first <= address <= last:
+                    left, right = away(first - insn.address), away(last - insn.address)
+                    return (
+                        f"{name} is out of reach, {away(address - insn.address)} from the site:",
+                        f"its call reaches {left} to {right}",
+                    )
+        return ()
+
+    def _now(self, row: int) -> list[Insn]:
+        """The site as it is."""
+        sites = self._ftrace.records.sites(slice(row, row + 1))
         ip = int(sites.ip[0])
-        now = self._memory.read(ip, int(ftrace.port.lengths(sites)[0]))
-        shown = [self.lines(insn) for insn in self._disasm.site(ip, now)]
+        size = int(self._ftrace.port.lengths(sites)[0])
+        return list(self._disasm.site(ip, self._memory.read(ip, size)))
+
+    def _enabled(self, row: int) -> list[Insn]:
+        """The site as it would be; nothing where it is enabled, or cannot be."""
+        ftrace, records = self._ftrace, self._ftrace.records
         if records.table["flags"][row] & Flag.ENABLED:
-            return shown
+            return []
+        sites = records.sites(slice(row, row + 1))
         edit = ftrace.port.make_call(sites, ftrace.target_of(row))
         if not edit.reachable[0]:
-            return shown
+            return []
+        ip = int(sites.ip[0])
+        now = self._memory.read(ip, int(ftrace.port.lengths(sites)[0]))
         start = int(edit.address[0]) - ip
         call = edit.row(edit.replacement, 0)
-        text = now[:start] + call + now[start + len(call) :]
-        for insn in self._disasm.site(ip, text):
-            at = insn.address - ip
-            if now[at : at + len(insn.data)] != insn.data:
-                shown.append(self.lines(insn, "when enabled"))
-        return shown
+        return list(self._disasm.site(ip, now[:start] + call + now[start + len(call) :]))
 
     def lines(self, insn: Insn, when: str = "") -> list[str]:
         """The view of one instruction; `when` says of what moment it is."""

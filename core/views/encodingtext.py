@@ -85,7 +85,7 @@ def _scale(ip: int, reach: tuple[int, int], places: Sequence[Place]) -> Iterator
     """The range of targets as a line, ip and `places` where they are on it."""
     first, last = reach
     middle = _column(ip, reach)
-    left, right = _away(first - ip), _away(last - ip)
+    left, right = away(first - ip), away(last - ip)
     line = f"{left:<{middle}}ip" if len(left) < middle else f"{left} ip"
     yield f"{line:<{_LINE - len(right)}}{right}" if len(line) + len(right) < _LINE else line
     yield (
@@ -94,14 +94,14 @@ def _scale(ip: int, reach: tuple[int, int], places: Sequence[Place]) -> Iterator
         else "|" + "-" * (_LINE - 2) + "|"
     )
     for place in sorted(places, key=lambda each: (each.address, each.name)):
-        away = _away(place.address - ip)
+        distance = away(place.address - ip)
         if place.address < first:
-            yield f"< {place.name}, {away}: out of reach"
+            yield f"< {place.name}, {distance}: out of reach"
         elif place.address > last:
-            yield f"{f'{place.name}, {away}: out of reach >':>{_LINE}}"
+            yield f"{f'{place.name}, {distance}: out of reach >':>{_LINE}}"
         else:
             column = _column(place.address, reach)
-            told = f"{place.name}, {away}"
+            told = f"{place.name}, {distance}"
             fits = column + 2 + len(told) <= _LINE
             yield " " * column + f"^ {told}" if fits else f"{f'{told} ^':>{column + 1}}"
 
@@ -111,7 +111,7 @@ def _column(address: int, reach: tuple[int, int]) -> int:
     return round((min(max(address, first), last) - first) * (_LINE - 1) / (last - first))
 
 
-def _away(distance: int) -> str:
+def away(distance: int) -> str:
     """A distance in the largest unit that it fills: `+1.5 MB`."""
     for name, shift in (("EB", 60), ("PB", 50), ("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10)):
         if abs(distance) > 0.99995 * (1 << shift):  # 1023.99 MB reads as 1 GB
