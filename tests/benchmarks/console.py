@@ -21,6 +21,8 @@ from .tmux import Tmux
 CONSOLE = ["-m", "dynftrace"]
 KEYS = 60
 FUNCTIONS = 60_000
+SETTLED = 1.0
+"""Seconds the guest has run when keys are pressed: until then its buffers fill."""
 
 
 def rows() -> Iterator[Row]:
@@ -73,6 +75,7 @@ def _keys(where: str, open_terminal: Callable[[list[str]], Painted]) -> Row:
         terminal.wait("tracer function")
         terminal.send("c")
         terminal.wait("RUNNING")
+        time.sleep(SETTLED)
         busy = percentile(moves(terminal, 1 + KEYS, "T"), 0.95)
     return Row(
         f"console: key to paint, guest running, {where} (p95)",

@@ -61,6 +61,7 @@ async def measure(keys: int) -> None:
         await pilot.press("t")
         await settle(pilot)
         app.toggle_run()
+        await asyncio.sleep(1)
         print(*await moves(app, rows, keys))
         app.toggle_run()
 
