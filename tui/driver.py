@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.errors import MissingSymbolError
+from ..core.errors import MemoryFault, MissingSymbolError
 from ..core.ftrace.records import Flag
 from ..core.session import Session
 from ..core.shell.preview import preview
@@ -216,11 +216,16 @@ class SessionDriver:
         if row is None:
             return self._unfound()
         try:
-            reason = reason_lines(session.encodings.out_of_reach(row))
-            lines = path_lines(session.call_path(row), reason)
+            lines = path_lines(session.call_path(row), self._reason(row))
         except MissingSymbolError as error:
             return (line(("! no way to a tracer", "bad")), line(str(error)))
         return (*lines, *self._stub_table(row, hurry))
+
+    def _reason(self, row: int) -> tuple[Line, ...]:
+        try:
+            return reason_lines(self.session.encodings.out_of_reach(row))
+        except MemoryFault:
+            return ()  # the call site pane says that the site's memory is not there
 
     def _stub_table(self, row: int, hurry: bool) -> tuple[Line, ...]:
         """The stubs of the module that a record is of; in a `hurry` as they were a moment ago."""
