@@ -23,8 +23,8 @@ check: .venv/.ready ## lint, format, types, and the layers
 images: ## rebuild the guest kernels and modules (needs gcc for each of PORTS)
 	$(MAKE) -C arches/guest
 
-screenshots: .venv/.ready ## make screenshots/ again, and the pictures the tests compare with
-	$(BIN)/python -m dynftrace.tui.screenshots screenshots
+screenshots: .venv/.ready ## draw every screen again: screenshots/ and tests/tui/screens/
+	$(BIN)/python -m dynftrace.tui.screenshots screenshots tests/tui/screens
 
 docs: .venv/.ready ## write what the README shows of the program, its man page and completions again
 	$(BIN)/python -m dynftrace.tui.docs README.md
@@ -55,7 +55,7 @@ lock: ## choose the versions of requirements.lock again (needs uv)
 	touch $@
 
 clean: ## remove what was built
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis snapshot_report.html
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 help:
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20

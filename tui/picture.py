@@ -1,15 +1,15 @@
 """A picture of the console, made without a terminal.
 
-The same app runs headless: commands are executed as if typed, keys pressed,
-and the screen exported as SVG once nothing is left to do. There is no clock
-and no blinking in it, so equal input gives equal bytes.
+The console runs headless: it executes commands as if they were typed, keys are
+pressed, and the screen is exported as SVG when nothing is left to do. The picture
+has no clock and nothing in it blinks, so equal input gives equal bytes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 PATIENCE_S = 2.0
-"""Host seconds after which a widget that has not answered is taken to be gone."""
+"""Host seconds to wait for a widget's answer before taking it to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """How a screen is reached: keys to press. `boxes` says whether boxes stay open."""
+    """How to reach a screen: the keys to press, and whether open boxes stay (`boxes`)."""
 
     keys: tuple[str, ...] = ()
     boxes: bool = False
@@ -56,14 +56,14 @@ POSES = {
     "output": Pose(boxes=True),
     "report": Pose(boxes=True),
 }
-"""The screens `--screen` takes."""
+"""The screens that `--screen` accepts."""
 
 LOOKS = {
     "dark": (theme.DARK.name, True),
     "light": (theme.LIGHT.name, True),
     "no-colour": (theme.DARK.name, False),
 }
-"""Themes that pictures show, and whether in colours."""
+"""Looks of a picture by name: the theme, and whether the picture has colours."""
 
 
 def take_picture(
@@ -73,11 +73,13 @@ def take_picture(
     size: tuple[int, int],
     theme_name: str | None = None,
 ) -> str:
-    """The SVG of `screen` at `size` (columns, rows) after `commands`.
+    """Return the SVG of `screen` at `size` (columns, rows) after `commands`.
 
-    Commands are executed line by line. `output` and `report` show the box the
-    last one opened. Raises `UsageError` for a screen or a theme that does not exist or a
-    size out of range, and what `open_session` raises.
+    The commands are executed line by line. The screens `output` and `report` show the
+    box that the last command opened.
+
+    Raises:
+        UsageError: `screen` or the theme does not exist, or `size` is out of range.
     """
     from .driver import SessionDriver
 
@@ -91,7 +93,7 @@ def take_picture(
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """Columns and rows of `120x40`; raises `UsageError`."""
+    """Parse a size such as `120x40` into columns and rows; raises `UsageError`."""
     match = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
     if match is None:
         raise UsageError(f"a size is COLUMNSxROWS such as 120x40, not {text!r}")
@@ -99,24 +101,24 @@ def parse_size(text: str) -> tuple[int, int]:
 
 
 def check_size(size: tuple[int, int]) -> None:
-    """Raise `UsageError` for a size that is no terminal's."""
+    """Raise `UsageError` for a size that no terminal has."""
     width, height = size
     if not (20 <= width <= 500 and 5 <= height <= 300):
         raise UsageError(f"a size must be within 20x5 and 500x300, not {width}x{height}")
 
 
 class Posed(ConsoleApp):
-    """The console for pictures: it can do without colours, as where NO_COLOR is set."""
+    """The console for pictures: it can drop its colours, as NO_COLOR does."""
 
     CSS_PATH = str(Path(__file__).with_name("console.tcss"))
 
     def dress(self, theme_name: str, *, colours: bool = True) -> None:
-        """Show this theme, and `colours` or none; raises `UsageError` for a theme unknown."""
+        """Choose a theme, with `colours` or without; raises `UsageError` for an unknown theme."""
         self.no_color = not colours
         self.choose_theme(theme_name)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """With what NO_COLOR adds at the start."""
+        """Return the console's filters, and NO_COLOR's when colours are off."""
         filters = [each for each in super().get_line_filters() if not isinstance(each, Monochrome)]
         return [*filters, Monochrome()] if self.no_color else filters
 
@@ -128,7 +130,7 @@ async def picture(
     size: tuple[int, int],
     theme_name: str | None = None,
 ) -> str:
-    """As `take_picture`, for any driver and pose, within an event loop."""
+    """Return the SVG of any driver in any pose, from within an event loop."""
     check_size(size)
     app = Posed(start)
     if theme_name is not None:
@@ -138,21 +140,26 @@ async def picture(
         return svg(app)
 
 
-async def looks(
+async def in_looks(
     start: Callable[[], Driver],
     commands: Sequence[str],
     pose: Pose,
     size: tuple[int, int],
+    looks: Iterable[str] = tuple(LOOKS),
     walk: Walk | None = None,
 ) -> Mapping[str, str]:
-    """As `picture`, in each of `LOOKS`, by their names; `walk` is a tour."""
+    """Return the SVG of one screen in each of `looks`, by the names `LOOKS` gives them.
+
+    The console is opened once. `walk` is the tour it takes, if any.
+    """
     made: dict[str, str] = {}
     app = Posed(start, walk)
     async with app.run_test(size=size, notifications=True) as pilot:
         await _strike(pilot, commands, pose)
-        for name, (theme_name, colours) in LOOKS.items():
+        for name in looks:
+            theme_name, colours = LOOKS[name]
             if (app.theme, app.no_color) != (theme_name, not colours):
-                # Only the console's own screens are drawn anew; others are opened again.
+                # Only our own screens are redrawn in another theme; Textual's are opened again.
                 foreign = app.screen if isinstance(app.screen, SystemModalScreen) else None
                 if foreign is not None:
                     await _patiently(pilot.press("escape"))
@@ -166,7 +173,7 @@ async def looks(
 
 
 async def _strike(pilot: Pilot[None], commands: Sequence[str], pose: Pose) -> None:
-    """Execute commands and press the keys of the pose."""
+    """Execute `commands` and press the keys of the pose."""
     app = pilot.app
     assert isinstance(app, ConsoleApp)
     await settle(pilot)
@@ -186,12 +193,12 @@ async def _press(pilot: Pilot[None], keys: Sequence[str]) -> None:
 
 
 def svg(app: App[None]) -> str:
-    """The screen as it is."""
+    """Return the screen as it is now."""
     return tidy(app.export_screenshot(title="dynftrace", simplify=True))
 
 
 async def settle(pilot: Pilot[None]) -> None:
-    """Wait until the machine's thread has nothing to do and the screen shows what it made."""
+    """Wait until the machine's thread is idle and the screen shows its latest view."""
     app = pilot.app
     assert isinstance(app, ConsoleApp)
     quiet = 0
@@ -200,7 +207,7 @@ async def settle(pilot: Pilot[None]) -> None:
         if app.runner.failure is not None and not app.runner.opened:
             break
         if not app.is_running:
-            return  # it ended by an error of its own, which the pilot raises
+            return  # the console failed; the pilot raises its error
         if app.runner.idle:
             quiet += 1
         else:
@@ -211,7 +218,7 @@ async def settle(pilot: Pilot[None]) -> None:
 
 
 async def _patiently(waiting: Coroutine[object, object, object]) -> None:
-    """Wait for the pilot, which waits for every widget, but not long for one that has gone."""
+    """Wait for the pilot, but give up on widgets that have gone and never answer."""
     with suppress(TimeoutError):
         await asyncio.wait_for(waiting, PATIENCE_S)
 

@@ -1,7 +1,7 @@
-"""What the pictures show: machines led by commands and keys, as somebody would.
+"""The screens of the pictures: machines driven by commands and keys, as a user would.
 
-First the screens that are the same on every architecture, shown on one; then, for
-each port, those that are its own. A scene's picture is the same on every machine.
+First come the screens that look the same on every architecture, shown on one; then
+each port's own. A scene's picture is the same on every host.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ _AS_OPENED = Pose()
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A screen: what was done before, how it is reached, and on what machine."""
+    """A screen: the machine, the commands executed on it, and the way to the screen."""
 
     setup: tuple[str, ...] = ()
-    """Commands that were done when the console is opened."""
+    """Commands executed before the console is opened."""
     commands: tuple[str, ...] = ()
-    """Commands that are typed in it."""
+    """Commands typed in the console."""
     pose: Pose = _AS_OPENED
     arch: str = arches.DEFAULT
     nop: str | None = None
     lesson: tuple[str, int] | None = None
-    """A tour that is taken, and the number of its step."""
+    """A tour the console takes, and the number of its current step."""
 
 
 _FUNCTION = "echo function > current_tracer"
@@ -48,20 +48,21 @@ _TREE = (
 _SCHEDULE = ("site schedule",)
 
 _WHOLE = Pose(("3", "z"))
-"""The trampoline pane in the whole window."""
+"""The trampoline pane, filling the window."""
 
 _BOX = Pose(("G",), boxes=True)
-"""The end of the box that a command's output opens."""
+"""The end of the box that shows a command's output."""
 
 
 def _module(insmod: str) -> tuple[str, ...]:
-    """A module's function is traced, so its calls take the way the port has for modules."""
+    """Return commands that trace a module's function, whose calls go by the port's stubs."""
     return insmod, "echo usb_ifnum_to_if > set_ftrace_filter", _FUNCTION, "run usb"
 
 
 SCREENS = {
     "main": Scene(_MANY, _SCHEDULE, Pose(("1",))),
     "functions": Scene(_MANY, _SCHEDULE, Pose(("1", "slash", *"sched", "enter"))),
+    "filter": Scene(_MANY, _SCHEDULE, Pose(("1", "slash", *"sched"))),
     "site-compiled": Scene((), _SCHEDULE, POSES["site"]),
     "trace": Scene(_MANY, _SCHEDULE, POSES["trace"]),
     "trace-filter": Scene(
@@ -109,7 +110,7 @@ SCREENS = {
     "ppc64-refused-stub": Scene(
         ("insmod usbcore",),
         (
-            # The word of the stub that says where it leads, in its lower half.
+            # The lower half of this word of the stub is where the stub leads.
             "poke ftrace_caller.stub+0x24 00002700",
             "site usb_ifnum_to_if",
             *_module("")[1:3],
@@ -118,7 +119,7 @@ SCREENS = {
         "ppc64",
     ),
 }
-"""Screens that are much the same on every port, and what only one port has."""
+"""Screens that look much the same on every port, and those that only one port has."""
 
 _NEAR = ("schedule", 0, _TRACED)
 
@@ -131,10 +132,10 @@ ENABLED = {
     "arm64": ("usb_ifnum_to_if", 0, _module("insmod --far usbcore")),
     "arm64-mcount": ("usb_ifnum_to_if", 0x1C, _module("insmod --far usbcore")),
 }
-"""A function whose call site is worth seeing on a port, how far in that is, what enables it."""
+"""By port, a function whose call site is worth seeing, the site's offset, and what enables it."""
 
 _FAR = ("usb_ifnum_to_if", 0, _module("insmod usbcore"))
-"""On all others: a module's, which ftrace_caller is out of reach for."""
+"""The same for all other ports: a site in a module, out of reach of ftrace_caller."""
 
 LOOPS = {
     **dict.fromkeys(("x86_64", "i386", "x86_64-2008"), "eb fe"),
@@ -143,11 +144,11 @@ LOOPS = {
     "mipsel": "ff ff 00 10",
     **dict.fromkeys(("arm64", "arm64-mcount"), "00 00 00 14"),
 }
-"""A jump to itself, as its bytes lie in memory."""
+"""By port, a jump to itself, as its bytes lie in memory."""
 
 
 def port_scenes(arch: str) -> dict[str, Scene]:
-    """The screens that are a port's own, by their names."""
+    """Return the screens of one port, by their names."""
     function, offset, enable = ENABLED.get(arch, _FAR)
     base = Scene(enable, (f"site {function}",), arch=arch)
     refused = (f"poke {function}+{offset} {LOOPS[arch]}", f"site {function}", *enable[-3:-1])
@@ -168,7 +169,7 @@ def port_scenes(arch: str) -> dict[str, Scene]:
 
 
 def scenes() -> dict[str, Scene]:
-    """All screens by the names of their pictures."""
+    """Return all screens, by the names of their pictures."""
     named = dict(SCREENS)
     for arch in arches.built_in():
         named |= port_scenes(arch)

@@ -1,8 +1,11 @@
-"""Every screen in every size and look, as SVG: `python -m dynftrace.tui.screenshots FOLDER`.
+"""Draw the screens: `python -m dynftrace.tui.screenshots PICTURES TEXTS`.
 
-Each picture is a session of its own, opened from the teaching kernel and led by
-commands and keys, so it is the same on every machine. The tests compare what
-this makes with what the folder holds.
+Every scene is drawn as plain text, at 80x24 and 120x40, so that a diff shows what a change
+does to the console. SVG is kept of each kind of screen and of what the documents show.
+
+Each drawing has a session of its own, opened from the teaching kernel and driven by
+commands and keys, so it is the same on every host. The tests compare the two folders
+with what this module draws.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,73 +24,131 @@ from .. import arches
 from ..core.session import MachineSpec, Session
 from . import tour
 from .driver import SessionDriver
-from .picture import LOOKS, looks
+from .picture import LOOKS, in_looks
 from .scenes import Scene, scenes
+from .svg import plain_text
 from .tourwalk import Walk
 from .wholefile import write_whole
 
-SIZES = ((80, 24), (120, 40), (200, 50))
+SIZES = ((80, 24), (120, 40))
+"""Columns and rows at which every scene is drawn."""
 
-TOO_SMALL = (50, 12)
+LARGE = (200, 50)
+
+LARGE_SCENES = (
+    "main",
+    "trace",
+    "help",
+    "command",
+    "filter",
+    "workloads",
+    "x86_64-site",
+    "x86_64-refused",
+)
+"""Scenes drawn at `LARGE` too: one for each layout of the window."""
+
+TOO_SMALL = "too-small-50x12"
+
+ALL_LOOKS = tuple(LOOKS)
+
+PICTURES: Mapping[str, tuple[str, ...]] = {
+    **{
+        f"{name}-120x40": ("dark",)
+        for name in (
+            *("functions", "site-compiled", "trace", "graph-folded", "help", "command"),
+            *("workloads", "palette", "module", "registers", "tour", "tour-hint"),
+            *("x86_64-trampoline", "x86_64-stepping", "x86_64-graph", "x86_64-refused"),
+            *("2008-unfound", "2008-equilibrium", "arm64-records", "mips-trampoline-module"),
+            *("ppc64-bits", "ppc64-trampoline", "ppc64-stepping", "ppc64-refused-stub"),
+        )
+    },
+    "main-120x40": ALL_LOOKS,
+    "trace-filter-120x40": ALL_LOOKS,
+    "x86_64-site-120x40": ALL_LOOKS,
+    "x86_64-bits-120x40": ALL_LOOKS,
+    "oops-120x40": ALL_LOOKS,
+    "main-80x24": ("dark",),
+    "main-200x50": ("dark",),
+}
+"""The drawings that are kept as SVG, and their looks."""
 
 
-def pictures() -> list[tuple[str, Scene, tuple[int, int]]]:
-    """Name, scene and size of each picture."""
-    listed = [
-        (f"{name}-{w}x{h}", scene, (w, h)) for name, scene in scenes().items() for w, h in SIZES
-    ]
-    return [*listed, ("too-small", Scene(), TOO_SMALL)]
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One scene at one size: its text, and its SVG by look."""
+
+    text: str
+    pictures: Mapping[str, str]
 
 
-def draw(scene: Scene, size: tuple[int, int]) -> Mapping[str, str]:
-    """The SVG of `scene` at `size` in each of `LOOKS`, by its name."""
+def drawings() -> dict[str, tuple[Scene, tuple[int, int]]]:
+    """Return the scene and the size of every drawing, by its name."""
+    sized = [(name, scene, size) for name, scene in scenes().items() for size in SIZES]
+    sized += [(name, scenes()[name], LARGE) for name in LARGE_SCENES]
+    named = {f"{name}-{w}x{h}": (scene, (w, h)) for name, scene, (w, h) in sized}
+    return named | {TOO_SMALL: (Scene(), (50, 12))}
+
+
+def draw(name: str) -> Drawing:
+    """Open a machine for the drawing `name`, and draw it."""
+    scene, size = drawings()[name]
+    looks = PICTURES.get(name, ())
     session = Session.open(arches.load(scene.arch), MachineSpec(nop=scene.nop))
     walk = None if scene.lesson is None else Walk(tour.load(scene.lesson[0]), scene.lesson[1] - 1)
     driver = SessionDriver(session)
     for command in scene.setup:
         driver.execute(command)
-    return asyncio.run(looks(lambda: driver, scene.commands, scene.pose, size, walk))
+    drawn = asyncio.run(
+        in_looks(lambda: driver, scene.commands, scene.pose, size, looks or ("dark",), walk)
+    )
+    text = plain_text(next(iter(drawn.values())), size[1])
+    return Drawing(text, {look: drawn[look] for look in looks})
 
 
 def index() -> str:
-    """The page that leads to all pictures, in Markdown."""
-    sizes = " | ".join(f"{w}x{h}" for w, h in SIZES)
+    """Return the page that links to all pictures, in Markdown."""
     lines = [
         "# Pictures",
         "",
-        "Each screen in three sizes: dark, light, and without colours (`NO_COLOR`). They are",
-        "made by `make screenshots` and compared by the tests with what the console shows.",
+        "One picture of each kind of screen: dark, and some of them light and without colours",
+        "(`NO_COLOR`). `make screenshots` draws them, and every screen as text in",
+        "[tests/tui/screens](../tests/tui/screens); the tests compare both with the console.",
         "",
-        f"| screen | {sizes} |",
-        f"|---|{'---|' * len(SIZES)}",
+        "| screen | pictures |",
+        "|---|---|",
     ]
-    for name in scenes():
-        cells = [
-            " ".join(f"[{look}]({look}/{name}-{w}x{h}.svg)" for look in LOOKS) for w, h in SIZES
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+    for name, looks in sorted(PICTURES.items()):
+        links = " ".join(f"[{look}]({look}/{name}.svg)" for look in looks)
+        lines.append(f"| {name} | {links} |")
     return "\n".join(lines) + "\n"
 
 
-def main(folder: Path) -> None:
-    """Draw all pictures into `folder`, and drop those that no scene makes."""
-    made = {folder / "README.md"}
-    for look in LOOKS:
-        (folder / look).mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "README.md", index())
-    names, all_scenes, sizes = zip(*pictures(), strict=True)
-    # Each picture leaves an app behind; looking for it among all that lives takes half the time.
+def files(pictures: Path, texts: Path, name: str) -> Iterator[Path]:
+    """Yield the files of the drawing `name`: its text, then its pictures."""
+    yield texts / f"{name}.txt"
+    for look in PICTURES.get(name, ()):
+        yield pictures / look / f"{name}.svg"
+
+
+def main(pictures: Path, texts: Path) -> None:
+    """Draw everything into the two folders, and delete drawings that no scene makes."""
+    names = list(drawings())
+    kept = {path for name in names for path in files(pictures, texts, name)}
+    for folder in {path.parent for path in kept}:
+        folder.mkdir(parents=True, exist_ok=True)
+    write_whole(pictures / "README.md", index())
+    # Each drawing leaves an app behind. With the default threshold, collecting them takes
+    # half the time.
     rarely = partial(gc.set_threshold, 100_000)
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=rarely) as pool:
-        for name, drawn in zip(names, pool.map(draw, all_scenes, sizes), strict=True):
-            for look, text in drawn.items():
-                path = folder / look / f"{name}.svg"
-                write_whole(path, text)
-                made.add(path)
+        for name, drawn in zip(names, pool.map(draw, names), strict=True):
+            made = (drawn.text, *drawn.pictures.values())
+            for path, content in zip(files(pictures, texts, name), made, strict=True):
+                write_whole(path, content)
             print(name)
-    for path in {*folder.rglob("*.svg")} - made:
+    for path in {*pictures.rglob("*.svg"), *texts.glob("*.txt")} - kept:
         path.unlink()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "screenshots"))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

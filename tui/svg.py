@@ -1,7 +1,8 @@
-"""An exported screen as a file: equal for equal screens, and no larger than it need be."""
+"""Exported screens as files: equal screens give equal SVG, and plain text to compare."""
 
 from __future__ import annotations
 
+import html
 import re
 from itertools import groupby
 from typing import NamedTuple
@@ -11,16 +12,23 @@ _GROUND = re.compile(
     r'<rect fill="(?P<fill>[^"]+)" x="(?P<x>[\d.]+)" y="(?P<y>[\d.]+)" '
     r'width="(?P<width>[\d.]+)" height="(?P<height>[\d.]+)" shape-rendering="crispEdges"/>'
 )
+_LETTERS = re.compile(
+    r'<text class="[^"]*" x="(?P<x>[\d.]+)" y="[\d.]+" textLength="[\d.]+" '
+    r'clip-path="url\(#terminal-line-(?P<row>\d+)\)">(?P<text>[^<]*)</text>'
+)
+_CELL = 12.2
+"""Width of a cell, in units of the picture."""
+
 _FONT = "font-variant-east-asian: full-width;"
 _NO_LIGATURES = "font-variant-ligatures: none;"
-"""A terminal draws `<-` and `0x` as they are; the picture's font would make one sign of them."""
+"""A terminal draws `<-` as two characters; the picture's font would join them into one glyph."""
 
 _TOUCH = 0.5
-"""Units of the picture between two edges that are the same edge: a cell is 12 by 24."""
+"""Largest gap between edges that count as one, in units of the picture: a cell is 12 by 24."""
 
 
 class _Rect(NamedTuple):
-    """A ground: where it begins and ends, and its colour."""
+    """A background rectangle: its edges and its colour."""
 
     left: float
     top: float
@@ -30,11 +38,10 @@ class _Rect(NamedTuple):
 
 
 def tidy(svg: str) -> str:
-    """`svg` as exported, a sign for each character, with ids that do not depend on what it shows,
-    and its grounds joined.
+    """Return the exported `svg` with fixed ids, no ligatures and fewer rectangles.
 
-    Behind each piece of text lies a rectangle of its own, half of the file; those of one
-    colour that touch become one.
+    The export gives each piece of text a background rectangle of its own, which is half of
+    the file. Rectangles of one colour that touch become one.
     """
     svg = _UNIQUE.sub("terminal-", svg).replace(_FONT, f"{_FONT} {_NO_LIGATURES}")
     found = list(_GROUND.finditer(svg))
@@ -50,8 +57,23 @@ def tidy(svg: str) -> str:
     )
 
 
+def plain_text(svg: str, rows: int) -> str:
+    """Return the text of a tidied `svg`, line by line, without trailing blanks.
+
+    Args:
+        svg: What `tidy` returned.
+        rows: Rows of the screen; empty ones have no text in the picture.
+    """
+    lines = [""] * rows
+    for match in _LETTERS.finditer(svg):
+        row, column = int(match["row"]), round(float(match["x"]) / _CELL)
+        letters = html.unescape(match["text"]).replace("\N{NO-BREAK SPACE}", " ")
+        lines[row] = lines[row].ljust(column) + letters
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
 def _rows(rects: list[_Rect]) -> list[_Rect]:
-    """Those beside each other joined."""
+    """Join rectangles that stand side by side."""
     joined: list[_Rect] = []
     for rect in rects:
         last = joined[-1] if joined else None
@@ -67,7 +89,7 @@ def _rows(rects: list[_Rect]) -> list[_Rect]:
 
 
 def _stacked(rects: list[_Rect]) -> list[_Rect]:
-    """Those below each other joined."""
+    """Join rectangles that stand one below the other."""
     joined: list[_Rect] = []
     above: dict[tuple[float, float, str], int] = {}
     for _, row in groupby(rects, key=lambda rect: rect.top):

@@ -1,36 +1,95 @@
-"""The committed screenshots show what the console shows now.
+"""The committed drawings are what the console shows now.
 
-A picture that differs on purpose is made again by `make screenshots`.
+A drawing that changes on purpose is made again by `make screenshots`: the diff of its text
+is what there is to review.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from difflib import unified_diff
 from pathlib import Path
 
 import pytest
 
 from dynftrace.tui.picture import LOOKS
-from dynftrace.tui.screenshots import draw, index, pictures
+from dynftrace.tui.screenshots import PICTURES, draw, drawings, files, index
+from dynftrace.tui.svg import plain_text
 
-FOLDER = Path(__file__).parents[2] / "screenshots"
+ROOT = Path(__file__).parents[2]
+PICTURE_FOLDER = ROOT / "screenshots"
+TEXT_FOLDER = Path(__file__).with_name("screens")
 
-PICTURES = {name: (scene, size) for name, scene, size in pictures()}
+NAMES = tuple(drawings())
 
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_is_true(name: str) -> None:
-    scene, size = PICTURES[name]
-    drawn = draw(scene, size)
-    assert set(drawn) == set(LOOKS)
-    for look, made in drawn.items():
-        committed = (FOLDER / look / f"{name}.svg").read_text(encoding="utf-8")
-        assert made == committed, f"{look}: make screenshots draws it anew; look at it"
+DEFAULT_COLOUR = "c5c8c6"
+"""What the export gives text that has no colour of its own."""
 
 
-def test_there_are_no_others() -> None:
-    files = {path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.svg")}
-    assert files == {f"{look}/{name}" for look in LOOKS for name in PICTURES}
+@pytest.mark.parametrize("name", NAMES)
+def test_shows_what_is_committed(name: str) -> None:
+    drawn = draw(name)
+    text, *pictures = (
+        path.read_text(encoding="utf-8") for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)
+    )
+    changes = list(unified_diff(text.splitlines(), drawn.text.splitlines(), "committed", "drawn"))
+    assert not changes, "\n".join((f"{name}: run `make screenshots`", *changes))
+    for look, made in drawn.pictures.items():
+        assert made == pictures.pop(0), f"{look}/{name}.svg: run `make screenshots`"
 
 
-def test_the_page_leads_to_all() -> None:
-    assert (FOLDER / "README.md").read_text(encoding="utf-8") == index()
+def test_there_are_no_other_files() -> None:
+    found = {*PICTURE_FOLDER.rglob("*.svg"), *TEXT_FOLDER.iterdir()}
+    assert found == {path for name in NAMES for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)}
+
+
+def test_the_page_links_to_all() -> None:
+    assert (PICTURE_FOLDER / "README.md").read_text(encoding="utf-8") == index()
+
+
+def test_the_documents_show_pictures_that_are_kept() -> None:
+    shown = {
+        (path.parent / target).resolve()
+        for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for target in re.findall(r"!\[[^]]*\]\(([^):]+\.svg)\)", path.read_text(encoding="utf-8"))
+    }
+    assert len(shown) >= 8
+    assert {path for path in shown if not path.is_file()} == set()
+
+
+@pytest.mark.parametrize("name", [name for name, looks in PICTURES.items() if len(looks) > 1])
+def test_looks_differ_in_colours_alone(name: str) -> None:
+    rows = drawings()[name][1][1]
+    by_look = {
+        look: (PICTURE_FOLDER / look / f"{name}.svg").read_text(encoding="utf-8") for look in LOOKS
+    }
+    assert len({plain_text(svg, rows) for svg in by_look.values()}) == 1
+    ground = {look: brightness(grounds(svg)) for look, svg in by_look.items()}
+    assert ground["dark"] < 60 and ground["no-colour"] < 60
+    assert ground["light"] > 180
+    assert any(not grey(colour) for colour in colours(by_look["dark"]))
+    assert any(not grey(colour) for colour in colours(by_look["light"]))
+    assert all(grey(colour) for colour in colours(by_look["no-colour"]))
+
+
+def colours(svg: str) -> set[str]:
+    """The colours of text and backgrounds that are set, as six hexadecimal digits."""
+    letters = re.findall(r"\.terminal-r\d+ \{ fill: #([0-9a-f]{6})", svg)
+    return {*grounds(svg), *letters} - {DEFAULT_COLOUR}
+
+
+def grounds(svg: str) -> list[str]:
+    """The colour of each background rectangle."""
+    return re.findall(r'<rect fill="#([0-9a-f]{6})" x=', svg)
+
+
+def brightness(found: Iterable[str]) -> float:
+    """The mean of all channels, 0 to 255."""
+    channels = [channel for colour in found for channel in bytes.fromhex(colour)]
+    return sum(channels) / len(channels)
+
+
+def grey(colour: str) -> bool:
+    """Whether the three channels are equal."""
+    return len(set(bytes.fromhex(colour))) == 1
