@@ -75,13 +75,3 @@ def test_every_module_says_what_it_is() -> None:
         if not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert not silent
-
-
-def test_no_file_is_a_place_of_many_things() -> None:
-    long = [
-        str(path.relative_to(ROOT))
-        for folder in ALLOWED
-        for path in modules(folder)
-        if len(path.read_text().splitlines()) > 500
-    ]
-    assert not long
