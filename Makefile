@@ -1,6 +1,5 @@
-# Everything a checkout can do; `make help` lists it.
-# The first target run makes .venv with the exact versions of requirements.lock,
-# by uv where it is installed and by pip where it is not.
+# `make help` lists the targets. The first run creates .venv with the exact versions of
+# requirements.lock. It uses uv if installed, otherwise pip.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,29 +7,29 @@ ARGS ?=
 
 .PHONY: console test check images screenshots docs bench dist lock clean help
 
-console: .venv/.ready ## open the console (ARGS='--cpus 4' and the like are passed on)
+console: .venv/.ready ## open the console (pass options in ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
 
-test: .venv/.ready ## run the tests, on all cores
+test: .venv/.ready ## run the tests on all cores
 	$(BIN)/pytest -n auto -q $(ARGS)
 
-check: .venv/.ready ## lint, format, types, and the layers
+check: .venv/.ready ## check lint, format, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_layers.py
 
-images: ## rebuild the guest kernels and modules (needs gcc for each of PORTS)
+images: ## rebuild the guest kernels and modules (needs a gcc for each of PORTS)
 	$(MAKE) -C arches/guest
 
-screenshots: .venv/.ready ## make screenshots/ again, and the pictures the tests compare with
+screenshots: .venv/.ready ## redraw screenshots/, including the pictures that tests compare
 	$(BIN)/python -m dynftrace.tui.screenshots screenshots
 
-docs: .venv/.ready ## write what the README shows of the program, its man page and completions again
+docs: .venv/.ready ## regenerate the README's tables, the man page and the completions
 	$(BIN)/python -m dynftrace.tui.docs README.md
 	$(BIN)/python -m dynftrace.tui.manual tui/share
 
-bench: .venv/.ready ## measure the targets, as ratios within one run
+bench: .venv/.ready ## run the benchmarks; results are ratios within one run
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 dist: .venv/.ready ## build the source archive and the wheel into dist/
@@ -38,7 +37,7 @@ dist: .venv/.ready ## build the source archive and the wheel into dist/
 	if command -v uv >/dev/null; then uv build -q; \
 	else $(BIN)/python -m pip -q install build && $(BIN)/python -m build >/dev/null; fi
 
-lock: ## choose the versions of requirements.lock again (needs uv)
+lock: ## update the versions in requirements.lock (needs uv)
 	uv pip compile --universal --upgrade --python-version 3.11 --group dev --extra serve pyproject.toml \
 		--no-header --no-emit-index-url --no-annotate -q -o requirements.lock
 
@@ -54,7 +53,7 @@ lock: ## choose the versions of requirements.lock again (needs uv)
 	fi
 	touch $@
 
-clean: ## remove what was built
+clean: ## remove everything that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis snapshot_report.html
 
 help:
