@@ -20,13 +20,13 @@ check: .venv/.ready ## lint, format, types, and the layers
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/test_layers.py
 
-images: ## rebuild the guest kernels and modules (needs gcc for each of PORTS)
+images: ## rebuild the guest kernels and modules (needs a gcc for each of PORTS)
 	$(MAKE) -C arches/guest
 
 screenshots: .venv/.ready ## draw every screen again: screenshots/ and tests/tui/screens/
 	$(BIN)/python -m dynftrace.tui.screenshots screenshots tests/tui/screens
 
-docs: .venv/.ready ## write what the README shows of the program, its man page and completions again
+docs: .venv/.ready ## regenerate the README's tables, the man page and the completions
 	$(BIN)/python -m dynftrace.tui.docs README.md
 	$(BIN)/python -m dynftrace.tui.manual tui/share
 
@@ -54,7 +54,7 @@ lock: ## choose the versions of requirements.lock again (needs uv)
 	fi
 	touch $@
 
-clean: ## remove what was built
+clean: ## remove everything that was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 help:

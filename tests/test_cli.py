@@ -281,7 +281,7 @@ def test_the_console_needs_a_terminal() -> None:
     done = run()
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "dynftrace: the console needs a terminal; dynftrace sh works without one\n"
+        "dynftrace: the console needs a terminal; use dynftrace sh without one\n"
     )
 
 

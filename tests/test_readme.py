@@ -37,5 +37,5 @@ def test_a_part_has_one_place() -> None:
     text = "a\n<!-- x -->\nold | \\1\n<!-- end -->\nb\n"
     assert docs.with_part(text, "x", "new \\1\n") == "a\n<!-- x -->\nnew \\1\n<!-- end -->\nb\n"
     for wrong in ("nothing", text + text):
-        with pytest.raises(ValueError, match="not one"):
+        with pytest.raises(ValueError, match="expected one place"):
             docs.with_part(wrong, "x", "")

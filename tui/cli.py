@@ -1,10 +1,9 @@
 """The command line: `dynftrace` and its subcommands.
 
-Nothing heavy is imported before it is known to be needed: `--help` loads click
-alone, `sh` never loads the console, and the console paints before it loads the
-emulator. Whatever goes wrong on purpose is a `DynftraceError`: its sentence
-goes to stderr and the status is 1; a command line that makes no sense ends
-with 2, as click has it.
+Heavy modules are imported only when needed: `--help` loads only click, `sh` never
+loads the console, and the console draws its first frame before it loads the emulator.
+Expected errors are `DynftraceError`s: the message goes to stderr and the status is 1.
+As usual with click, a wrong command line ends with status 2.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 INTERRUPTED = 130
-"""Status after ctrl+c, as a shell reports it."""
+"""Exit status after ctrl+c, as a shell reports it."""
 
 PATCH_METHODS = ("stop_machine", "breakpoint", "none")
 DISCOVERIES = ("table", "ftraced")
 
 ANY_PATH = click.Path(readable=False)
-"""A shell completes it as a file; what is wrong with one is said by who reads it."""
+"""Completed as a file by a shell; the code that reads the file reports errors."""
 
 
 def architecture(context: click.Context, option: click.Parameter, name: str) -> str:
-    """`name`, if there is such a port; those of other packages are looked for last."""
+    """Return `name` if it is a port; ports of other packages are searched last."""
     if not arches.known(name):
         known = ", ".join(map(repr, arches.names()))
         raise click.BadParameter(f"{name!r} is not one of {known}.", context, option)
@@ -50,38 +49,38 @@ def architecture(context: click.Context, option: click.Parameter, name: str) -> 
 
 
 def _listed(names: Sequence[str], last: str = "") -> str:
-    """`a, b, c`, or with a word before the last `a, b or c`."""
+    """Return `a, b, c`, or with `last` before the last name: `a, b or c`."""
     return f" {last} ".join([", ".join(names[:-1]), names[-1]]) if last else ", ".join(names)
 
 
 def begun_architectures(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
-    """What a shell offers: the ports that come along, as finding others takes too long."""
+    """Complete the built-in ports; finding those of other packages takes too long."""
     return [name for name in arches.built_in() if name.startswith(begun)]
 
 
 def begun_screens(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
-    """What a shell offers for a picture; asking takes longer than for other things."""
+    """Complete the screens; this imports more than other completions do."""
     from .picture import POSES
 
     return [name for name in POSES if name.startswith(begun)]
 
 
 class Commands(click.Group):
-    """The subcommands; some have a file of their own, loaded when they are asked for."""
+    """The subcommands. Some are in files of their own, imported on demand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse `args`; what they leave out is as the user's settings say."""
-        # A shell that completes needs no defaults, and should not wait for them.
+        """Parse `args`, with defaults from the user's settings."""
+        # Completion needs no defaults and should not wait for them.
         if not ctx.resilient_parsing:
             config.use(ctx)
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """Return the names of the subcommands."""
         return sorted([*super().list_commands(ctx), "port", "serve", "sessions", "tour"])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The one called `cmd_name`."""
+        """Return the subcommand `cmd_name`, or None."""
         if cmd_name == "port":
             from .port_cli import ports_group
 
@@ -102,14 +101,14 @@ class Commands(click.Group):
 
 
 def begun_sessions(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
-    """What a shell offers: the sessions that were kept."""
+    """Complete the saved sessions."""
     from . import sessions
 
     return [name for name in sessions.names() if name.startswith(begun)]
 
 
 def machine_options(command: Callable[..., object]) -> Callable[..., object]:
-    """The options MACHINE stands for; the command gets `open_session` instead of them."""
+    """Add the options that describe a machine; the command gets `open_session` instead."""
     options = (
         click.option(
             "--arch",
@@ -117,8 +116,8 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             callback=architecture,
             default=arches.DEFAULT,
             show_default=True,
-            help=f"Architecture of the machine: {_listed(arches.built_in())}, or that of "
-            "another package, as `port list` tells.",
+            help=f"Architecture of the machine: {_listed(arches.built_in())}, or one from "
+            "another package; `port list` shows all.",
             shell_complete=begun_architectures,
         ),
         click.option(
@@ -126,7 +125,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="NAME|ELF",
             type=ANY_PATH,
             help="Kernel to boot: another build of the teaching kernel "
-            f"({_listed(arches.builds(), 'or')}), or an image of your own.",
+            f"({_listed(arches.builds(), 'or')}), or your own image.",
         ),
         click.option(
             "--module",
@@ -134,7 +133,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="KO",
             type=ANY_PATH,
             multiple=True,
-            help="Module to load after the boot, by path or by name; may be repeated.",
+            help="Module to load after boot, by path or by name; may be repeated.",
         ),
         click.option(
             "--cpus",
@@ -147,18 +146,18 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--patch",
             type=click.Choice(PATCH_METHODS),
-            help="How text is changed; the default is the architecture's.",
+            help="How ftrace writes code; the default depends on the architecture.",
         ),
         click.option(
             "--nop",
             metavar="NAME",
-            help="How call sites are disabled, where the architecture has several ways; a name "
-            "that does not exist lists those that do.",
+            help="How call sites are disabled, if the architecture has several ways; an unknown "
+            "name lists the valid ones.",
         ),
         click.option(
             "--discovery",
             type=click.Choice(DISCOVERIES),
-            help="How call sites are found; the default is the kernel's.",
+            help="How call sites are found; the default depends on the kernel.",
         ),
     )
 
@@ -180,7 +179,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         chosen = context.get_parameter_source("arch")
         given = arch if chosen is click.core.ParameterSource.COMMANDLINE else None
         name, image = arches.build(given, kernel)
-        # A setting holds unless the kernel says of which port it is.
+        # The setting `arch` applies unless the kernel implies a port.
         if given is None and image == kernel:
             name = arch
 
@@ -205,7 +204,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
 @click.option(
     "--session",
     metavar="NAME",
-    help="Keep the console's session, or go on with one that was kept.",
+    help="Save the console's session under this name, or restore a saved one.",
     shell_complete=begun_sessions,
 )
 @click.version_option(__version__, prog_name="dynftrace", message="%(prog)s %(version)s")
@@ -216,26 +215,26 @@ def dynftrace(
     theme: str | None,
     session: str | None,
 ) -> None:
-    """See Linux dynamic ftrace happen.
+    """Watch Linux dynamic ftrace patch a running kernel.
 
-    Without a COMMAND, opens the console on the machine the OPTIONS describe.
+    Without a COMMAND, opens the console on the machine that the OPTIONS describe.
     """
     if context.invoked_subcommand is not None:
         for name in context.params:
             source = context.get_parameter_source(name)
             if source is click.core.ParameterSource.COMMANDLINE:
                 if name in ("theme", "session"):
-                    raise click.UsageError(f"--{name} is for the console, and goes with no command")
+                    raise click.UsageError(f"--{name} applies to the console only: give no command")
                 shown = {"modules": "module"}.get(name, name)
                 raise click.UsageError(
-                    f"--{shown} goes behind the command: "
+                    f"put --{shown} after the command: "
                     f"dynftrace {context.invoked_subcommand} --{shown} …"
                 )
         return
-    # A web server's driver takes the terminal's place.
+    # Under `serve`, Textual's web driver replaces the terminal.
     if "TEXTUAL_DRIVER" not in os.environ and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DynftraceError("the console needs a terminal; dynftrace sh works without one")
-    # Read by the toolkit when it is imported: a key is painted within 8 ms instead of 16.
+        raise DynftraceError("the console needs a terminal; use dynftrace sh without one")
+    # Textual reads this on import: a key press is drawn within 8 ms instead of 16.
     os.environ.setdefault("TEXTUAL_FPS", "120")
     from .console import run_console
 
@@ -251,9 +250,9 @@ def dynftrace(
 
 
 def _keeper(context: click.Context, name: str, described: Described) -> Keeper:
-    """Who keeps the session `name`, which was kept before or begins on the machine `described`.
+    """Return the keeper of session `name`: saved before, or new on the machine `described`.
 
-    Raises `UsageError` where that is given, and another than it was kept on.
+    Raises `UsageError` if a given option differs from that of the saved machine.
     """
     from . import sessions
     from .keeper import Keeper
@@ -267,13 +266,14 @@ def _keeper(context: click.Context, name: str, described: Described) -> Keeper:
     if saved is not None:
         for option in ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery"):
             source = context.get_parameter_source(option)
-            # The name of a build is an architecture of its own.
+            # A build that is given by its name is an architecture.
             field = "arch" if option == "kernel" and here.kernel is None else option
             was, given = getattr(saved.machine, field), getattr(here, field)
             if source is click.core.ParameterSource.COMMANDLINE and was != given:
                 shown = {"modules": "module"}.get(option, option)
                 raise UsageError(
-                    f"session {name} has another --{shown}: {_shown(was)}, not {_shown(given)}"
+                    f"session {name} was saved with another --{shown} ({_shown(was)}, not "
+                    f"{_shown(given)}): omit --{shown} or use another session name"
                 )
         if context.get_parameter_source("theme") is click.core.ParameterSource.COMMANDLINE:
             saved = replace(saved, layout=replace(saved.layout, theme=None))
@@ -281,20 +281,20 @@ def _keeper(context: click.Context, name: str, described: Described) -> Keeper:
 
 
 def _absolute(module: str) -> str:
-    """A module's path, which holds in every folder; its name, where it is none."""
+    """Return the absolute path of a module given by path, or its name unchanged."""
     return os.path.abspath(module) if "/" in module or module.endswith(".ko") else module
 
 
 def _shown(value: object) -> str:
-    """A value of an option as it is given."""
+    """Format the value of an option as on a command line."""
     if isinstance(value, tuple):
         return " ".join(map(str, value)) or "none"
     return "the default" if value is None else str(value)
 
 
-@dynftrace.command(name="sh", short_help="The tracefs shell.")
+@dynftrace.command(name="sh", short_help="Run the tracefs shell.")
 @machine_options
-@click.option("-c", "commands", metavar="CMDS", help="Execute these commands and end.")
+@click.option("-c", "commands", metavar="CMDS", help="Execute these commands and exit.")
 @click.argument("script", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.pass_context
 def shell(
@@ -303,9 +303,9 @@ def shell(
     script: Path | None,
     open_session: Callable[[], Session],
 ) -> None:
-    """The tracefs shell: CMDS, a script FILE, or commands from stdin.
+    """Run the tracefs shell: CMDS, a script FILE, or commands from stdin.
 
-    `help` in it lists its commands. The status is that of the last command.
+    In the shell, `help` lists the commands. The exit status is that of the last command.
     """
     from .prompt import run_interactive, run_lines, run_text
 
@@ -328,18 +328,18 @@ def shell(
     context.exit(status)
 
 
-@dynftrace.command(short_help="The table of call sites.")
+@dynftrace.command(short_help="List all call sites.")
 @machine_options
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
-@click.option("--json", "json", is_flag=True, help="A list of objects.")
-@click.option("--csv", "csv", is_flag=True, help="Comma-separated values with a header.")
+@click.option("--json", "json", is_flag=True, help="Print a JSON list of objects.")
+@click.option("--csv", "csv", is_flag=True, help="Print comma-separated values with a header.")
 def sites(
     commands: str,
     json: bool,
     csv: bool,
     open_session: Callable[[], Session],
 ) -> None:
-    """The table of call sites: address, name, module, bytes as compiled, bytes now, state."""
+    """List all call sites: address, name, module, compiled bytes, current bytes, state."""
     from ..core.ftrace.sitetable import as_csv, as_json, as_text, site_rows
     from .prompt import run_before
 
@@ -351,11 +351,11 @@ def sites(
     sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))
 
 
-@dynftrace.command(name="arches", short_help="The architectures, side by side.")
+@dynftrace.command(name="arches", short_help="Show all architectures side by side.")
 def architectures() -> None:
-    """The architectures: call sites in their forms, how far a call reaches, how modules call.
+    """Show all architectures: forms of call sites, the reach of a call, calls from modules.
 
-    Those of other packages too; at the call site of schedule, where the kernel has it.
+    Includes the ports of other packages. The example is the call site of schedule.
     """
     from ..core.views.support import support
     from ..core.views.supporttext import support_lines
@@ -364,11 +364,11 @@ def architectures() -> None:
     sys.stdout.writelines(f"{line}\n" for line in support_lines(ports))
 
 
-@dynftrace.command(short_help="One function on every architecture.")
+@dynftrace.command(short_help="Compare one function on every architecture.")
 @click.argument("function", default="schedule", metavar="[FUNC]")
-@click.option("--markdown", is_flag=True, help="As a table of Markdown, as the README has it.")
+@click.option("--markdown", is_flag=True, help="Print Markdown tables, as in the README.")
 def compare(function: str, markdown: bool) -> None:
-    """The call site of FUNC on every architecture: compiled, disabled, enabled, and its way."""
+    """Show the call site of FUNC on every architecture: compiled, disabled, enabled, path."""
     from .compare import compared, compared_table
 
     if markdown:
@@ -377,7 +377,7 @@ def compare(function: str, markdown: bool) -> None:
         sys.stdout.writelines(f"{line}\n" for line in compared(function))
 
 
-@dynftrace.command(short_help="A picture of the console, as SVG.")
+@dynftrace.command(short_help="Write a picture of the console as SVG.")
 @machine_options
 @click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
 @click.option(
@@ -385,7 +385,7 @@ def compare(function: str, markdown: bool) -> None:
     metavar="NAME",
     default="main",
     show_default=True,
-    help="What to show; a name that does not exist lists those that do.",
+    help="Screen to show; an unknown name lists the valid ones.",
     shell_complete=begun_screens,
 )
 @click.option(
@@ -395,14 +395,14 @@ def compare(function: str, markdown: bool) -> None:
     show_default=True,
     help="Columns and rows of the terminal in the picture.",
 )
-@click.option("--theme", metavar="NAME", help="Its colours; without any where NO_COLOR is set.")
+@click.option("--theme", metavar="NAME", help="Colours of the picture; none if NO_COLOR is set.")
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     required=True,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="SVG file to write; one that exists is replaced as a whole.",
+    help="SVG file to write; an existing file is replaced.",
 )
 def screenshot(
     commands: str,
@@ -412,7 +412,7 @@ def screenshot(
     output: Path,
     open_session: Callable[[], Session],
 ) -> None:
-    """A picture of the console, after CMDS, as SVG."""
+    """Execute CMDS and write a picture of the console as SVG."""
     from .picture import parse_size, take_picture
     from .wholefile import write_whole
 
@@ -421,7 +421,7 @@ def screenshot(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Execute a command line, without the program's name; returns the exit status."""
+    """Execute a command line without the program's name and return the exit status."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             utf8 = stream.encoding.lower().replace("-", "") == "utf8"
@@ -436,7 +436,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads any more; the interpreter must not try to flush again.
+        # The reader is gone; the interpreter must not flush again on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -449,5 +449,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The program."""
+    """Run the program and exit with its status."""
     sys.exit(run(sys.argv[1:]))

@@ -1,7 +1,7 @@
-"""What the README shows of the program, written into it: `python -m dynftrace.tui.docs README.md`.
+"""Update the generated parts of the README: `python -m dynftrace.tui.docs README.md`.
 
-A part that is made stands between two comments, of which the first is the
-command that prints it. A test compares what is there with what comes out.
+A generated part is between two comments. The first comment holds the command that prints
+the part. A test compares the README with the output of that command.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ TABLE = "dynftrace compare --markdown schedule"
 
 
 def with_part(text: str, command: str, part: str) -> str:
-    """`text` with `part` between the comments of `command`; raises `ValueError` without them."""
+    """Return `text` with `part` between the comments of `command`.
+
+    Raises `ValueError` unless `text` has exactly one such pair of comments.
+    """
     marks = re.compile(rf"(<!-- {re.escape(command)} -->\n).*?(<!-- end -->)", re.DOTALL)
     changed, found = marks.subn(lambda match: f"{match[1]}{part}{match[2]}", text)
     if found != 1:
-        raise ValueError(f"{found} places for what `{command}` prints, not one")
+        raise ValueError(f"expected one place for the output of `{command}`, found {found}")
     return changed
 
 
 def made(text: str) -> str:
-    """The README `text` with all its parts as they are now."""
+    """Return the README `text` with its generated parts updated."""
     return with_part(text, TABLE, compared_table(TABLE.split()[-1]))
 
 
 def main(path: Path) -> None:
-    """Write the parts of the README at `path` again."""
+    """Update the generated parts of the README at `path`."""
     write_whole(path, made(path.read_text(encoding="utf-8")))
 
 

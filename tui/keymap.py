@@ -1,8 +1,8 @@
 """Every key of the console, in one place.
 
-A binding's id is what a keymap file changes (`[keys]`, `functions.toggle =
-"x"`); its tooltip is its line in the help. The footer shows only those with
-`show`: few enough for 80 columns.
+A keymap file refers to a binding by its id (`[keys]`, `functions.toggle = "x"`). The
+tooltip is the binding's line in the help. The footer shows only bindings with `show`, so
+that it fits in 80 columns.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ APP = [
         priority=True,
     ),
     _key("app.back", "q", "leave", "Back", "close this screen, or quit"),
-    _key("app.suspend", "ctrl+z", "suspend_process", "Suspend", "back to the shell (fg returns)"),
-    _key("app.screenshot", "f8", "picture", "Picture", "save the screen as an SVG file here"),
+    _key(
+        "app.suspend", "ctrl+z", "suspend_process", "Suspend", "suspend to the shell (fg resumes)"
+    ),
+    _key("app.screenshot", "f8", "picture", "Picture", "save a picture of the screen as SVG"),
 ]
 
 ROWS = [
@@ -46,7 +48,7 @@ ROWS = [
     _key("rows.half_down", "ctrl+d", "page(0.5)", "Half down", "half a page down"),
     _key("rows.first", "g,home", "first", "First", "first row"),
     _key("rows.last", "G,end", "last", "Last", "last row"),
-    _key("rows.copy", "y", "copy", "Copy", "copy the row (terminals with OSC 52)"),
+    _key("rows.copy", "y", "copy", "Copy", "copy the row (needs OSC 52)"),
 ]
 
 FUNCTIONS = [
@@ -55,14 +57,14 @@ FUNCTIONS = [
         "space",
         "choose",
         "choose",
-        "into set_ftrace_filter, or out of it",
+        "add to or remove from the filter",
         show=True,
     ),
-    _key("functions.all", "a", "choose_shown", "Choose shown", "filter on all functions shown"),
+    _key("functions.all", "a", "choose_shown", "Choose shown", "select all functions shown"),
     _key("functions.none", "x", "clear_filter", "Clear filter", "empty set_ftrace_filter"),
     _key("functions.order", "o", "order", "Order", "sort by address, name, state or hits"),
-    _key("functions.site", "enter", "screen.open_site", "Call site", "go to the call site"),
-    _key("functions.events", "e", "screen.events", "Events", "its next event in the trace"),
+    _key("functions.site", "enter", "screen.open_site", "Call site", "show its call site"),
+    _key("functions.events", "e", "screen.events", "Events", "next event of this function"),
 ]
 
 TRACE = [
@@ -71,86 +73,99 @@ TRACE = [
         "space,f",
         "follow",
         "hold/follow",
-        "hold the trace, or follow it again",
+        "hold the trace, or follow new events",
         show=True,
     ),
-    _key("trace.next", "n", "find(1)", "Next", "next row with what was searched"),
-    _key("trace.previous", "N", "find(-1)", "Previous", "previous such row"),
+    _key("trace.next", "n", "find(1)", "Next", "next match"),
+    _key("trace.previous", "N", "find(-1)", "Previous", "previous match"),
     _key(
         "trace.registers",
         "r",
         "registers",
         "Saved registers",
-        "registers saved here, or before",
+        "registers saved at or before this row",
     ),
-    _key("trace.mark", "m", "mark", "Mark", "marker A here, then marker B"),
-    _key("trace.unmark", "M", "unmark", "Unmark", "take both markers off"),
+    _key("trace.mark", "m", "mark", "Mark", "set marker A, then marker B"),
+    _key("trace.unmark", "M", "unmark", "Unmark", "clear both markers"),
     _key("trace.filter", "F", "screen.filter_trace", "Filter", "filter by function, task, CPU"),
-    _key("trace.fold", "minus", "fold", "Fold", "fold the call, or unfold it"),
+    _key("trace.fold", "minus", "fold", "Fold", "fold or unfold the call"),
     _key("trace.unfold_all", "plus", "unfold_all", "Unfold all", "unfold all calls"),
     _key("trace.fold_all", "underscore", "fold_all", "Fold all", "fold the outermost calls"),
-    _key("trace.bookmark", "B", "bookmark", "Bookmark", "put a bookmark here, or take it"),
+    _key("trace.bookmark", "B", "bookmark", "Bookmark", "set or clear a bookmark"),
     _key("trace.next_bookmark", "u", "to_bookmark(1)", "Next bookmark", "next bookmark"),
-    _key("trace.previous_bookmark", "U", "to_bookmark(-1)", "Last bookmark", "previous bookmark"),
-    _key("trace.export", "E", "export", "Export", "save what is shown, or A to B"),
-    _key("trace.site", "enter", "open_site", "To its site", "show the function of the event"),
+    _key(
+        "trace.previous_bookmark", "U", "to_bookmark(-1)", "Previous bookmark", "previous bookmark"
+    ),
+    _key("trace.export", "E", "export", "Export", "save the rows shown, or A to B"),
+    _key("trace.site", "enter", "open_site", "To its site", "show the call site of the event"),
 ]
 
 CODE = [
-    _key("code.bits", "x", "bits", "bits", "the bit fields of the instruction", show=True),
-    _key("code.events", "e", "screen.events", "Events", "its next event in the trace"),
+    _key("code.bits", "x", "bits", "bits", "show the instruction's bit fields", show=True),
+    _key("code.events", "e", "screen.events", "Events", "next event of this function"),
 ]
 
 JUMP = "ctrl+o"
 
 MAIN = [
-    _key("main.tracer", "t", "tracer", "tracer", "tracer function on or off", show=True),
-    _key("main.run", "c", "run", "run/pause", "let the machine run, or pause it", show=True),
-    _key("main.step", "s", "step", "Step", "go through the guest step by step"),
-    _key("main.into", "i", "into", "Into", "run into this function, and step there"),
+    _key("main.tracer", "t", "tracer", "tracer", "function tracer on or off", show=True),
+    _key("main.run", "c", "run", "run/pause", "run or pause the machine", show=True),
+    _key("main.step", "s", "step", "Step", "open the stepping screen"),
+    _key("main.into", "i", "into", "Into", "run to this function, then step"),
     _key("main.back", "b", "back", "Undo", "undo the last command or step"),
     _key(
-        "main.search", "slash", "search", "find", "filter the functions, search a trace", show=True
+        "main.search", "slash", "search", "find", "filter functions or search the trace", show=True
     ),
-    _key("main.command", "colon", "command", "command", "a command of the shell", show=True),
-    _key("main.help", "question_mark,f1", "help", "help", "the keys of this screen", show=True),
+    _key("main.command", "colon", "command", "command", "type a shell command", show=True),
+    _key(
+        "main.help", "question_mark,f1", "help", "help", "show the keys of this screen", show=True
+    ),
     _key("main.registers", "r", "registers", "Registers", "show the registers of all CPUs"),
     _key("main.workload", "w", "workload", "Workload", "run a workload in the guest"),
-    _key("main.reboot", "R", "reboot", "Reboot", "boot the machine again"),
+    _key("main.reboot", "R", "reboot", "Reboot", "reboot the machine"),
     _key("main.clear", "C", "clear_trace", "Clear trace", "empty the trace"),
     _key("main.save", "S", "save", "Save session", "save the session (--session NAME)"),
-    _key("main.palette", "ctrl+p", "app.command_palette", "Palette", "actions by name"),
+    _key("main.palette", "ctrl+p", "app.command_palette", "Palette", "find an action by name"),
     _key("main.copy_command", "Y", "copy_command", "Copy command", "copy the equivalent command"),
-    _key("main.zoom", "z", "zoom", "Zoom", "one pane in the whole window"),
+    _key("main.zoom", "z", "zoom", "Zoom", "zoom the pane to the whole window"),
     _key("main.pane1", "1", "pane(1)", "Functions", "go to the functions"),
     _key("main.pane2", "2", "pane(2)", "Call site", "go to the call site"),
     _key("main.pane3", "3", "pane(3)", "Trampoline", "go to the trampoline"),
     _key("main.pane4", "4", "pane(4)", "Trace", "go to the trace"),
-    _key("main.return", "backspace", "return_", "Return", "back to where you came from"),
-    _key("main.jump", JUMP, "jump", "Jump", "a letter over each pane goes there"),
+    _key("main.return", "backspace", "return_", "Return", "go back to the previous location"),
+    _key("main.jump", JUMP, "jump", "Jump", "go to a pane by its letter"),
     _key("main.next", "tab", "next_pane(1)", "Next pane", "next pane"),
     _key("main.previous", "shift+tab", "next_pane(-1)", "Previous pane", "previous pane"),
 ]
 
 STEPPING = [
     _key("stepping.into", "s", "step", "into", "execute one instruction", show=True),
-    _key("stepping.over", "n", "over", "over", "the same, but over a call", show=True),
+    _key("stepping.over", "n", "over", "over", "execute one, stepping over calls", show=True),
     _key("stepping.out", "o", "out", "out", "run until the function returns", show=True),
     _key("stepping.back", "b", "back", "back", "undo the last step or command", show=True),
-    _key("stepping.run", "c", "run_on", "run on", "run until here again, or run/pause", show=True),
-    _key("stepping.cpu", "tab", "next_cpu", "Next CPU", "the next CPU"),
-    _key("stepping.bits", "x", "bits", "Bits", "the bit fields of the instruction"),
-    _key("stepping.copy", "y", "copy", "Copy", "copy the row of the instruction"),
-    _key("stepping.help", "question_mark,f1", "help", "help", "the keys of this screen", show=True),
+    _key(
+        "stepping.run", "c", "run_on", "run on", "run to this place again, or run/pause", show=True
+    ),
+    _key("stepping.cpu", "tab", "next_cpu", "Next CPU", "show the next CPU"),
+    _key("stepping.bits", "x", "bits", "Bits", "show the instruction's bit fields"),
+    _key("stepping.copy", "y", "copy", "Copy", "copy the instruction's row"),
+    _key(
+        "stepping.help",
+        "question_mark,f1",
+        "help",
+        "help",
+        "show the keys of this screen",
+        show=True,
+    ),
     _key("stepping.close", "escape,q", "close", "close", "close this screen", show=True),
 ]
 
 TOUR = [
-    _key("tour.hint", "f2", "tour_hint", "Hint", "a hint for this step"),
-    _key("tour.show", "f3", "tour_show", "Show me", "have this step done"),
-    _key("tour.back", "f4", "tour_go(-1)", "Step back", "to the step before"),
-    _key("tour.next", "f5", "tour_go(1)", "Next step", "to the next step, done or not"),
-    _key("tour.pane", "5", "tour_text", "Tour", "go to the tour's text, to scroll it"),
+    _key("tour.hint", "f2", "tour_hint", "Hint", "show a hint for this step"),
+    _key("tour.show", "f3", "tour_show", "Show me", "do this step for me"),
+    _key("tour.back", "f4", "tour_go(-1)", "Step back", "go to the previous step"),
+    _key("tour.next", "f5", "tour_go(1)", "Next step", "go to the next step"),
+    _key("tour.pane", "5", "tour_text", "Tour", "go to the tour text, to scroll it"),
 ]
 
 BOX = [_key("box.close", "escape,q", "close", "close", "close this box", show=True)]
@@ -158,8 +173,8 @@ BOX = [_key("box.close", "escape,q", "close", "close", "close this box", show=Tr
 BOX_COPY = _key("box.copy", "y", "copy_all", "copy", "copy the text", show=True)
 
 REPORT = [
-    _key("report.site", "enter", "site", "go to site", "show where it happened", show=True),
-    _key("report.reboot", "R", "reboot", "reboot", "boot the machine again", show=True),
+    _key("report.site", "enter", "site", "go to site", "show the call site", show=True),
+    _key("report.reboot", "R", "reboot", "reboot", "reboot the machine", show=True),
 ]
 
 GROUPS = {
@@ -171,4 +186,4 @@ GROUPS = {
     "Stepping": STEPPING,
     "Tour": TOUR,
 }
-"""The help's sections."""
+"""Sections of the help."""

@@ -1,9 +1,9 @@
-"""The man page and the completions: `python -m dynftrace.tui.manual tui/share`.
+"""Write the man page and the completions: `python -m dynftrace.tui.manual tui/share`.
 
-The page is what the commands say of themselves with `--help`, in the macros of
-man(7); the completions are click's scripts, one a shell, which ask the program. They
-lie in `tui/share/` as they are installed below `share/`, and a test compares them with
-what comes out.
+The man page holds the `--help` texts of all commands in man(7) macros. The completions are
+click's scripts, one for each shell, which run the program. The files are in `tui/share/`
+with the paths they are installed to below `share/`. A test compares them with what this
+module generates.
 """
 
 from __future__ import annotations
@@ -27,44 +27,44 @@ COMPLETIONS = {
     "zsh": "zsh/site-functions/_dynftrace",
     "fish": "fish/vendor_completions.d/dynftrace.fish",
 }
-"""Where a shell looks for them, below `share/`."""
+"""Path of each shell's completion script, below `share/`."""
 
 MENDED = {
-    # Only the first TAB loads the function; the second would complete nothing.
+    # click's test is true only while zsh loads the function: later TABs completed nothing.
     "zsh": {"$zsh_eval_context[-1] == loadautofunc": "$funcstack[1] == _dynftrace"},
-    # What an option does is told up to the first comma otherwise.
+    # Without this, fish cuts a description at its first comma.
     "fish": {'string split ","': 'string split --max 1 ","'},
 }
-"""What click's scripts have and should have, by shell."""
+"""Text to replace in click's scripts, and its replacement, by shell."""
 
 FILES = {
     "~/.config/dynftrace/config.toml": f"Defaults for the options {', '.join(SETTINGS)}, "
-    'which win over them: lines such as arch = "arm64" and cpus = 4. '
-    "A table [keys] there is as in keymap.toml.",
-    "~/.config/dynftrace/keymap.toml": "Keys of the console, by the ids its help tells: "
-    'a table [keys] with lines such as functions.toggle = "x".',
-    "~/.local/state/dynftrace/history": "What was typed at the shell.",
-    "~/.local/state/dynftrace/tours.json": "How far one has come in each tour.",
+    'such as arch = "arm64" or cpus = 4. Options on the command line take precedence. '
+    "A table [keys] works as in keymap.toml.",
+    "~/.config/dynftrace/keymap.toml": "Keys of the console: a table [keys] with lines such as "
+    'functions.toggle = "x". The console\'s help lists the ids.',
+    "~/.local/state/dynftrace/history": "History of the interactive shell.",
+    "~/.local/state/dynftrace/tours.json": "Progress in each tour.",
 }
 STATUSES = {
-    "0": "All went well; of sh, its last command.",
-    "1": "Something could not be done; standard error has a sentence on it.",
-    "2": "The command line makes no sense.",
+    "0": "Success; for sh, success of its last command.",
+    "1": "Failure; standard error says why.",
+    "2": "The command line is wrong.",
     "130": "Interrupted.",
 }
 
 
 def escaped(text: str) -> str:
-    """`text` for roff: it stands for itself, whichever characters it has, on one line."""
+    """Return `text` on one line, escaped so that roff prints it unchanged."""
     marks = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
     line = "".join(marks.get(mark, mark) for mark in " ".join(text.split()))
     line = "".join(mark if mark.isascii() else rf"\[u{ord(mark):04X}]" for mark in line)
-    # A request begins with a dot; a quotation mark got its name above.
+    # A leading dot would start a request; a leading quote was escaped above.
     return rf"\&{line}" if line.startswith(".") else line
 
 
 def page() -> str:
-    """The man page, of all commands."""
+    """Return the man page of all commands."""
     return "".join(f"{line}\n" for line in _page())
 
 
@@ -96,14 +96,14 @@ def _page() -> Iterator[str]:
     yield from _entries(FILES.items())
     yield ".PP"
     yield escaped(
-        "XDG_CONFIG_HOME, if set, stands for ~/.config, XDG_STATE_HOME for ~/.local/state."
+        "XDG_CONFIG_HOME, if set, replaces ~/.config; XDG_STATE_HOME replaces ~/.local/state."
     )
     yield ".SH LICENSE"
     yield escaped("GPL-2.0-or-later")
 
 
 def _commands(parent: click.Context) -> Iterator[click.Context]:
-    """The subcommands in their order, a group before its own."""
+    """Yield all subcommands in order, a group before its members."""
     group = parent.command
     if isinstance(group, click.Group):
         for name in group.list_commands(parent):
@@ -131,7 +131,7 @@ def _usage(context: click.Context) -> str:
 
 
 def _records(context: click.Context) -> Iterator[tuple[str, str]]:
-    """Each option with what it takes, and what its help says."""
+    """Yield each option with its metavar, and its help text."""
     for option in context.command.get_params(context):
         record = option.get_help_record(context)
         if isinstance(option, click.Option) and record is not None:
@@ -139,7 +139,7 @@ def _records(context: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _options(context: click.Context, described: dict[str, str]) -> Iterator[str]:
-    """The options; those `described` already are told by name."""
+    """Yield the options; those already in `described` by name only."""
     records = [each for each in _records(context) if not described or "--help" not in each[0]]
     old = [name for name, text in records if described.get(name) == text]
     if old:
@@ -152,16 +152,16 @@ def _options(context: click.Context, described: dict[str, str]) -> Iterator[str]
 def _entries(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, text in entries:
         yield ".TP"
-        # Lists of choices may be broken behind each.
+        # Allow a line break after each choice.
         yield rf"\fB{escaped(name)}\fR".replace("|", r"|\:")
         yield escaped(text)
 
 
 def completion(shell: str) -> str:
-    """The script of `shell`, one of `COMPLETIONS`."""
+    """Return the completion script of `shell`, one of `COMPLETIONS`."""
     found = get_completion_class(shell)
     assert found is not None, shell
-    # Not the class's own: that of bash starts bash, to see whether it is too old.
+    # The method of the bash class would start bash to check its version.
     script = ShellComplete.source(found(dynftrace, {}, "dynftrace", "_DYNFTRACE_COMPLETE"))
     for wrong, right in MENDED.get(shell, {}).items():
         assert wrong in script, shell
@@ -170,12 +170,12 @@ def completion(shell: str) -> str:
 
 
 def files() -> dict[str, str]:
-    """What is installed below `share/`: each file's path there, and its text."""
+    """Return the files installed below `share/`: path and text of each."""
     return {PAGE: page()} | {path: completion(shell) for shell, path in COMPLETIONS.items()}
 
 
 def main(folder: Path) -> None:
-    """Write all of them below `folder`."""
+    """Write all files below `folder`."""
     for path, text in files().items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_whole(folder / path, text)

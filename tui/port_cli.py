@@ -1,4 +1,4 @@
-"""`dynftrace port`: the ports there are, and the porting guide as a program."""
+"""`dynftrace port`: list the ports, and check them against the porting guide."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from ..core.arch import Port
 
 
-@click.group(name="port", short_help="Check a port against the porting guide.")
+@click.group(name="port", short_help="List ports, or check one against the porting guide.")
 def ports_group() -> None:
-    """Ports: those that come along, and those other packages bring.
+    """List the built-in ports and those of other packages, or check them.
 
-    A package brings one with an entry point of the group dynftrace.arches, its name
-    leading to a function that returns a core.arch.Port. See docs/porting.md.
+    A package adds a port with an entry point of the group dynftrace.arches that names a
+    function returning a core.arch.Port. See docs/porting.md.
     """
 
 
 @ports_group.command(name="list")
 def list_ports() -> None:
-    """The names of all ports."""
+    """List the names of all ports."""
     for name in arches.names():
         print(name)
 
@@ -36,30 +36,31 @@ def _begun_ports(context: click.Context, option: click.Parameter, begun: str) ->
     return [name for name in arches.built_in() if name.startswith(begun)]
 
 
-@ports_group.command(short_help="Try what the guide asks of a port.")
+@ports_group.command(short_help="Check ports against the porting guide.")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_begun_ports)
 @click.option("--all", "every", is_flag=True, help="Check every port.")
-@click.option("--json", "json", is_flag=True, help="A list of objects.")
+@click.option("--json", "json", is_flag=True, help="Print a JSON list of objects.")
 @click.pass_context
 def check(context: click.Context, names: tuple[str, ...], every: bool, json: bool) -> None:
-    """Try what the guide asks of the ports NAME: passed, failed with the bytes, or not provided.
+    """Check the ports NAME against the porting guide.
 
-    Takes names, or --all. The status is 0 if nothing failed, else 1.
+    Each check passes, fails and shows the bytes, or reports what is not provided. Give names
+    or --all. The exit status is 1 if a check failed, else 0.
     """
     if every == bool(names):
-        raise click.UsageError("give either names of ports or --all")
+        raise click.UsageError("give either port names or --all")
     ports: list[tuple[str, Port]] = []
     failed = False
     for name in arches.names() if every else names:
         try:
             ports.append((name, arches.load(name)))
         except UsageError as error:
-            # Of all ports one that cannot be loaded is one that fails.
+            # With --all, a port that cannot be loaded counts as failed.
             if not every:
                 raise
             print(f"dynftrace: {error}", file=sys.stderr)
             failed = True
-    # Known to be ports; what tries them loads the emulator.
+    # Imported only for valid names because it loads the emulator.
     from ..core.portcheck import Check, Failed, Outcome, check_port, objects, report_lines
 
     def results(port: Port) -> Iterator[tuple[Check, Outcome]]:

@@ -1,7 +1,7 @@
 """`dynftrace serve`: the console in a browser, a machine for each visitor.
 
-There is no authentication. What listens on this computer alone is the default; whoever
-wants more says so with --host, and is told what that means.
+There is no authentication. By default the server listens only on this computer. `--host`
+opens it to others, and the server then prints a warning.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 PORT = 8000
 OWN_OPTIONS = ("host", "port")
-"""Parameters that are the server's; all others go on to the console."""
+"""Parameters of the server; all others are passed to the console."""
 
 NEEDED = {"aiohttp": "aiohttp", "textual_serve": "textual-serve"}
-"""Modules that are only there where they were asked for, and their packages."""
+"""Modules of the optional extra `serve`, and the packages that provide them."""
 
 
-@click.command(name="serve", short_help="The console in a browser.")
+@click.command(name="serve", short_help="Serve the console in a browser.")
 @machine_options
 @click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
 @click.option(
@@ -37,7 +37,7 @@ NEEDED = {"aiohttp": "aiohttp", "textual_serve": "textual-serve"}
     metavar="ADDR",
     default=LOOPBACK,
     show_default=True,
-    help="Address to listen at. There is no authentication.",
+    help="Address to listen on. There is no authentication.",
 )
 @click.option(
     "--port",
@@ -45,7 +45,7 @@ NEEDED = {"aiohttp": "aiohttp", "textual_serve": "textual-serve"}
     metavar="N",
     default=PORT,
     show_default=True,
-    help="Port to listen at; 0 is any that is free.",
+    help="Port to listen on; 0 selects a free port.",
 )
 @click.pass_context
 def serve_command(
@@ -55,9 +55,9 @@ def serve_command(
     theme: str | None,
     open_session: Callable[[], Session],
 ) -> None:
-    """The console in a browser: each visitor has a machine, as the OPTIONS describe it.
+    """Serve the console in a browser. Each visitor has a machine as the OPTIONS describe.
 
-    ctrl+c ends it, and all machines with it.
+    ctrl+c stops the server and all machines.
     """
     try:
         from .webserver import serve
@@ -70,7 +70,7 @@ def serve_command(
         ) from error
     if theme is not None:
         _check_theme(theme)
-    # A machine that cannot be had is told of here, not to each visitor.
+    # Report a machine that cannot be opened here, not to each visitor.
     open_session()
     command = [sys.executable, "-m", "dynftrace", *console_arguments(context)]
     with listen(host, port) as listener:
@@ -78,8 +78,8 @@ def serve_command(
         alone = ipaddress.ip_address(address.partition("%")[0]).is_loopback
         if not alone:
             print(
-                f"dynftrace: there is no authentication: whoever reaches port {number} of {host} "
-                "can do everything the console can",
+                f"dynftrace: warning: no authentication: anyone who can connect to port {number} "
+                f"of {host} can do everything the console can",
                 file=sys.stderr,
                 flush=True,
             )
@@ -93,9 +93,9 @@ def serve_command(
 
 
 def console_arguments(context: click.Context) -> Iterator[str]:
-    """The options of the command line in `context` that are the console's, as an argv.
+    """Yield the console's options of the command line in `context`, as an argv.
 
-    Only those given: what a default is may depend on the others.
+    Only given options are included because a default may depend on other options.
     """
     for option in context.command.params:
         name = option.name or ""
@@ -104,14 +104,14 @@ def console_arguments(context: click.Context) -> Iterator[str]:
             continue
         values = context.params[name]
         for value in values if option.multiple else (values,):
-            # One word, so that a value that begins with a dash is none of its own.
+            # One word, so that a value starting with a dash is not read as an option.
             yield f"{option.opts[0]}={value}"
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens at `port` of `host`, 0 being any port.
+    """Return a socket that listens on `port` of `host`; port 0 selects a free port.
 
-    Raises `DynftraceError` where it cannot, such as for a port that is taken.
+    Raises `DynftraceError` if that fails, for example because the port is in use.
     """
     try:
         (family, *_, address), *_ = socket.getaddrinfo(
@@ -120,17 +120,17 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        # What create_server adds is told already.
+        # create_server repeats the address, which the message already has.
         reason = reason.partition(" (while attempting")[0]
-        raise DynftraceError(f"cannot listen at port {port} of {host}: {reason}") from error
+        raise DynftraceError(f"cannot listen on port {port} of {host}: {reason}") from error
 
 
 def _check_theme(name: str) -> None:
-    """Raise `UsageError` unless there is such a theme: here, not in each visitor's console."""
+    """Raise `UsageError` for an unknown theme: here, not in each visitor's console."""
     from textual.theme import BUILTIN_THEMES
 
     from .theme import THEMES
 
     known = {*BUILTIN_THEMES, *(theme.name for theme in THEMES)}
     if name not in known:
-        raise UsageError(f"no theme {name!r}; there is: {', '.join(sorted(known))}")
+        raise UsageError(f"unknown theme {name!r} (choose from: {', '.join(sorted(known))})")

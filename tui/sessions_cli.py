@@ -1,4 +1,4 @@
-"""`dynftrace sessions`: the console's sessions that were kept."""
+"""`dynftrace sessions`: list or delete saved console sessions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ def _begun_sessions(context: click.Context, option: click.Parameter, begun: str)
     return [name for name in sessions.names() if name.startswith(begun)]
 
 
-@click.command(name="sessions", short_help="The console's sessions that were kept.")
+@click.command(name="sessions", short_help="List or delete saved console sessions.")
 @click.option(
     "--delete",
     "unwanted",
     metavar="NAME",
     multiple=True,
-    help="Remove this session; may be repeated.",
+    help="Delete this session; may be repeated.",
     shell_complete=_begun_sessions,
 )
 def sessions_command(unwanted: tuple[str, ...]) -> None:
-    """The sessions of the console: name, architecture, and how many commands were done.
+    """List the saved console sessions: name, architecture and number of commands.
 
-    `dynftrace --session NAME` opens one, or begins it.
+    `dynftrace --session NAME` restores a session, or starts a new one.
     """
     if unwanted:
         for name in unwanted:

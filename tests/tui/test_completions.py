@@ -158,9 +158,9 @@ def test_tab(shell: str, environment: dict[str, str]) -> None:
         ("--arch ppc", ["ppc32", "ppc64"]),
         ("tour ", sorted(tour.names())),
         ("screenshot --screen ", sorted(POSES)),
-        ("compa", ["compare\tOne function on every architecture."]),
+        ("compa", ["compare\tCompare one function on every architecture."]),
         # What is said behind a comma too.
-        ("arc", ["arches\tThe architectures, side by side."]),
+        ("arc", ["arches\tShow all architectures side by side."]),
         ("sh --kernel pypro", ["pyproject.toml"]),
     ],
 )
@@ -187,5 +187,5 @@ def test_man_shows_the_page_without_a_warning() -> None:
         env=os.environ | {"MANWIDTH": "80", "LC_ALL": "C.UTF-8", "MANPAGER": "cat"},
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "dynftrace - see Linux dynamic ftrace happen" in done.stdout
+    assert "dynftrace - watch Linux dynamic ftrace patch a running kernel" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80

@@ -181,11 +181,20 @@ async def test_without_a_session_nothing_is_kept(session: Session, folder: Path)
         (("--arch", "ppc64"), ""),
         (("--cpus", "2", "--module", "usbcore"), ""),
         (("--theme", "dynftrace-light"), ""),
-        (("--arch", "i386"), "session mine has another --arch: ppc64, not i386"),
-        (("--cpus", "1"), "session mine has another --cpus: 2, not 1"),
-        (("--module", "crashy"), "session mine has another --module: usbcore, not crashy"),
-        (("--patch", "none"), "session mine has another --patch: the default, not none"),
-        (("--kernel", "x86_64-2008"), "session mine has another --kernel: ppc64, not x86_64-2008"),
+        (("--arch", "i386"), "session mine was saved with another --arch (ppc64, not i386): "),
+        (("--cpus", "1"), "session mine was saved with another --cpus (2, not 1): "),
+        (
+            ("--module", "crashy"),
+            "session mine was saved with another --module (usbcore, not crashy): ",
+        ),
+        (
+            ("--patch", "none"),
+            "session mine was saved with another --patch (the default, not none): ",
+        ),
+        (
+            ("--kernel", "x86_64-2008"),
+            "session mine was saved with another --kernel (ppc64, not x86_64-2008): ",
+        ),
     ],
 )
 def test_options_of_another_machine_are_refused(
@@ -201,7 +210,8 @@ def test_options_of_another_machine_are_refused(
     monkeypatch.setattr(ConsoleApp, "run", lambda app: seen.append(app))
     status = cli.run(("--session", "mine", *given))
     err = capsys.readouterr().err
-    assert (status, err) == ((2, f"dynftrace: {reason}\n") if reason else (0, ""))
+    told = f"dynftrace: {reason}omit {given[0]} or use another session name\n" if reason else ""
+    assert (status, err) == (2 if reason else 0, told)
     assert len(seen) == (not reason)
     for app in seen:
         assert app.keeper is not None and app.keeper._described == machine
@@ -210,4 +220,4 @@ def test_options_of_another_machine_are_refused(
 
 def test_a_session_is_of_the_console(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(("--session", "mine", "sh", "-c", "ls")) == 2
-    assert "--session is for the console" in capsys.readouterr().err
+    assert "--session applies to the console only" in capsys.readouterr().err

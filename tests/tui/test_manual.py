@@ -90,7 +90,7 @@ def test_groff_has_nothing_to_say_about_the_page() -> None:
         ["groff", "-man", "-ww", "-Tutf8", page], capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "dynftrace - see Linux dynamic ftrace happen" in done.stdout
+    assert "dynftrace - watch Linux dynamic ftrace patch a running kernel" in done.stdout
 
 
 def complete(*words: str) -> tuple[list[str], set[str]]:

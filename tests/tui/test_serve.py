@@ -131,9 +131,9 @@ def test_a_port_that_is_taken_is_one_sentence(capsys: pytest.CaptureFixture[str]
         port = taken.getsockname()[1]
         status = cli.run(["serve", "--port", str(port)])
     said = capsys.readouterr()
-    sentence = f"dynftrace: cannot listen at port {port} of 127.0.0.1: Address already in use\n"
+    sentence = f"dynftrace: cannot listen on port {port} of 127.0.0.1: Address already in use\n"
     assert (status, said.out, said.err) == (1, "", sentence)
-    with pytest.raises(DynftraceError, match="cannot listen at port 0 of"):
+    with pytest.raises(DynftraceError, match="cannot listen on port 0 of"):
         serve_cli.listen("nowhere.invalid", 0)
 
 
@@ -160,7 +160,7 @@ def test_a_missing_package_is_one_sentence(
 @pytest.mark.parametrize(
     ("arguments", "status", "error"),
     [
-        (["--theme", "mauve"], 2, "dynftrace: no theme 'mauve'; there is: "),
+        (["--theme", "mauve"], 2, "dynftrace: unknown theme 'mauve' (choose from: "),
         (["--kernel", "/nothing"], 1, "dynftrace: /nothing: "),
         (["--port", "65536"], 2, "Usage: dynftrace serve"),
     ],
@@ -238,8 +238,8 @@ def test_another_address_is_warned_about() -> None:
         status, _, error = server.end(signal.SIGTERM)
     assert status == 128 + signal.SIGTERM
     assert error == (
-        f"dynftrace: there is no authentication: whoever reaches port {server.port} of 0.0.0.0 "
-        "can do everything the console can\n"
+        f"dynftrace: warning: no authentication: anyone who can connect to port {server.port} of "
+        "0.0.0.0 can do everything the console can\n"
     )
 
 

@@ -255,6 +255,6 @@ def test_the_page_about_it(project: pytest.Pytester) -> None:
     run(project, "--update-pictures", passed=5)
     assert pictures(project) == {
         "tests/pictures/test_schedule_is_traced.svg",
-        "tests/pictures/test_the_way_of_a_modules_call-ppc64.svg",
-        "tests/pictures/test_the_way_of_a_modules_call-mips.svg",
+        "tests/pictures/test_the_path_of_a_modules_call-ppc64.svg",
+        "tests/pictures/test_the_path_of_a_modules_call-mips.svg",
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* All CPUs want the same locks. In miniature of kernel/locking/locktorture.c; the
+/* All CPUs contend for the same locks. Modelled on kernel/locking/locktorture.c; the
  * workload `locks`. */
 #include "irq.h"
 #include "sched.h"
@@ -8,7 +8,7 @@
 static DEFINE_SPINLOCK(torture_spinlock);
 static DEFINE_MUTEX(torture_mutex);
 static struct {
-	unsigned long spin_count, mutex_count; /* each changed under its lock only */
+	unsigned long spin_count, mutex_count; /* changed only under their locks */
 	unsigned int loops, running;
 	struct completion done;
 } torture;
@@ -35,7 +35,7 @@ static void torture_mutex_lock_write(unsigned int n)
 	mutex_lock(&torture_mutex);
 	seen = torture.mutex_count;
 	torture_mutex_delay(n);
-	torture.mutex_count = seen + 1; /* lost if two are ever inside */
+	torture.mutex_count = seen + 1; /* loses counts if two CPUs are ever inside */
 	mutex_unlock(&torture_mutex);
 }
 

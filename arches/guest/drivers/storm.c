@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A device that interrupts without end: handler, tasklet, waiting task. The
+/* A device that interrupts continuously: handler, tasklet, waiting task. The
  * workload `irqstorm`. */
 #include "irq.h"
 #include "sched.h"

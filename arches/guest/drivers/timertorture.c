@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Timers started, moved, deleted and left to expire. The workload `timers`. */
+/* Timers that are started, moved, deleted or left to expire. The workload `timers`. */
 #include "irq.h"
 #include "mm.h"
 #include "sched.h"
@@ -30,7 +30,7 @@ static void torture_timer_start(struct torture_timer *tt, unsigned int n)
 	}
 }
 
-/* Each fourth is deleted before it can fire; the others fire once, never early. */
+/* Every fourth timer is deleted before it fires; the others fire once, never early. */
 static int torture_timer_check(struct torture_timer *tt, unsigned int n)
 {
 	int pending = del_timer_sync(&tt->timer);

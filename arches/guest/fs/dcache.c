@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Names. In miniature of fs/dcache.c and fs/libfs.c: every name there is stays
- * in memory, in its directory's list, under one lock. A dentry goes when it is
- * deleted and nobody holds it.
+ * Names. Modelled on fs/dcache.c and fs/libfs.c: every name stays in
+ * memory, in its directory's list, under one lock. A dentry is freed when it is
+ * deleted and has no references.
  */
 #include "fs.h"
 
@@ -24,7 +24,7 @@ static struct dentry *__d_alloc(const char *name)
 	return dentry;
 }
 
-/* A new name, not yet to be found: d_instantiate() gives it an inode and its place. */
+/* Allocate a name that lookups do not find yet; d_instantiate() adds inode and list entry. */
 struct dentry *d_alloc(struct dentry *parent, const char *name)
 {
 	struct dentry *dentry = __d_alloc(name);
@@ -84,7 +84,7 @@ struct dentry *d_lookup(struct dentry *parent, const char *name)
 	return dentry;
 }
 
-/* The name takes over the caller's reference to the inode; the tree holds one to the name. */
+/* The name takes the caller's reference to the inode; the tree holds one to the name. */
 void d_instantiate(struct dentry *dentry, struct inode *inode)
 {
 	dentry->d_inode = inode;
@@ -102,7 +102,7 @@ void d_delete(struct dentry *dentry)
 	dput(dentry);
 }
 
-/* The names of a directory, each with its NUL, as many as fit; once per open. */
+/* Names of a directory, NUL-terminated, as many as fit; once per open. */
 int dcache_readdir(struct file *file, char *buf, size_t count)
 {
 	struct dentry *dentry;
@@ -124,7 +124,7 @@ int dcache_readdir(struct file *file, char *buf, size_t count)
 	return n;
 }
 
-/* Let go of a whole tree; -EBUSY if someone holds a name in it. */
+/* Free a whole tree; -EBUSY if a name in it is still referenced. */
 int shrink_dcache_for_umount(struct dentry *root)
 {
 	struct dentry *dentry;

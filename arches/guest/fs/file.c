@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Open files and the numbers of them. In miniature of fs/{file,file_table,fs_struct}.c. */
+/* Open files and their descriptors. Modelled on fs/{file,file_table,fs_struct}.c. */
 #include "fs.h"
 #include "sched.h"
 
@@ -74,7 +74,7 @@ void fd_install(unsigned int fd, struct file *file)
 	WRITE_ONCE(current->files->fd[fd], file);
 }
 
-/* The open file, with a reference for the caller. */
+/* Return the open file with a reference for the caller. */
 struct file *fget(unsigned int fd)
 {
 	struct files_struct *files = current->files;
@@ -111,7 +111,7 @@ int close_fd(unsigned int fd)
 	return file ? filp_close(file) : -EBADF;
 }
 
-/* A copy of the table for a child; both then hold the same open files. */
+/* Copy the table for a child; both then refer to the same open files. */
 struct files_struct *dup_fd(struct files_struct *old)
 {
 	struct files_struct *new = kmem_cache_alloc(files_cachep, GFP_KERNEL | __GFP_ZERO);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Inodes and the pages they hold. In miniature of fs/inode.c and mm/truncate.c. */
+/* Inodes and their pages. Modelled on fs/inode.c and mm/truncate.c. */
 #include "fs.h"
 #include "irq.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From a path to a name in the tree. In miniature of fs/namei.c. */
+/* Path lookup. Modelled on fs/namei.c. */
 #include "fs.h"
 #include "sched.h"
 
 struct nameidata {
-	struct dentry *dentry;     /* held: the directory reached so far */
-	char last[NAME_MAX + 1];   /* the component still to look up */
+	struct dentry *dentry;     /* the directory reached so far, referenced */
+	char last[NAME_MAX + 1];   /* the next component to look up */
 };
 
 static struct dentry *follow_mount(struct dentry *dentry)
@@ -84,7 +84,7 @@ static void path_init(struct nameidata *nd, const char *path)
 	nd->last[0] = 0;
 }
 
-/* Go down to the directory of the last component, which stays in nd->last. */
+/* Walk to the directory of the last component, which stays in nd->last. */
 static int link_path_walk(const char *path, struct nameidata *nd)
 {
 	int err = 0;
@@ -119,7 +119,7 @@ static int vfs_create(struct inode *dir, struct dentry *dentry)
 	return dir->i_op->create(dir, dentry, S_IFREG | 0644);
 }
 
-/* Look the last component up and, with O_CREAT, make it; the directory is locked. */
+/* Look up the last component, and create it with O_CREAT; the directory is locked. */
 static int lookup_open(struct nameidata *nd, unsigned int flags)
 {
 	struct dentry *dir = nd->dentry, *dentry;
@@ -206,7 +206,7 @@ static int path_lookupat(const char *path, struct nameidata *nd)
 	return err;
 }
 
-/* The name at `path`, held. */
+/* Return the name at `path`, referenced. */
 struct dentry *kern_path(const char *path)
 {
 	struct nameidata nd;

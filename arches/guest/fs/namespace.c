@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* File system types and where they are mounted. In miniature of
+/* File system types and mounts. Modelled on
  * fs/{namespace,super,filesystems}.c. */
 #include "fs.h"
 
@@ -74,7 +74,7 @@ int do_mount(const char *type, const char *path)
 	mutex_unlock(&namespace_sem);
 	if (err)
 		dput(where);
-	return err; /* the mount keeps `where` */
+	return err; /* the mount keeps the reference */
 }
 
 struct dentry *kern_mount(const char *type)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Opening, closing and asking about files. In miniature of fs/{open,stat}.c. */
+/* open, close and stat. Modelled on fs/{open,stat}.c. */
 #include "fs.h"
 #include "sched.h"
 

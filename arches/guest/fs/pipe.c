@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Bytes from one process to another. In miniature of fs/pipe.c. */
+/* Pipes. Modelled on fs/pipe.c. */
 #include "fs.h"
 #include "sched.h"
 
@@ -8,7 +8,7 @@
 struct pipe_inode_info {
 	struct mutex mutex;
 	wait_queue_head_t rd_wait, wr_wait;
-	unsigned int head, tail; /* bytes ever written and read */
+	unsigned int head, tail; /* total bytes written and read */
 	int readers, writers;
 	char buf[PIPE_SIZE];
 };
@@ -146,7 +146,7 @@ static int create_pipe_files(struct file **files)
 	if (files[0] && files[1])
 		return 0;
 	if (files[0])
-		fput(files[0]); /* the last end frees the pipe */
+		fput(files[0]); /* the last end to close frees the pipe */
 	else if (files[1])
 		fput(files[1]);
 	else

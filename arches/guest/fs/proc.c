@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel's state as files. In miniature of fs/proc/. */
+/* Kernel state as files. Modelled on fs/proc/. */
 #include "fs.h"
 #include "irq.h"
 #include "sched.h"
 
 static LIST_HEAD(proc_subdir);
 static DEFINE_SPINLOCK(proc_subdir_lock);
-static DEFINE_MUTEX(proc_inode_mutex); /* one name for each entry, whoever comes first */
+static DEFINE_MUTEX(proc_inode_mutex); /* one name for each entry, even in a race */
 
 static inline struct proc_dir_entry *PDE(struct inode *inode)
 {
@@ -74,7 +74,7 @@ static struct inode *proc_get_inode(struct super_block *sb, struct proc_dir_entr
 	return inode;
 }
 
-/* Entries get a name in the tree when they are first looked for. */
+/* An entry gets its name in the tree on the first lookup. */
 static struct dentry *proc_lookup(struct inode *dir, struct dentry *dentry)
 {
 	struct dentry *found;

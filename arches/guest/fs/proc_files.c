@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The files of /proc. In miniature of fs/proc/{uptime,loadavg,meminfo,stat,version}.c
+/* The files of /proc. Modelled on fs/proc/{uptime,loadavg,meminfo,stat,version}.c
  * and drivers/tty/sysrq.c. */
 #include "fs.h"
 #include "irq.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A file system that is its caches. In miniature of fs/ramfs/inode.c. */
+/* A file system that lives in the caches. Modelled on fs/ramfs/inode.c. */
 #include "fs.h"
 
 static const struct file_operations ramfs_file_operations = {
@@ -14,7 +14,7 @@ static const struct file_operations simple_dir_operations = {
 static int ramfs_create(struct inode *dir, struct dentry *dentry, unsigned int mode);
 static int ramfs_mkdir(struct inode *dir, struct dentry *dentry, unsigned int mode);
 
-/* What is not in the tree is not there. */
+/* A name that is not in the tree does not exist. */
 static struct dentry *simple_lookup(struct inode *dir, struct dentry *dentry)
 {
 	dput(dentry);
@@ -95,7 +95,7 @@ static struct file_system_type ramfs_fs_type = {
 	.kill_sb = kill_litter_super,
 };
 
-/* Turn the empty file at `path` into a device. */
+/* Turn the empty file at `path` into a device file. */
 int init_special_inode(const char *path, const struct file_operations *fops)
 {
 	struct file *file = do_filp_open(path, O_CREAT | O_RDWR);

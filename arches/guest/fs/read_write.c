@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reading and writing whatever a file is. In miniature of fs/{read_write,readdir}.c. */
+/* read and write for all types of files. Modelled on fs/{read_write,readdir}.c. */
 #include "fs.h"
 #include "sched.h"
 

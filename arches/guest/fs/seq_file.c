@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Files whose text is made when they are read. In miniature of fs/seq_file.c. */
+/* Files whose text is generated on read. Modelled on fs/seq_file.c. */
 #include "fs.h"
 
 #define SEQ_SIZE 1024
@@ -29,7 +29,7 @@ int single_open(struct file *file, int (*show)(struct seq_file *), void *data)
 	return 0;
 }
 
-/* The text is made at the first read and kept for the next. */
+/* The first read generates the text; later reads use the same text. */
 ssize_t seq_read(struct file *file, char *buf, size_t size, loff_t *pos)
 {
 	struct seq_file *m = file->private_data;

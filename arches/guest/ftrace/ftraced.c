@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Call sites found by running into them. In miniature of kernel/trace/ftrace.c as
- * it was in May 2008, when no compiler made a table of them.
+ * Finds call sites when they run. Modelled on kernel/trace/ftrace.c as it was in
+ * May 2008, when no compiler made a table of the call sites.
  *
- * Nothing in here has a call site: mcount calls ftrace_record_ip(), and what that
- * calls must not come to mcount again.
+ * No function in this file has a call site: mcount calls ftrace_record_ip(),
+ * which must not call mcount again.
  */
 #include "ftraced.h"
 #include "irq.h"
@@ -14,18 +14,18 @@
 #define ENTRIES_PER_PAGE ((PAGE_SIZE - sizeof(struct ftrace_page)) / sizeof(struct dyn_ftrace))
 
 /*
- * Pages of slots at boot. The kernel of 2008 began with enough for most of what
- * it would call; this one is so small that a single page shows both: most sites
- * have a slot at once, and the others wait until ftraced brings the next page.
+ * Pages of slots at boot. The kernel of 2008 had enough for most of its sites.
+ * This kernel is so small that one page shows both cases: most sites get a slot
+ * at once, and the others wait until ftraced adds the next page.
  */
 #define NR_PAGES_INIT 1
 
-/* The prime of that kernel's hash_long(). */
+/* The prime of the 2008 kernel's hash_long(). */
 #define GOLDEN_RATIO_PRIME 0x9e37fffffffc0001ul
 
 struct dyn_ftrace *ftrace_hash[FTRACE_HASHSIZE];
 struct ftrace_page *ftrace_pages_start;
-static struct ftrace_page *ftrace_pages; /* the one that is being filled */
+static struct ftrace_page *ftrace_pages; /* the page being filled */
 struct dyn_ftrace *ftrace_free_records;
 u32 ftrace_shutdown_lock;
 volatile int ftraced_trigger;
@@ -34,7 +34,7 @@ volatile int ftraced_stop;
 volatile unsigned long ftraced_iteration_counter;
 volatile unsigned long ftrace_skipped;
 
-/* Interrupts are off: one that came meanwhile would call functions that want the lock. */
+/* Interrupts are off: a handler would call functions that need the lock. */
 static void shutdown_lock(void)
 {
 	while (__atomic_exchange_n(&ftrace_shutdown_lock, 1, __ATOMIC_ACQUIRE))
@@ -70,7 +70,7 @@ static struct dyn_ftrace *ftrace_alloc_dyn_node(void)
 	return &ftrace_pages->records[ftrace_pages->index++];
 }
 
-/* Called by mcount, from each call site that is still what the compiler left. */
+/* Called by mcount for each call site that is still as compiled. */
 void ftrace_record_ip(unsigned long ip)
 {
 	unsigned long flags = local_irq_save();
@@ -79,7 +79,7 @@ void ftrace_record_ip(unsigned long ip)
 
 	if (!ftrace_ip_in_hash(ip, key)) {
 		shutdown_lock();
-		/* It may have come while the lock was waited for. */
+		/* Another CPU may have added it while we waited for the lock. */
 		if (!ftrace_ip_in_hash(ip, key)) {
 			rec = ftrace_alloc_dyn_node();
 			if (rec) {
@@ -98,9 +98,9 @@ void ftrace_record_ip(unsigned long ip)
 }
 
 /*
- * Have all that was found turned to nops. The machine stops every CPU for it, marks
- * the slots and empties the hash: no site of those comes here again. The lock is
- * held so that no CPU stands half way through a change of its own.
+ * Turn all sites found so far into nops. The machine stops every CPU, marks the
+ * slots and empties the hash; these sites do not call mcount again. The lock is
+ * held so that no CPU is in the middle of a change.
  */
 static void ftrace_update_code(void)
 {
@@ -115,7 +115,7 @@ static void ftrace_update_code(void)
 		ftraced_stop = 1; /* the report is in dmesg */
 }
 
-/* One more page of slots, if the last one is full. */
+/* Add a page of slots if the last one is full. */
 static void ftrace_shutdown_replenish(void)
 {
 	if (ftrace_pages->index == ENTRIES_PER_PAGE && !ftrace_pages->next)
@@ -134,7 +134,7 @@ static int ftraced(void *unused)
 	return 0;
 }
 
-/* From here on sites are recorded: until now mcount has returned at once. */
+/* Sites are recorded from here on; before, mcount returned at once. */
 void ftraced_init(void)
 {
 	struct ftrace_page **last = &ftrace_pages_start;

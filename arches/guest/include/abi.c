@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The layouts the host works with, in the debug information. All other files
- * carry lines only (-g1); this one is built with types, so that a test can hold
- * core/abi.py against what the compiler made of machine.h.
+ * Puts the layouts shared with the host into the debug information. All other
+ * files have line information only (-g1). This file is built with types, so that
+ * a test can compare core/abi.py with the compiler's layout of machine.h.
  */
-#include "tracer.h" /* before kernel.h, whose `notrace` is a macro */
+#include "tracer.h" /* before kernel.h, which defines a macro `notrace` */
 #include "module.h"
 #include "tracepoint.h"
 #include "workload.h"

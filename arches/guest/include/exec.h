@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Programs and the address spaces they get. In miniature of linux/{binfmts,mm_types}.h. */
+/* Programs and their address spaces. Modelled on linux/{binfmts,mm_types}.h. */
 #ifndef EXEC_H
 #define EXEC_H
 
@@ -14,7 +14,7 @@ struct mm_struct {
 	int users;
 	struct rw_semaphore mmap_lock;
 	struct list_head mmap;
-	int (*entry)(void); /* where the program begins */
+	int (*entry)(void); /* entry point of the program */
 };
 
 #define BINPRM_BUF_SIZE 64
@@ -23,10 +23,10 @@ struct linux_binprm {
 	struct file *file;
 	struct mm_struct *mm;
 	const char *filename;
-	char buf[BINPRM_BUF_SIZE]; /* the file's first bytes */
+	char buf[BINPRM_BUF_SIZE]; /* first bytes of the file */
 };
 
-/* A program is a function of this image; its file holds the ELF magic and its name. */
+/* A program is a function of this image; its file contains the ELF magic and its name. */
 struct user_program {
 	const char *path;
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files, inodes, names and file systems. In miniature of linux/{fs,dcache,fdtable,
+/* Files, inodes, names and file systems. Modelled on linux/{fs,dcache,fdtable,
  * seq_file,proc_fs}.h. */
 #ifndef FS_H
 #define FS_H
@@ -65,14 +65,14 @@ struct dentry {
 	struct inode *d_inode;
 	struct dentry *d_parent;
 	struct dentry *d_mounted; /* root of the file system mounted here */
-	struct dentry *d_covers;  /* of such a root: the name it is mounted on */
+	struct dentry *d_covers;  /* only for such a root: the name it is mounted on */
 	struct list_head d_subdirs, d_child;
 };
 
 struct file_system_type {
 	const char *name;
 	int (*fill_super)(struct super_block *sb);
-	int (*kill_sb)(struct super_block *sb); /* -errno while in use; NULL: never */
+	int (*kill_sb)(struct super_block *sb); /* -errno while in use; NULL if never in use */
 	struct list_head list;
 };
 

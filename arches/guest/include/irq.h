@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Interrupts, softirqs, time, timers, RCU and work queues. In miniature of
+/* Interrupts, softirqs, time, timers, RCU and work queues. Modelled on
  * linux/{interrupt,timer,timekeeping,rcupdate,workqueue}.h. */
 #ifndef IRQ_H
 #define IRQ_H
 
 #include "lock.h"
 
-struct pt_regs; /* the machine's; only its address matters here */
+struct pt_regs; /* owned by the machine; only its address is used */
 
 #define NR_VECTORS 4
 #define IRQ_NONE 0
@@ -60,7 +60,7 @@ struct timer_list {
 	struct list_head entry;
 	unsigned long expires; /* jiffies */
 	void (*function)(struct timer_list *timer);
-	struct timer_base *base; /* while pending or running */
+	struct timer_base *base; /* set while pending or running */
 };
 
 void init_timers(void);

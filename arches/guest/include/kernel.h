@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The words every file of the kernel uses: annotations, lists, error numbers,
- * strings and printk. In miniature of linux/{compiler,list,kernel,errno}.h.
+ * Definitions that every file uses: annotations, lists, error numbers, strings
+ * and printk. Modelled on linux/{compiler,list,kernel,errno}.h.
  *
- * The whole kernel is built with -fno-inline: a function is a call site unless
+ * The whole kernel is built with -fno-inline: a function has a call site unless
  * it is `inline` (always inlined, no site) or `notrace` (called, no site).
  */
 #ifndef KERNEL_H
@@ -21,7 +21,7 @@ typedef unsigned int gfp_t;
 #define noreturn __attribute__((noreturn))
 #define __printf(f, a) __attribute__((format(printf, f, a)))
 #define __used __attribute__((used))
-/* The functions of interrupts, between __irqentry_text_start and __irqentry_text_end. */
+/* Interrupt entry functions, between __irqentry_text_start and __irqentry_text_end. */
 #define __irq_entry __attribute__((section(".irqentry.text")))
 #define inline inline __attribute__((always_inline, no_instrument_function, unused))
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -46,7 +46,7 @@ enum {
 	ETIMEDOUT = 110,
 };
 
-/* Errors travel in pointers as in linux/err.h. */
+/* Error numbers in pointers, as in linux/err.h. */
 #define MAX_ERRNO 4095
 #define ERR_PTR(e) ((void *)(long)(e))
 #define PTR_ERR(p) ((long)(p))
@@ -116,7 +116,7 @@ static inline void list_splice_init(struct list_head *from, struct list_head *to
 	INIT_LIST_HEAD(from);
 }
 
-/* lib/string.c; no call sites, the compiler calls some of them on its own */
+/* lib/string.c; no call sites because the compiler emits calls to some of them */
 void *memcpy(void *to, const void *from, size_t n);
 void *memset(void *to, int c, size_t n);
 int memcmp(const void *a, const void *b, size_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Locks that spin and locks that sleep, wait queues and completions. In
- * miniature of linux/{spinlock,mutex,rwsem,wait,completion}.h.
+ * Spinning and sleeping locks, wait queues and completions. Modelled
+ * on linux/{spinlock,mutex,rwsem,wait,completion}.h.
  */
 #ifndef LOCK_H
 #define LOCK_H
@@ -10,7 +10,7 @@
 
 struct task_struct;
 
-/* A ticket lock: whoever takes a ticket first is served first, on any CPU. */
+/* A ticket lock: waiters on all CPUs get the lock in the order they asked. */
 typedef struct {
 	u32 next, owner;
 } spinlock_t;
@@ -88,7 +88,7 @@ void schedule(void);
 	} while (0)
 
 struct mutex {
-	unsigned long owner; /* task_struct, 0 when free; bit 0: someone waits */
+	unsigned long owner; /* address of the owner, 0 if free; bit 0: has waiters */
 	spinlock_t wait_lock;
 	struct list_head wait_list;
 };
@@ -103,7 +103,7 @@ void mutex_unlock(struct mutex *lock);
 
 struct rw_semaphore {
 	spinlock_t wait_lock;
-	int count; /* readers inside, -1: a writer */
+	int count; /* number of readers, or -1 for a writer */
 	wait_queue_head_t wait;
 };
 

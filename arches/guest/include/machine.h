@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the machine and its guest agree on, on every architecture.
+ * Interface between the machine and its guest, on every architecture.
  *
- * At one fixed address (CPU_LOCAL, a flag of each port's build) every vCPU
- * sees two pages of its own. The first is read-only here: the CPU's clock,
- * advanced by the machine one nanosecond for each byte of code executed. The
- * second is `struct cpu_local`. No per-CPU register is needed, so this is the
- * same on every port. core/abi.py describes the same layout to the host, and
- * a test compares the two by way of the image's debug information.
+ * At one fixed address (CPU_LOCAL, a build flag of each port) every vCPU sees
+ * two pages of its own. The first holds the CPU's clock and is read-only: the
+ * machine advances it by one nanosecond for each byte of executed code. The
+ * second is `struct cpu_local`. No per-CPU register is needed, so this works
+ * the same on every port. core/abi.py describes the layout to the host, and a
+ * test compares the two through the image's debug information.
  *
- * All addresses are 64 bits wide, on 32-bit ports too, so that there is one
- * layout; fields are in the guest's byte order.
+ * All addresses are 64 bits wide, even on 32-bit ports, so that there is only
+ * one layout. Fields are in the guest's byte order.
  */
 #ifndef MACHINE_H
 #define MACHINE_H
@@ -26,28 +26,28 @@ typedef long long s64 __attribute__((aligned(8)));
 
 struct cpu_clock {
 	u64 ticks;    /* virtual nanoseconds since this CPU started */
-	u64 deadline; /* the slice ends at the first block that starts at or after it */
+	u64 deadline; /* the slice ends at the first block that starts at or after this time */
 };
 
 /*
  * A per-CPU ring buffer: sub-buffers of one page in the kernel's format.
  *
- * The writer fills an event before it counts it in the page's commit word, and
- * a new page gets commit 0 and its time stamp before tail_page names it. Where
- * the page after the tail is the head, it first moves the head on: overrun
- * grows by the head's events from `read` on, then head_page by one, and `read`
- * becomes 0. The host changes head_page and read only while trace_recursion is
- * 0 on every CPU, and moves `pages` only then.
+ * The writer fills an event before it adds it to the page's commit word. A new
+ * page gets commit 0 and its time stamp before tail_page refers to it. If the
+ * page after the tail is the head, the writer first advances the head: it adds
+ * the head's events from `read` on to overrun, increments head_page and sets
+ * `read` to 0. The host changes head_page, read and `pages` only while
+ * trace_recursion is 0 on every CPU.
  */
 #define RB_PAGE_SIZE 4096
 #define RB_PAGE_HEADER 16 /* u64 time stamp, u64 commit */
 
 #define RB_RECORD_ON (1u << 0) /* tracing_on: events are written */
-#define RB_OVERWRITE (1u << 1) /* full: the oldest page gives way; else new events are dropped */
+#define RB_OVERWRITE (1u << 1) /* if full: overwrite the oldest page, else drop new events */
 #define RB_CLOCK_COUNTER (1u << 2) /* time stamps count events on all CPUs, not nanoseconds */
 
 struct ring_buffer_cpu {
-	u64 pages;         /* guest address of sub-buffer 0; 0 until allocated */
+	u64 pages;         /* guest address of sub-buffer 0, or 0 until allocated */
 	u32 nr_pages;      /* sub-buffers, consecutive in memory */
 	u32 flags;         /* RB_* */
 	u32 head_page;     /* sub-buffer the reader takes first */
@@ -55,18 +55,18 @@ struct ring_buffer_cpu {
 	u32 read;          /* bytes of head_page's data the host has consumed */
 	u32 unused;
 	u64 write_stamp;   /* time of the last event written, ns */
-	u64 entries;       /* events written, lost ones included */
-	u64 entries_bytes; /* bytes of them, headers included, lost ones not */
-	u64 overrun;       /* events lost because a page gave way (overwrite mode) */
+	u64 entries;       /* events written, including lost ones */
+	u64 entries_bytes; /* bytes of events with headers, excluding lost ones */
+	u64 overrun;       /* events lost because a page was overwritten */
 	u64 dropped;       /* events not written because the buffer was full */
 	u64 commit_overrun;
 	u64 read_events;   /* events the host has consumed; kept by the host */
 };
 
-/* Bytes of a task's stack, which begins at a multiple of it. */
+/* Bytes of a task's stack; the stack is aligned to this size. */
 #define THREAD_SIZE 16384
 
-/* Bits of preempt_count, the kernel's layout. */
+/* Bits of preempt_count, in the kernel's layout. */
 #define PREEMPT_MASK 0x000000ffu
 #define SOFTIRQ_OFFSET 0x00000100u
 #define SOFTIRQ_MASK 0x0000ff00u
@@ -74,9 +74,9 @@ struct ring_buffer_cpu {
 #define HARDIRQ_MASK 0x000f0000u
 
 struct cpu_local {
-	u32 stop_request;   /* 0x00 nonzero ends the slice before the next block */
+	u32 stop_request;   /* 0x00 nonzero: end the slice before the next block */
 	u32 cpu;            /* 0x04 number of this vCPU */
-	u32 nr_cpus;        /* 0x08 vCPUs of the machine */
+	u32 nr_cpus;        /* 0x08 number of vCPUs */
 	u32 irqs_disabled;  /* 0x0c 1: the machine delivers no interrupt here */
 	u32 preempt_count;  /* 0x10 */
 	u32 need_resched;   /* 0x14 */
@@ -84,16 +84,16 @@ struct cpu_local {
 	s32 pid;            /* 0x20 of current_task, for the tracer */
 	u32 trace_recursion; /* 0x24 nonzero while the tracer runs on this CPU */
 
-	/* A call of the machine: see hypercall() below. */
-	u32 call;           /* 0x28 HC_*, 0 when none is wanted or the last one is done */
+	/* The hypercall: see hypercall() below. */
+	u32 call;           /* 0x28 HC_*, or 0 if none is pending */
 	u32 call_unused;
 	u64 call_arg[4];    /* 0x30 */
 	u64 call_result;    /* 0x50 */
 
 	u32 migrate_disable; /* 0x58 depth */
 	u32 local_unused;
-	u64 scratch[3];      /* 0x60 for the guest's own use */
-	u64 ret_stack;       /* 0x78 struct ftrace_ret_stack of current_task; 0: it has none */
+	u64 scratch[3];      /* 0x60 free for use by the guest */
+	u64 ret_stack;       /* 0x78 struct ftrace_ret_stack of current_task, or 0 */
 
 	struct ring_buffer_cpu buffer; /* 0x80 */
 };
@@ -101,39 +101,39 @@ struct cpu_local {
 #define this_clock ((const volatile struct cpu_clock *)(CPU_LOCAL))
 #define this_cpu ((volatile struct cpu_local *)((CPU_LOCAL) + LOCAL_PAGE_SIZE))
 
-/* Calls of the machine. Arguments and the meaning of the result: */
+/* Hypercalls: arguments and result. */
 #define HC_PRINTK 1       /* (address, length): one line for dmesg */
 #define HC_IDLE 2         /* (): sleep until an interrupt is pending for this CPU */
-#define HC_CPU_UP 3       /* (cpu, entry, stack, task): start vCPU at entry(task); 0 or -errno */
-#define HC_IRET 4         /* (pt_regs): load all registers from there, interrupts on; does not return */
+#define HC_CPU_UP 3       /* (cpu, entry, stack, task): start a vCPU at entry(task); 0 or -errno */
+#define HC_IRET 4         /* (pt_regs): load all registers from it, interrupts on; does not return */
 #define HC_SEND_IPI 5     /* (cpu, vector) */
 #define HC_REQUEST_DONE 6 /* (sequence number, result): see struct host_request */
 #define HC_PANIC 7        /* (address, length): does not return */
 #define HC_GRAPH_STOP 12  /* (expected, received, function, return address): does not return */
 #define HC_TRACE_CONTROL 13 /* (struct func_probe, ip, parent_ip): do its command; ip 0: stop tracing */
-#define HC_TRACE_STACK 14 /* (address of u64s, how many, ip or 0): who called the site; how many */
-#define HC_STACK_MAX 15   /* (bytes of the task's stack in use, ip): more than ever at a site */
+#define HC_TRACE_STACK 14 /* (u64 array, its size, ip or 0): callers of the site; their number */
+#define HC_STACK_MAX 15   /* (bytes of the task's stack in use, ip): a new maximum at a site */
 
 /* Interrupt vectors. The machine calls
  *   void common_interrupt(struct pt_regs *regs, unsigned long vector)
- * on the interrupted stack, below a pt_regs in the port's order (one long a
- * register), with interrupts off; it leaves by HC_IRET and never returns. */
-#define VECTOR_TIMER 0      /* the periodic tick, each TICK_NS of this CPU's time */
+ * on the interrupted stack, below a pt_regs in the port's order (one long per
+ * register), with interrupts off. It ends with HC_IRET and never returns. */
+#define VECTOR_TIMER 0      /* the periodic tick, every TICK_NS of this CPU's time */
 #define VECTOR_RESCHEDULE 1 /* another CPU set need_resched here */
 #define VECTOR_REQUEST 2    /* CPU 0 only: `host_request` holds new work */
 #define VECTOR_DEVICE 3     /* a device line, raised by a workload through HC_SEND_IPI */
 
 #define TICK_NS 1000000
 
-/* The console's hand in the guest: the machine fills the kernel's symbol
- * `host_request`, raises VECTOR_REQUEST on CPU 0, and runs until the guest
- * answers with HC_REQUEST_DONE. A task of its own serves each request, so a
- * function called this way may sleep. */
+/* A request to the guest: the machine fills the kernel's symbol `host_request`,
+ * raises VECTOR_REQUEST on CPU 0, and runs until the guest answers with
+ * HC_REQUEST_DONE. Each request has its own task, so the function that it
+ * calls may sleep. */
 #define REQUEST_CALL 1     /* result = function(argument...) in a task named comm */
-#define REQUEST_WORKLOAD 2 /* the workload named by `name`, `count` rounds */
+#define REQUEST_WORKLOAD 2 /* run `count` rounds of the workload `name` */
 
 struct host_request {
-	u32 sequence;  /* changes with each request; 0: none yet */
+	u32 sequence;  /* changes with each request; 0 before the first */
 	u32 kind;      /* REQUEST_* */
 	u64 function;  /* address, as the ABI calls it */
 	u64 argument[6];
@@ -142,9 +142,9 @@ struct host_request {
 	char name[32]; /* of the workload */
 };
 
-/* Table of the tasks' names for the trace: the kernel's symbol
- * `saved_cmdlines`, SAVED_CMDLINES entries, pid 0 in unused ones; filled by
- * the scheduler while events are recorded. */
+/* Names of tasks for the trace: the kernel's symbol `saved_cmdlines` has
+ * SAVED_CMDLINES entries. Unused ones have pid 0. The scheduler fills the
+ * table while events are recorded. */
 #define SAVED_CMDLINES 128
 struct saved_cmdline {
 	s32 pid;
@@ -195,36 +195,36 @@ struct ftrace_graph_ret_entry {
 
 /*
  * The functions of one task that will return through return_to_handler, the
- * innermost last; what is all zero has none. A kernel that switches tasks gives
- * each its own and names it in cpu_local.ret_stack.
+ * innermost last. All zeros mean none. A kernel that switches tasks gives each
+ * task its own and puts its address in cpu_local.ret_stack.
  */
 #define FTRACE_RETFUNC_DEPTH 50
 
 struct ftrace_ret_stack {
 	u32 index;          /* entries in use */
-	u32 overrun;        /* functions that found all in use, and were not traced */
-	u32 depth;          /* entries in use by functions that are told of */
-	u32 graph_depth;    /* 1 + depth of a function of set_graph_function, 0: in none */
-	u32 notrace_index;  /* 1 + index of a function of set_graph_notrace, 0: in none */
-	u32 graph_in_irq;   /* that function is one of a hard interrupt */
-	u32 slept;          /* fgraph_control.sleep_off when the next was noted */
+	u32 overrun;        /* functions not traced because all entries were in use */
+	u32 depth;          /* entries of functions that are traced */
+	u32 graph_depth;    /* 1 + depth of a function in set_graph_function, or 0 */
+	u32 notrace_index;  /* 1 + index of a function in set_graph_notrace, or 0 */
+	u32 graph_in_irq;   /* that function is part of a hard interrupt */
+	u32 slept;          /* fgraph_control.sleep_off when timestamp was set */
 	u32 unused;
 	u64 timestamp;      /* when the task was last switched out */
 	struct ftrace_ret_entry {
-		unsigned long ret;  /* where it would have returned to */
+		unsigned long ret;  /* the real return address */
 		unsigned long func;
 		unsigned long fp;
-		u32 told;           /* its return is an event */
-		u32 profiled;       /* number of the profiling that counted it, 0: none; not if told */
+		u32 told;           /* the return writes an event */
+		u32 profiled;       /* profiling run that counted it, or 0; unused if told */
 		u64 calltime;
-		u64 subtime;        /* ns its callees took, of a profiled one */
+		u64 subtime;        /* ns spent in callees, if profiled */
 	} stack[FTRACE_RETFUNC_DEPTH];
 };
 
 /*
- * Ask the machine for something. The store to stop_request ends the slice
- * before the next block, which is the loop below; the machine sees `call`,
- * does it, clears it and goes on.
+ * Call the machine. The store to stop_request ends the slice before the next
+ * block, which is the loop below. The machine executes `call`, clears it and
+ * resumes the guest.
  */
 static inline __attribute__((always_inline, no_instrument_function)) u64
 hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
@@ -240,16 +240,16 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 	return this_cpu->call_result;
 }
 
-/* Where a function's code is. PowerPC's ELFv1 has function pointers point at
- * descriptors, whose first word that is. */
+/* Address of a function's code. On PowerPC ELFv1 a function pointer points to a
+ * descriptor, whose first word is that address. */
 #if defined(_CALL_ELF) && _CALL_ELF == 1
 #define FUNCTION_CODE(function) (*(const unsigned long *)(function))
 #else
 #define FUNCTION_CODE(function) ((unsigned long)(function))
 #endif
 
-/* The call site in the function with its code at `code`, where it is not behind a
- * prologue of any form; and bytes that are no instruction, to write over it. */
+/* Address of the call site in the function with its code at `code`, and bytes that
+ * are no valid instruction, to overwrite the site with. */
 #ifdef __mips__
 #define CALL_SITE(code)                                                         \
 	({                                                                      \
@@ -265,10 +265,10 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 		while (*insn_ != 0xaa1e03e0) /* mov x0, x30 */                  \
 			insn_++;                                                \
 		while (*insn_ != 0xd503201f && *insn_ >> 26 != 0x25)            \
-			insn_++; /* to a nop or a bl */                         \
+			insn_++; /* up to a nop or a bl */                         \
 		(unsigned long)insn_;                                           \
 	})
-#elif defined(CONFIG_FTRACED) /* behind pushes and `sub rsp`: a call, a nop, a jmp over it */
+#elif defined(CONFIG_FTRACED) /* after pushes and `sub rsp`: a call, a nop or a jmp */
 #define CALL_SITE(code)                                                         \
 	({                                                                      \
 		const u8 *insn_ = (const u8 *)(code);                           \
@@ -281,30 +281,30 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 #define CALL_SITE(code) (code)
 #endif
 #ifdef __mips__
-#define NO_INSTRUCTION { 0xec, 0xec, 0xec, 0xec } /* before release 6 */
+#define NO_INSTRUCTION { 0xec, 0xec, 0xec, 0xec } /* invalid before release 6 */
 #elif defined(__aarch64__)
 #define NO_INSTRUCTION { 0x00, 0x00, 0x00, 0x00 } /* udf #0 */
 #else
-#define NO_INSTRUCTION { 0xf0, 0x0f, 0xc7, 0xc8, 0xcc } /* of the old `lock cmpxchg8b` bug */
+#define NO_INSTRUCTION { 0xf0, 0x0f, 0xc7, 0xc8, 0xcc } /* the old `lock cmpxchg8b` bug */
 #endif
 
-/* A function without a call site. */
+/* Attribute for a function without a call site. */
 #ifdef CC_USING_PATCHABLE_FUNCTION_ENTRY
 #define NO_CALL_SITE __attribute__((patchable_function_entry(0)))
 #else
 #define NO_CALL_SITE __attribute__((no_instrument_function))
 #endif
 
-/* Before an interrupt is left: an exclusive load it came behind has been forgotten. The
- * processor does this by itself when it returns from an exception (DDI 0487, exclusive monitors). */
+/* Executed before the return from an interrupt, to clear the exclusive monitor. A real
+ * processor does this on every return from an exception (DDI 0487, exclusive monitors). */
 #ifdef __aarch64__
 #define forget_exclusive() ({ __asm__ volatile("clrex" ::: "memory"); })
 #else
 #define forget_exclusive()
 #endif
 
-/* Calls of the machine by a kernel whose call sites are found as it runs (ftraced.h): */
-#define HC_FTRACE_INIT 8   /* (): have mcount call ftrace_record_ip; 0 or -errno */
-#define HC_FTRACE_UPDATE 9 /* (): make nops of what was found; how many, or -errno */
+/* Hypercalls of kernels that find their call sites when they run (ftraced.h): */
+#define HC_FTRACE_INIT 8   /* (): make mcount call ftrace_record_ip; 0 or -errno */
+#define HC_FTRACE_UPDATE 9 /* (): turn the sites found into nops; their number, or -errno */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pages and slabs. In miniature of linux/{mm,gfp,slab}.h. */
+/* Pages and slabs. Modelled on linux/{mm,gfp,slab}.h. */
 #ifndef MM_H
 #define MM_H
 
@@ -14,17 +14,17 @@
 
 struct kmem_cache;
 
-/* One for each page of RAM. */
+/* One descriptor for each page of RAM. */
 struct page {
 	struct list_head lru;         /* free list of its order, or partial list of its cache */
-	struct kmem_cache *slab_cache; /* while a slab */
+	struct kmem_cache *slab_cache; /* only for a slab */
 	void *freelist;               /* first free object of the slab */
-	u16 inuse, order;             /* objects handed out; order of the block it heads */
+	u16 inuse, order;             /* objects allocated; order of the block it heads */
 	u8 buddy, unused[3];          /* 1: heads a free block */
 	int refcount;
 };
 
-/* The descriptors lie at the start of the RAM they describe. */
+/* The descriptors are at the start of the RAM they describe. */
 #define mem_map ((struct page *)DIRECT_MAP)
 #define pfn_to_page(pfn) (mem_map + (pfn))
 #define page_to_pfn(page) ((unsigned long)((page) - mem_map))

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a module and the machine that loads it agree on. In miniature of
+ * Interface between a module and the machine, which loads it. Modelled on
  * linux/{module,export}.h.
  *
- * The loader (the host) reads, all in the guest's own sizes and byte order:
+ * The loader (the host) reads, in the guest's sizes and byte order:
  *
- *   .modinfo                      NUL-terminated words: name=, depends= (names
- *                                 by commas, may be empty), vermagic=, license=
+ *   .modinfo                      NUL-terminated strings: name=, depends= (names
+ *                                 with commas, or empty), vermagic=, license=
  *   .gnu.linkonce.this_module     one struct module, the symbol __this_module;
- *                                 init and exit are relocated like all else
+ *                                 init and exit are relocated
  *   __ksymtab                     struct kernel_symbol for each export
  *   __mcount_loc (or the port's)  call sites
  *
- * and in the kernel: __ksymtab as well, and the string `vermagic`, which must
- * equal the module's. init runs in a task and returns 0 or -errno; then the
- * host sets state to MODULE_STATE_LIVE. A module whose refcnt is not 0 is in
- * use. exit runs in a task before the module's memory goes.
+ * and in the kernel: __ksymtab too, and the string `vermagic`, which must equal
+ * the module's. init runs in a task and returns 0 or -errno; then the host sets
+ * state to MODULE_STATE_LIVE. A module with a nonzero refcnt is in use. exit
+ * runs in a task before the module's memory is freed.
  */
 #ifndef MODULE_H
 #define MODULE_H
@@ -49,7 +49,7 @@ struct kernel_symbol {
 			(unsigned long)&sym, __kstrtab_##sym                    \
 		}
 
-/* process/module.c; 0 when the module is on its way out */
+/* process/module.c; 0 if the module is being unloaded */
 int try_module_get(struct module *mod);
 void module_put(struct module *mod);
 
@@ -63,7 +63,7 @@ extern struct module __this_module;
 #define MODULE_INFO(tag, text) MODULE_INFO__(__COUNTER__, tag, text)
 #define MODULE_LICENSE(text) MODULE_INFO("license", text)
 
-/* Once in each module: its name, what it needs, its two ends. */
+/* Once in each module: name, dependencies, init and exit. */
 #define DEFINE_MODULE(modname, needs, init_fn, exit_fn)                         \
 	MODULE_INFO("name", modname);                                           \
 	MODULE_INFO("depends", needs);                                          \
@@ -76,7 +76,7 @@ extern struct module __this_module;
 #define THIS_MODULE ((struct module *)NULL)
 #endif
 
-/* For another build of the same module, to lie beside it. */
+/* For another build of the same module, which can be loaded beside it. */
 #ifdef __DISABLE_EXPORTS
 #undef EXPORT_SYMBOL
 #define EXPORT_SYMBOL(sym)

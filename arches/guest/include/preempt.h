@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Interrupt state and preempt_count, both words of the CPU-local page. In
- * miniature of linux/{preempt,irqflags}.h.
+ * Interrupt state and preempt_count, both words of the CPU-local page. Modelled
+ * on linux/{preempt,irqflags}.h.
  *
- * A task carries its preempt_count from CPU to CPU, so the read-modify-writes
- * below are right even when the task is moved between the read and the write:
- * it can only be moved while the count is 0 and interrupts are on, and then
- * both are so on the CPU it arrives at.
+ * preempt_count moves with its task from CPU to CPU, so the read-modify-writes
+ * below are correct even if the task migrates between the read and the write.
+ * It can migrate only while the count is 0 and interrupts are on, and then the
+ * same holds on the new CPU.
  */
 #ifndef PREEMPT_H
 #define PREEMPT_H
@@ -91,7 +91,7 @@ static inline void local_bh_enable(void)
 	__local_bh_enable_ip();
 }
 
-/* A hypercall's arguments lie in the CPU-local page: no interrupt may come between. */
+/* A hypercall's arguments are in the CPU-local page: no interrupt may come in between. */
 static inline long machine_call(u32 nr, u64 a, u64 b, u64 c, u64 d)
 {
 	unsigned long flags = local_irq_save();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tasks and the scheduler's interface. In miniature of linux/sched.h,
+ * Tasks and the scheduler's interface. Modelled on linux/sched.h,
  * sched/task.h, kthread.h and workqueue.h.
  */
 #ifndef SCHED_H
@@ -25,7 +25,7 @@ _Static_assert(THREAD_SIZE == 4096 << THREAD_ORDER, "a stack is that many pages"
 #define PF_IDLE 0x01
 #define PF_KTHREAD 0x02
 #define PF_EXITING 0x04
-#define PF_AUTOREAP 0x08 /* nobody waits for it: the exit frees it */
+#define PF_AUTOREAP 0x08 /* nobody waits for it: exit frees it */
 
 #define EXIT_ZOMBIE 1
 #define EXIT_DEAD 2
@@ -36,8 +36,8 @@ struct mm_struct;
 struct kthread;
 
 struct task_struct {
-	unsigned long sp; /* saved stack pointer; first, switch.S knows it */
-	void *stack;      /* second, the stack tracer knows it */
+	unsigned long sp; /* saved stack pointer; must be first, for switch.S */
+	void *stack;      /* must be second, for the stack tracer */
 	volatile unsigned int state;
 	unsigned int flags;
 	int usage;
@@ -49,7 +49,7 @@ struct task_struct {
 	int on_rq;
 	int on_cpu;
 	u32 cpus_allowed;
-	u32 preempt_count;   /* carried from CPU to CPU at the switch */
+	u32 preempt_count;   /* moves with the task at a switch */
 	u32 migrate_disable;
 	spinlock_t pi_lock;
 	struct list_head run_list;
@@ -173,7 +173,7 @@ void start_secondary(struct task_struct *idle);
 /* tracing_record_cmdline: sched/cmdline.c */
 void tracing_record_cmdline(struct task_struct *p);
 
-/* ftrace/ftraced.c, in kernels whose call sites are found as they run */
+/* ftrace/ftraced.c, in kernels that find call sites when they run */
 #ifdef CONFIG_FTRACED
 void ftraced_init(void);
 #define start_ftraced ftraced_init

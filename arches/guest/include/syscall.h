@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* System calls: numbers, the table's entry, and the stub user code calls. In
- * miniature of asm/unistd.h. DO_SYSCALL is the port's name for the entry. */
+/* System calls: numbers, table entries, and the stub that user code calls. Modelled
+ * on asm/unistd.h. DO_SYSCALL is the port's name for the entry. */
 #ifndef SYSCALL_H
 #define SYSCALL_H
 
@@ -15,10 +15,10 @@ enum {
 
 long DO_SYSCALL(unsigned long nr, long a, long b, long c);
 
-/* In user code, where nothing is traced. */
+/* For user code, which is not traced. */
 #define syscall(nr, a, b, c) DO_SYSCALL(NR_##nr, (long)(a), (long)(b), (long)(c))
 
-/* init/user.c: what a C library would do */
+/* init/user.c: wrappers, as in a C library */
 int user_fork(int (*fn)(void *), void *arg);
 int user_wait(int pid);
 int user_exec(const char *path);

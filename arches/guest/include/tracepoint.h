@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tracepoints, for who looks in from outside. In miniature of linux/tracepoint.h,
+ * Tracepoints for the host. Modelled on linux/tracepoint.h,
  * trace/syscall.h and trace/events/sched.h.
  *
  * The kernel calls `func` of a tracepoint while `enabled` is not 0. The host writes func
- * first and lets it stay: a CPU may have looked at `enabled` before it became 0.
+ * first and never clears it: a CPU may have read `enabled` just before it became 0.
  *   __tracepoint_sys_enter   sys_enter_func, before the system call
- *   __tracepoint_sys_exit    sys_exit_func, behind it
+ *   __tracepoint_sys_exit    sys_exit_func, after it
  *   __tracepoint_sched_switch   sched_switch_func, before tasks are switched
  * core/abi.py describes these layouts to the host.
  */
@@ -30,22 +30,22 @@ typedef void (*sched_switch_func)(struct ftrace_ret_stack *prev, struct ftrace_r
 extern struct tracepoint __tracepoint_sys_enter, __tracepoint_sys_exit;
 extern struct tracepoint __tracepoint_sched_switch;
 
-/* What a system call is called and takes. */
+/* Name and arguments of a system call. */
 struct syscall_metadata {
-	const char *name; /* with its sys_ */
+	const char *name; /* with the prefix sys_ */
 	long nb_args;
-	const char *types[SYSCALL_ARGS_MAX]; /* of its arguments, in C */
-	const char *args[SYSCALL_ARGS_MAX];  /* their names */
+	const char *types[SYSCALL_ARGS_MAX]; /* C types of the arguments */
+	const char *args[SYSCALL_ARGS_MAX];  /* names of the arguments */
 };
 
-/* By the number of the system call; a null pointer is the end. */
+/* Indexed by system call number; ends with a null pointer. */
 extern const struct syscall_metadata *const syscalls_metadata[];
 
-/* In tracer.o: which calls are told of, by their numbers; the host writes it. */
+/* In tracer.o: event types, indexed by system call number; written by the host. */
 #define SYSCALLS_MAX 384
 
 struct syscall_event {
-	u16 enter, exit; /* type of the event, 0: none */
+	u16 enter, exit; /* type of the event, or 0 for none */
 	u16 nb_args;
 	u16 unused;
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Atomic changes of a word that may lie in a module, as locks do. The compiler
- * has them for every architecture but MIPS: what it makes there cannot be had
- * for such addresses.
+ * Atomic changes of a word that may be in a module, such as a lock. The compiler
+ * provides them for every architecture except MIPS, where its code does not work
+ * at such addresses.
  *
- * ll and sc ask for the translation of an address, and where modules lie (kseg2)
- * that is the TLB's, which nobody fills here: other loads and stores need none
- * in this machine. But a vCPU gives way only where a block of code begins. So a
- * stretch without a branch that lies in one page is one step to whoever else
- * runs, and 32 bytes aligned to 32 lie in one page.
+ * ll and sc translate their address. Modules are in kseg2, which is translated by
+ * the TLB, and nothing fills the TLB here: in this machine, other loads and stores
+ * need no translation. But a vCPU is switched only at the start of a block. So code
+ * without a branch in a single page is atomic to all other CPUs, and 32 bytes that
+ * are aligned to 32 are in a single page.
  */
 #ifndef WORD_H
 #define WORD_H
@@ -31,13 +31,13 @@
 			 : "r"(old), "r"(new)                                   \
 			 : "memory")
 
-/* If *word is `old` make it `new`: 1, else 0. `size` is that of the word, 4 or a long's. */
+/* If *word is `old`, set it to `new` and return 1, else 0. `size` is 4 or that of a long. */
 static inline int word_change(volatile void *word, long old, long new, size_t size)
 {
 	long found, other;
 
 	if (size == 4) {
-		old = (int)old; /* as lw has it */
+		old = (int)old; /* as lw loads it */
 		STEP_CMPXCHG(int, "lw", "sw");
 	} else {
 		STEP_CMPXCHG(long, "ld", "sd");

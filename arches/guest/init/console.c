@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * /dev/console: a read waits for what the machine wants done (struct
- * host_request in machine.h) and takes it. In miniature of a tty driver.
+ * /dev/console: a read waits for a request of the machine (struct host_request
+ * in machine.h) and returns it. Modelled on a tty driver.
  */
 #include "fs.h"
 #include "irq.h"
@@ -9,7 +9,7 @@
 
 struct host_request host_request;
 
-static u32 request_taken; /* sequence number of the last one read */
+static u32 request_taken; /* sequence number of the last request read */
 static DECLARE_WAIT_QUEUE_HEAD(console_wait);
 
 static int console_interrupt(int irq, void *dev)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * From the first C function to the first process. In miniature of init/main.c.
+ * From the first C function to the first process. Modelled on init/main.c.
  * CPU 0 does not sleep before the last line of kernel_init() (see
- * sched/idle.c), so its first HC_IDLE tells the machine that boot is over.
+ * sched/idle.c), so its first HC_IDLE tells the machine that boot is complete.
  */
 #include "exec.h"
 #include "irq.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The kernel log: lines go to the machine. In miniature of kernel/printk and kernel/panic.c. */
+/* The kernel log: sends lines to the machine. Modelled on kernel/printk and kernel/panic.c. */
 #include "module.h"
 #include "preempt.h"
 #include "lock.h"

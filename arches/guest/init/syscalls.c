@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The system calls, through a table. In miniature of an architecture's
+/* The system call table. Modelled on an architecture's
  * entry/common.c and of the SYSCALL_DEFINEs all over the kernel. */
 #include "exec.h"
 #include "irq.h"
@@ -11,8 +11,8 @@ typedef int pid_t;
 typedef unsigned short umode_t;
 
 /*
- * A system call is a function of three longs, whatever it takes: sys_NAME, which has the
- * call site, hands them on to a function of its own types, which is part of it.
+ * Every system call is a function of three longs. sys_NAME has the call site and passes
+ * the longs to an inlined function with the real types.
  */
 #define SYSCALL_BODY(name, nargs, types, args, call, ...)                       \
 	static const struct syscall_metadata __syscall_meta__##name = {         \

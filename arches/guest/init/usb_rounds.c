@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The workload `usb` where several builds of usbcore may be loaded: each brings a
- * round, and a round of the workload is one of each.
+ * The workload `usb` for ports with several builds of usbcore: each build registers
+ * a round, and a round of the workload runs them all.
  */
 #include "module.h"
 #include "workload.h"

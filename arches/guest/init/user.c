@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The programs: what would be user space, so none of it has call sites. They
- * enter the kernel by syscall() alone, but for sh, which lends its children to
+ * The programs: they stand for user space, so they have no call sites. They
+ * enter the kernel only by syscall(). The exception is sh, whose children run
  * the machine's requests.
  */
 #include "exec.h"
@@ -15,7 +15,7 @@ int user_fork(int (*fn)(void *), void *arg)
 	return syscall(fork, fn, arg, 0);
 }
 
-/* Wait for one child; its exit code, or -errno. */
+/* Wait for one child and return its exit code, or -errno. */
 int user_wait(int pid)
 {
 	int status = 0;
@@ -57,7 +57,7 @@ static int true_main(void)
 	return 0;
 }
 
-/* What the start scripts of a system do, in small. */
+/* A small version of what boot scripts do. */
 static int rc_main(void)
 {
 	char names[256];
@@ -89,7 +89,7 @@ static int rc_main(void)
 	return syscall(umount, "/mnt", 0, 0);
 }
 
-/* Wakes now and then and looks at the time and the load. */
+/* Wakes up regularly and reads the time and the load. */
 static int crond_main(void)
 {
 	for (;;) {
@@ -121,7 +121,7 @@ static int serve_request(void *data)
 	return 0;
 }
 
-/* One request at a time is in `req`: the next comes when this one is answered. */
+/* `req` holds one request: the next arrives after this one is answered. */
 static int sh_main(void)
 {
 	static struct host_request req;

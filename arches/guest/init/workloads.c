@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the console's `run` starts, as user programs would do it: no call sites
- * here, the kernel under them is what is looked at. Each round ends with all
- * its processes gone.
+ * The workloads that the console's `run` starts. They act as user programs and
+ * have no call sites: the kernel below them is the subject. All processes of a
+ * round exit before the round ends.
  */
 #include "fs.h"
 #include "module.h"
@@ -17,7 +17,7 @@ static long boot_round(unsigned long n)
 	return pid < 0 ? pid : user_wait(pid);
 }
 
-/* One of two processes that share nothing but the kernel. */
+/* One of two processes that share only the kernel. */
 static int syscalls_child(void *arg)
 {
 	long id = (long)arg;
@@ -89,7 +89,7 @@ static long syscalls_round(unsigned long n)
 	}
 	return ret ? ret : pipe_part();
 }
-#ifndef USB_FLAVOURS /* else init/usb_rounds.c has this */
+#ifndef USB_FLAVOURS /* otherwise in init/usb_rounds.c */
 static long (*usb_round_hook)(unsigned long);
 
 void usb_register_workload(long (*round)(unsigned long n))
@@ -107,7 +107,7 @@ static long usb_round(unsigned long n)
 #endif
 #define BOMB_DEPTH 6
 
-/* Two children each, down to BOMB_DEPTH: more than there may be tasks, so some forks fail. */
+/* Two children each, down to BOMB_DEPTH: exceeds the limit of tasks, so some forks fail. */
 static int bomb(void *arg)
 {
 	long depth = (long)arg;
@@ -157,7 +157,7 @@ struct workload workloads[] = {
 	{ "", NULL },
 };
 
-/* Rounds done, or the -errno of the one that failed. */
+/* Return the number of rounds, or the -errno of the round that failed. */
 long run_workload(const char *name, unsigned long count)
 {
 	struct workload *w;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * From the machine's call to a driver's handler and back. In miniature of
+ * Calls drivers' interrupt handlers for the machine. Modelled on
  * kernel/irq/{handle,manage}.c and an architecture's irq.c.
  */
 #include "irq.h"
@@ -55,8 +55,8 @@ static void __irq_entry do_IRQ(struct pt_regs *regs, unsigned long vector)
 }
 
 /*
- * The machine comes in here on the interrupted stack and gets its registers
- * back by HC_IRET. Glue, so not traced, as in the kernel.
+ * The machine calls this on the interrupted stack and gets its registers back
+ * by HC_IRET. This is glue code and not traced, as in the kernel.
  */
 __used notrace noreturn void common_interrupt(struct pt_regs *regs, unsigned long vector)
 {

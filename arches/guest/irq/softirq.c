@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Work put off from interrupts: softirqs at the interrupt's exit, ksoftirqd
- * when there is too much of it, tasklets on top. In miniature of
+ * Deferred work of interrupts: softirqs on interrupt exit, ksoftirqd under
+ * load, and tasklets on top of softirqs. Modelled on
  * kernel/softirq.c.
  */
 #include "irq.h"
@@ -35,7 +35,7 @@ static void __raise_softirq_irqoff(int nr)
 	local_softirq_pending() |= 1u << nr;
 }
 
-/* Outside of interrupts nobody would run it soon, so ksoftirqd is woken. */
+/* Outside interrupts nothing else would run it soon, so wake ksoftirqd. */
 void raise_softirq_irqoff(int nr)
 {
 	__raise_softirq_irqoff(nr);
@@ -52,7 +52,7 @@ void raise_softirq(int nr)
 }
 EXPORT_SYMBOL(raise_softirq);
 
-/* With interrupts off; they are on while the actions run. */
+/* Called with interrupts off; they are on while the actions run. */
 void __do_softirq(void)
 {
 	int max_restart = MAX_SOFTIRQ_RESTART;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Memory and strings. Built without call sites: the compiler calls some of these. */
+/* Memory and strings. Built without call sites: the compiler emits calls to some of these. */
 #include "module.h"
 
 void *memcpy(void *to, const void *from, size_t n)
@@ -72,7 +72,7 @@ int strncmp(const char *a, const char *b, size_t n)
 }
 EXPORT_SYMBOL(strncmp);
 
-/* Copy what fits with its NUL; the length, or -7 (E2BIG) if it was cut. */
+/* Copy as much as fits with a NUL; return the length, or -7 (E2BIG) if cut. */
 ssize_t strscpy(char *to, const char *from, size_t size)
 {
 	size_t n = 0;

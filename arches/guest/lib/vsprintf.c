@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Text from numbers and back. In miniature of lib/vsprintf.c. */
+/* Formatting and parsing of numbers. Modelled on lib/vsprintf.c. */
 #include "module.h"
 
 struct printf_spec {
@@ -74,7 +74,7 @@ static const char *format_decode(const char *fmt, struct printf_spec *spec)
 	return fmt;
 }
 
-/* The length the whole text has; what is in `buf` is cut to `size` with its NUL. */
+/* Return the length of the whole text; `buf` gets at most `size` bytes with the NUL. */
 int vsnprintf(char *buf, size_t size, const char *fmt, __builtin_va_list args)
 {
 	struct buffer b = { buf, size, 0 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A lock that sleeps. In miniature of kernel/locking/mutex.c: an atomic owner
+ * A lock that sleeps. Modelled on kernel/locking/mutex.c: an atomic owner
  * word for the fast path, a short spin while the owner runs on another CPU,
  * then a queue.
  */
@@ -32,7 +32,7 @@ static inline int __mutex_trylock(struct mutex *lock)
 					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* Wait a little for an owner that runs; 1: it went away or gave the lock back. */
+/* Spin briefly while the owner runs; 1: it stopped running or released the lock. */
 static int mutex_spin_on_owner(struct mutex *lock)
 {
 	for (int i = 0; i < SPIN_LIMIT; i++) {
@@ -61,7 +61,7 @@ static void __mutex_lock_slowpath(struct mutex *lock)
 	_raw_spin_lock(&lock->wait_lock);
 	list_add_tail(&waiter.list, &lock->wait_list);
 	for (;;) {
-		/* The flag first: an unlock after it looks into the queue. */
+		/* Set the flag first: an unlock after this checks the queue. */
 		__atomic_fetch_or(&lock->owner, MUTEX_FLAG_WAITERS, __ATOMIC_RELAXED);
 		set_current_state(TASK_UNINTERRUPTIBLE);
 		if (__mutex_trylock(lock))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Many readers or one writer. In miniature of kernel/locking/rwsem.c. */
+/* Many readers or one writer. Modelled on kernel/locking/rwsem.c. */
 #include "module.h"
 #include "sched.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Spinlocks between CPUs, out of line so that each taking and releasing can be
- * traced. In miniature of kernel/locking/{spinlock,qspinlock}.c.
+ * Spinlocks between CPUs. The functions are out of line so that each lock and
+ * unlock can be traced. Modelled on kernel/locking/{spinlock,qspinlock}.c.
  */
 #include "irq.h"
 #include "module.h"

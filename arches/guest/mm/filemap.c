@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* File contents in pages of memory. In miniature of mm/filemap.c and the simple_*
+/* File contents in pages of memory. Modelled on mm/filemap.c and the simple_*
  * functions of fs/libfs.c. */
 #include "fs.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Free pages in blocks of powers of two. In miniature of mm/page_alloc.c: one
+ * Free pages in power-of-two blocks. Modelled on mm/page_alloc.c: one
  * zone, the RAM at DIRECT_MAP, whose first pages hold the page descriptors.
  */
 #include "mm.h"
@@ -39,7 +39,7 @@ static inline void del_page_from_free_list(struct page *page)
 	page->buddy = 0;
 }
 
-/* Give back the halves of a block of order `high` down to `low`. */
+/* Split a block of order `high` down to `low` and free the upper halves. */
 static void expand(struct page *page, unsigned int low, unsigned int high)
 {
 	while (high > low) {
@@ -94,7 +94,7 @@ static struct page *get_page_from_freelist(gfp_t gfp, unsigned int order)
 	return page;
 }
 
-/* Nothing free: let the caches give back what they hold empty, once. */
+/* Out of memory: make the caches free their empty slabs, once. */
 static struct page *__alloc_pages_slowpath(gfp_t gfp, unsigned int order)
 {
 	if (!kmem_cache_shrink_all())
@@ -115,7 +115,7 @@ struct page *__alloc_pages(gfp_t gfp, unsigned int order)
 }
 EXPORT_SYMBOL(__alloc_pages);
 
-/* Join a freed block with its neighbour while that is free and of its size. */
+/* Merge a freed block with its buddy while the buddy is free and of equal size. */
 static void __free_one_page(struct page *page, unsigned int order)
 {
 	unsigned long pfn = page_to_pfn(page);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Objects of one size out of pages. In miniature of mm/slub.c: each slab
+ * Caches of equal-sized objects. Modelled on mm/slub.c: each slab
  * chains its free objects through their first word, each cache lists the slabs
  * that have one.
  */
@@ -67,7 +67,7 @@ static inline void *get_freelist(struct kmem_cache *s, struct page *slab)
 	return object;
 }
 
-/* No partial slab: make one, without the lock, then look again. */
+/* No partial slab: allocate one without the lock, then check again. */
 static void *___slab_alloc(struct kmem_cache *s, gfp_t gfp)
 {
 	struct page *slab = new_slab(s, gfp);
@@ -128,7 +128,7 @@ static void __slab_free(struct kmem_cache *s, struct page *slab, void *object)
 	setup_object(slab, object);
 	s->nr_objects--;
 	if (--slab->inuse == 0 && slab->lru.next != slab->lru.prev) {
-		list_del_init(&slab->lru); /* one empty slab is kept */
+		list_del_init(&slab->lru); /* keep one empty slab */
 		s->nr_slabs--;
 		empty = slab;
 	}
@@ -193,7 +193,7 @@ static unsigned long __kmem_cache_shrink(struct kmem_cache *s)
 	return freed;
 }
 
-/* Give empty slabs back to the page allocator; how many pages that was. */
+/* Free empty slabs and return the number of pages freed. */
 unsigned long kmem_cache_shrink_all(void)
 {
 	struct kmem_cache *s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The page daemon: keeps some memory free. In miniature of mm/vmscan.c. */
+/* The page daemon: keeps some memory free. Modelled on mm/vmscan.c. */
 #include "irq.h"
 #include "mm.h"
 #include "sched.h"

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A module that misbehaves, to see what becomes of it. Nothing happens when it
- * is loaded; its functions are there to be called:
+ * A module that misbehaves, to show what happens then. Loading it is harmless;
+ * call its functions:
  *
- *   call crashy_scribble ADDRESS   writes over the call site at ADDRESS (0: that
- *                                  of schedule), which ftrace then finds wrong
- *   call crashy_jump ADDRESS       jumps there (0: to nowhere)
+ *   call crashy_scribble ADDRESS   overwrites the call site at ADDRESS (0: that of
+ *                                  schedule); ftrace then reports a bug
+ *   call crashy_jump ADDRESS       jumps to ADDRESS (0: an invalid address)
  *   call crashy_recurse N          calls itself N times; the result is N
- *   call crashy_frame 1            returns with another frame than it was called with
+ *   call crashy_frame 1            returns with the wrong frame
  */
 #include "module.h"
 #include "sched.h"
 
-/* What ftrace expects nowhere. */
+/* Bytes that ftrace never expects. */
 #ifdef __powerpc__
 static const u8 scribble[] = { 0x00, 0x00, 0x00, 0x00 }; /* never an instruction */
 
-/* Behind the prologue: the function's first nop or bl. */
+/* After the prologue: the function's first nop or bl. */
 static notrace unsigned long site_of(unsigned long code)
 {
 	const u32 *insn = (const u32 *)code;
@@ -26,7 +26,7 @@ static notrace unsigned long site_of(unsigned long code)
 	return (unsigned long)insn;
 }
 #else
-/* What only the architecture can say. */
+/* Code that depends on the architecture. */
 static const u8 scribble[] = NO_INSTRUCTION;
 #define site_of CALL_SITE
 #endif
@@ -43,7 +43,7 @@ long crashy_scribble(unsigned long address)
 EXPORT_SYMBOL(crashy_scribble);
 
 #if defined(_CALL_ELF) && _CALL_ELF == 1
-/* A function pointer is a descriptor: one for any code, with the kernel's TOC pointer. */
+/* A function pointer is a descriptor: make one for any code, with the kernel's TOC. */
 static inline void jump_to(void (*code)(void))
 {
 	const volatile unsigned long descriptor[] = {
@@ -72,19 +72,19 @@ long crashy_recurse(unsigned long n)
 
 	if (n)
 		below = crashy_recurse(n - 1) + 1;
-	/* Something to do behind the call, or there would be a loop. */
+	/* Work after the call, or the compiler would make this a loop. */
 	barrier();
 	return below;
 }
 EXPORT_SYMBOL(crashy_recurse);
 
-/* A result of 64 bits, in two registers where these have 32. */
+/* A 64-bit result, in two registers on 32-bit ports. */
 u64 crashy_multiply(u64 a, u64 b)
 {
 	return a * b;
 }
 
-/* Twelve digits of one number: 1 if they come back whole. */
+/* A number with twelve digits: return 1 if it comes back intact. */
 long crashy_wide(void)
 {
 	return crashy_multiply(1234567, 891011) == 1100012777237ull;
@@ -92,8 +92,8 @@ long crashy_wide(void)
 EXPORT_SYMBOL(crashy_wide);
 
 /*
- * Leaves something on the stack that the caller does not know of, and the way back
- * on top of it; where the frame pointer is a register of its own, another one.
+ * Leave an extra word on the stack and return from a copy of the return address. If the
+ * port compares a frame pointer register, change that register instead.
  */
 #if defined(CONFIG_FTRACED)
 #define BREAK_FRAME "pushq 8(%%rsp); pushq 8(%%rsp)"
@@ -102,7 +102,7 @@ EXPORT_SYMBOL(crashy_wide);
 #elif defined(__i386__)
 #define BREAK_FRAME "pushl (%%esp)"
 #elif defined(__powerpc64__)
-/* lr lies 16 above the frame, r31 8 below that place. */
+/* lr is saved 16 above the caller's frame, r31 8 below it. */
 #define BREAK_FRAME                                                             \
 	"ld 11, 0(1); ld 0, 16(11); std 0, -16(11); ld 0, -8(11); std 0, -40(11);" \
 	"addi 1, 1, -32"

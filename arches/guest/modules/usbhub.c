@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A driver for storage devices behind a hub, built on what usbcore exports; it
- * cannot be loaded without it. Every device that the workload `usb` plugs in is
- * probed here once this module is in.
+ * A driver for storage devices behind a hub. It uses exports of usbcore and cannot
+ * be loaded without it. While this module is loaded, it probes every device that
+ * the workload `usb` plugs in.
  */
 #include "usbcore/usb.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A task becomes another program. In miniature of fs/exec.c and fs/binfmt_elf.c. */
+/* Running another program in a task. Modelled on fs/exec.c and fs/binfmt_elf.c. */
 #include "exec.h"
 #include "sched.h"
 
@@ -42,7 +42,7 @@ static int prepare_binprm(struct linux_binprm *bprm)
 	return n < 0 ? n : 0;
 }
 
-/* Past this the old program is gone. */
+/* Point of no return: the old program is gone. */
 static void begin_new_exec(struct linux_binprm *bprm)
 {
 	const char *base = bprm->filename, *p;
@@ -122,13 +122,13 @@ static int do_execveat_common(const char *filename)
 	return err;
 }
 
-/* 0: the caller now goes on at current->mm->entry. */
+/* 0: the caller continues at current->mm->entry. */
 int do_execve(const char *filename)
 {
 	return do_execveat_common(filename);
 }
 
-/* For a kernel thread that becomes a process. */
+/* For a kernel thread that becomes a user process. */
 int kernel_execve(const char *filename)
 {
 	if (!current->files)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The end of a task, and waiting for it. In miniature of kernel/exit.c. */
+/* Task exit, and waiting for it. Modelled on kernel/exit.c. */
 #include "fs.h"
 #include "sched.h"
 
@@ -12,7 +12,7 @@ static void __unhash_process(struct task_struct *p)
 	nr_threads--;
 }
 
-/* Nobody asks for it any more: forget it and drop the reaper's reference. */
+/* The task is reaped: unhash it and drop the reaper's reference. */
 void release_task(struct task_struct *p)
 {
 	spin_lock(&tasklist_lock);
@@ -92,7 +92,7 @@ static int wait_task_zombie(struct task_struct *p, int *status)
 	return pid;
 }
 
-/* A zombie child taken for reaping, so that no other waiter finds it. */
+/* Claim a zombie child, so that no other waiter finds it. */
 static struct task_struct *wait_consider_children(int pid, int *any)
 {
 	struct task_struct *p, *found = NULL;
@@ -135,7 +135,7 @@ static int do_wait(int pid, int *status, int nohang)
 	return ret;
 }
 
-/* Wait for the child `pid` (-1: any); its pid, 0 with nohang when none has ended. */
+/* Wait for the child `pid` (-1: any); return its pid, or 0 with nohang if none exited. */
 int kernel_wait4(int pid, int *status, int nohang)
 {
 	return do_wait(pid, status, nohang);

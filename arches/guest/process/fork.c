@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * New tasks. In miniature of kernel/fork.c. There is one address space, so a
- * child does not return from fork() a second time: it begins in a function.
+ * New tasks. Modelled on kernel/fork.c. All tasks share one address space,
+ * so a child does not return from fork(): it starts in a function.
  */
 #include "fs.h"
 #include "irq.h"
@@ -51,7 +51,7 @@ static struct task_struct *dup_task_struct(struct task_struct *orig)
 		return NULL;
 	}
 	*(unsigned long *)p->stack = STACK_END_MAGIC;
-	p->usage = 2; /* one for whoever reaps it, one for its last switch */
+	p->usage = 2; /* one for the reaper, one for its last switch */
 	p->kthread = NULL;
 	return p;
 }
@@ -120,7 +120,7 @@ static void copy_process_links(struct task_struct *p)
 	p->start_time = jiffies;
 }
 
-/* Take a place among the tasks there may be; not for idle tasks. */
+/* Charge the limit of tasks; idle tasks do not count. */
 static int reserve_thread(void)
 {
 	int ok;
@@ -184,7 +184,7 @@ static struct task_struct *copy_process(struct kernel_clone_args *args)
 	return p;
 }
 
-/* The child's pid, or -errno. */
+/* Return the child's pid, or -errno. */
 int kernel_clone(struct kernel_clone_args *args)
 {
 	struct task_struct *p = copy_process(args);
@@ -192,7 +192,7 @@ int kernel_clone(struct kernel_clone_args *args)
 
 	if (IS_ERR(p))
 		return PTR_ERR(p);
-	pid = p->pid; /* it may be gone when it has been woken */
+	pid = p->pid; /* it may already be freed after the wakeup */
 	wake_up_new_task(p);
 	return pid;
 }
@@ -213,7 +213,7 @@ int user_mode_thread(int (*fn)(void *), void *arg)
 	return kernel_clone(&args);
 }
 
-/* A task without pid and without a function: HC_CPU_UP starts it in start_secondary(). */
+/* A task without pid and function: HC_CPU_UP starts it in start_secondary(). */
 struct task_struct *fork_idle(int cpu)
 {
 	struct task_struct *p = dup_task_struct(&init_task);

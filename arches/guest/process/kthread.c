@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Kernel threads, made by kthreadd so that they inherit nothing. In miniature of
+/* Kernel threads, created by kthreadd so that they inherit nothing. Modelled on
  * kernel/kthread.c. */
 #include "mm.h"
 #include "module.h"
@@ -33,7 +33,7 @@ static struct kthread *set_kthread_struct(struct task_struct *p)
 	return k;
 }
 
-/* Every kernel thread begins here and waits to be woken the first time. */
+/* Every kernel thread starts here and sleeps until its first wakeup. */
 static int kthread(void *data)
 {
 	struct kthread_create_info *create = data;
@@ -48,7 +48,7 @@ static int kthread(void *data)
 	}
 	create->result = current;
 	set_current_state(TASK_UNINTERRUPTIBLE);
-	preempt_disable(); /* asleep before the creator can look at the state */
+	preempt_disable(); /* asleep before the creator can check the state */
 	complete(&create->done);
 	preempt_enable_no_resched();
 	schedule();
@@ -94,7 +94,7 @@ int kthreadd(void *unused)
 	return 0;
 }
 
-/* A new thread that waits for wake_up_process() to begin fn(data). */
+/* Create a thread that runs fn(data) after wake_up_process(). */
 struct task_struct *kthread_create(int (*fn)(void *), void *data, const char *fmt, ...)
 {
 	struct kthread_create_info create = { .fn = fn, .data = data };
@@ -113,14 +113,14 @@ struct task_struct *kthread_create(int (*fn)(void *), void *data, const char *fm
 }
 EXPORT_SYMBOL(kthread_create);
 
-/* A thread that still runs would stay where it is. */
+/* A running thread would stay on its CPU. */
 static void wait_task_inactive(struct task_struct *p)
 {
 	while (READ_ONCE(p->on_rq) || READ_ONCE(p->on_cpu))
 		sched_yield();
 }
 
-/* Before the thread is first woken. */
+/* Call before the first wakeup of the thread. */
 void kthread_bind(struct task_struct *p, int cpu)
 {
 	wait_task_inactive(p);
@@ -134,7 +134,7 @@ int kthread_should_stop(void)
 }
 EXPORT_SYMBOL(kthread_should_stop);
 
-/* Ask a thread to end and wait until it has left its function for good. */
+/* Ask a thread to stop and wait until it has left its function. */
 int kthread_stop(struct task_struct *p)
 {
 	struct kthread *k = p->kthread;

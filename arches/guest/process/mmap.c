@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A process's map of its address space: kept, copied and freed as in the
- * kernel, though all tasks run in one. In miniature of kernel/fork.c (mm_*)
+ * A process's memory map: kept, copied and freed as in the kernel, although
+ * all tasks run in one address space. Modelled on kernel/fork.c (mm_*)
  * and mm/mmap.c.
  */
 #include "exec.h"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the kernel itself knows of modules: how many use one. The host loads
- * them. In miniature of kernel/module. Counts are changed by plain stores
- * under a lock, since a module's memory may be out of the reach of an
- * architecture's atomic instructions.
+ * The kernel's part of module support: use counts. The host loads modules.
+ * Modelled on kernel/module. Counts are changed by plain stores under a lock
+ * because an architecture's atomic instructions may not work on a module's
+ * memory.
  */
 #include "lock.h"
 #include "module.h"
 
 const char vermagic[] = VERMAGIC;
 
-/* What the port's call sites call; a module's sites do so too, until they are nops. */
+/* The target of the port's call sites; sites of modules call it until they are nops. */
 void MCOUNT(void);
 EXPORT_SYMBOL(MCOUNT);
 

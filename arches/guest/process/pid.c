@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Numbers for tasks, given out in turn. In miniature of kernel/pid.c. */
+/* Allocation of pids in ascending order. Modelled on kernel/pid.c. */
 #include "sched.h"
 
 #define PID_MAX 32768

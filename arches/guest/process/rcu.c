@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Read-copy-update: a callback runs when every CPU has been seen outside of
- * read sections. In miniature of kernel/rcu/tree.c: one node, one grace
+ * Read-copy-update: a callback runs after every CPU has been outside of read
+ * sections. Modelled on kernel/rcu/tree.c: one node, one grace
  * period at a time, run by the task rcu_sched.
  */
 #include "irq.h"
@@ -11,10 +11,10 @@
 static struct {
 	spinlock_t lock;
 	unsigned long gp_seq;
-	u32 qsmask;                 /* CPUs the grace period still waits for */
-	struct rcu_head *waiting;   /* for a grace period to begin */
-	struct rcu_head *current_gp; /* for the one that runs */
-	struct rcu_head *done;      /* ready to be called */
+	u32 qsmask;                 /* CPUs that the grace period still waits for */
+	struct rcu_head *waiting;   /* callbacks waiting for a grace period to start */
+	struct rcu_head *current_gp; /* callbacks waiting for the current grace period */
+	struct rcu_head *done;      /* callbacks ready to run */
 } rcu_state;
 
 static int rcu_gp_in_progress(void)
@@ -31,7 +31,7 @@ static void rcu_report_qs_rdp(u32 bit)
 	spin_unlock_irqrestore(&rcu_state.lock, flags);
 }
 
-/* This CPU is in no read section: they do not sleep and are not preempted. */
+/* This CPU is outside read sections, which never sleep and are not preempted. */
 static inline void rcu_qs(void)
 {
 	u32 bit = 1u << smp_processor_id();
@@ -47,7 +47,7 @@ void rcu_note_context_switch(void)
 
 void rcu_sched_clock_irq(int idle)
 {
-	/* The idle task runs with preemption off at depth 1, and reads nothing. */
+	/* The idle task runs at preemption depth 1 and has no read sections. */
 	if ((preempt_count() & (PREEMPT_MASK | SOFTIRQ_MASK)) <= (idle ? 1 : 0))
 		rcu_qs();
 	if (READ_ONCE(rcu_state.done) && smp_processor_id() == 0)

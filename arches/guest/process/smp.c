@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The other CPUs: started here, told to reschedule from here. In miniature of
+/* Starts the other CPUs and sends them reschedule IPIs. Modelled on
  * kernel/{smp,cpu}.c and an architecture's smpboot.c. */
 #include "irq.h"
 #include "sched.h"
@@ -21,7 +21,7 @@ static void smp_store_cpu_info(void)
 	this_cpu->scratch[0] = ktime_get();
 }
 
-/* A secondary CPU's first function, on its idle task's stack, interrupts off. */
+/* First function of a secondary CPU, on its idle task's stack, interrupts off. */
 void start_secondary(struct task_struct *idle)
 {
 	smp_store_cpu_info();
@@ -30,7 +30,7 @@ void start_secondary(struct task_struct *idle)
 	cpu_startup_entry();
 }
 
-/* The CPU-local page is the new CPU's own, so it sets itself up. */
+/* The CPU-local page belongs to the new CPU, so that CPU fills it in. */
 __used static notrace void secondary_entry(struct task_struct *idle)
 {
 	this_cpu->irqs_disabled = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Work handed to kernel threads, one a CPU. In miniature of kernel/workqueue.c. */
+/* Work queues, with one kernel thread per CPU. Modelled on kernel/workqueue.c. */
 #include "irq.h"
 #include "module.h"
 #include "sched.h"
@@ -39,7 +39,7 @@ static void __queue_work(int cpu, struct work_struct *work)
 	spin_unlock_irqrestore(&pool->lock, flags);
 }
 
-/* 1: queued; 0: it already was. */
+/* Return 1, or 0 if it was queued already. */
 int queue_work_on(int cpu, struct work_struct *work)
 {
 	if (__atomic_exchange_n(&work->pending, 1, __ATOMIC_ACQUIRE))
@@ -124,7 +124,7 @@ void flush_work(struct work_struct *work)
 }
 EXPORT_SYMBOL(flush_work);
 
-/* The work must not queue itself any more when this is called. */
+/* The work must not requeue itself after this call. */
 int cancel_delayed_work_sync(struct delayed_work *dw)
 {
 	int was = del_timer_sync(&dw->timer);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The names behind the pids of a trace, in miniature of
- * kernel/trace/trace_sched_switch.c. A pid has one place in the table; of two
- * with the same place the later one stays.
+ * The names of the pids in a trace. Modelled on kernel/trace/trace_sched_switch.c.
+ * Each pid has one slot in the table; if two pids share a slot, the later one
+ * overwrites the other.
  */
 #include "sched.h"
 

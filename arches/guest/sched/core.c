@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * schedule() and what wakes and preempts tasks. In miniature of
- * kernel/sched/core.c: __schedule() and the paths only it uses are not traced,
- * as in the kernel; everything it calls is.
+ * schedule(), wakeup and preemption. Modelled on kernel/sched/core.c: as in the
+ * kernel, __schedule() and paths that only it uses are not traced, but the
+ * functions it calls are.
  */
 #include "rq.h"
 #include "module.h"
@@ -17,7 +17,7 @@ void update_rq_clock(struct rq *rq)
 	rq->clock = this_clock->ticks;
 }
 
-/* Make `rq`'s CPU call schedule() soon; its lock is held. */
+/* Make `rq`'s CPU call schedule() soon; called with its lock held. */
 void resched_curr(struct rq *rq)
 {
 	if (rq->cpu == smp_processor_id()) {
@@ -28,7 +28,7 @@ void resched_curr(struct rq *rq)
 	}
 }
 
-/* The other side of resched_curr(): need_resched lies in a page only its CPU sees. */
+/* The remote part of resched_curr(): only its own CPU sees need_resched. */
 void scheduler_ipi(void)
 {
 	this_rq()->ipi_sent = 0;
@@ -105,7 +105,7 @@ static void ttwu_queue(struct task_struct *p, int cpu)
 	_raw_spin_unlock(&rq->lock);
 }
 
-/* Wake `p` if it sleeps in one of the states of `state`; 1 if it did. */
+/* Wake `p` if it sleeps in one of the states in `state`; return 1 if so. */
 int try_to_wake_up(struct task_struct *p, unsigned int state)
 {
 	unsigned long flags = _raw_spin_lock_irqsave(&p->pi_lock);
@@ -116,7 +116,7 @@ int try_to_wake_up(struct task_struct *p, unsigned int state)
 
 		if (p->state & state) {
 			success = 1;
-			if (p->on_rq) { /* about to sleep: it will not now */
+			if (p->on_rq) { /* about to sleep: now it will not */
 				ttwu_do_wakeup(rq, p);
 				_raw_spin_unlock(&rq->lock);
 			} else {
@@ -148,7 +148,7 @@ void sched_fork(struct task_struct *p)
 	p->on_rq = p->on_cpu = 0;
 	p->vruntime = p->sum_exec_runtime = 0;
 	p->nvcsw = p->nivcsw = p->utime = p->stime = 0;
-	p->preempt_count = 2; /* schedule()'s own and the run queue's lock */
+	p->preempt_count = 2; /* schedule()'s count and the run queue lock's */
 	p->migrate_disable = 0;
 	p->cpus_allowed = current->flags & PF_KTHREAD ? ~0u : current->cpus_allowed;
 	spin_lock_init(&p->pi_lock);
@@ -188,7 +188,7 @@ static void prepare_task_switch(struct rq *rq, struct task_struct *prev, struct 
 		panic("corrupted stack end detected inside scheduler: %s", prev->comm);
 }
 
-/* First thing on the new task's stack; frees `prev` if that was its last switch. */
+/* First call on the new task's stack; frees `prev` if this was its last switch. */
 static void finish_task_switch(struct task_struct *prev)
 {
 	struct rq *rq = this_rq();
@@ -267,7 +267,7 @@ void schedule(void)
 }
 EXPORT_SYMBOL(schedule);
 
-/* The idle task's own, with preemption already off. */
+/* For the idle task, which runs with preemption off. */
 void schedule_idle(void)
 {
 	do {
@@ -286,7 +286,7 @@ notrace void preempt_schedule(void)
 }
 EXPORT_SYMBOL(preempt_schedule);
 
-/* An interrupt of kernel code ends here, on the interrupted task's stack. */
+/* An interrupt of kernel code ends here, on the stack of the interrupted task. */
 void preempt_schedule_irq(void)
 {
 	do {
@@ -298,7 +298,7 @@ void preempt_schedule_irq(void)
 	} while (need_resched());
 }
 
-/* A new task comes here first, from switch.S. */
+/* A new task starts here, called from switch.S. */
 void schedule_tail(struct task_struct *prev)
 {
 	finish_task_switch(prev);
@@ -392,7 +392,7 @@ unsigned long nr_context_switches(void)
 	return n;
 }
 
-/* Load average over about a minute, in 1/2048, once every 5 s of the kernel's; here each 50 ms. */
+/* Load average over about a minute, in units of 1/2048; every 50 ms, for the kernel's 5 s. */
 unsigned long avenrun;
 
 void calc_global_load(void)
@@ -405,7 +405,7 @@ void calc_global_load(void)
 	avenrun = (avenrun * 1884 + nr_running() * 2048 * 164) >> 11;
 }
 
-/* Make the thread that runs here, or will run there, `cpu`'s idle task. */
+/* Make a thread the idle task of `cpu`. */
 void init_idle(struct task_struct *idle, int cpu)
 {
 	struct rq *rq = cpu_rq(cpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Who runs next: the task that has had the least time. In miniature of
+ * Picks the next task: the one with the least run time. Modelled on
  * kernel/sched/fair.c, with a sorted list for the red-black tree and one
  * weight for all.
  */
@@ -24,7 +24,7 @@ static void update_min_vruntime(struct rq *rq)
 		rq->min_vruntime = v;
 }
 
-/* Charge the running task for the time since it was last charged. */
+/* Charge the running task for the time since the last call. */
 void update_curr(struct rq *rq)
 {
 	struct task_struct *curr = rq->curr;
@@ -56,7 +56,7 @@ static void __dequeue_entity(struct rq *rq, struct task_struct *p)
 	list_del_init(&p->run_list);
 }
 
-/* A task that slept, or comes from another CPU, starts near this queue's front. */
+/* A task that slept or migrated starts near the front of this queue. */
 static void place_entity(struct rq *rq, struct task_struct *p)
 {
 	s64 ahead = p->vruntime - rq->min_vruntime;
@@ -78,7 +78,7 @@ void enqueue_task_fair(struct rq *rq, struct task_struct *p)
 	rq->nr_running++;
 }
 
-/* The running task is not in the queue; one that waits is taken out. */
+/* The running task is not in the queue; remove a waiting one. */
 void dequeue_task_fair(struct rq *rq, struct task_struct *p)
 {
 	update_curr(rq);
@@ -105,7 +105,7 @@ struct task_struct *pick_next_task_fair(struct rq *rq)
 	return p;
 }
 
-/* The running task leaves the CPU; if it can still run, back into the queue. */
+/* The running task leaves the CPU; requeue it if it is still runnable. */
 void put_prev_task_fair(struct rq *rq, struct task_struct *p)
 {
 	update_curr(rq);
@@ -176,7 +176,7 @@ static int find_idlest_cpu(struct task_struct *p)
 	return best < 0 ? 0 : best;
 }
 
-/* The CPU a waking task goes to: where it was if that is idle, else one that is. */
+/* Pick the CPU of a waking task: its previous one if idle, else an idle one. */
 int select_task_rq_fair(struct task_struct *p)
 {
 	int cpu = task_cpu(p);
@@ -231,9 +231,9 @@ static struct rq *find_busiest_queue(struct rq *this, u32 least)
 }
 
 /*
- * Pull one waiting task from the busiest CPU; `this` is locked. The other
- * queue's lock is only tried: two CPUs pulling from each other would wait for
- * ever.
+ * Pull one waiting task from the busiest CPU; `this` is locked. The other queue
+ * is only trylocked: two CPUs that pull from each other would otherwise
+ * deadlock.
  */
 static int load_balance(struct rq *this, u32 least)
 {
@@ -249,13 +249,13 @@ static int load_balance(struct rq *this, u32 least)
 	return p != NULL;
 }
 
-/* About to idle: look for work elsewhere first. */
+/* About to go idle: look for work on other CPUs first. */
 int newidle_balance(struct rq *this)
 {
 	return load_balance(this, 2);
 }
 
-/* SCHED_SOFTIRQ: even out by one task where the difference is two or more. */
+/* SCHED_SOFTIRQ: move one task if the difference is two or more. */
 static void run_rebalance_domains(void)
 {
 	unsigned long flags = local_irq_save();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The loop of a CPU with nothing to do. In miniature of kernel/sched/idle.c. */
+/* The idle loop. Modelled on kernel/sched/idle.c. */
 #include "sched.h"
 
 /*
  * Sleep until an interrupt. Interrupts are off here, so none can have come
- * between the caller's look at need_resched and this. The store that turns
- * them on stands after `call` and before `stop_request`: should one be taken
- * right there, its own calls of the machine leave `call` 0, and the loop ends
- * at once instead of sleeping past it.
+ * between the caller's check of need_resched and this. The store that enables
+ * them is after the one to `call` and before the one to `stop_request`. If an
+ * interrupt is taken in between, its own hypercalls leave `call` at 0, so the
+ * loop ends at once instead of sleeping after the interrupt.
  */
 static void arch_cpu_idle(void)
 {
@@ -26,7 +26,7 @@ static void cpuidle_idle_call(void)
 	local_irq_enable();
 }
 
-/* Boot is one stretch of work: until it ends CPU 0 waits without sleeping. */
+/* CPU 0 does not sleep during boot: its first sleep means that boot is complete. */
 static void cpu_idle_poll(void)
 {
 	while (!need_resched() && READ_ONCE(system_state) != SYSTEM_RUNNING)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the files of sched/ share: the run queue. In miniature of kernel/sched/sched.h. */
+/* The run queue, shared by the files of sched/. Modelled on kernel/sched/sched.h. */
 #ifndef SCHED_RQ_H
 #define SCHED_RQ_H
 
@@ -8,19 +8,19 @@
 
 /*
  * One for each CPU. Its lock is held across the context switch and released by
- * the task that is switched to, so whoever holds it sees no task of this queue
- * half way out of the CPU.
+ * the next task. So the lock's holder never sees a task of this queue in the
+ * middle of a switch.
  */
 struct rq {
 	spinlock_t lock;
 	int cpu;
-	u32 nr_running; /* queued tasks, the one on the CPU included, idle not */
+	u32 nr_running; /* number of tasks, including the running one, without idle */
 	struct task_struct *curr, *idle;
-	struct list_head queue; /* runnable, by vruntime; curr is not in it */
+	struct list_head queue; /* runnable tasks sorted by vruntime, without curr */
 	u64 clock;
 	u64 min_vruntime;
 	unsigned long nr_switches;
-	int ipi_sent; /* this CPU was told to reschedule and has not yet done so */
+	int ipi_sent; /* a reschedule of this CPU is pending */
 };
 
 extern struct rq runqueues[NR_CPUS];

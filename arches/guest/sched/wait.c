@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Wait queues and completions. In miniature of kernel/sched/{wait,completion}.c. */
+/* Wait queues and completions. Modelled on kernel/sched/{wait,completion}.c. */
 #include "module.h"
 #include "sched.h"
 
@@ -72,7 +72,7 @@ static void __wake_up_common(wait_queue_head_t *wq, unsigned int mode, int nr_ex
 	}
 }
 
-/* Wake all that wait, of the exclusive ones at most `nr_exclusive` (0: all). */
+/* Wake all waiters, but at most `nr_exclusive` exclusive ones (0: all). */
 void __wake_up(wait_queue_head_t *wq, unsigned int mode, int nr_exclusive)
 {
 	unsigned long flags;
@@ -90,7 +90,7 @@ void init_completion(struct completion *x)
 }
 EXPORT_SYMBOL(init_completion);
 
-/* All under the queue's lock: the waiter may free `x` as soon as it sees `done`. */
+/* All under the queue's lock: the waiter may free `x` once it sees `done`. */
 void complete(struct completion *x)
 {
 	unsigned long flags;

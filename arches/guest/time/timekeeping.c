@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The clocks and the tick. In miniature of kernel/time/{timekeeping,tick-common,
+ * The clocks and the tick. Modelled on kernel/time/{timekeeping,tick-common,
  * timer}.c. Each CPU's clock counts the nanoseconds of its own code.
  */
 #include "irq.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Timers in jiffies: a wheel of 64 buckets on each CPU, turned by
- * TIMER_SOFTIRQ. In miniature of kernel/time/timer.c.
+ * TIMER_SOFTIRQ. Modelled on kernel/time/timer.c.
  */
 #include "irq.h"
 #include "module.h"
@@ -11,7 +11,7 @@
 
 struct timer_base {
 	spinlock_t lock;
-	unsigned long clk; /* jiffies up to which the wheel was turned */
+	unsigned long clk; /* jiffies that the wheel has reached */
 	unsigned long pending;
 	struct timer_list *running_timer;
 	struct list_head vectors[WHEEL_SIZE];
@@ -45,7 +45,7 @@ static int detach_if_pending(struct timer_base *base, struct timer_list *t)
 	return 1;
 }
 
-/* The base a timer was last on, locked; NULL for one never started. */
+/* Lock and return the base a timer was last on; NULL if it was never started. */
 static struct timer_base *lock_timer_base(struct timer_list *t, unsigned long *flags)
 {
 	for (;;) {
@@ -117,7 +117,7 @@ static int try_to_del_timer_sync(struct timer_list *t)
 	return ret;
 }
 
-/* As del_timer(), and on return the function does not run on any CPU. */
+/* Like del_timer(), but on return the function does not run on any CPU. */
 int del_timer_sync(struct timer_list *t)
 {
 	int ret;
@@ -182,7 +182,7 @@ void run_local_timers(void)
 	struct timer_base *base = &timer_bases[smp_processor_id()];
 
 	if (!READ_ONCE(base->pending)) {
-		/* Nothing to find in the buckets between: step over them. */
+		/* The buckets in between are empty: skip them. */
 		_raw_spin_lock(&base->lock);
 		if (!base->pending && !base->running_timer && time_after(jiffies, base->clk))
 			base->clk = jiffies;
@@ -210,7 +210,7 @@ static void process_timeout(struct timer_list *t)
 	wake_up_process(container_of(t, struct process_timer, timer)->task);
 }
 
-/* Sleep for `timeout` jiffies in the state the caller set; what was left. */
+/* Sleep for `timeout` jiffies in the state set by the caller; return the rest. */
 long schedule_timeout(long timeout)
 {
 	struct process_timer pt = { .task = current };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The trick of the graph tracer: while a function runs, its return address is
- * that of return_to_handler, and the real one waits here. In miniature of
+ * that of return_to_handler, and the real one is saved here. Modelled on
  * kernel/trace/fgraph.c and kernel/trace/trace_functions_graph.c.
  *
- * Returns come in the reverse order of calls, per task: an interrupt ends before
- * what it interrupted, and each task has a stack of its own. Interrupts are off
- * in here, so an entry is never half made.
+ * In each task, functions return in the reverse order of their calls: an interrupt
+ * ends before the code that it interrupted, and each task has its own stack.
+ * Interrupts are off in this file, so an entry is never incomplete.
  */
 #include "tracer.h"
 #include "tracepoint.h"
@@ -15,7 +15,7 @@
 
 struct fgraph_control fgraph;
 
-/* For kernels without tasks, and before the first. */
+/* For kernels without tasks, and before the first task. */
 static struct ftrace_ret_stack cpu_ret_stack[FGRAPH_CPUS];
 
 struct ftrace_ret_stack *current_ret_stack(void)
@@ -61,9 +61,9 @@ static void trace_graph_return(const struct ftrace_ret_stack *stack,
 }
 
 /*
- * Whether calls of `func` are told, as function filters, pids, depth and interrupts
- * have it. A function of set_graph_function opens a part of the trace that its
- * return closes, one of an interrupt too; one of set_graph_notrace a gap.
+ * Whether to trace a call of `func`, by function filters, pids, depth and interrupts.
+ * A function in set_graph_function opens a traced section that its return closes,
+ * also inside an interrupt; a function in set_graph_notrace opens a gap.
  */
 static int graph_entry_wanted(const struct ftrace_ret_stack *stack, unsigned long func)
 {
@@ -83,9 +83,9 @@ static int graph_entry_wanted(const struct ftrace_ret_stack *stack, unsigned lon
 }
 
 /*
- * A traced function has been called: from now on *parent leads to
- * return_to_handler. `frame_pointer` is a value the function's return must bring
- * back; return_to_handler passes it on.
+ * Entry of a traced function: make *parent point to return_to_handler.
+ * `frame_pointer` is a value that must be the same again on return;
+ * return_to_handler passes it on.
  */
 void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 			   unsigned long frame_pointer)
@@ -136,18 +136,18 @@ out:
 	this_cpu->irqs_disabled = irqs_off;
 }
 
-/* The function of the graph tracer's ops: what is to be done is done behind it. */
+/* The function of the graph tracer's ops; ftrace_graph_call after it does the work. */
 void ftrace_graph_stub(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
 {
 }
 
-/* A report for the host, which knows names: it prints this and stops the guest. */
+/* Report to the host, which knows symbols: it prints a report and stops the guest. */
 static void bad_frame_pointer(const struct ftrace_ret_entry *entry, unsigned long received)
 {
 	hypercall(HC_GRAPH_STOP, entry->fp, received, entry->func, entry->ret);
 }
 
-/* The innermost traced function has returned `retval`; where to go on. */
+/* The innermost traced function returned `retval`; return its real return address. */
 unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned long retval)
 {
 	u32 irqs_off = this_cpu->irqs_disabled, recursion = this_cpu->trace_recursion;
@@ -180,10 +180,10 @@ unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned lon
 }
 
 /*
- * While sleep_off: tasks are about to be switched, interrupts off, and what `next` was
- * in has taken less than the clock says. What was noted before sleep_off last changed
- * is of no use: the task may have run since. CPUs have clocks of their own, so the
- * difference may be less than 0, and is right as well.
+ * If sleep_off is set: called before a task switch, with interrupts off. Subtracts the
+ * time that `next` was off the CPU from its functions. A time stamp from before the last
+ * change of sleep_off is stale: the task may have run since. Each CPU has its own clock,
+ * so the difference may be negative, and is still correct.
  */
 void ftrace_graph_probe_sched_switch(struct ftrace_ret_stack *prev, struct ftrace_ret_stack *next)
 {

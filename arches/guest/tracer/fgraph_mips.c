@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Where a function of MIPS has its return address. A call site stands behind the
- * prologue, so it lies in the function's frame, at a place that only the
- * instruction tells which stored it; a leaf has stored it nowhere and goes on with
- * what ftrace_caller gives back in ra. ftrace_get_parent_ra_addr() in
- * arch/mips/kernel/ftrace.c finds it in the same way.
+ * Location of a function's return address on MIPS. A call site is after the
+ * prologue, so the return address is in the function's frame; only the instruction
+ * that stored it tells where. A leaf function has not stored it and returns through
+ * ra, which ftrace_caller restores. ftrace_get_parent_ra_addr() in
+ * arch/mips/kernel/ftrace.c does the same.
  */
 #include "tracer.h"
 
@@ -19,9 +19,9 @@
 
 #define PROLOGUE_MAX 64 /* instructions */
 #define PAGE_MASK 0xffful
-#define MODULES 0x40000000ul /* this bit of an address is set in modules alone */
+#define MODULES 0x40000000ul /* this address bit is set only in modules */
 
-/* No prologue has a jump or a branch: another function ends there. */
+/* A prologue has no jump or branch: another function ends there. */
 static int is_jump(u32 insn)
 {
 	u32 opcode = insn >> 26, function = insn & 63;
@@ -29,7 +29,7 @@ static int is_jump(u32 insn)
 	return opcode ? opcode < 8 : function == 8 || function == 9; /* jr, jalr */
 }
 
-/* In front of a module's page there may be none. */
+/* The page before a module's page may be unmapped. */
 static int is_readable(const u32 *insn)
 {
 	unsigned long end = (unsigned long)insn + sizeof(*insn);
@@ -38,8 +38,8 @@ static int is_readable(const u32 *insn)
 }
 
 /*
- * The function with its call site at `self_addr` has `sp` now, and will have *ra. What
- * cannot be found is left alone: such a function is not traced.
+ * `self_addr` is the function's call site, `sp` its stack pointer, *ra its link register.
+ * If the return address is not found, the function is not traced.
  */
 void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp, unsigned long *ra)
 {

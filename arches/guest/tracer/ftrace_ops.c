@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Several users of one call: who wants this ip is asked here, each time. In
- * miniature of arch_ftrace_ops_list_func() and ftrace_ops_test() in
+ * Several users of one call: checks the filters of each user on every call. Modelled
+ * on arch_ftrace_ops_list_func() and ftrace_ops_test() in
  * kernel/trace/ftrace.c.
  */
 #include "tracer.h"
@@ -34,8 +34,8 @@ int ftrace_ops_test(const struct ftrace_ops_entry *ops, unsigned long ip)
 }
 
 /*
- * Interrupts are left as they are, so that each user sees them so; nothing here
- * belongs to one CPU.
+ * The interrupt state is unchanged, so that each user sees it; this function uses no
+ * per-CPU data.
  */
 void ftrace_ops_list_func(unsigned long ip, unsigned long parent_ip, void *op,
 			  struct pt_regs *regs)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The function profiler: hits counted as functions are called, times summed as they
- * return, in tables of each CPU. In miniature of function_profile_call(),
+ * The function profiler: counts hits on entry and sums up times on return, in one
+ * table per CPU. Modelled on function_profile_call(),
  * profile_graph_entry() and profile_graph_return() in kernel/trace/ftrace.c; open
- * addressing stands for its lists.
+ * addressing replaces its lists.
  *
- * Interrupts are off in here, and nothing here is traced: a table has one writer.
+ * Interrupts are off in this file and it is not traced, so a table has one writer.
  */
 #include "tracer.h"
 
@@ -13,7 +13,7 @@
 
 struct ftrace_profile_control fprofiler;
 
-/* This CPU's row of the function, or 0: there is none, or with `add`, no room for one. */
+/* Return this CPU's row of the function, or 0 if none, or with `add` if no room. */
 static struct ftrace_profile *profiled_func(unsigned long ip, int add)
 {
 	u32 cpu = this_cpu->cpu % PROFILE_CPUS, mask = (1u << fprofiler.bits) - 1;
@@ -42,7 +42,7 @@ static void count_hit(unsigned long ip)
 		rec->counter++;
 }
 
-/* For kernels and ports without the graph tracer: hits alone, as a user of calls. */
+/* For kernels and ports without the graph tracer: counts hits only. */
 void function_profile_call(unsigned long ip, unsigned long parent_ip, void *op,
 			   struct pt_regs *regs)
 {
@@ -55,8 +55,8 @@ void function_profile_call(unsigned long ip, unsigned long parent_ip, void *op,
 }
 
 /*
- * prepare_ftrace_return() for the profiler. The time of the call is taken last: what is
- * counted here is no time of the function's own.
+ * prepare_ftrace_return() for the profiler. Takes the time stamp last, so that the work
+ * here does not count as time of the function.
  */
 void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned long frame_pointer)
 {
@@ -82,9 +82,9 @@ void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned lon
 }
 
 /*
- * The function in the entry just left has returned. Its time counts if this profiling
- * has counted its call, and on the CPU where it ends, as in the kernel; where it was
- * never called there, nowhere. That CPU's clock may be behind the one of the call.
+ * The function of the last entry has returned. As in the kernel, its time counts on the
+ * CPU where it returns, if this profiling run counted its call. If that CPU has no row
+ * for it, the time is lost. That CPU's clock may be behind the clock of the call.
  */
 void profile_graph_return(struct ftrace_ret_stack *stack, u64 rettime)
 {

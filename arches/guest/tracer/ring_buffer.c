@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Room for events in this CPU's ring buffer. In miniature of
- * kernel/trace/ring_buffer.c, with its page format and a simpler page ring:
- * sub-buffers lie in a row, and the host that reads is never a CPU that writes.
+ * The writer of this CPU's ring buffer. Modelled on kernel/trace/ring_buffer.c,
+ * with its page format and a simpler page ring: sub-buffers are contiguous, and
+ * the reader is the host and never a CPU that writes.
  *
  * Called with interrupts off on this CPU and trace_recursion set, so nothing
- * comes between a reserve and its commit. The descriptor is the host's to fill
- * and is not trusted: a page number or a length out of its range writes nothing.
+ * comes between a reserve and its commit. The host fills the descriptor, which
+ * is not trusted: if a page number or length is out of range, nothing is written.
  */
 #include "tracer.h"
 
-/* The clock `counter`: one number for each event, on all CPUs. */
+/* The clock `counter`: one number per event, across all CPUs. */
 u64 trace_counter;
 
 struct buffer_data_page {
@@ -25,7 +25,7 @@ static struct buffer_data_page *buffer_page(u32 n)
 							  (u64)n * RB_PAGE_SIZE);
 }
 
-/* Bytes of the event at `p`, header included; *counted: it is one a reader sees. */
+/* Size of the event at `p` with its header; *counted: whether a reader sees it. */
 static u32 event_length(const u32 *p, u32 *counted)
 {
 	u32 type = RB_EVENT_TYPE_LEN(p[0]);
@@ -38,7 +38,7 @@ static u32 event_length(const u32 *p, u32 *counted)
 	return 8;
 }
 
-/* The oldest page gives way: what was in it and not yet read is lost. */
+/* Drop the oldest page: its unread events are lost. */
 static void drop_head_page(u32 head)
 {
 	struct buffer_data_page *page = buffer_page(head);
@@ -59,7 +59,7 @@ static void drop_head_page(u32 head)
 	this_cpu->buffer.entries_bytes -= bytes;
 }
 
-/* Enter the next page, empty, stamped `now`; 0 when there is none to be had. */
+/* Move to the next page, empty, with time stamp `now`; 0 if there is none. */
 static int rb_move_tail(u64 now)
 {
 	u32 nr = this_cpu->buffer.nr_pages, next = this_cpu->buffer.tail_page + 1;
@@ -88,8 +88,8 @@ static u64 rb_time_stamp(void)
 }
 
 /*
- * Room for `length` bytes of data (a multiple of 4), or 0. Nobody sees the
- * event before ring_buffer_unlock_commit().
+ * Reserve `length` bytes of data (a multiple of 4), or return 0. The event is
+ * invisible before ring_buffer_unlock_commit().
  */
 void *ring_buffer_lock_reserve(unsigned long length)
 {
@@ -135,7 +135,7 @@ void *ring_buffer_lock_reserve(unsigned long length)
 	return event;
 }
 
-/* The `length` bytes at `data`, reserved last, are filled: count them in. */
+/* Commit the `length` bytes at `data`, the last reservation. */
 void ring_buffer_unlock_commit(const void *data, unsigned long length)
 {
 	struct buffer_data_page *page = buffer_page(this_cpu->buffer.tail_page);

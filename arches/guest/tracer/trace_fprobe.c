@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Events of fprobes: a function was entered, and with which registers. In
- * miniature of fentry_trace_func() in kernel/trace/trace_fprobe.c; that one fetches
- * the arguments here, this one leaves them to whoever reads the event.
+ * Fprobe events: the entry into a function, with all registers. Modelled on
+ * fentry_trace_func() in kernel/trace/trace_fprobe.c. The kernel fetches the
+ * arguments here; this tracer leaves that to the reader of the event.
  */
 #include "tracer.h"
 
 u32 nr_pt_regs;
 
-/* `op` is the type of the events to write, a number that the host gave the fprobe. */
+/* `op` is the event type to write, a number that the host assigned to the fprobe. */
 void fentry_trace_func(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
 {
 	volatile struct cpu_local *cpu = this_cpu;
@@ -20,7 +20,7 @@ void fentry_trace_func(unsigned long ip, unsigned long parent_ip, void *op, stru
 	cpu->irqs_disabled = 1;
 	recursion = cpu->trace_recursion;
 	cpu->trace_recursion = TRACE_RECURSION_EVENT;
-	/* Without registers: the call of another user, while sites change. */
+	/* No registers: a call for another user while sites are being patched. */
 	if (recursion || !regs)
 		goto out;
 	entry = ring_buffer_lock_reserve(size);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The function tracer, its counting cousin, and the marker. In miniature of
+ * The function tracer, the counting tracer, and trace_marker. Modelled on
  * kernel/trace/trace_functions.c.
  *
- * Interrupts stay off while a tracer runs: an interrupt's own calls could not
- * be told from the tracer calling itself, and a task preempted in here would
- * leave its CPU marked as tracing.
+ * Interrupts stay off while a tracer runs. Otherwise an interrupt's calls would
+ * look like recursion of the tracer, and a task preempted in here would leave
+ * its CPU marked as tracing.
  */
 #include "tracer.h"
 
-/* Keeps several conditions one number: the compiler would make a branch of each. */
+/* Keep several conditions as one number: the compiler would emit a branch for each. */
 #define OPTIMIZER_HIDE_VAR(var) __asm__("" : "+r"(var))
 
-/* Two words of an event, stored at once where the architecture can. */
+/* Store two words of an event, at once if the architecture can. */
 struct event_pair {
 	u64 words;
 } __attribute__((packed, aligned(4)));
@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) u64 word_pair(u32 first, u32 second
 #define FN_WORDS (sizeof(struct ftrace_entry) / 4)
 #define FN_SIZE (4 + sizeof(struct ftrace_entry))
 
-/* A new page, a long pause, another clock. */
+/* Slow path: a new page, a long pause, or another clock. */
 static __attribute__((noinline)) void
 function_trace_slow(unsigned long ip, unsigned long parent_ip, u32 irqs_off)
 {
@@ -45,8 +45,8 @@ function_trace_slow(unsigned long ip, unsigned long parent_ip, u32 irqs_off)
 }
 
 /*
- * One event a call. The common case is written here in one stretch without a
- * branch: the emulator's clock is asked once for each stretch.
+ * One event per call. The common case is written here in one block without a
+ * branch: the emulator reads its clock once for each block.
  */
 void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 			 struct pt_regs *regs)
@@ -57,7 +57,7 @@ void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 	u64 now, delta, commit;
 
 	cpu->irqs_disabled = 1;
-	/* Before the first look at the buffer: from here on the host lets it be. */
+	/* Set before the first access to the buffer: the host then leaves it alone. */
 	recursion = cpu->trace_recursion;
 	cpu->trace_recursion = TRACE_RECURSION_EVENT;
 	flags = cpu->buffer.flags;
@@ -94,7 +94,7 @@ out:
 	cpu->irqs_disabled = irqs_off;
 }
 
-/* The option func_stack_trace: one event a call, and behind it the way there. */
+/* The option func_stack_trace: one event per call, followed by its stack trace. */
 void function_stack_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 			       struct pt_regs *regs)
 {
@@ -129,10 +129,10 @@ struct print_entry {
 	char buf[];
 };
 
-/* The longest text that fits into a page of its own, with its NUL. */
+/* The longest text that fits into one page, with its NUL. */
 #define PRINT_MAX (RING_BUFFER_DATA - 16 - sizeof(struct print_entry))
 
-/* Write `text` into the trace, said by `ip`; the bytes taken, or -EBADF when nothing records. */
+/* Write `text` to the trace for `ip`; return the bytes used, or -EBADF if tracing is off. */
 long trace_array_puts(unsigned long ip, const char *text, unsigned long len)
 {
 	u32 irqs_off = this_cpu->irqs_disabled;
@@ -160,7 +160,7 @@ long trace_array_puts(unsigned long ip, const char *text, unsigned long len)
 	return entry ? (long)len : -9;
 }
 
-/* What is written to trace_marker. */
+/* Called for writes to trace_marker. */
 long tracing_mark_write(const char *text, unsigned long len)
 {
 	return trace_array_puts(FUNCTION_CODE(tracing_mark_write), text, len);

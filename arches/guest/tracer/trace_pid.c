@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The tasks that are traced, by pid. In miniature of ftrace_pid_func() in
- * kernel/trace/ftrace.c and trace_ignore_this_task() in kernel/trace/trace.c; there
- * a task is looked up when it is switched to, here at each call.
+ * Filters tasks by pid. Modelled on ftrace_pid_func() in kernel/trace/ftrace.c and
+ * trace_ignore_this_task() in kernel/trace/trace.c. The kernel looks up a task on
+ * each switch; this tracer does so on each call.
  */
 #include "tracer.h"
 
 volatile unsigned long ftrace_pid_list;
 
-/* Whether the task that runs here is none of those traced. */
+/* Whether the current task is not traced. */
 int ftrace_ignore_task(void)
 {
 	const struct ftrace_pids *list = (const struct ftrace_pids *)ftrace_pid_list;
@@ -28,7 +28,7 @@ void ftrace_pid_func(unsigned long ip, unsigned long parent_ip, void *op, struct
 {
 	ftrace_func_t func = (ftrace_func_t)(unsigned long)((struct ftrace_ops_entry *)op)->saved_func;
 
-	/* The entry may be another's by now. */
+	/* The entry may have another user by now. */
 	if (func && !ftrace_ignore_task())
 		func(ip, parent_ip, op, regs);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Commands of set_ftrace_filter: functions that switch tracing on and off, that leave
- * the way to them in the trace, that have the machine take a snapshot or print what is
- * in the buffers. In miniature of function_trace_probe_call() in kernel/trace/ftrace.c
- * and of the probes in kernel/trace/trace_functions.c and kernel/trace/trace.c.
+ * Commands of set_ftrace_filter: a function switches tracing on or off, records a stack
+ * trace, takes a snapshot or dumps the buffers. Modelled on function_trace_probe_call()
+ * in kernel/trace/ftrace.c and on the probes in kernel/trace/trace_functions.c and
+ * kernel/trace/trace.c.
  *
- * Which function it is, and how often still, is found out here. What is to be done to
- * the buffers is the machine's to do, between two blocks of all CPUs: by then the
- * tables are done with, so that it may change them.
+ * This file finds the function and updates its count. The machine then changes the
+ * buffers, between two blocks of all CPUs. No CPU uses the tables at that time, so the
+ * machine may change them.
  */
 #include "tracer.h"
 
@@ -15,7 +15,7 @@ struct func_probe func_probes[FUNC_PROBES_MAX];
 
 volatile u32 tracing_is_on = 1;
 
-/* The place of `ip` in the probe's table, or -1. */
+/* Return the index of `ip` in the probe's table, or -1. */
 static long func_probe_find(const struct func_probe *probe, unsigned long ip)
 {
 	const u64 *ips = (const u64 *)(unsigned long)probe->ips;
@@ -35,8 +35,8 @@ static long func_probe_find(const struct func_probe *probe, unsigned long ip)
 }
 
 /*
- * 1 when there was something left of the count, which is then lowered. Without a
- * branch: one block, in which no other CPU comes between.
+ * Decrement the count and return 1, or return 0 if it was used up. There is no branch,
+ * so this is one block and atomic to other CPUs.
  */
 static int update_count(s64 *count)
 {
@@ -51,7 +51,7 @@ static int update_count(s64 *count)
 	return positive;
 }
 
-/* The same where a count below 0 has no end. */
+/* The same, but a negative count is unlimited. */
 static int update_stack_count(s64 *count)
 {
 	s64 old;
@@ -72,8 +72,8 @@ static long trace_control(const struct func_probe *probe, unsigned long ip,
 }
 
 /*
- * Only a change counts. As in the kernel the state changes before the count: another CPU
- * in here sees that there is nothing to do, or lowers the same count to the same number.
+ * Only a change counts. As in the kernel, the state changes before the count: another CPU
+ * sees that nothing is left to do, or decrements the same count to the same number.
  */
 static void update_traceon_count(const struct func_probe *probe, unsigned long ip,
 				 unsigned long parent_ip, s64 *count)
@@ -92,7 +92,7 @@ static void update_traceon_count(const struct func_probe *probe, unsigned long i
 #define NOT_ALLOCATED "*** SNAPSHOT NOT ALLOCATED ***\n"
 #define STOPPING "*** stopping trace here!   ***\n"
 
-/* The machine swaps the buffers; where there is no other, it has stopped tracing. */
+/* The machine swaps the buffers, or stops tracing if there is no spare buffer. */
 static void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
 				      unsigned long parent_ip)
 {
@@ -116,7 +116,7 @@ void function_trace_probe_call(unsigned long ip, unsigned long parent_ip, void *
 
 	this_cpu->irqs_disabled = 1;
 	place = func_probe_find(probe, ip);
-	/* A call that was on its way when its function was taken out. */
+	/* A call in flight when its function was removed. */
 	if (place < 0)
 		goto out;
 	if (probe->counted)

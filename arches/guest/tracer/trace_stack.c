@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The way to a traced function, as an event, and the stack tracer, which keeps the way
- * that took most of a stack. In miniature of __ftrace_trace_stack() in
- * kernel/trace/trace.c and of kernel/trace/trace_stack.c; those unwind the stack here,
- * these leave it to the machine, which knows where calls stand in the code.
+ * Stack trace events, and the stack tracer, which keeps the deepest stack. Modelled on
+ * __ftrace_trace_stack() in kernel/trace/trace.c and on kernel/trace/trace_stack.c.
+ * The kernel unwinds the stack here; this tracer leaves that to the machine, which knows
+ * where the code has calls.
  */
 #include "tracer.h"
 
@@ -12,7 +12,7 @@
 
 static u64 ftrace_stacks[TRACE_STACK_CPUS][FTRACE_STACK_ENTRIES];
 
-/* Called by a tracer: what is told begins at the function whose site at `ip` called it. */
+/* Called by a tracer; the stack trace starts at the function with the site at `ip`. */
 void ftrace_trace_stack(unsigned long ip, u32 irqs_off)
 {
 	volatile struct cpu_local *cpu = this_cpu;
@@ -48,7 +48,7 @@ out:
 u64 stack_trace_max_size;
 u32 tracer_frame;
 
-/* Only what lies on the stack of the task itself: the word behind task_struct.sp. */
+/* Only for the task's own stack: its address follows task_struct.sp. */
 static int object_is_on_stack(unsigned long object)
 {
 	const unsigned long *task = (const unsigned long *)(unsigned long)this_cpu->current_task;
@@ -65,8 +65,8 @@ static void check_stack(unsigned long ip, unsigned long stack)
 }
 
 /*
- * How much more than the traced function's this stack holds differs with the way here;
- * tracer_frame is the least, so that no maximum is missed: the machine has the last word.
+ * The tracer's own share of the stack depends on the call path. tracer_frame is the
+ * minimum, so that no maximum is missed; the machine computes the exact size.
  */
 void stack_trace_call(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
 {

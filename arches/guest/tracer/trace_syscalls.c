@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Events of system calls: what the kernel's tracepoints sys_enter and sys_exit call
- * while one of these events is on. In miniature of kernel/trace/trace_syscalls.c.
+ * System call events: called from the kernel's tracepoints sys_enter and sys_exit
+ * while one of these events is enabled. Modelled on kernel/trace/trace_syscalls.c.
  */
 #include "tracer.h"
 #include "tracepoint.h"

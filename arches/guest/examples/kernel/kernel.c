@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The least that is a kernel here: functions with call sites, and what the
- * sites call. There is no entry point, so nothing is booted; the machine calls
- * functions on a stack of its own: `call fibonacci 10`.
+ * A minimal kernel: functions with call sites, and the function that the sites
+ * call. It has no entry point, so nothing boots. The machine calls functions
+ * on its own stack: `call fibonacci 10`.
  */
-#ifdef __aarch64__ /* without the nops; with -pg without the call */
+#ifdef __aarch64__ /* without the nops, or with -pg without the call */
 #define notrace __attribute__((no_instrument_function, patchable_function_entry(0)))
 #else
 #define notrace __attribute__((no_instrument_function))
 #endif
 
-/* What the compiler calls at the start of each function; it must change nothing. */
+/* Called at the start of each function; must change nothing. */
 #if defined(__x86_64__) || defined(__i386__)
 __asm__(".globl __fentry__\n__fentry__: ret");
-#elif defined(__aarch64__) /* with -pg, behind the prologue; else nothing calls it */
+#elif defined(__aarch64__) /* called after the prologue with -pg, otherwise never */
 __asm__(".globl _mcount\n_mcount: ret");
-#elif defined(__powerpc64__) /* an ordinary call, behind the function's prologue */
+#elif defined(__powerpc64__) /* an ordinary call, after the prologue */
 notrace void _mcount(void)
 {
 }
-#elif defined(__mips64) /* behind the prologue; what ra was is in at */
+#elif defined(__mips64) /* after the prologue; at holds the old ra */
 __asm__(".set push; .set noreorder; .set noat; .globl _mcount\n_mcount: jr $ra; move $ra,$1; .set pop");
-#elif defined(__mips__) /* the same, and 8 bytes of stack are given back */
+#elif defined(__mips__) /* the same, and frees 8 bytes of stack */
 __asm__(".set push; .set noreorder; .set noat; .globl _mcount\n"
 	"_mcount: addiu $sp,$sp,8; jr $ra; move $ra,$1; .set pop");
-#elif defined(__powerpc__) /* where it returns to is in lr; what lr was, at 4(r1) */
+#elif defined(__powerpc__) /* lr holds the return address, 4(r1) the old lr */
 __asm__(".globl _mcount\n_mcount: mflr 0; mtctr 0; lwz 0,4(1); mtlr 0; bctr");
 #endif
 
@@ -46,7 +46,7 @@ static unsigned long collatz_step(unsigned long n)
 	return n % 2 ? 3 * n + 1 : n / 2;
 }
 
-/* Steps down to 1. */
+/* Number of steps down to 1. */
 unsigned long collatz(unsigned long n)
 {
 	unsigned long steps = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A module for the teaching kernel: loaded with `insmod hello.ko`, called with
- * `call hello_greet 3`, gone with `rmmod hello`.
+ * A module for the teaching kernel: load it with `insmod hello.ko`, call it with
+ * `call hello_greet 3`, unload it with `rmmod hello`.
  */
 #include "mm.h"
 #include "module.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Devices, interfaces and the drivers that claim them. In miniature of
+/* Devices, interfaces and the drivers that claim them. Modelled on
  * drivers/usb/core/{usb,driver}.c. */
 #include "usb.h"
 
@@ -7,7 +7,7 @@ static LIST_HEAD(usb_drivers);
 static DEFINE_MUTEX(usb_driver_mutex);
 static DEFINE_SPINLOCK(usb_ref_lock);
 
-/* References change under a lock, by plain stores, as module counts do. */
+/* Reference counts change by plain stores under a lock, as module counts do. */
 static int usb_ref(int *count, int delta)
 {
 	int left;
@@ -125,7 +125,7 @@ static void usb_unbind_interface(struct usb_interface *intf)
 		module_put(driver->owner);
 }
 
-/* Offer each interface to each driver; how many were taken. */
+/* Offer each interface to each driver; return the number taken. */
 int usb_bind_interfaces(struct usb_device *dev)
 {
 	struct usb_driver *driver;

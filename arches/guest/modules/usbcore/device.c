@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A host controller without hardware: what is sent to a device is answered from
- * the device's descriptors in memory, by a tasklet, as an interrupt would. In
- * miniature of drivers/usb/gadget/udc/dummy_hcd.c.
+ * A host controller without hardware: a tasklet answers requests from the device's
+ * descriptors in memory, as an interrupt would. Modelled on
+ * drivers/usb/gadget/udc/dummy_hcd.c.
  */
 #include "usb.h"
 
@@ -133,7 +133,7 @@ int hcd_init(void)
 	return 0;
 }
 
-/* The last transfer was waited for, so at most the tasklet's tail still runs. */
+/* The last transfer has completed, so at most the end of the tasklet still runs. */
 void hcd_exit(void)
 {
 	msleep(2);

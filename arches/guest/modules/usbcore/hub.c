@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finding out what was plugged in, and khubd who watches the ports. In miniature of
+/* Detection of new devices, and khubd, which watches the ports. Modelled on
  * drivers/usb/core/hub.c. */
 #include "usb.h"
 
@@ -13,7 +13,7 @@ static struct usb_device *root_hub;
 static LIST_HEAD(usb_devices);
 static DEFINE_SPINLOCK(device_state_lock);
 static DEFINE_MUTEX(hub_port_mutex);
-static u32 devnum_map = 1; /* 0 is no device's number */
+static u32 devnum_map = 1; /* no device has number 0 */
 
 static int choose_devnum(struct usb_device *dev)
 {
@@ -52,7 +52,7 @@ static int hub_set_address(struct usb_device *dev)
 	return ret;
 }
 
-/* Power, a number, an address, the first descriptor. */
+/* Power on, assign number and address, read the first descriptor. */
 static int hub_port_init(struct usb_device *dev)
 {
 	int err;
@@ -110,7 +110,7 @@ void usb_disconnect(struct usb_device *dev)
 	usb_put_dev(dev);
 }
 
-/* A device appeared on a port: its usb_device, or an error in a pointer. */
+/* A device appeared on a port: return its usb_device, or an error pointer. */
 struct usb_device *hub_port_connect(const struct usb_gadget *gadget)
 {
 	struct usb_device *dev = usb_alloc_dev(gadget);

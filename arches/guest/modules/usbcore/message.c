@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Requests to a device, and what is built from its answers. In miniature of
+/* Requests to a device, and parsing of its answers. Modelled on
  * drivers/usb/core/{message,urb,config}.c. */
 #include "usb.h"
 
@@ -40,7 +40,7 @@ static int usb_start_wait_urb(struct urb *urb)
 	return urb->status ? urb->status : urb->actual_length;
 }
 
-/* Bytes transferred, or -errno. */
+/* Return the bytes transferred, or -errno. */
 int usb_control_msg(struct usb_device *dev, u8 request, u8 request_type, u16 value, u16 index,
 		    void *data, u16 size)
 {

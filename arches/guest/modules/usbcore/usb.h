@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Devices, configurations, interfaces. In miniature of linux/usb.h and linux/usb/ch9.h. */
+/* Devices, configurations, interfaces. Modelled on linux/usb.h and linux/usb/ch9.h. */
 #ifndef USB_H
 #define USB_H
 
@@ -29,7 +29,7 @@ enum usb_device_state {
 	USB_STATE_CONFIGURED,
 };
 
-/* As on the wire; all fields are bytes, so there is no byte order to mind. */
+/* As on the wire; all fields are bytes, so byte order does not matter. */
 struct usb_device_descriptor {
 	u8 bLength, bDescriptorType, bDeviceClass, bMaxPacketSize0;
 	u8 idVendor[2], idProduct[2], iProduct, bNumConfigurations;
@@ -102,7 +102,7 @@ struct urb {
 	struct list_head list;
 };
 
-/* A device that lies in memory: its descriptors. */
+/* A device in memory: its descriptors. */
 struct usb_gadget {
 	struct usb_device_descriptor device;
 	const u8 *config;
@@ -146,7 +146,7 @@ void hub_exit(void);
 struct usb_device *hub_port_connect(const struct usb_gadget *gadget);
 void usb_disconnect(struct usb_device *dev);
 
-/* The module's name; another build of it has another. */
+/* The module's name; each build has its own. */
 #ifndef USBCORE
 #define USBCORE "usbcore"
 #endif
