@@ -75,4 +75,4 @@ def _way(hops: Sequence[Hop]) -> list[Line]:
         if lines[-1] and len(plain([*lines[-1], *spans])) > _WAY:
             lines.append([(" ", "")])
         lines[-1] += spans
-    return [tuple(spans) for spans in lines]
+    return [line(*spans) for spans in lines]

@@ -62,8 +62,8 @@ def _code(word: str, address: int, data: bytes, expected: bytes, decode: Decoder
     for insn, text in insns:
         at = insn.address - address
         right = expected[at : at + len(insn.data)]
-        yield (
-            ("    ", ""),
+        yield line(
+            "    ",
             (f"{insn.address:08x}  ", "dim"),
             *byte_spans(Code(insn.data, text), Code(right, ""), width, "*"),
             (text, ""),

@@ -94,7 +94,7 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]
     address = f"{row.address:{digits}x}"
     if not row.is_site and not row.changed:
         head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
-        return [(*head, *byte_spans(row.now, row.now, width, " "), (row.now.asm, "dim"))]
+        return [line(*head, *byte_spans(row.now, row.now, width, " "), (row.now.asm, "dim"))]
     compiled, expected, now = row.compiled, row.expected, row.now
     place: tuple[Span, ...] = ((_SITE if row.is_site else "  ", "accent"), (address, "strong"))
     below: tuple[Span, ...] = ((" " * (digits + 2), ""),)
@@ -102,21 +102,22 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]
     if row.in_file is not None:
         label = (f"  {'in the file':<{_WORD}}", "dim")
         stored = (*byte_spans(row.in_file, row.in_file, width, " "), (row.in_file.asm, ""))
-        lines.append((*place, label, *stored))
+        lines.append(line(*place, label, *stored))
         place = below
     if not row.changed and not row.wrong:
         label = (f"  {'loaded, now' if lines else 'the same':<{_WORD}}", "dim")
-        return [*lines, (*place, label, *byte_spans(now, now, width, " "), (now.asm, ""))]
+        return [*lines, line(*place, label, *byte_spans(now, now, width, " "), (now.asm, ""))]
     sign: Span = ("!", "bad") if row.wrong else ("*", "accent") if row.changed else (" ", "")
     label = (f"  {origin:<{_WORD}}", "dim")
-    lines.append((*place, label, *byte_spans(compiled, compiled, width, " "), (compiled.asm, "")))
+    as_it_came = byte_spans(compiled, compiled, width, " ")
+    lines.append(line(*place, label, *as_it_came, (compiled.asm, "")))
     if row.is_site:
         label = (f"  {'expected':<{_WORD}}", "dim")
         lines.append(
-            (*below, label, *byte_spans(expected, compiled, width, "*"), (expected.asm, ""))
+            line(*below, label, *byte_spans(expected, compiled, width, "*"), (expected.asm, ""))
         )
     lines.append(
-        (
+        line(
             *below,
             ("  now ", "strong"),
             sign,

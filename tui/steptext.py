@@ -49,7 +49,7 @@ def way_line(view: Stepping) -> Line:
             spans.append(("─▶", "accent" if here else "dim"))
     if view.hop is None:
         spans.append(("  elsewhere", "dim"))
-    return tuple(spans)
+    return line(*spans)
 
 
 def source_line(view: Stepping) -> Line:
@@ -111,7 +111,7 @@ def register_rows(view: Stepping, columns: int) -> tuple[Line, ...]:
     ]
     height = -(-len(cells) // columns)
     return tuple(
-        tuple(span for cell in cells[row::height] for span in cell) for row in range(height)
+        line(*(span for cell in cells[row::height] for span in cell)) for row in range(height)
     )
 
 

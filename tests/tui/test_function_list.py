@@ -11,7 +11,7 @@ from textual.app import App, ComposeResult
 
 from dynftrace.tui.functions import FunctionIndex
 from dynftrace.tui.messages import CommandWanted, FunctionHighlighted
-from dynftrace.tui.widgets.function_list import FunctionList, as_glob
+from dynftrace.tui.widgets.function_list import SCROLLBAR, FunctionList, as_glob
 
 from .canned import MODULE_NAMES, NAMES, index, table
 
@@ -227,7 +227,7 @@ async def test_state_is_told_without_colour() -> None:
         assert texts[0].startswith("▶· start_kernel") and texts[0].rstrip().endswith("nop")
         assert texts[1].startswith(" T schedule") and texts[1].rstrip().endswith("traced")
         assert texts[2].startswith(" ! __schedule") and texts[2].rstrip().endswith("refused")
-        assert {len(text) for text in texts} == {40}
+        assert {len(text) for text in texts} == {40 - SCROLLBAR}
 
 
 async def test_sixty_thousand_rows_draw_only_what_is_seen() -> None:

@@ -134,7 +134,7 @@ async def test_enter_asks_for_the_site_of_the_event() -> None:
 def test_tones_do_not_change_the_text() -> None:
     text = "            bash-1977    [000] d..1. 17284.993652: sys_close <-system_call_fastpath"
     assert plain(event_line(text)) == text
-    assert event_line(text)[4] == ("sys_close", "strong")
+    assert event_line(text).spans[4] == ("sys_close", "strong")
     for other in (
         "",
         "# tracer: function",

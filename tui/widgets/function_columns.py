@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spans import Line, fit
+from ..spans import Line, Span, fit, line
 from ..view import SIGNS, TONES, WORDS, FunctionRow
 
 WORDS_WIDTH = 39
@@ -50,7 +50,7 @@ def row_line(row: FunctionRow, width: int, current: bool) -> Line:
     columns = Columns.of(width)
     tone = TONES[row.state]
     strong = "strong" if tone == "good" else ""
-    name: Line
+    name: tuple[Span, ...]
     if columns.module or not row.module:
         name = ((fit(row.name, columns.name), strong),)
     else:
@@ -62,13 +62,13 @@ def row_line(row: FunctionRow, width: int, current: bool) -> Line:
             (fit(behind, room) if room > 1 else " " * room, "dim"),
         )
     count = compact(row.hits, columns.hits - 1) if row.hits else ""
-    return (
-        ("▶" if current else " ", "accent"),
+    return line(
         (SIGNS[row.state] + " ", tone),
         *name,
         (" " + fit(row.module, columns.module - 1) if columns.module else "", "dim"),
         (count.rjust(columns.hits), "" if row.hits else "dim"),
         (" " * _GAP + fit(WORDS[row.state], columns.state - _GAP) if columns.state else "", tone),
+        mark=("▶" if current else " ", "accent"),
     )
 
 
@@ -89,7 +89,7 @@ def title_line(counted: str, order: str, width: int) -> Line:
         text += " " * _GAP + fit(state, columns.state - _GAP)
     elif order == "state":
         text = sign.strip().rjust(2) + text[2:]
-    return ((fit(text, width), "dim"),)
+    return line((fit(text, width), "dim"))
 
 
 def compact(number: int, width: int) -> str:

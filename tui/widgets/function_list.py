@@ -128,9 +128,9 @@ class FunctionList(Rows):
     def line(self, row: int, width: int) -> Line:
         """The function of row `row`."""
         if self.functions is None:
-            return ()
+            return Line()
         function = self.functions.row(int(self._shown[row]))
-        return (*row_line(function, width - SCROLLBAR, row == self.cursor), (" " * SCROLLBAR, ""))
+        return row_line(function, width - SCROLLBAR, row == self.cursor)
 
     def action_choose(self) -> None:
         """Put the current function into set_ftrace_filter, or take it out."""

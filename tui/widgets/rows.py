@@ -22,7 +22,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from .. import keymap
-from ..spans import Line, plain
+from ..spans import Line, line, plain
 
 REVERSED = ("mark", "found")
 """Tones with the ground as the text's colour: the cursor's would be hard to read there."""
@@ -158,7 +158,7 @@ class Rows(ScrollView, can_focus=True):
         if row >= self.count():
             said = () if self.count() else self.empty()
             if 0 <= row - 1 < len(said):  # below an empty row
-                return self._strip(((f"  {said[row - 1]}", "dim"),), False).adjust_cell_length(
+                return self._strip(line((f"  {said[row - 1]}", "dim")), False).adjust_cell_length(
                     width, self._style("", False)
                 )
             return Strip.blank(width, self._style("", False))
@@ -168,9 +168,9 @@ class Rows(ScrollView, can_focus=True):
         key = (self._generation, row, x, width, seen, marked)
         strip = self._strips.get(key)
         if strip is None:
-            line = self.line(row, width)
-            strip = self._strip(line, marked)
-            if seen > 0 and cell_len(plain(line).rstrip()) > x + seen:
+            shown = self.line(row, width)
+            strip = self._strip(shown, marked)
+            if seen > 0 and cell_len(plain(shown).rstrip()) > x + seen:
                 sign = Segment(GOES_ON, self._style("accent", marked))
                 cut = strip.crop_extend(x, x + seen - 1, self._style("", marked))
                 strip = Strip([*cut, sign]).extend_cell_length(width, self._style("", marked))
@@ -196,8 +196,8 @@ class Rows(ScrollView, can_focus=True):
             self._styles[key] = style
         return style
 
-    def _strip(self, line: Line, marked: bool) -> Strip:
-        return Strip([Segment(text, self._style(tone, marked)) for text, tone in line])
+    def _strip(self, shown: Line, marked: bool) -> Strip:
+        return Strip([Segment(text, self._style(tone, marked)) for text, tone in shown])
 
     def _forget_drawn(self) -> None:
         self._strips.clear()

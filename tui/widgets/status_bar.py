@@ -9,7 +9,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..spans import Line, Span, plain
+from ..spans import Line, Span, line, plain
 from ..view import Status
 
 MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accent", "FAILED": "bad"}
@@ -77,7 +77,7 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     mode_tone = MODES.get(mode, "")
     counts = f"{status.events:>9,} events {status.lost:>5,} lost"
     if not status.arch:
-        return ((" dynftrace".ljust(width - len(mode) - 1), "strong"), (f"{mode} ", mode_tone))
+        return line((" dynftrace".ljust(width - len(mode) - 1), "strong"), (f"{mode} ", mode_tone))
     name = " dynftrace  " if width >= 140 else " "
     unit = " s" if width >= 140 else ""
     short = f"{status.events:>7,} ev {status.lost:>4,} lost"
@@ -85,7 +85,7 @@ def status_line(status: Status, mode: str, width: int) -> Line:
         # The name of a build is long, that of a tracer, and what ftraced has found as well.
         long = len(status.arch) > _ARCH or len(status.tracer) > _TRACER
         tight = width < 145 and (long or status.found is not None)
-        fields: list[Line] = [
+        fields: list[tuple[Span, ...]] = [
             ((name + f"{status.arch} · {_cpus(status.cpus)}", "strong"),),
             (tracer,) if tight else (("tracer ", "dim"), tracer),
             ((f"{on[0]:<11}", on[1]),),
@@ -108,15 +108,13 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     for shorter in ([((f"{status.events:>7,} ev", ""),)], []):
         if len(plain(_joined(fields))) + _MODE + 2 > width:
             fields[at : at + 1] = shorter
-    line = [*_joined(fields)]
+    joined = _joined(fields)
     end = f"{mode} "
-    gap = width - len(plain(line)) - len(end)
-    line.append((" │ ".ljust(gap)[: max(gap, 1)], "rule"))
-    line.append((end, mode_tone))
-    return tuple(line)
+    gap = width - len(plain(joined)) - len(end)
+    return line(*joined, (" │ ".ljust(gap)[: max(gap, 1)], "rule"), (end, mode_tone))
 
 
-def _joined(fields: Sequence[Line]) -> Line:
+def _joined(fields: Sequence[tuple[Span, ...]]) -> tuple[Span, ...]:
     """The fields with rules between them."""
     rule: Span = (" │ ", "rule")
     return tuple(span for n, field in enumerate(fields) for span in (*((rule,) * (n > 0)), *field))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..spans import Line, plain
+from ..spans import Line, line, plain
 from .rows import Rows
 
 
@@ -16,7 +16,7 @@ class TextView(Rows):
     ) -> None:
         super().__init__(id=id)
         self._lines: Sequence[Line] = lines
-        self._empty = ((empty, "dim"),)
+        self._empty = line((empty, "dim"))
 
     def on_mount(self) -> None:
         """Measure what was given at the start."""
@@ -40,7 +40,7 @@ class TextView(Rows):
 
     def row_width(self) -> int:
         """The longest line."""
-        return max((len(plain(line)) for line in self._lines), default=0)
+        return max((len(plain(each)) for each in self._lines), default=0)
 
     def line(self, row: int, width: int) -> Line:
         """Line `row`."""
@@ -49,4 +49,4 @@ class TextView(Rows):
 
 def _subject(lines: Sequence[Line]) -> str:
     """What the lines are about: how they begin."""
-    return lines[0][0][0] if lines and lines[0] else ""
+    return next((text for text, _ in lines[0]), "") if lines else ""
