@@ -150,15 +150,16 @@ class FunctionTable:
             self.names.modules[index],
             State(int(self.states[index])),
             int(self.hits[index]) if len(self.hits) else 0,
+            self.ip(index),
         )
 
-    def key(self, index: int) -> int:
-        """Its rec.ip."""
+    def ip(self, index: int) -> int:
+        """Return the address of the call site of the function at `index`."""
         return int(self.names.ips[index])
 
-    def find(self, key: int) -> int | None:
-        """The index of the function whose rec.ip is `key`."""
-        return self.names.find(key)
+    def find(self, ip: int) -> int | None:
+        """Return the index of the function whose call site is at `ip`."""
+        return self.names.find(ip)
 
     def chosen(self, index: int) -> bool:
         """Whether set_ftrace_filter names it."""

@@ -22,7 +22,7 @@ def layout_of(app: ConsoleApp) -> Layout:
         app.theme,
         rows.pattern,
         rows.order,
-        rows.key,
+        rows.ip,
         "" if events.shown.only is None else events.shown.only.text,
         dict(sorted(events.marks.letters.items())),
         events.bookmarks,

@@ -28,13 +28,14 @@ def path_lines(hops: Sequence[Hop], note: Sequence[Line] = ()) -> tuple[Line, ..
                 (fit(name, width) + "  ", "link"),
                 (f"{hop.address:{digits}x}  ", "dim"),
                 (hop.note, "dim" if hop.verified else "bad"),
+                at=_address(hop),
             )
         )
     lines += note
     insns = [insn for hop in hops for insn, _ in hop.insns]
     width = 3 * min(max((len(insn.data) for insn in insns), default=0), _MOST_BYTES)
     for hop in hops:
-        lines += [line(""), line((hop.name, "link"))]
+        lines += [line(""), line((hop.name, "link"), at=_address(hop))]
         lines += [_code_line(hop, insn, text, digits, width) for insn, text in hop.insns]
     return tuple(lines)
 
@@ -45,9 +46,15 @@ def _code_line(hop: Hop, insn: Insn, text: str, digits: int, width: int) -> Line
     data = insn.data.hex(" ")
     room = " " * (width + 1 - len(data))
     if hop.wrong(insn):
-        return line(("! ", "bad"), (address, "dim"), (data, "mark"), room, (text, "bad"))
+        spans: tuple[Span, ...] = (("! ", "bad"), (address, "dim"), (data, "mark"))
+        return line(*spans, room, (text, "bad"), at=insn.address)
     tone = "" if insn.target is None else "strong"
-    return line((f"  {address}", "dim"), data + room, (text, tone))
+    return line((f"  {address}", "dim"), data + room, (text, tone), at=insn.address)
+
+
+def _address(hop: Hop) -> int | None:
+    """Return the address of the first instruction of `hop`, or None if it has no memory."""
+    return hop.address if hop.insns else None
 
 
 def _way(hops: Sequence[Hop]) -> list[Line]:

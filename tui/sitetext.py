@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from ..core.views.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
-from .spans import Line, Span, line, plain
+from .spans import Line, Span, Subject, about, line
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
-_SITE = "▶ "
-_LEAST_DIGITS = 8
+_SITE: Span = ("▶ ", "accent")
+"""Mark of the call site's own instructions."""
 _WORD = 12
 _WIDTH = 75
 """Cells of the pane on 80 columns and on 200; what is refused is told on as many lines."""
@@ -35,7 +35,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     symbol = view.symbol.partition(" ")[0]  # the module stands above
     lines = [
         line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
-        line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {symbol}", "dim")),
+        line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {symbol}", "dim"), at=view.ip),
     ]
     if view.via is not None:
         name, address = view.via
@@ -61,7 +61,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
             why = "not what ftrace expects: it will not change it"
             before = " " * (digits + 4)
             lines += [
-                line((before + part, "bad"))
+                line((before + part, "bad"), at=row.address)
                 for text in (why, view.reason)
                 for part in wrap(text and f"! {text}", _WIDTH - len(before), subsequent_indent="  ")
             ]
@@ -70,7 +70,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     if view.relocated:
         why = ", ".join(view.relocations) or "by insmod"
         lines.append(line((f"  in the file: not relocated ({why})", "dim")))
-    return tuple(lines)
+    return about(Subject(view.name, view.ip), lines)
 
 
 def _shown(view: CallSite) -> list[SiteRow]:
@@ -81,52 +81,52 @@ def _shown(view: CallSite) -> list[SiteRow]:
 
 
 def site_row(lines: Sequence[Line]) -> int:
-    """The row of `site_lines` to have in sight: the last form of the site's first instruction."""
-    own = next((row for row, each in enumerate(lines) if plain(each).startswith(_SITE)), 0)
-    end = own + 1
-    while end < len(lines) and plain(lines[end]).startswith(" " * (len(_SITE) + _LEAST_DIGITS)):
-        end += 1
-    return end - 1 if own else 0
+    """Return the row to keep in sight: the last one of the site's first instruction."""
+    first = next((each.at for each in lines if each.mark is not None), None)
+    if first is None:
+        return 0
+    return max(row for row, each in enumerate(lines) if each.at == first)
 
 
 def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]:
-    """The site's text as it came, as expected and as it is; one line where all are the same."""
+    """Return a line for each form of the text: as it came, expected, now; one if they are equal."""
     address = f"{row.address:{digits}x}"
-    if not row.is_site and not row.changed:
-        head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
-        return [line(*head, *byte_spans(row.now, row.now, width, " "), (row.now.asm, "dim"))]
     compiled, expected, now = row.compiled, row.expected, row.now
-    place: tuple[Span, ...] = ((_SITE if row.is_site else "  ", "accent"), (address, "strong"))
-    below: tuple[Span, ...] = ((" " * (digits + 2), ""),)
+    if not row.is_site and not row.changed:
+        data = byte_spans(now, now, width, " ")
+        label = " " * (_WORD + 2)
+        return [line("  ", (address, "dim"), label, *data, (now.asm, "dim"), at=row.address)]
     lines: list[Line] = []
+
+    def add(label: Sequence[Span], data: Sequence[Span], asm: Span) -> None:
+        if lines:
+            lines.append(line(" " * (digits + 2), *label, *data, asm, at=row.address))
+            return
+        mark, gap = (_SITE, "") if row.is_site else (None, "  ")
+        lines.append(line(gap, (address, "strong"), *label, *data, asm, at=row.address, mark=mark))
+
     if row.in_file is not None:
-        label = (f"  {'in the file':<{_WORD}}", "dim")
-        stored = (*byte_spans(row.in_file, row.in_file, width, " "), (row.in_file.asm, ""))
-        lines.append(line(*place, label, *stored))
-        place = below
+        data = byte_spans(row.in_file, row.in_file, width, " ")
+        add(_label("in the file"), data, (row.in_file.asm, ""))
     if not row.changed and not row.wrong:
-        label = (f"  {'loaded, now' if lines else 'the same':<{_WORD}}", "dim")
-        return [*lines, line(*place, label, *byte_spans(now, now, width, " "), (now.asm, ""))]
-    sign: Span = ("!", "bad") if row.wrong else ("*", "accent") if row.changed else (" ", "")
-    label = (f"  {origin:<{_WORD}}", "dim")
-    as_it_came = byte_spans(compiled, compiled, width, " ")
-    lines.append(line(*place, label, *as_it_came, (compiled.asm, "")))
+        word = "loaded, now" if lines else "the same"
+        add(_label(word), byte_spans(now, now, width, " "), (now.asm, ""))
+        return lines
+    add(_label(origin), byte_spans(compiled, compiled, width, " "), (compiled.asm, ""))
     if row.is_site:
-        label = (f"  {'expected':<{_WORD}}", "dim")
-        lines.append(
-            line(*below, label, *byte_spans(expected, compiled, width, "*"), (expected.asm, ""))
-        )
-    lines.append(
-        line(
-            *below,
-            ("  now ", "strong"),
-            sign,
-            (" " * (_WORD - 5), ""),
-            *byte_spans(now, expected if row.wrong else compiled, width, "!" if row.wrong else "*"),
-            (now.asm, "strong"),
-        )
-    )
+        data = byte_spans(expected, compiled, width, "*")
+        add(_label("expected"), data, (expected.asm, ""))
+    if row.wrong:
+        sign, data = ("!", "bad"), byte_spans(now, expected, width, "!")
+    else:
+        sign, data = ("*", "accent"), byte_spans(now, compiled, width, "*")
+    add([("  now ", "strong"), sign, (" " * (_WORD - 5), "")], data, (now.asm, "strong"))
     return lines
+
+
+def _label(word: str) -> list[Span]:
+    """Return the name of a form, in its column."""
+    return [(f"  {word:<{_WORD}}", "dim")]
 
 
 def byte_spans(code: Code, other: Code, width: int, sign: str) -> list[Span]:

@@ -9,6 +9,9 @@ from .spans import Line, Span, fit, line
 if TYPE_CHECKING:
     from ..core.views.stepping import CodeRow, Stepping
 
+HERE: Span = ("▶ ", "accent")
+"""Mark of the next instruction."""
+
 LEAST_CODE, MOST_CODE = 6, 12
 """Rows of code on a terminal that has the registers below."""
 
@@ -64,15 +67,17 @@ def code_rows(view: Stepping) -> tuple[Line, ...]:
 
 
 def _code_row(row: CodeRow, digits: int, width: int) -> Line:
+    mark = HERE if row.here else None
     if not row.data:
-        sign: Span = ("▶ ", "accent") if row.here else ("", "")
-        return line(sign, (f"{row.text}:", "link"))
+        return line((f"{row.text}:", "link"), at=row.address, mark=mark)
     tone = "strong" if row.here else ""
     return line(
-        ("▶ " if row.here else "  ", "accent"),
+        "" if row.here else "  ",
         (f"{row.address:0{digits}x}  ", "" if row.here else "dim"),
         (fit(row.data.hex(" "), width) + "  ", tone or "dim"),
         (row.text, tone),
+        at=row.address,
+        mark=mark,
     )
 
 

@@ -38,6 +38,7 @@ def table_lines(module: str, stubs: Sequence[StubView]) -> tuple[Line, ...]:
                     ", ".join(users) if users and hop.verified else hop.note,
                     "" if hop.verified else "bad",
                 ),
+                at=hop.address if hop.insns else None,
             )
         )
     return tuple(lines)

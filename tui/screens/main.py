@@ -15,6 +15,7 @@ from ...core.errors import UsageError
 from .. import keymap
 from ..filterline import completed
 from ..messages import (
+    BitsWanted,
     CommandWanted,
     ExportWanted,
     FilterEdited,
@@ -196,30 +197,34 @@ class MainScreen(Travel):
 
     def on_function_highlighted(self, message: FunctionHighlighted) -> None:
         """Show the call site of another function."""
-        self.console.look_at(message.key)
+        self.console.look_at(message.ip)
 
     def on_function_wanted(self, message: FunctionWanted) -> None:
         """Go to a function in the list and show its site."""
-        self.go_to(message.key)
+        self.go_to(message.ip)
 
-    def go_to(self, key: int, *, soon: bool = False) -> None:
-        """Put the list's cursor on the function whose rec.ip is `key`; show its site.
+    def go_to(self, ip: int, *, soon: bool = False) -> None:
+        """Put the list's cursor on the function with the call site at `ip`; show its site.
 
         With `soon` it may have come just now, and is gone to when a view has it.
         """
         self._wanted = None
         place = self.here()
-        if self.functions.go_to(key):
+        if self.functions.go_to(ip):
             self.places.leave(place)
             self.activate(2)
         elif soon:
-            self._wanted = key
+            self._wanted = ip
         else:
             self.notify("that address is not in available_filter_functions", timeout=3)
 
     def on_command_wanted(self, message: CommandWanted) -> None:
         """Hand a command to the shell."""
         self.console.command(message.command)
+
+    def on_bits_wanted(self, message: BitsWanted) -> None:
+        """Show the bit fields of an instruction."""
+        self.console.command(f"bits {message.at:#x}")
 
     def on_line_edited(self, message: LineEdited) -> None:
         """Fetch candidates for the command line."""

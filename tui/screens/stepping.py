@@ -172,17 +172,21 @@ class SteppingScreen(TourKeys):
 
     def action_bits(self) -> None:
         """The bits of the next instruction."""
-        here = [row for row in self._view.code if row.here] if self._view is not None else []
-        if here:
-            self.console.command(f"bits 0x{here[0].address:x}")
+        here = self._here()
+        if here is not None:
+            self.console.command(f"bits {here.at:#x}")
 
     def action_copy(self) -> None:
         """Copy the row of the next instruction."""
-        for each in () if self._view is None else code_rows(self._view):
-            if plain(each).startswith("▶"):
-                text = plain(each).strip("▶ ")
-                self.app.copy_to_clipboard(text)
-                self.notify(f"copied: {text[:60]}", timeout=2)
+        here = self._here()
+        if here is not None:
+            self.app.copy_to_clipboard(here.copied)
+            self.notify(f"copied: {here.copied[:60]}", timeout=2)
+
+    def _here(self) -> Line | None:
+        """Return the row of the next instruction."""
+        rows = () if self._view is None else code_rows(self._view)
+        return next((row for row in rows if row.mark is not None), None)
 
     def action_help(self) -> None:
         """Show the keys."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spans import Line, Span, fit, line
+from ..spans import Line, Span, Subject, fit, line
 from ..view import SIGNS, TONES, WORDS, FunctionRow
 
 WORDS_WIDTH = 39
@@ -68,6 +68,8 @@ def row_line(row: FunctionRow, width: int, current: bool) -> Line:
         (" " + fit(row.module, columns.module - 1) if columns.module else "", "dim"),
         (count.rjust(columns.hits), "" if row.hits else "dim"),
         (" " * _GAP + fit(WORDS[row.state], columns.state - _GAP) if columns.state else "", tone),
+        subject=Subject(row.name, row.ip),
+        copy=row.name,
         mark=("▶" if current else " ", "accent"),
     )
 

@@ -48,7 +48,7 @@ class FunctionList(Rows):
         super().__init__(id=id)
         self.functions: Functions | None = None
         self._shown: Indices = ()
-        self._key: int | None = None
+        self._ip: int | None = None
 
     def count(self) -> int:
         """Functions shown."""
@@ -73,19 +73,23 @@ class FunctionList(Rows):
         return int(self._shown[self.cursor]) if self.cursor < len(self._shown) else None
 
     @property
-    def key(self) -> int | None:
-        """rec.ip of the function that the cursor is on, or was while it was shown."""
-        return self._key
+    def ip(self) -> int | None:
+        """Address of the call site under the cursor, or of the last one while none is shown."""
+        return self._ip
 
-    def go_to(self, key: int) -> bool:
-        """Put the cursor on the function whose rec.ip is `key`; drops a pattern that hides it."""
-        if self.functions is None or self.functions.find(key) is None:
+    def go_to(self, ip: int) -> bool:
+        """Put the cursor on the function with the call site at `ip`; clear a pattern that hides it.
+
+        Return whether the table has such a function.
+        """
+        index = None if self.functions is None else self.functions.find(ip)
+        if self.functions is None or index is None:
             return False
-        if self.functions.position(self._shown, self.functions.find(key) or 0) is None:
+        if self.functions.position(self._shown, index) is None:
             self.pattern = ""
-        self._key = key
+        self._ip = ip
         self._select()
-        self.post_message(FunctionHighlighted(key))
+        self.post_message(FunctionHighlighted(ip))
         return True
 
     def watch_pattern(self) -> None:
@@ -109,21 +113,21 @@ class FunctionList(Rows):
         table = self.functions
         self._shown = () if table is None else table.match(self.pattern, self.order)
         row = None
-        if table is not None and self._key is not None:
-            index = table.find(self._key)
+        if table is not None and self._ip is not None:
+            index = table.find(self._ip)
             row = None if index is None else table.position(self._shown, index)
         self.changed(row, scroll=scroll)
         self._announce()
 
     def _at_cursor(self) -> int | None:
         index = self.current()
-        return None if index is None or self.functions is None else self.functions.key(index)
+        return None if index is None or self.functions is None else self.functions.ip(index)
 
     def _announce(self) -> None:
-        key = self._at_cursor()
-        if key is not None and key != self._key:
-            self._key = key
-            self.post_message(FunctionHighlighted(key))
+        ip = self._at_cursor()
+        if ip is not None and ip != self._ip:
+            self._ip = ip
+            self.post_message(FunctionHighlighted(ip))
 
     def line(self, row: int, width: int) -> Line:
         """The function of row `row`."""

@@ -127,9 +127,9 @@ class FunctionPane(Pane):
         self.query_one(FilterInput).value = pattern
         self.filter(pattern)
 
-    def go_to(self, key: int) -> bool:
-        """Put the cursor on a function, without the filter when that hides it."""
-        found = self.rows.go_to(key)
+    def go_to(self, ip: int) -> bool:
+        """Put the cursor on the function with the call site at `ip`; see `FunctionList.go_to`."""
+        found = self.rows.go_to(ip)
         self.query_one(FilterInput).value = self.rows.pattern
         self._count()
         return found

@@ -266,6 +266,6 @@ class Rows(ScrollView, can_focus=True):
     def action_copy(self) -> None:
         """Copy the row under the cursor."""
         if self.cursor < self.count():
-            text = plain(self.line(self.cursor, self.size.width)).strip()
+            text = self.line(self.cursor, self.size.width).copied
             self.app.copy_to_clipboard(text)
             self.notify(f"copied: {text[:60]}", timeout=2)
