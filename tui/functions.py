@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..core.errors import TracefsError
 from ..core.ftrace.filter import FunctionNames, parse_words
 from .view import IN_TRACE, FunctionRow, Indices, State
-from .widgets.function_list import as_glob
 
 MOST_CANDIDATES = 1000
 """Completions of a filter: a kernel has 60,000 functions."""
@@ -182,6 +181,12 @@ class FunctionTable:
             shown = np.concatenate([shown[exact], shown[~exact]])
         return shown
 
+    def as_filter(self, pattern: str) -> str:
+        """Return words for set_ftrace_filter that choose what `pattern` matches."""
+        words = as_glob(pattern)
+        # In an empty filter there is nothing that a first `!` could take away from.
+        return f"* {words}" if words.startswith("!") else words
+
     def exact(self, pattern: str) -> int | None:
         """The index of the function that `pattern` names in full."""
         name = pattern.strip()
@@ -199,3 +204,16 @@ class FunctionTable:
     def traced(self) -> int:
         """How many are traced now."""
         return int(np.count_nonzero(self.states == State.TRACED))
+
+
+def as_glob(pattern: str) -> str:
+    """Return `pattern` in the grammar of set_ftrace_filter; plain text matches inside a name."""
+    return " ".join(_word(word) for word in pattern.split()) or "*"
+
+
+def _word(text: str) -> str:
+    sign = "!" if text.startswith("!") else ""
+    glob, colon, rest = text[len(sign) :].partition(":")
+    if not any(c in glob for c in "*?["):
+        glob = f"*{glob}*" if glob else "*"
+    return sign + glob + colon + rest

@@ -125,6 +125,10 @@ class Functions(Protocol):
         """Indices of the functions `pattern` matches, in `order` (see `ORDERS`)."""
         ...
 
+    def as_filter(self, pattern: str) -> str:
+        """Return words for set_ftrace_filter that choose what `pattern` matches."""
+        ...
+
     def exact(self, pattern: str) -> int | None:
         """The index of the function that `pattern` names in full, the first that `match` gives."""
         ...

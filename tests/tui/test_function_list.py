@@ -9,10 +9,10 @@ import numpy as np
 from textual import on
 from textual.app import App, ComposeResult
 
-from dynftrace.tui.functions import FunctionIndex
+from dynftrace.tui.functions import FunctionIndex, as_glob
 from dynftrace.tui.messages import CommandWanted, FunctionHighlighted
 from dynftrace.tui.spans import Subject
-from dynftrace.tui.widgets.function_list import SCROLLBAR, FunctionList, as_glob
+from dynftrace.tui.widgets.function_list import SCROLLBAR, FunctionList
 
 from .canned import MODULE_NAMES, NAMES, index, table
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.content import Content
-from textual.widgets import Input, Label, Static
+from textual.widgets import Input, Label
 
 from ..filterline import PLACEHOLDER
 from ..messages import (
@@ -22,58 +21,10 @@ from ..messages import (
     SearchWanted,
 )
 from ..typeahead import TypeAhead
-
-SHOWN = 8
-"""Candidates shown at once."""
+from .candidates import Candidates, shared
 
 OPEN = ("/", ":")
 """A candidate that ends so goes on in the same word."""
-
-
-class Candidates(Static):
-    """What the word at the end of the command line can become."""
-
-    ALLOW_SELECT = False
-
-    def show(self, words: Sequence[str], chosen: int | None, hint: str = "") -> None:
-        """List `words` around the `chosen` one, below the `hint`; hide when there is nothing."""
-        self.display = bool(words or hint)
-        if not self.display:
-            return
-        parts = [Content.styled(hint, "dim")] if hint else []
-        self.update(Content("\n").join([*parts, *self._listed(words, chosen)]))
-
-    def _listed(self, words: Sequence[str], chosen: int | None) -> list[Content]:
-        if not words:
-            return []
-        first = 0 if chosen is None else max(0, min(chosen - SHOWN // 2, len(words) - SHOWN))
-        # Whole lines are offered; what they share before the last word needs no repeating.
-        before = words[0].rfind(" ") + 1
-        words = [word[before:] for word in words]
-        width = max(24, *(len(word) for word in words)) + 1
-        parts: list[Content] = []
-        for number, word in enumerate(words[first : first + SHOWN], first):
-            mark = "▶" if number == chosen else " "
-            parts.append(
-                Content.styled(f"{mark} {word:<{width}}", "reverse" if number == chosen else "")
-            )
-        more = len(words) - first - SHOWN
-        if more > 0:
-            parts.append(Content.styled(f"  and {more:,} more", "dim"))
-        return parts
-
-    def show_wrong(self, reason: str, column: int) -> None:
-        """Show `reason`, and a mark over `column` of the line below."""
-        self.display = True
-        self.update(
-            Content.assemble(
-                ("! ", "bold $error"),
-                (reason, "$error"),
-                "\n",
-                f"{'':{column}}",
-                ("▼", "bold $error"),
-            )
-        )
 
 
 class Edit(Input):
@@ -245,12 +196,3 @@ class CommandLine(Horizontal):
 
     def _candidates(self) -> Candidates:
         return self.screen.query_one(Candidates)
-
-
-def shared(words: Sequence[str]) -> str:
-    """The longest beginning all words share."""
-    first, last = min(words), max(words)
-    for at, letter in enumerate(first):
-        if at >= len(last) or last[at] != letter:
-            return first[:at]
-    return first

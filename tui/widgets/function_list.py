@@ -148,12 +148,9 @@ class FunctionList(Rows):
 
     def action_choose_shown(self) -> None:
         """Filter on what the pattern matches."""
-        glob = as_glob(self.pattern)
-        if glob.startswith("!"):
-            # There is nothing to take them away from in an empty filter.
-            glob = f"* {glob}"
-        if self.count():
-            self.post_message(CommandWanted(f"echo {shlex.quote(glob)} > set_ftrace_filter"))
+        if self.functions is not None and self.count():
+            words = shlex.quote(self.functions.as_filter(self.pattern))
+            self.post_message(CommandWanted(f"echo {words} > set_ftrace_filter"))
 
     def action_clear_filter(self) -> None:
         """Empty set_ftrace_filter."""
@@ -163,16 +160,3 @@ class FunctionList(Rows):
         """The next order."""
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
         self.notify(f"sorted by {self.order}", timeout=2)
-
-
-def as_glob(pattern: str) -> str:
-    """What was typed in the grammar of set_ftrace_filter: plain text matches anywhere in a name."""
-    return " ".join(_word(word) for word in pattern.split()) or "*"
-
-
-def _word(text: str) -> str:
-    sign = "!" if text.startswith("!") else ""
-    glob, colon, rest = text[len(sign) :].partition(":")
-    if not any(c in glob for c in "*?["):
-        glob = f"*{glob}*" if glob else "*"
-    return sign + glob + colon + rest

@@ -13,7 +13,7 @@ from textual.widgets import Input, Label, Static
 
 from ..spans import plain
 from ..view import IN_TRACE, SIGNS, WORDS, Functions, State
-from .command_line import shared
+from .candidates import shared
 from .function_columns import title_line
 from .function_list import SCROLLBAR, FunctionList
 from .pane import Pane
