@@ -1,9 +1,9 @@
-"""The call-site pane's text: one instruction after the other, the site's three times.
+"""The lines of the Call site pane: each instruction, those of the site in all their forms.
 
-The three forms of the site stand below each other with their bytes in columns,
-once where all are the same, so that a changed byte stands out where it is: it
-is reversed and carries a `*`, and one that ftrace does not expect a `!`. Over
-them stands what the module's file has, where insmod made something else of it.
+The site's compiled, expected and current bytes stand below each other in columns; one line is
+enough if they are equal. A changed byte is reversed and has a `*` after it, and a byte that
+ftrace does not expect has a `!`. The bytes of a module's file come first if insmod relocated
+them.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
 _SITE: Span = ("▶ ", "accent")
 """Mark of the call site's own instructions."""
 _WORD = 12
+"""Cells of the name of a form."""
 _WIDTH = 75
-"""Cells of the pane on 80 columns and on 200; what is refused is told on as many lines."""
+"""Cells of the pane on terminals of 80 and of 200 columns; longer reasons are wrapped."""
 _WORD_BYTES, _LEAST_BYTES = 4, 6
-"""Bytes that a row has room for: where all instructions are words, and at least elsewhere."""
+"""Bytes that a row has room for: if all instructions are words, and at least otherwise."""
 
 
 def site_lines(view: CallSite) -> tuple[Line, ...]:
-    """The call site as lines."""
+    """Return the lines that show a call site; see `site_row` for the one to keep in sight."""
     state = _STATES.get(view.state, ("nop", "strong"))
     owner = f" [{view.module}]" if view.module else ""
     users = f"{view.users} user{'' if view.users == 1 else 's'}"
     if view.ops:
         users += f": {', '.join(view.ops)}"
-    place = f"{view.source[0]}:{view.source[1]}" if view.source else "no source line known"
-    symbol = view.symbol.partition(" ")[0]  # the module stands above
+    place = f"{view.source[0]}:{view.source[1]}" if view.source else "source line unknown"
+    symbol = view.symbol.partition(" ")[0]  # the first line names the module
     lines = [
         line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
         line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {symbol}", "dim"), at=view.ip),
@@ -44,7 +45,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     else:
         lines.append(line(""))
     if not view.readable:
-        lines.append(line(("! the memory of this site is not there", "bad")))
+        lines.append(line(("! the memory of this site is not mapped", "bad")))
     own = [
         len(code.data)
         for row in view.rows
@@ -58,7 +59,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     for row in _shown(view):
         lines += _row_lines(row, digits, width, "as loaded" if view.relocated else "as compiled")
         if row.address == last:
-            why = "not what ftrace expects: it will not change it"
+            why = "not what ftrace expects: it refuses to patch it"
             before = " " * (digits + 4)
             lines += [
                 line((before + part, "bad"), at=row.address)
@@ -74,7 +75,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
 
 
 def _shown(view: CallSite) -> list[SiteRow]:
-    """The rows; of those that stay before a site of four forms only one: a small pane has it."""
+    """Return the rows to show: of the text before a site of four forms, one row, to save room."""
     first = next((at for at, row in enumerate(view.rows) if row.is_site), 0)
     start = first - 1 if view.relocated else 0
     return [row for at, row in enumerate(view.rows) if at >= start or row.changed or row.wrong]
@@ -130,7 +131,10 @@ def _label(word: str) -> list[Span]:
 
 
 def byte_spans(code: Code, other: Code, width: int, sign: str) -> list[Span]:
-    """Two digits a byte, each followed by `sign` where it differs from `other`."""
+    """Return two digits for each byte of `code`, with `sign` after one that differs in `other`.
+
+    Without a sign, bytes that exceed `width` cells are cut with an ellipsis.
+    """
     spans: list[Span] = []
     if 3 * len(code.data) > width and not sign.strip():
         cut = code.data[: width // 3 - 1].hex(" ") + " …"

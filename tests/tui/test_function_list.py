@@ -256,7 +256,7 @@ async def test_an_empty_list_says_why() -> None:
             app.list.pattern = pattern
             await pilot.pause()
             said.append(app.list.render_line(1).text.strip())
-        assert said == ["no function fits the filter", "no function has a record yet"]
+        assert said == ["no function matches the filter", "no function has a record yet"]
 
 
 async def test_copying_a_row_gives_the_function() -> None:

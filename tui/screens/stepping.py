@@ -18,11 +18,11 @@ from ..steptext import (
     MOST_CODE,
     code_rows,
     head_line,
+    hop_line,
     register_columns,
     register_height,
     register_rows,
     source_line,
-    way_line,
     window,
 )
 from ..view import View
@@ -119,7 +119,7 @@ class SteppingScreen(TourKeys):
             self.set_class(height - code <= needed, "-tight")
             self.registers.styles.width, self.registers.styles.height = "100%", height - code
         self.code.styles.height = code
-        self.head.show((head_line(view, self._mode), source_line(view), way_line(view)))
+        self.head.show((head_line(view, self._mode), source_line(view), hop_line(view)))
         first = window(view.code, self._top, code)
         self._top = view.code[first].address if view.code else None
         shown: tuple[Line, ...] = code_rows(view)[first : first + code]
