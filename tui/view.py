@@ -76,7 +76,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """One line of available_filter_functions, with its state."""
+    """A function of available_filter_functions, with its state."""
 
     name: str
     module: str

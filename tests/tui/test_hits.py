@@ -103,7 +103,7 @@ def test_spreading_knows_only_functions(session: Session) -> None:
     assert index is not None
     ip = int(index.ips[5])
     addresses = np.array([ip, 1, 2**64 - 1, ip], np.uint64)
-    counts = index.spread(addresses, np.array([2, 7, 9, 3]))
+    counts = index.sum_by_function(addresses, np.array([2, 7, 9, 3]))
     assert counts[5] == 5 and counts.sum() == 5
 
 

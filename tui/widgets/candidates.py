@@ -1,4 +1,4 @@
-"""The list of what a text can become, over the line in which it is edited."""
+"""The list of completions above the command line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SHOWN = 8
 
 
 class Candidates(Static):
-    """What the word at the end of the command line can become."""
+    """Shows the words that can complete the last word of the command line."""
 
     ALLOW_SELECT = False
 
     def show(self, words: Sequence[str], chosen: int | None, hint: str = "") -> None:
-        """List `words` around the `chosen` one, below the `hint`; hide when there is nothing."""
+        """List `words` around the `chosen` one, below the `hint`; hide if both are empty."""
         self.display = bool(words or hint)
         if not self.display:
             return
@@ -28,7 +28,7 @@ class Candidates(Static):
         if not words:
             return []
         first = 0 if chosen is None else max(0, min(chosen - SHOWN // 2, len(words) - SHOWN))
-        # Whole lines are offered; what they share before the last word needs no repeating.
+        # Each candidate is a whole line: show only its last word.
         before = words[0].rfind(" ") + 1
         words = [word[before:] for word in words]
         width = max(24, *(len(word) for word in words)) + 1
@@ -44,7 +44,7 @@ class Candidates(Static):
         return parts
 
     def show_wrong(self, reason: str, column: int) -> None:
-        """Show `reason`, and a mark over `column` of the line below."""
+        """Show `reason`, and a mark above `column` of the command line."""
         self.display = True
         self.update(
             Content.assemble(
@@ -58,7 +58,7 @@ class Candidates(Static):
 
 
 def shared(words: Sequence[str]) -> str:
-    """The longest beginning all words share."""
+    """Return the longest beginning that all `words` share."""
     first, last = min(words), max(words)
     for at, letter in enumerate(first):
         if at >= len(last) or last[at] != letter:

@@ -28,7 +28,7 @@ OPEN = ("/", ":")
 
 
 class Edit(Input):
-    """The input itself: tab completes, up and down walk the history."""
+    """The input: tab completes, up and down walk through the history."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "cancel", show=True),
@@ -40,13 +40,13 @@ class Edit(Input):
     ]
 
     def action_leave(self) -> None:
-        """Close the line."""
+        """Close the line without submitting it."""
         self._hold_keys()
         self.post_message(LineClosed())
         self.post_message(LineDone())
 
     async def action_submit(self) -> None:
-        """Hand over what was typed; the keys behind it are not for this line."""
+        """Submit the text; the keys typed after it are not for this line."""
         self._hold_keys()
         await super().action_submit()
 
@@ -60,7 +60,7 @@ class Edit(Input):
         line.complete(step)
 
     def action_history(self, step: int) -> None:
-        """An older or newer line."""
+        """Show an older or newer line."""
         self.query_ancestor(CommandLine).recall(step)
 
 
@@ -79,20 +79,20 @@ class CommandLine(Horizontal):
         self._setting = ""
 
     def compose(self) -> ComposeResult:
-        """A prefix and an input."""
+        """Put a prefix before the input."""
         yield Label(":", id="line-prefix")
-        # Selected on focus, what was typed by then would be replaced by the next key.
+        # If the text were selected on focus, the next key would replace what was typed by then.
         edit = Edit(id="line-edit", compact=True, select_on_focus=False)
         edit.cursor_blink = False
         yield edit
 
     @property
     def edit(self) -> Edit:
-        """The input."""
+        """Return the input."""
         return self.query_one(Edit)
 
     def open(self, prefix: str, text: str = "") -> None:
-        """Start editing."""
+        """Edit `text` after `prefix`."""
         self._open(prefix, text)
         self._ask(text)
 
@@ -108,9 +108,9 @@ class CommandLine(Horizontal):
         self.screen.set_focus(self.edit)
 
     def correct(self, text: str, column: int, reason: str) -> None:
-        """Go on editing `text`, in which the word at `column` is wrong by `reason`."""
+        """Edit `text` again: `reason` says what is wrong with the word at `column`."""
         if self.display:
-            return  # another line is being typed by now
+            return  # the user is typing another line by now
         self._open(":", text)
         self.edit.cursor_position = column
         self._candidates().show_wrong(reason, column)
@@ -121,20 +121,20 @@ class CommandLine(Horizontal):
         self._candidates().show((), None)
 
     def offer(self, text: str, words: Sequence[str], hint: str = "") -> None:
-        """Candidates for `text`, and a word on it; too late when the text is another by now."""
+        """Offer `words` and a `hint` for `text`, unless it has changed since."""
         if self.display and self.prefix != "/" and text == self._typed:
             self._words, self._hint = words, hint
             self._chosen = None
             self._candidates().show(words, None, hint)
 
     def complete(self, step: int) -> None:
-        """Put the next candidate in place of the last word; the first time what all share."""
+        """Insert the beginning that all candidates share, then one candidate after the other."""
         if not self._words:
             return
         if self._chosen is None:
             common = shared(self._words)
             if len(self._words) == 1 and not common.endswith(OPEN):
-                # The word is whole: go on with the next one.
+                # The word is complete: ask for the next one.
                 self._put(common + " ")
                 self._words = ()
                 self._ask(self._typed)
@@ -157,7 +157,7 @@ class CommandLine(Horizontal):
         self._put(history[self._at] if self._at < len(history) else "")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Ask for candidates when something was typed."""
+        """Ask for candidates after the user has typed."""
         event.stop()
         if event.value == self._setting:
             return
@@ -165,7 +165,7 @@ class CommandLine(Horizontal):
         self._ask(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand over what was typed."""
+        """Post the text as the message of its prefix."""
         event.stop()
         text = event.value.strip()
         history = self._history[self.prefix]
@@ -181,7 +181,7 @@ class CommandLine(Horizontal):
         self.post_message(LineDone())
 
     def _ask(self, text: str) -> None:
-        """Ask for candidates, where there are any."""
+        """Ask for candidates; a search has none."""
         if self.prefix == ":":
             self.post_message(LineEdited(text))
         elif self.prefix == "F":

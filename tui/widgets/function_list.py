@@ -1,4 +1,4 @@
-"""The list of functions that can be traced."""
+"""The list of the functions that can be traced."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .function_columns import row_line
 from .rows import Rows
 
 SCROLLBAR = 1
-"""Cells at the right of the list that are the scrollbar's."""
+"""Cells of the scrollbar, at the right edge of the list."""
 
 
 class FunctionList(Rows):
-    """Shows those functions of a table that match a pattern, in an order.
+    """Shows the functions of a table that match a pattern, in one of `ORDERS`.
 
-    The cursor stays on its function (by rec.ip) when the pattern, the order or
-    the table changes, as long as that function is shown.
+    When the pattern, the order or the table changes, the cursor stays on its function (known
+    by the address of its call site) as long as that is shown.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.FUNCTIONS]
     DEFAULT_CSS = """
     FunctionList {
-        /* The columns stay where they are when a filter leaves few rows. */
+        /* Keeps the columns in place if a filter leaves few rows. */
         overflow-y: scroll;
     }
     """
     CURSOR_WHEN_BLURRED = True
 
     class Sorted(Message):
-        """The order is another."""
+        """The order has changed."""
 
     pattern: reactive[str] = reactive("", repaint=False, init=False)
     order: reactive[str] = reactive("address", repaint=False, init=False)
@@ -51,25 +51,25 @@ class FunctionList(Rows):
         self._ip: int | None = None
 
     def count(self) -> int:
-        """Functions shown."""
+        """Return the number of functions shown."""
         return len(self._shown)
 
     def empty(self) -> Sequence[str]:
-        """Why there are no functions."""
+        """Return why no functions are shown."""
         if self.functions is None:
             return BOOTING
         return NO_FUNCTION if len(self.functions) else NO_RECORD
 
     def show(self, functions: Functions | None) -> None:
-        """Take a new table; nothing happens when it is the one already shown."""
+        """Show `functions`; do nothing if they are shown already."""
         if functions is not self.functions:
-            # Counts come ten times a second: who looks elsewhere is not taken back to the cursor.
+            # Counts come ten times a second: do not scroll back a user who looks elsewhere.
             fresh = self.functions is None
             self.functions = functions
             self._select(scroll=fresh or self.cursor_in_sight)
 
     def current(self) -> int | None:
-        """The index, in the table, of the function under the cursor."""
+        """Return the index, in the table, of the function under the cursor."""
         return int(self._shown[self.cursor]) if self.cursor < len(self._shown) else None
 
     @property
@@ -93,19 +93,19 @@ class FunctionList(Rows):
         return True
 
     def watch_pattern(self) -> None:
-        """Show other functions; who has typed a whole name is taken to it."""
+        """Show other functions; put the cursor on one whose whole name was typed."""
         self._select()
         table = self.functions
         if table is not None and self.count() and table.exact(self.pattern) == self._shown[0]:
             self.cursor = 0
 
     def watch_order(self) -> None:
-        """Sort anew."""
+        """Sort the list again."""
         self._select()
         self.post_message(self.Sorted())
 
     def watch_cursor(self, old: int, new: int) -> None:
-        """Say which function is current now."""
+        """Report the function under the cursor."""
         super().watch_cursor(old, new)
         self._announce()
 
@@ -130,14 +130,14 @@ class FunctionList(Rows):
             self.post_message(FunctionHighlighted(ip))
 
     def line(self, row: int, width: int) -> Line:
-        """The function of row `row`."""
+        """Return the line of the function in row `row`."""
         if self.functions is None:
             return Line()
         function = self.functions.row(int(self._shown[row]))
         return row_line(function, width - SCROLLBAR, row == self.cursor)
 
     def action_choose(self) -> None:
-        """Put the current function into set_ftrace_filter, or take it out."""
+        """Add the current function to set_ftrace_filter, or remove it."""
         index = self.current()
         if index is None or self.functions is None:
             return
@@ -147,7 +147,7 @@ class FunctionList(Rows):
         self.post_message(CommandWanted(f"echo {text} >> set_ftrace_filter"))
 
     def action_choose_shown(self) -> None:
-        """Filter on what the pattern matches."""
+        """Set set_ftrace_filter to the functions shown."""
         if self.functions is not None and self.count():
             words = shlex.quote(self.functions.as_filter(self.pattern))
             self.post_message(CommandWanted(f"echo {words} > set_ftrace_filter"))
@@ -157,6 +157,6 @@ class FunctionList(Rows):
         self.post_message(CommandWanted("echo > set_ftrace_filter"))
 
     def action_order(self) -> None:
-        """The next order."""
+        """Sort by the next order."""
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
         self.notify(f"sorted by {self.order}", timeout=2)
