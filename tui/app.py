@@ -23,7 +23,6 @@ from textual.widget import Widget
 from ..core.errors import DynftraceError, UsageError
 from . import deliver, keymap, palette, theme
 from .keeper import Keeper
-from .layout import lay_out, layout_of
 from .messages import (
     CandidatesFound,
     CommandDone,
@@ -48,6 +47,7 @@ from .typeahead import TypeAhead
 from .view import Report, View
 from .wholefile import write_whole
 from .widgets.command_line import CommandLine
+from .widgets.rows import Rows
 from .worker import Driver, Runner
 
 FRAMES = 10
@@ -74,7 +74,7 @@ class ConsoleApp(TypeAhead):
 
         `keeper` keeps the session, which `start` opens by it.
         """
-        super().__init__()
+        super().__init__(lambda widget: isinstance(widget, Rows))
         self.keeper = keeper
         self._layout = None if keeper is None else keeper.layout
         self.walk = walk
@@ -187,7 +187,7 @@ class ConsoleApp(TypeAhead):
             return
         layout, self._layout = self._layout, None
         try:
-            lay_out(self, layout)
+            self.main.restore_layout(layout)
         except UsageError as error:
             self.notify(str(error), title="not as it was saved", severity="warning")
         if self.keeper.differs:
@@ -199,7 +199,7 @@ class ConsoleApp(TypeAhead):
         if keeper is None:
             self.notify("dynftrace --session NAME keeps its session", timeout=4)
             return
-        layout = layout_of(self)
+        layout = self.main.kept_layout(self.theme)
 
         def save(driver: Driver) -> SessionSaved:
             try:

@@ -27,11 +27,10 @@ from ..core.views.stepping import stepping
 from ..core.views.stubs import module_stubs
 from .functions import FunctionIndex, FunctionTable
 from .hits import HitCounter
-from .pathtext import path_lines
+from .pathtext import path_lines, reason_lines, stub_lines
 from .report import bug_report, oops_report
 from .sitetext import site_lines, site_row
 from .spans import Line, line
-from .stubtable import reason_lines, table_lines
 from .view import Done, Report, State, Status, View
 
 TRACE_SHARE = 6
@@ -237,7 +236,7 @@ class SessionDriver:
         elif not hurry or self._stubs[0] != of:
             stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
             own = [stub for stub in stubs if module.contains(stub.hop.address)]
-            self._stubs = of, table_lines(module.name, own)
+            self._stubs = of, stub_lines(module.name, own)
         return self._stubs[1]
 
     def _unfound(self) -> tuple[Line, ...]:

@@ -1,17 +1,17 @@
-"""What a line of words for the trace's filter can become."""
+"""Completion of the trace's filter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 PLACEHOLDER = "vfs_* task:sh cpu:0,2 !pid:7"
-"""What an empty line says: some words."""
+"""Examples of words, shown in an empty line."""
 
 
 def completed(text: str, words: Sequence[str]) -> list[str]:
-    """Whole lines in which one of `words` takes the place of the last word of `text`.
+    """Return the lines in which one of `words` completes the last word of `text`.
 
-    That may be its beginning, or the beginning of what stands behind its kind.
+    That word is the beginning of one of `words`, or of the part after its `kind:`.
     """
     typed = text[text.rfind(" ") + 1 :]
     before = text[: len(text) - len(typed)] + ("!" if typed.startswith("!") else "")

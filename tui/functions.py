@@ -1,4 +1,4 @@
-"""The table of traceable functions for the list: names beside numpy arrays."""
+"""The functions that can be traced, as columns: names, call sites, states, hits."""
 
 from __future__ import annotations
 
@@ -11,18 +11,13 @@ from numpy.typing import NDArray
 from ..core.errors import TracefsError
 from ..core.ftrace.filter import FunctionNames, parse_words
 from .view import IN_TRACE, FunctionRow, Indices, State
-from .widgets.function_list import as_glob
 
 MOST_CANDIDATES = 1000
-"""Completions of a filter: a kernel has 60,000 functions."""
+"""Most completions of a filter; a kernel has 60,000 functions."""
 
 
 class FunctionIndex:
-    """What stays the same until a module comes or goes: names, modules, addresses.
-
-    `ips` has shape (n,); `modules` holds "" for the kernel; `prefix` is what
-    names of code begin with. Orders are worked out once.
-    """
+    """The columns that change only when a module is loaded or removed."""
 
     def __init__(
         self,
@@ -31,6 +26,10 @@ class FunctionIndex:
         ips: NDArray[np.uint64],
         prefix: str = "",
     ) -> None:
+        """Index functions by `ips`, the addresses of their call sites, shape (n,).
+
+        `modules` holds "" for the kernel; `prefix` is what the ABI puts before names of code.
+        """
         self.names = names
         self.modules = modules
         self.ips = ips
@@ -48,14 +47,14 @@ class FunctionIndex:
         return len(self.names)
 
     def find(self, ip: int) -> int | None:
-        """The index of `ip`."""
+        """Return the index of the function with the call site at `ip`."""
         at = int(np.searchsorted(self.ips, np.uint64(ip), sorter=self._by_ip))
         if at < len(self._by_ip) and int(self.ips[self._by_ip[at]]) == ip:
             return int(self._by_ip[at])
         return None
 
     def exact(self, name: str) -> int | None:
-        """The index of the first function of just that name, with the prefix or without."""
+        """Return the index of the first function called `name`, with or without the prefix."""
         if self._exact[0] != name:
             found = None
             for wanted in (name, self._prefix + name):
@@ -64,10 +63,12 @@ class FunctionIndex:
             self._exact = name, found
         return self._exact[1]
 
-    def spread(self, addresses: NDArray[np.uint64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """`counts` of `addresses` as counts of functions by index, shape (n,).
+    def sum_by_function(
+        self, addresses: NDArray[np.uint64], counts: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the sum of `counts` for each function, shape (n,).
 
-        Those of one address are added up; those of none of the functions are left out.
+        `counts` belong to `addresses`; those of an address that is no call site are left out.
         """
         found = np.zeros(len(self), np.int64)
         if len(self):
@@ -78,7 +79,7 @@ class FunctionIndex:
         return found
 
     def by_name(self) -> NDArray[np.intp]:
-        """Indices sorted by name, without the prefix."""
+        """Return the indices sorted by name, ignoring the prefix."""
         if self._by_name is None:
             prefix = self._prefix
             keys = sorted(range(len(self.names)), key=lambda i: self.names[i].removeprefix(prefix))
@@ -86,9 +87,9 @@ class FunctionIndex:
         return self._by_name
 
     def complete(self, text: str) -> list[str]:
-        """What the filter `text` can become by its last word: names, and modules behind `:mod:`.
+        """Return filters that complete the last word of `text`: names, or modules after `:mod:`.
 
-        Whole filters, sorted, at most `MOST_CANDIDATES`; none for a glob, nor for no word.
+        They are sorted, at most `MOST_CANDIDATES`. A glob or an empty word has no completions.
         """
         start = text.rfind(" ") + 1
         start += text[start : start + 1] == "!"
@@ -107,10 +108,10 @@ class FunctionIndex:
         return [text[:start] + each for each in matching[:MOST_CANDIDATES]]
 
     def match(self, pattern: str) -> NDArray[np.bool_]:
-        """Which functions `pattern` (see `as_glob`) shows, shape (n,).
+        """Return which functions `pattern` (see `as_glob`) matches, shape (n,).
 
-        The grammar is that of set_ftrace_filter, `:mod:` included; a word with
-        `!` takes away from those before it, or from all.
+        The grammar is that of set_ftrace_filter, including `:mod:`. A word with `!` removes
+        functions from those matched before it; a first word with `!` removes them from all.
         """
         if self._matched is not None and self._matched[0] == pattern:
             return self._matched[1]
@@ -129,43 +130,45 @@ class FunctionIndex:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionTable:
-    """Names with their state now; `states` (uint8) and `filtered` (bool) have shape (n,).
-
-    So do `hits` (int64), where they are counted; `counted` says what.
-    """
+    """The functions at one moment; the arrays have shape (n,)."""
 
     names: FunctionIndex
     states: NDArray[np.uint8]
+    """A `State` for each function."""
     filtered: NDArray[np.bool_]
+    """Whether set_ftrace_filter names the function."""
     hits: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Calls of each function; shape (0,) if they are not counted."""
     counted: str = IN_TRACE
+    """The calls that `hits` counts: `IN_TRACE` or `PROFILED`."""
 
     def __len__(self) -> int:
         return len(self.names)
 
     def row(self, index: int) -> FunctionRow:
-        """The function at `index`."""
+        """Return the function at `index`."""
         return FunctionRow(
             self.names.names[index],
             self.names.modules[index],
             State(int(self.states[index])),
             int(self.hits[index]) if len(self.hits) else 0,
+            self.ip(index),
         )
 
-    def key(self, index: int) -> int:
-        """Its rec.ip."""
+    def ip(self, index: int) -> int:
+        """Return the address of the call site of the function at `index`."""
         return int(self.names.ips[index])
 
-    def find(self, key: int) -> int | None:
-        """The index of the function whose rec.ip is `key`."""
-        return self.names.find(key)
+    def find(self, ip: int) -> int | None:
+        """Return the index of the function whose call site is at `ip`."""
+        return self.names.find(ip)
 
     def chosen(self, index: int) -> bool:
-        """Whether set_ftrace_filter names it."""
+        """Return whether set_ftrace_filter names the function at `index`."""
         return bool(self.filtered[index])
 
     def match(self, pattern: str, order: str) -> NDArray[np.intp]:
-        """Indices `pattern` matches, in `order`; a function of just that name is the first."""
+        """Return the indices that `pattern` matches, in `order`; an exact name comes first."""
         hit = self.names.match(pattern)
         if order == "name":
             by_name = self.names.by_name()
@@ -181,20 +184,39 @@ class FunctionTable:
             shown = np.concatenate([shown[exact], shown[~exact]])
         return shown
 
+    def as_filter(self, pattern: str) -> str:
+        """Return words for set_ftrace_filter that choose what `pattern` matches."""
+        words = as_glob(pattern)
+        # In an empty filter there is nothing that a first `!` could take away from.
+        return f"* {words}" if words.startswith("!") else words
+
     def exact(self, pattern: str) -> int | None:
-        """The index of the function that `pattern` names in full."""
+        """Return the index of the function whose whole name is `pattern`."""
         name = pattern.strip()
         return self.names.exact(name) if name else None
 
     def complete(self, text: str) -> Sequence[str]:
-        """What the filter `text` can become: see `FunctionIndex.complete`."""
+        """Return filters that complete `text`: see `FunctionIndex.complete`."""
         return self.names.complete(text)
 
     def position(self, shown: Indices, index: int) -> int | None:
-        """Where `index` stands in `shown`."""
+        """Return the position of `index` in `shown`."""
         at = np.flatnonzero(np.asarray(shown) == index)
         return int(at[0]) if len(at) else None
 
     def traced(self) -> int:
-        """How many are traced now."""
+        """Return the number of traced functions."""
         return int(np.count_nonzero(self.states == State.TRACED))
+
+
+def as_glob(pattern: str) -> str:
+    """Return `pattern` in the grammar of set_ftrace_filter; plain text matches inside a name."""
+    return " ".join(_word(word) for word in pattern.split()) or "*"
+
+
+def _word(text: str) -> str:
+    sign = "!" if text.startswith("!") else ""
+    glob, colon, rest = text[len(sign) :].partition(":")
+    if not any(c in glob for c in "*?["):
+        glob = f"*{glob}*" if glob else "*"
+    return sign + glob + colon + rest

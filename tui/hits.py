@@ -1,8 +1,8 @@
-"""How often functions were called, for the function list.
+"""How often each function was called, for the function list.
 
-While function_profile_enabled is 1 the profiler knows it exactly, from when that was
-written; else the events in the trace are counted, of which old ones may be gone. Counted
-is only when there is something new to count.
+While function_profile_enabled is 1, the profiler has the exact number of calls since it was
+switched on. Otherwise the events in the trace are counted; old ones may have been overwritten.
+The counts are updated only if there is something new to count.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from .view import IN_TRACE, PROFILED
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Hits:
-    """Calls of the functions of an index, shape (n,); `counted` says which are counted."""
+    """Calls of the functions of an index."""
 
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Calls of each function, shape (n,)."""
     counted: str = IN_TRACE
+    """The calls that are counted: `IN_TRACE` or `PROFILED`."""
 
 
 class HitCounter:
-    """Counts for one session."""
+    """Counts the calls in one session."""
 
     def __init__(self) -> None:
         self._hits = Hits()
@@ -36,10 +38,10 @@ class HitCounter:
         self._of: object = None
 
     def hits(self, session: Session, index: FunctionIndex, trace: TraceText) -> Hits:
-        """The calls of the functions of `index`: the same object while nothing is new."""
+        """Return the calls of the functions of `index`; the same object if nothing is new."""
         profiled = session.array.profile.on
         of: object = (session.boots, session.now) if profiled else trace
-        # A trace is a new object when it is another; to compare two would take long.
+        # A trace that has changed is a new object; comparing the contents would take long.
         same = self._of == of if profiled else self._of is of
         if not same or index is not self._index:
             new = self._profiled(session, index) if profiled else self._traced(index, trace)
@@ -51,8 +53,8 @@ class HitCounter:
 
     def _profiled(self, session: Session, index: FunctionIndex) -> Hits:
         ips, counts = session.array.profile.hits()
-        return Hits(index.spread(ips, counts), PROFILED)
+        return Hits(index.sum_by_function(ips, counts), PROFILED)
 
     def _traced(self, index: FunctionIndex, trace: TraceText) -> Hits:
         table = trace.table
-        return Hits(index.spread(table.addresses, entries(table)), IN_TRACE)
+        return Hits(index.sum_by_function(table.addresses, entries(table)), IN_TRACE)

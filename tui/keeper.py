@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from ..core.errors import GuestInterrupted
 from ..core.journal import redo
 from . import sessions
+from .layout import Layout
 from .machine import Described
-from .sessions import Layout, Saved
+from .sessions import Saved
 
 if TYPE_CHECKING:
     from ..core.session import Session

@@ -1,55 +1,26 @@
-"""How the console lies, as data: for a session that is kept."""
+"""The console's layout, as a saved session keeps it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from .sessions import Layout
-from .widgets.trace_view import TraceView
-
-if TYPE_CHECKING:
-    from .app import ConsoleApp
+from ..core.trace.place import Place
+from .view import ORDERS
 
 
-def layout_of(app: ConsoleApp) -> Layout:
-    """How `app` lies now; it may have ended."""
-    main = app.main
-    rows = main.functions.rows
-    events = main.trace.events
-    return Layout(
-        main.active,
-        main.zoomed,
-        app.theme,
-        rows.pattern,
-        rows.order,
-        rows.key,
-        "" if events.shown.only is None else events.shown.only.text,
-        dict(sorted(events.marks.letters.items())),
-        events.bookmarks,
-    )
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The pane, filters and marks of a console, and its cursor in the function list."""
 
-
-def lay_out(app: ConsoleApp, layout: Layout) -> None:
-    """Have `app`, which has its functions, lie as it did; what is gone by now is left out.
-
-    The theme is set before, when the app is made. Raises `UsageError` for words that are no
-    filter of the trace.
-    """
-    main = app.main
-    pane = main.functions
-    pane.set_filter(layout.filter)
-    pane.rows.order = layout.order
-    if layout.function is not None:
-        pane.go_to(layout.function)
-    _explore(main.trace.events, layout)
-    main.zoomed = layout.zoomed
-    main.activate(layout.pane)
-
-
-def _explore(view: TraceView, layout: Layout) -> None:
-    """The trace's filter, markers and bookmarks. Raises `UsageError` for words of no filter."""
-    for letter, place in layout.marks.items():
-        view.marks.put(letter, place)
-    view.bookmarks = layout.bookmarks
-    if layout.trace_filter:
-        view.filter(layout.trace_filter)
+    pane: int = 1
+    zoomed: bool = False
+    theme: str | None = None
+    filter: str = ""
+    order: str = ORDERS[0]
+    function: int | None = None
+    """Address of the call site under the cursor of the function list."""
+    trace_filter: str = ""
+    marks: Mapping[str, Place] = field(default_factory=dict)
+    """Markers A and B of the trace, by their letters."""
+    bookmarks: tuple[Place, ...] = ()

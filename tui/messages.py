@@ -60,11 +60,11 @@ class WorkloadsFound(Message):
 
 
 class FunctionHighlighted(Message):
-    """The cursor of the function list is on the function whose rec.ip is `key`."""
+    """The cursor of the function list is on the function with the call site at `ip`."""
 
-    def __init__(self, key: int) -> None:
+    def __init__(self, ip: int) -> None:
         super().__init__()
-        self.key = key
+        self.ip = ip
 
 
 class CommandWanted(Message):
@@ -73,6 +73,14 @@ class CommandWanted(Message):
     def __init__(self, command: str) -> None:
         super().__init__()
         self.command = command
+
+
+class BitsWanted(Message):
+    """Draw the bit fields of the instruction at address `at`."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
 
 
 class SearchWanted(Message):
@@ -150,8 +158,8 @@ class LineDone(Message):
 
 
 class FunctionWanted(Message):
-    """Show the function whose rec.ip is `key` in the list (from a trace event or a report)."""
+    """Show the function with the call site at `ip` in the list; a trace event asks for it."""
 
-    def __init__(self, key: int) -> None:
+    def __init__(self, ip: int) -> None:
         super().__init__()
-        self.key = key
+        self.ip = ip

@@ -1,6 +1,6 @@
-"""What stands where rows are missing: why there are none, and how some would come.
+"""Texts for lists without rows: why they are empty, and which key adds rows.
 
-A line has 54 characters at most, to fit the smallest terminal.
+A line has at most 54 characters, to fit the smallest terminal.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from .view import Status
 BOOTING = ("booting…",)
 
 NO_FUNCTION = (
-    "no function fits the filter",
-    "/ changes it, esc there clears it",
-    "modules bring theirs: insmod",
+    "no function matches the filter",
+    "/ edits the filter, esc in it clears it",
+    "insmod adds the functions of a module",
 )
 
 NO_RECORD = (
     "no function has a record yet",
-    "ftraced finds call sites as they run",
+    "ftraced finds call sites when they are executed",
     "c lets the machine run",
 )
 
 
 def no_rows(status: Status, filtered: bool) -> Sequence[str]:
-    """What an empty trace says; `filtered` when there are events, but none fits the filter."""
+    """Return the text of an empty trace; `filtered` if its filter hides all of its events."""
     if not status.arch:
         return BOOTING
     if filtered:
-        return ("no row fits the filter", "F changes it; an empty one shows all rows")
+        return ("no event matches the filter", "F edits the filter; an empty one shows all events")
     if status.ftrace_off:
         return (
-            "ftrace is off: it traces no function",
-            "R boots the machine again, b undoes the last command",
+            "ftrace is off: no function is traced",
+            "R reboots the machine, b undoes the last command",
         )
     if not status.tracing_on:
-        return ("tracing_on is 0: no event is written", ":echo 1 > tracing_on goes on")
+        return ("tracing_on is 0: no event is recorded", ":echo 1 > tracing_on resumes tracing")
     if status.tracer == "nop":
         return (
-            "the tracer is nop: no function is traced",
-            "t traces what space chose in Functions (1), else all",
+            "the current tracer is nop: no function is traced",
+            "t traces the functions chosen in pane 1, or all",
         )
     return (
-        "no event was written yet",
+        "no event has been recorded yet",
         "c lets the machine run, w runs a workload",
-        "a chosen function writes one when something calls it",
+        "a traced function records one when it is called",
     )

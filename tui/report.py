@@ -1,4 +1,4 @@
-"""Reports for the box: an `ftrace_bug`, a guest's oops."""
+"""The reports that open a box: an `ftrace_bug`, an oops of the guest."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .spans import Line, line
 from .view import Report
 
 _WIDTH = 66
-"""Cells of a sentence in the box, on a terminal of 80 columns."""
+"""Cells of a sentence in the box on a terminal of 80 columns."""
 
 _WORDS = {
     errno.EFAULT: "ftrace faulted on modifying",
     errno.EPERM: "ftrace faulted on writing",
 }
 _NEXT = (
-    "nothing was written; as for every anomaly ftrace_disabled is set: "
-    "ftrace is off until the machine is rebooted (R)"
+    "Nothing was written. As after every such bug, ftrace_disabled is set: "
+    "ftrace stays off until the machine is rebooted (R)."
 )
 
 Decoder = Callable[[int, bytes], Sequence[tuple[Insn, str]]]
-"""The instructions of bytes at an address, each with its text."""
+"""Takes an address and bytes; returns their instructions, each with its text."""
 
 
 def bug_report(bug: FtraceBug, decode: Decoder, symbol: Callable[[int], str]) -> Report:
-    """What ftrace expected and what it found, instruction by instruction where they lie.
+    """Return what ftrace expected and what it found, instruction by instruction.
 
-    `symbol` says what is at an address.
+    `symbol` returns the name of an address, as `%pS` prints it.
     """
     lines: list[Line] = [
         line(("! ", "bad"), (f"{_WORDS.get(bug.errno, 'ftrace failed to modify')} ", "bad")),
@@ -54,7 +54,7 @@ def bug_report(bug: FtraceBug, decode: Decoder, symbol: Callable[[int], str]) ->
 
 
 def _code(word: str, address: int, data: bytes, expected: bytes, decode: Decoder) -> Iterator[Line]:
-    """Instructions with their addresses; a byte that is not as `expected` has a `*` behind it."""
+    """Yield the instructions of `data`; a byte that differs from `expected` has a `*` after it."""
     insns = decode(address, data)
     width = 3 * max((len(insn.data) for insn, _ in insns), default=0)
     tone = "good" if data == expected else "bad"
@@ -62,8 +62,8 @@ def _code(word: str, address: int, data: bytes, expected: bytes, decode: Decoder
     for insn, text in insns:
         at = insn.address - address
         right = expected[at : at + len(insn.data)]
-        yield (
-            ("    ", ""),
+        yield line(
+            "    ",
             (f"{insn.address:08x}  ", "dim"),
             *byte_spans(Code(insn.data, text), Code(right, ""), width, "*"),
             (text, ""),
@@ -71,12 +71,12 @@ def _code(word: str, address: int, data: bytes, expected: bytes, decode: Decoder
 
 
 def oops_report(oops: GuestOops) -> Report:
-    """The machine's own report, as dmesg has it."""
+    """Return the guest's own report, as dmesg shows it."""
     rest = oops.report[1:] if oops.report[:1] == (str(oops),) else oops.report
     lines = [line((f"! {oops}", "bad")), *(line(each) for each in rest)]
     lines += [
         line(""),
-        line(f"CPU {oops.cpu} has stopped; the others go on. R boots the machine again."),
+        line(f"CPU {oops.cpu} has stopped; the other CPUs keep running. R reboots the machine."),
     ]
     text = "\n".join([str(oops), *rest])
     return Report(f"CPU {oops.cpu} oopsed", tuple(lines), text, oops.pc)

@@ -1,9 +1,9 @@
-"""The call-site pane's text: one instruction after the other, the site's three times.
+"""The lines of the Call site pane: each instruction, those of the site in all their forms.
 
-The three forms of the site stand below each other with their bytes in columns,
-once where all are the same, so that a changed byte stands out where it is: it
-is reversed and carries a `*`, and one that ftrace does not expect a `!`. Over
-them stands what the module's file has, where insmod made something else of it.
+The site's compiled, expected and current bytes stand below each other in columns; one line is
+enough if they are equal. A changed byte is reversed and has a `*` after it, and a byte that
+ftrace does not expect has a `!`. The bytes of a module's file come first if insmod relocated
+them.
 """
 
 from __future__ import annotations
@@ -12,30 +12,31 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from ..core.views.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
-from .spans import Line, Span, line, plain
+from .spans import Line, Span, Subject, about, line
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
-_SITE = "▶ "
-_LEAST_DIGITS = 8
+_SITE: Span = ("▶ ", "accent")
+"""Mark of the call site's own instructions."""
 _WORD = 12
+"""Cells of the name of a form."""
 _WIDTH = 75
-"""Cells of the pane on 80 columns and on 200; what is refused is told on as many lines."""
+"""Cells of the pane on terminals of 80 and of 200 columns; longer reasons are wrapped."""
 _WORD_BYTES, _LEAST_BYTES = 4, 6
-"""Bytes that a row has room for: where all instructions are words, and at least elsewhere."""
+"""Bytes that a row has room for: if all instructions are words, and at least otherwise."""
 
 
 def site_lines(view: CallSite) -> tuple[Line, ...]:
-    """The call site as lines."""
+    """Return the lines that show a call site; see `site_row` for the one to keep in sight."""
     state = _STATES.get(view.state, ("nop", "strong"))
     owner = f" [{view.module}]" if view.module else ""
     users = f"{view.users} user{'' if view.users == 1 else 's'}"
     if view.ops:
         users += f": {', '.join(view.ops)}"
-    place = f"{view.source[0]}:{view.source[1]}" if view.source else "no source line known"
-    symbol = view.symbol.partition(" ")[0]  # the module stands above
+    place = f"{view.source[0]}:{view.source[1]}" if view.source else "source line unknown"
+    symbol = view.symbol.partition(" ")[0]  # the first line names the module
     lines = [
         line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
-        line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {symbol}", "dim")),
+        line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {symbol}", "dim"), at=view.ip),
     ]
     if view.via is not None:
         name, address = view.via
@@ -44,7 +45,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     else:
         lines.append(line(""))
     if not view.readable:
-        lines.append(line(("! the memory of this site is not there", "bad")))
+        lines.append(line(("! the memory of this site is not mapped", "bad")))
     own = [
         len(code.data)
         for row in view.rows
@@ -58,10 +59,10 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     for row in _shown(view):
         lines += _row_lines(row, digits, width, "as loaded" if view.relocated else "as compiled")
         if row.address == last:
-            why = "not what ftrace expects: it will not change it"
+            why = "not what ftrace expects: it refuses to patch it"
             before = " " * (digits + 4)
             lines += [
-                line((before + part, "bad"))
+                line((before + part, "bad"), at=row.address)
                 for text in (why, view.reason)
                 for part in wrap(text and f"! {text}", _WIDTH - len(before), subsequent_indent="  ")
             ]
@@ -70,66 +71,70 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
     if view.relocated:
         why = ", ".join(view.relocations) or "by insmod"
         lines.append(line((f"  in the file: not relocated ({why})", "dim")))
-    return tuple(lines)
+    return about(Subject(view.name, view.ip), lines)
 
 
 def _shown(view: CallSite) -> list[SiteRow]:
-    """The rows; of those that stay before a site of four forms only one: a small pane has it."""
+    """Return the rows to show: of the text before a site of four forms, one row, to save room."""
     first = next((at for at, row in enumerate(view.rows) if row.is_site), 0)
     start = first - 1 if view.relocated else 0
     return [row for at, row in enumerate(view.rows) if at >= start or row.changed or row.wrong]
 
 
 def site_row(lines: Sequence[Line]) -> int:
-    """The row of `site_lines` to have in sight: the last form of the site's first instruction."""
-    own = next((row for row, each in enumerate(lines) if plain(each).startswith(_SITE)), 0)
-    end = own + 1
-    while end < len(lines) and plain(lines[end]).startswith(" " * (len(_SITE) + _LEAST_DIGITS)):
-        end += 1
-    return end - 1 if own else 0
+    """Return the row to keep in sight: the last one of the site's first instruction."""
+    first = next((each.at for each in lines if each.mark is not None), None)
+    if first is None:
+        return 0
+    return max(row for row, each in enumerate(lines) if each.at == first)
 
 
 def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]:
-    """The site's text as it came, as expected and as it is; one line where all are the same."""
+    """Return a line for each form of the text: as it came, expected, now; one if they are equal."""
     address = f"{row.address:{digits}x}"
-    if not row.is_site and not row.changed:
-        head: tuple[Span, ...] = (("  ", ""), (address, "dim"), (" " * (_WORD + 2), ""))
-        return [(*head, *byte_spans(row.now, row.now, width, " "), (row.now.asm, "dim"))]
     compiled, expected, now = row.compiled, row.expected, row.now
-    place: tuple[Span, ...] = ((_SITE if row.is_site else "  ", "accent"), (address, "strong"))
-    below: tuple[Span, ...] = ((" " * (digits + 2), ""),)
+    if not row.is_site and not row.changed:
+        data = byte_spans(now, now, width, " ")
+        label = " " * (_WORD + 2)
+        return [line("  ", (address, "dim"), label, *data, (now.asm, "dim"), at=row.address)]
     lines: list[Line] = []
+
+    def add(label: Sequence[Span], data: Sequence[Span], asm: Span) -> None:
+        if lines:
+            lines.append(line(" " * (digits + 2), *label, *data, asm, at=row.address))
+            return
+        mark, gap = (_SITE, "") if row.is_site else (None, "  ")
+        lines.append(line(gap, (address, "strong"), *label, *data, asm, at=row.address, mark=mark))
+
     if row.in_file is not None:
-        label = (f"  {'in the file':<{_WORD}}", "dim")
-        stored = (*byte_spans(row.in_file, row.in_file, width, " "), (row.in_file.asm, ""))
-        lines.append((*place, label, *stored))
-        place = below
+        data = byte_spans(row.in_file, row.in_file, width, " ")
+        add(_label("in the file"), data, (row.in_file.asm, ""))
     if not row.changed and not row.wrong:
-        label = (f"  {'loaded, now' if lines else 'the same':<{_WORD}}", "dim")
-        return [*lines, (*place, label, *byte_spans(now, now, width, " "), (now.asm, ""))]
-    sign: Span = ("!", "bad") if row.wrong else ("*", "accent") if row.changed else (" ", "")
-    label = (f"  {origin:<{_WORD}}", "dim")
-    lines.append((*place, label, *byte_spans(compiled, compiled, width, " "), (compiled.asm, "")))
+        word = "loaded, now" if lines else "the same"
+        add(_label(word), byte_spans(now, now, width, " "), (now.asm, ""))
+        return lines
+    add(_label(origin), byte_spans(compiled, compiled, width, " "), (compiled.asm, ""))
     if row.is_site:
-        label = (f"  {'expected':<{_WORD}}", "dim")
-        lines.append(
-            (*below, label, *byte_spans(expected, compiled, width, "*"), (expected.asm, ""))
-        )
-    lines.append(
-        (
-            *below,
-            ("  now ", "strong"),
-            sign,
-            (" " * (_WORD - 5), ""),
-            *byte_spans(now, expected if row.wrong else compiled, width, "!" if row.wrong else "*"),
-            (now.asm, "strong"),
-        )
-    )
+        data = byte_spans(expected, compiled, width, "*")
+        add(_label("expected"), data, (expected.asm, ""))
+    if row.wrong:
+        sign, data = ("!", "bad"), byte_spans(now, expected, width, "!")
+    else:
+        sign, data = ("*", "accent"), byte_spans(now, compiled, width, "*")
+    add([("  now ", "strong"), sign, (" " * (_WORD - 5), "")], data, (now.asm, "strong"))
     return lines
 
 
+def _label(word: str) -> list[Span]:
+    """Return the name of a form, in its column."""
+    return [(f"  {word:<{_WORD}}", "dim")]
+
+
 def byte_spans(code: Code, other: Code, width: int, sign: str) -> list[Span]:
-    """Two digits a byte, each followed by `sign` where it differs from `other`."""
+    """Return two digits for each byte of `code`, with `sign` after one that differs in `other`.
+
+    Without a sign, bytes that exceed `width` cells are cut with an ellipsis.
+    """
     spans: list[Span] = []
     if 3 * len(code.data) > width and not sign.strip():
         cut = code.data[: width // 3 - 1].hex(" ") + " …"

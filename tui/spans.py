@@ -1,45 +1,97 @@
-"""Lines of text with tones: what a pane shows before any terminal is involved.
+"""A drawn row as data: its text in spans, and what it is about.
 
-A `Line` is a row of spans, each a text and the name of a tone. Widgets map a
-tone to a style of the theme (`rows--TONE` in console.tcss); tests read a line
-with `plain`. Tones: `""` ordinary text, `dim`, `strong`, `accent`, `good`,
-`bad`, `mark` (changed bytes: reversed), `link` (a symbol one can go to).
+A `Line` is a row of spans, each a text and the name of a tone. Widgets map a tone to a style
+of the theme (`rows--TONE` in console.tcss). A line also says which instruction it shows, what
+it is about and what copying it gives, so that nobody has to read its text to find out. Tones:
+`""` ordinary text, `dim`, `strong`, `accent`, `good`, `bad`, `mark` (changed bytes: reversed),
+`link` (a symbol with a place of its own), `found` (matches of a search).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 Span = tuple[str, str]
-Line = tuple[Span, ...]
+"""A text, and the name of its tone."""
 
 TONES = ("dim", "strong", "accent", "good", "bad", "mark", "link", "found")
 
 
-def plain(line: Iterable[Span]) -> str:
-    """The text of `line` without its tones."""
-    return "".join(text for text, _ in line)
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The function or place that a line is about; equal subjects are the same thing."""
+
+    name: str
+    ip: int | None = None
+    """Address of the call site, if the subject is one."""
 
 
-def line(*spans: Span | str) -> Line:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of text, and what it is about. Iterating it gives all spans, the mark first."""
+
+    spans: tuple[Span, ...] = ()
+    at: int | None = None
+    """Address of the instruction or hop the row shows."""
+    subject: Subject | None = None
+    copy: str | None = None
+    """Text that copying the row gives; None means `text`."""
+    mark: Span | None = None
+    """A sign drawn before the spans, such as the `▶` of the current row; never copied."""
+
+    def __iter__(self) -> Iterator[Span]:
+        if self.mark is not None:
+            yield self.mark
+        yield from self.spans
+
+    @property
+    def text(self) -> str:
+        """The text without its mark and without the blanks around it."""
+        return plain(self.spans).strip()
+
+    @property
+    def copied(self) -> str:
+        """The text that copying the row gives."""
+        return self.text if self.copy is None else self.copy
+
+
+def line(
+    *spans: Span | str,
+    at: int | None = None,
+    subject: Subject | None = None,
+    copy: str | None = None,
+    mark: Span | None = None,
+) -> Line:
     """Build a line; a bare string is a span in the ordinary tone."""
-    return tuple((span, "") if isinstance(span, str) else span for span in spans)
+    toned = tuple((span, "") if isinstance(span, str) else span for span in spans)
+    return Line(toned, at, subject, copy, mark)
+
+
+def plain(spans: Iterable[Span]) -> str:
+    """Return the text of a line as it is drawn, without tones."""
+    return "".join(text for text, _ in spans)
+
+
+def about(subject: Subject, lines: Iterable[Line]) -> tuple[Line, ...]:
+    """Return `lines` with `subject` as the subject of each."""
+    return tuple(replace(each, subject=subject) for each in lines)
 
 
 def fit(text: str, width: int) -> str:
-    """`text` in exactly `width` cells: padded, or cut with an ellipsis."""
+    """Return `text` in exactly `width` cells: padded, or cut with an ellipsis."""
     if len(text) > width:
         return text[: max(width - 1, 0)] + "…" if width > 0 else ""
     return text.ljust(width)
 
 
-def highlight(spans: Line, needle: str, tone: str = "found") -> Line:
-    """`spans` with each occurrence of `needle` (any case) given `tone`."""
+def highlight(line: Line, needle: str, tone: str = "found") -> Line:
+    """Return `line` with each occurrence of `needle` (ignoring case) in `tone`."""
     if not needle:
-        return spans
+        return line
     out: list[Span] = []
     wanted = needle.casefold()
-    for text, kept in spans:
+    for text, kept in line.spans:
         folded = text.casefold()
         start = 0
         while (at := folded.find(wanted, start)) >= 0:
@@ -49,4 +101,4 @@ def highlight(spans: Line, needle: str, tone: str = "found") -> Line:
             start = at + len(needle)
         if start < len(text):
             out.append((text[start:], kept))
-    return tuple(out)
+    return replace(line, spans=tuple(out))

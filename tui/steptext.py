@@ -1,4 +1,4 @@
-"""The stepping screen's text: where a CPU is, the code around it, its registers."""
+"""The lines of the stepping screen: the place of a CPU, the code around it, its registers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from .spans import Line, Span, fit, line
 if TYPE_CHECKING:
     from ..core.views.stepping import CodeRow, Stepping
 
+HERE: Span = ("▶ ", "accent")
+"""Mark of the next instruction."""
+
 LEAST_CODE, MOST_CODE = 6, 12
-"""Rows of code on a terminal that has the registers below."""
+"""Rows of code if the registers stand below it."""
 
 LEAD = 2
-"""Rows of code above pc when it has gone elsewhere."""
+"""Rows of code above the pc after it has left the window."""
 
-_WAY = ("site", "stub", "ftrace_caller", "ftrace_call", "tracer")
+_HOPS = ("site", "stub", "ftrace_caller", "ftrace_call", "tracer")
 _NAMES = {"ftrace_call": "slot ftrace_call"}
 
 
 def head_line(view: Stepping, mode: str) -> Line:
-    """CPU, task, clock, and how many instructions were stepped."""
+    """Return the CPU, its task and clock, and the number of stepped instructions."""
     word = mode.lower() if mode != "PAUSED" else "" if view.state == "running" else view.state
     return line(
         (f" CPU {view.cpu}  ", "strong"),
@@ -32,54 +35,56 @@ def head_line(view: Stepping, mode: str) -> Line:
     )
 
 
-def way_line(view: Stepping) -> Line:
-    """Which hop of a traced call this is: each stands where it always does.
+def hop_line(view: Stepping) -> Line:
+    """Return the hops of a traced call, each always in the same column, the current in brackets.
 
-    `(stub)`, as only calls out of reach go through one.
+    The stub is in parentheses, because only calls out of reach go through one.
     """
-    spans: list[Span] = [(" way: ", "dim")]
-    for hop in _WAY:
+    spans: list[Span] = [(" path: ", "dim")]
+    for hop in _HOPS:
         if hop == "stub" and not view.stubs:
             continue
         here = hop == view.hop
         name = _NAMES.get(hop, hop)
         aside = f"({name})" if hop == "stub" else f" {name} "
         spans.append((f"[{name}]" if here else aside, "strong" if here else "dim"))
-        if hop != _WAY[-1]:
+        if hop != _HOPS[-1]:
             spans.append(("─▶", "accent" if here else "dim"))
     if view.hop is None:
         spans.append(("  elsewhere", "dim"))
-    return tuple(spans)
+    return line(*spans)
 
 
 def source_line(view: Stepping) -> Line:
-    """The place by name, and the line of the source where it is known."""
+    """Return the place by name, and its source line if that is known."""
     source = "" if view.source is None else f"{view.source[0]}:{view.source[1]}"
     return line(" ", (fit(view.place, 48), "link"), (f" {source}", "dim"))
 
 
 def code_rows(view: Stepping) -> tuple[Line, ...]:
-    """The code, `▶` where the CPU stands."""
+    """Return the code, with the mark `▶` on the next instruction."""
     return tuple(_code_row(row, view.digits, 3 * view.row_bytes - 1) for row in view.code)
 
 
 def _code_row(row: CodeRow, digits: int, width: int) -> Line:
+    mark = HERE if row.here else None
     if not row.data:
-        sign: Span = ("▶ ", "accent") if row.here else ("", "")
-        return line(sign, (f"{row.text}:", "link"))
+        return line((f"{row.text}:", "link"), at=row.address, mark=mark)
     tone = "strong" if row.here else ""
     return line(
-        ("▶ " if row.here else "  ", "accent"),
+        "" if row.here else "  ",
         (f"{row.address:0{digits}x}  ", "" if row.here else "dim"),
         (fit(row.data.hex(" "), width) + "  ", tone or "dim"),
         (row.text, tone),
+        at=row.address,
+        mark=mark,
     )
 
 
 def window(rows: tuple[CodeRow, ...], before: int | None, height: int) -> int:
-    """The first row to show: the one at address `before` while pc is in sight from there.
+    """Return the first of `height` rows to show.
 
-    As much as fits of what is shorter than the window.
+    It is the row at address `before`, as long as the next instruction is then in sight.
     """
     if len(rows) <= height:
         return 0
@@ -91,14 +96,14 @@ def window(rows: tuple[CodeRow, ...], before: int | None, height: int) -> int:
 
 
 def register_columns(view: Stepping, width: int) -> int:
-    """How many columns of registers fit."""
+    """Return the number of columns of registers that fit."""
     return max(width // _cell(view), 1)
 
 
 def register_rows(view: Stepping, columns: int) -> tuple[Line, ...]:
-    """The registers, those the last step has changed reversed and with a `*`.
+    """Return the registers; one that the last step changed is reversed and has a `*`.
 
-    Down the columns, so that a register stays where it is whatever it holds.
+    They run down the columns, so that a register keeps its place whatever its value is.
     """
     cells = [
         (
@@ -111,12 +116,12 @@ def register_rows(view: Stepping, columns: int) -> tuple[Line, ...]:
     ]
     height = -(-len(cells) // columns)
     return tuple(
-        tuple(span for cell in cells[row::height] for span in cell) for row in range(height)
+        line(*(span for cell in cells[row::height] for span in cell)) for row in range(height)
     )
 
 
 def register_height(view: Stepping, columns: int) -> int:
-    """Rows that all registers take."""
+    """Return the number of rows that all registers take."""
     return -(-len(view.registers) // columns)
 
 

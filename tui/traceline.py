@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from .spans import Line
+from .spans import Line, line
 
 _EVENT = re.compile(
     r"(?P<task>.{16,}?-\S+ +)(?P<cpu>\[\d+\] )(?P<flags>\S{5} )?"
@@ -22,7 +23,7 @@ def event_line(text: str) -> Line:
     match = _EVENT.fullmatch(text)
     if match is None:
         return graph_line(text)
-    return (
+    return line(
         (match["task"], ""),
         (match["cpu"], "dim"),
         (match["flags"] or "", "dim"),
@@ -36,8 +37,8 @@ def graph_line(text: str) -> Line:
     """Tones for a line of the function graph, where the mark of a long duration stands out."""
     match = _GRAPH.fullmatch(text)
     if match is None:
-        return ((text, ""),)
-    return (
+        return line(text)
+    return line(
         (match["head"], "dim"),
         (match["mark"], "accent"),
         (match["duration"], "dim"),
@@ -53,10 +54,11 @@ def folded_line(text: str) -> Line:
     if not mark:
         return graph_line(text)
     rows, brace, rest = after.partition(" }")
-    return (*graph_line(before), (mark + rows, "accent"), (brace + rest, ""))
+    return line(*graph_line(before), (mark + rows, "accent"), (brace + rest, ""))
 
 
-def signed(line: Line, sign: str) -> Line:
-    """`line` with a marker's `sign` in its first column."""
-    first, tone = line[0]
-    return ((sign, "mark"), (first[1:], tone), *line[1:])
+def signed(row: Line, sign: str) -> Line:
+    """Return `row` with a marker's `sign` in its first column; copying gives what it gave."""
+    (first, tone), *rest = row.spans
+    spans = ((first[1:], tone), *rest)
+    return replace(row, spans=spans, mark=(sign, "mark"), copy=row.copied)

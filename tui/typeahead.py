@@ -1,37 +1,38 @@
-"""Keys in their order, however fast they come.
+"""Keys in the order they were typed, however fast they come.
 
-The toolkit hands a key to the widget that has the focus, through a queue, and moves the
-focus through another: what is typed within some ms behind a key that moves it goes to the
-widget that had it before, where it is lost. Here all of a key's work is done before the next
-key is looked at; and where that work goes on in messages, the keys behind it wait until
-these have arrived.
+Textual sends a key to the focused widget through one queue and moves the focus through
+another: a key typed within a few ms after one that moves the focus goes to the old widget and
+is lost. Here each key is handled completely before the next one; if handling it posts
+messages, the keys after it wait until those have arrived.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from textual import events
 from textual.app import App
+from textual.widget import Widget
 from textual.widgets import Input
-
-from .widgets.rows import Rows
 
 
 class TypeAhead(App[None]):
-    """An app whose lists and inputs get each key where the one before it has left the focus."""
+    """An app that gives each key to the widget that the key before it has focused."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_list: Callable[[Widget], bool]) -> None:
+        """Handle keys of inputs and of the widgets that `is_list` accepts."""
         super().__init__()
+        self._is_list = is_list
         self._waiting: deque[events.Key | events.Paste] = deque()
         self._holding = False
 
     def hold_keys(self) -> None:
-        """Have the keys from here on wait for `release_keys`."""
+        """Make the following keys wait for `release_keys`."""
         self._holding = True
 
     def release_keys(self) -> None:
-        """Go on with the keys that wait, and with those that come."""
+        """Handle the keys that wait, then those that come."""
         self.call_later(self._go_on)
 
     async def _go_on(self) -> None:
@@ -40,7 +41,7 @@ class TypeAhead(App[None]):
             await self._typed(self._waiting.popleft())
 
     async def on_event(self, event: events.Event) -> None:
-        """Do a key's work here instead of in the widget's own time."""
+        """Handle a key now, instead of in the widget's own queue."""
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
         elif self._holding or self._waiting:
@@ -50,7 +51,8 @@ class TypeAhead(App[None]):
 
     async def _typed(self, event: events.Key | events.Paste) -> None:
         focused = self.focused
-        if not isinstance(focused, Rows | Input) or self.screen.maximized is not None:
+        handled = isinstance(focused, Input) or (focused is not None and self._is_list(focused))
+        if focused is None or not handled or self.screen.maximized is not None:
             await super().on_event(event)
         elif isinstance(event, events.Key):
             await self._key(focused, event)
@@ -59,7 +61,7 @@ class TypeAhead(App[None]):
         else:
             self.pasted(event.text)
 
-    async def _key(self, focused: Rows | Input, event: events.Key) -> None:
+    async def _key(self, focused: Widget, event: events.Key) -> None:
         self.app_focus = True
         if await self._check_bindings(event.key, priority=True):
             return
@@ -69,4 +71,4 @@ class TypeAhead(App[None]):
             await self._check_bindings(event.key)
 
     def pasted(self, text: str) -> None:
-        """Take `text`, which was pasted where nothing is edited."""
+        """Take `text`, pasted while no text is edited."""

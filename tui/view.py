@@ -76,13 +76,15 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class FunctionRow:
-    """One line of available_filter_functions, with its state."""
+    """A function of available_filter_functions, with its state."""
 
     name: str
     module: str
     state: State
     hits: int = 0
-    """How often it was called: see `Functions.counted`."""
+    """Calls of the function: see `Functions.counted`."""
+    ip: int = 0
+    """Address of its call site: its identity."""
 
 
 class Indices(Protocol):
@@ -107,12 +109,12 @@ class Functions(Protocol):
         """The function at `index`."""
         ...
 
-    def key(self, index: int) -> int:
-        """rec.ip of the function at `index`: its identity."""
+    def ip(self, index: int) -> int:
+        """Return the address of the call site of the function at `index`: its identity."""
         ...
 
-    def find(self, key: int) -> int | None:
-        """The index of the function whose rec.ip is `key`."""
+    def find(self, ip: int) -> int | None:
+        """Return the index of the function whose call site is at `ip`."""
         ...
 
     def chosen(self, index: int) -> bool:
@@ -121,6 +123,10 @@ class Functions(Protocol):
 
     def match(self, pattern: str, order: str) -> Indices:
         """Indices of the functions `pattern` matches, in `order` (see `ORDERS`)."""
+        ...
+
+    def as_filter(self, pattern: str) -> str:
+        """Return words for set_ftrace_filter that choose what `pattern` matches."""
         ...
 
     def exact(self, pattern: str) -> int | None:

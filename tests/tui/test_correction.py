@@ -9,7 +9,8 @@ from dynftrace.core.session import Session
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.driver import SessionDriver, column_in
 from dynftrace.tui.picture import settle
-from dynftrace.tui.widgets.command_line import Candidates, CommandLine
+from dynftrace.tui.widgets.candidates import Candidates
+from dynftrace.tui.widgets.command_line import CommandLine
 from dynftrace.tui.widgets.same_as import SameAs
 
 

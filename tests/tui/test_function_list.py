@@ -9,9 +9,10 @@ import numpy as np
 from textual import on
 from textual.app import App, ComposeResult
 
-from dynftrace.tui.functions import FunctionIndex
+from dynftrace.tui.functions import FunctionIndex, as_glob
 from dynftrace.tui.messages import CommandWanted, FunctionHighlighted
-from dynftrace.tui.widgets.function_list import FunctionList, as_glob
+from dynftrace.tui.spans import Subject
+from dynftrace.tui.widgets.function_list import SCROLLBAR, FunctionList
 
 from .canned import MODULE_NAMES, NAMES, index, table
 
@@ -22,7 +23,7 @@ class ListApp(App[None]):
     def __init__(self) -> None:
         super().__init__()
         self.wanted: list[str] = []
-        self.keys: list[int] = []
+        self.ips: list[int] = []
 
     def compose(self) -> ComposeResult:
         yield FunctionList()
@@ -37,7 +38,7 @@ class ListApp(App[None]):
 
     @on(FunctionHighlighted)
     def highlight(self, message: FunctionHighlighted) -> None:
-        self.keys.append(message.key)
+        self.ips.append(message.ip)
 
     def names(self) -> list[str]:
         """The names shown, in order."""
@@ -97,7 +98,7 @@ async def test_cursor_keeps_its_function() -> None:
         assert app.names()[:2] == ["kfree", "vfs_write"]
         assert app.current() == "vfs_write"
         await pilot.pause()
-        assert app.keys[-1] == functions.ips[NAMES.index("vfs_write")]
+        assert app.ips[-1] == functions.ips[NAMES.index("vfs_write")]
 
 
 async def test_cursor_keeps_its_function_while_hits_and_states_change() -> None:
@@ -122,7 +123,7 @@ async def test_cursor_keeps_its_function_while_hits_and_states_change() -> None:
                 shown = [int(i) for i in app.list._shown]
                 if order == "hits":
                     assert [hits[i] for i in shown] == sorted(hits[shown], reverse=True)
-        assert app.keys[-1] == functions.ips[NAMES.index("vfs_open")]
+        assert app.ips[-1] == functions.ips[NAMES.index("vfs_open")]
 
 
 async def test_counts_leave_who_has_scrolled_where_he_is() -> None:
@@ -227,7 +228,7 @@ async def test_state_is_told_without_colour() -> None:
         assert texts[0].startswith("▶· start_kernel") and texts[0].rstrip().endswith("nop")
         assert texts[1].startswith(" T schedule") and texts[1].rstrip().endswith("traced")
         assert texts[2].startswith(" ! __schedule") and texts[2].rstrip().endswith("refused")
-        assert {len(text) for text in texts} == {40}
+        assert {len(text) for text in texts} == {40 - SCROLLBAR}
 
 
 async def test_sixty_thousand_rows_draw_only_what_is_seen() -> None:
@@ -255,4 +256,19 @@ async def test_an_empty_list_says_why() -> None:
             app.list.pattern = pattern
             await pilot.pause()
             said.append(app.list.render_line(1).text.strip())
-        assert said == ["no function fits the filter", "no function has a record yet"]
+        assert said == ["no function matches the filter", "no function has a record yet"]
+
+
+async def test_copying_a_row_gives_the_function() -> None:
+    app = ListApp()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.list.show(table(index(), traced=["schedule"]))
+        await pilot.press("down", "y")
+        await pilot.pause()
+        assert app.clipboard == "schedule"
+        (row,) = np.flatnonzero(np.array([*NAMES, *MODULE_NAMES]) == "hub_probe")
+        app.list.cursor = int(row)
+        await pilot.press("y")
+        await pilot.pause()
+        assert app.clipboard == "hub_probe"
+        assert app.list.line(int(row), 40).subject == Subject("hub_probe", app.list.ip)

@@ -103,7 +103,7 @@ def test_spreading_knows_only_functions(session: Session) -> None:
     assert index is not None
     ip = int(index.ips[5])
     addresses = np.array([ip, 1, 2**64 - 1, ip], np.uint64)
-    counts = index.spread(addresses, np.array([2, 7, 9, 3]))
+    counts = index.sum_by_function(addresses, np.array([2, 7, 9, 3]))
     assert counts[5] == 5 and counts.sum() == 5
 
 
@@ -111,7 +111,7 @@ async def test_the_cursor_keeps_its_function_while_the_guest_runs(session: Sessi
     async with console(session) as (app, pilot):
         await do(app, pilot, "site schedule", "echo function > current_tracer")
         rows = app.main.functions.rows
-        ip = rows.key
+        ip = rows.ip
         for order in ("hits", "state"):
             rows.order = order
             app.runner.run()
@@ -119,7 +119,7 @@ async def test_the_cursor_keeps_its_function_while_the_guest_runs(session: Sessi
             while len(tables) < 4:  # the counts grow
                 await pilot.pause(0.02)
                 tables.add(id(app.view.functions))
-                assert rows.key == ip and rows.cursor_in_sight
+                assert rows.ip == ip and rows.cursor_in_sight
                 index = rows.current()
                 assert index is not None and rows.functions is not None
                 assert rows.functions.row(index).name == "schedule"

@@ -21,7 +21,8 @@ from dynftrace.tui.screens.main import layout_for
 from dynftrace.tui.screens.report import ReportBox
 from dynftrace.tui.spans import line
 from dynftrace.tui.view import Report, View
-from dynftrace.tui.widgets.command_line import Candidates, CommandLine
+from dynftrace.tui.widgets.candidates import Candidates
+from dynftrace.tui.widgets.command_line import CommandLine
 from dynftrace.tui.widgets.keys_bar import KeysBar
 from dynftrace.tui.widgets.pane import Pane
 from dynftrace.tui.widgets.same_as import SameAs

@@ -25,11 +25,11 @@ NOP = Status("x86_64", 2)
     ("status", "filtered", "begins"),
     [
         (Status(), False, "booting…"),
-        (NOP, False, "the tracer is nop"),
-        (replace(NOP, tracer="function"), False, "no event was written yet"),
+        (NOP, False, "the current tracer is nop"),
+        (replace(NOP, tracer="function"), False, "no event has been recorded yet"),
         (replace(NOP, tracing_on=False), False, "tracing_on is 0"),
         (replace(NOP, ftrace_off=True, tracing_on=False), False, "ftrace is off"),
-        (replace(NOP, ftrace_off=True), True, "no row fits the filter"),
+        (replace(NOP, ftrace_off=True), True, "no event matches the filter"),
     ],
 )
 def test_the_nearest_reason_is_told(status: Status, filtered: bool, begins: str) -> None:

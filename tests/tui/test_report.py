@@ -48,8 +48,8 @@ def test_a_refused_patch() -> None:
         "    ffffffff81000043  00 90*    insn at ffffffff81000043",
         "  Not expected bl: opcode is 90909090",
         "",
-        "  nothing was written; as for every anomaly ftrace_disabled is set:",
-        "  ftrace is off until the machine is rebooted (R)",
+        "  Nothing was written. As after every such bug, ftrace_disabled is",
+        "  set: ftrace stays off until the machine is rebooted (R).",
     ]
     assert report.ip == IP
     assert (

@@ -66,7 +66,7 @@ def test_what_ftrace_does_not_expect_is_marked_in_words() -> None:
     assert "0f*1f*44*00 00" in lines[4]
     assert "cc!1f 44 00 00" in lines[5]
     assert "now !" in lines[5]
-    assert lines[6].strip() == "! not what ftrace expects: it will not change it"
+    assert lines[6].strip() == "! not what ftrace expects: it refuses to patch it"
 
 
 def test_the_reason_stands_once_behind_the_last_word_that_is_wrong() -> None:
@@ -76,7 +76,7 @@ def test_the_reason_stands_once_behind_the_last_word_that_is_wrong() -> None:
         replace(site, rows=(site.rows[0], wrong), reason="Not expected bl: opcode is 60000000")
     )
     assert [each.strip() for each in lines[-2:]] == [
-        "! not what ftrace expects: it will not change it",
+        "! not what ftrace expects: it refuses to patch it",
         "! Not expected bl: opcode is 60000000",
     ]
     assert sum("! not what" in each for each in lines) == 1
@@ -174,7 +174,7 @@ def test_all_rows_fit_the_pane_at_eighty_columns() -> None:
 def test_memory_that_is_not_there() -> None:
     site = view("nop", NOP, Code(b"", ""))
     object.__setattr__(site, "readable", False)
-    assert "! the memory of this site is not there" in text(site)
+    assert "! the memory of this site is not mapped" in text(site)
 
 
 def test_the_row_to_see_first_is_the_last_form_of_the_sites_first_instruction() -> None:

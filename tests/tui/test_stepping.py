@@ -136,7 +136,7 @@ async def test_a_stub_that_only_some_calls_need_is_in_parentheses() -> None:
     session = Session.open(arches.load("arm64"), MachineSpec())
     async with console(session) as (app, pilot):
         screen = await into(app, pilot)
-        way = " way: [site]─▶(stub)─▶ ftrace_caller ─▶ slot ftrace_call ─▶ tracer"
+        way = " path: [site]─▶(stub)─▶ ftrace_caller ─▶ slot ftrace_call ─▶ tracer"
         assert text(screen.head)[2].rstrip() == way
 
 

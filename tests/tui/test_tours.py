@@ -139,7 +139,7 @@ async def test_the_panel_says_how_to_read_on_where_there_is_more() -> None:
             assert walk.at == at
             more = pane.query_one("#tour-text").max_scroll_y > 0
             step = f"step {at + 1} of {len(tour.steps)}"
-            assert pane.border_subtitle == ("5 ↓ reads on │ " if more else "") + step
+            assert pane.border_subtitle == ("5 ↓ more │ " if more else "") + step
             told.add(more)
             await pilot.press("f5")
             await settle(pilot)

@@ -22,7 +22,7 @@ class TraceApp(App[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.keys: list[int] = []
+        self.ips: list[int] = []
         self.commands: list[str] = []
 
     def compose(self) -> ComposeResult:
@@ -34,7 +34,7 @@ class TraceApp(App[None]):
 
     @on(FunctionWanted)
     def want(self, message: FunctionWanted) -> None:
-        self.keys.append(message.key)
+        self.ips.append(message.ip)
 
     @on(CommandWanted)
     def command(self, message: CommandWanted) -> None:
@@ -128,13 +128,13 @@ async def test_enter_asks_for_the_site_of_the_event() -> None:
     async with app.run_test(size=(90, 10)) as pilot:
         app.view.show(Events(2))
         await pilot.press("enter")
-        assert app.keys == [0xFFFF_FFFF_8100_0040]
+        assert app.ips == [0xFFFF_FFFF_8100_0040]
 
 
 def test_tones_do_not_change_the_text() -> None:
     text = "            bash-1977    [000] d..1. 17284.993652: sys_close <-system_call_fastpath"
     assert plain(event_line(text)) == text
-    assert event_line(text)[4] == ("sys_close", "strong")
+    assert event_line(text).spans[4] == ("sys_close", "strong")
     for other in (
         "",
         "# tracer: function",
@@ -203,13 +203,13 @@ async def test_a_stack_has_a_row_for_each_address(
         assert app.view.count() == len(trace) > len(trace.table)
         assert app.view.text(app.view.cursor).startswith(" => ")
         await pilot.press("enter")
-        assert not app.keys  # an address of a stack is no event of a site
+        assert not app.ips  # an address of a stack is no event of a site
         app.view.search(": ramfs_create")
         await pilot.pause()
         assert app.view.text(app.view.cursor + 1).endswith(": <stack trace>")
         await pilot.press("enter")
         await pilot.pause()
-        assert app.keys == [session.kallsyms.address("ramfs_create")]
+        assert app.ips == [session.kallsyms.address("ramfs_create")]
 
 
 async def test_bookmarks_of_a_saved_session_are_there_with_the_first_trace() -> None:

@@ -61,7 +61,7 @@ def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
     if width < TWO_COLUMNS:
         return (*left, *right)
     return tuple(
-        (*(a or ()), (" " * (_COLUMN - len(plain(a or ()))), ""), *(b or ()))
+        line(*(a or ()), " " * (_COLUMN - len(plain(a or ()))), *(b or ()))
         for a, b in zip_longest(left, right)
     )
 

@@ -14,7 +14,9 @@ from textual.widgets import Input, Static
 from ...core.errors import UsageError
 from .. import keymap
 from ..filterline import completed
+from ..layout import Layout
 from ..messages import (
+    BitsWanted,
     CommandWanted,
     ExportWanted,
     FilterEdited,
@@ -26,8 +28,9 @@ from ..messages import (
 )
 from ..tourwalk import Walk
 from ..view import View
+from ..widgets.candidates import Candidates
 from ..widgets.code_view import CodeView
-from ..widgets.command_line import Candidates, CommandLine
+from ..widgets.command_line import CommandLine
 from ..widgets.function_pane import FunctionPane
 from ..widgets.keys_bar import KeysBar
 from ..widgets.pane import Pane
@@ -164,6 +167,39 @@ class MainScreen(Travel):
         self.path.show(view.path)
         self.trace.show(view.trace, view.status)
 
+    def kept_layout(self, theme: str) -> Layout:
+        """Return the layout to save, in an app with this `theme`, which may have ended."""
+        rows, events = self.functions.rows, self.trace.events
+        return Layout(
+            pane=self.active,
+            zoomed=self.zoomed,
+            theme=theme,
+            filter=rows.pattern,
+            order=rows.order,
+            function=rows.ip,
+            trace_filter="" if events.shown.only is None else events.shown.only.text,
+            marks=dict(sorted(events.marks.letters.items())),
+            bookmarks=events.bookmarks,
+        )
+
+    def restore_layout(self, layout: Layout) -> None:
+        """Take a saved layout, without the functions and events that no longer exist.
+
+        The theme is the app's. Raises `UsageError` if the trace's filter cannot be parsed.
+        """
+        self.functions.set_filter(layout.filter)
+        self.functions.rows.order = layout.order
+        if layout.function is not None:
+            self.functions.go_to(layout.function)
+        events = self.trace.events
+        for letter, place in layout.marks.items():
+            events.marks.put(letter, place)
+        events.bookmarks = layout.bookmarks
+        if layout.trace_filter:
+            events.filter(layout.trace_filter)
+        self.zoomed = layout.zoomed
+        self.activate(layout.pane)
+
     def show_tour(self, word: str = "") -> None:
         """Show where the tour is; `word` is something to say about the step."""
         if self.walk is not None:
@@ -196,30 +232,34 @@ class MainScreen(Travel):
 
     def on_function_highlighted(self, message: FunctionHighlighted) -> None:
         """Show the call site of another function."""
-        self.console.look_at(message.key)
+        self.console.look_at(message.ip)
 
     def on_function_wanted(self, message: FunctionWanted) -> None:
         """Go to a function in the list and show its site."""
-        self.go_to(message.key)
+        self.go_to(message.ip)
 
-    def go_to(self, key: int, *, soon: bool = False) -> None:
-        """Put the list's cursor on the function whose rec.ip is `key`; show its site.
+    def go_to(self, ip: int, *, soon: bool = False) -> None:
+        """Put the list's cursor on the function with the call site at `ip`; show its site.
 
         With `soon` it may have come just now, and is gone to when a view has it.
         """
         self._wanted = None
         place = self.here()
-        if self.functions.go_to(key):
+        if self.functions.go_to(ip):
             self.places.leave(place)
             self.activate(2)
         elif soon:
-            self._wanted = key
+            self._wanted = ip
         else:
             self.notify("that address is not in available_filter_functions", timeout=3)
 
     def on_command_wanted(self, message: CommandWanted) -> None:
         """Hand a command to the shell."""
         self.console.command(message.command)
+
+    def on_bits_wanted(self, message: BitsWanted) -> None:
+        """Show the bit fields of an instruction."""
+        self.console.command(f"bits {message.at:#x}")
 
     def on_line_edited(self, message: LineEdited) -> None:
         """Fetch candidates for the command line."""

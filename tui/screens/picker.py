@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -18,7 +19,8 @@ class Choices(TextView):
 
     def line(self, row: int, width: int) -> Line:
         """The choice of row `row`."""
-        return (("▶ " if row == self.cursor else "  ", "accent"), *super().line(row, width))
+        mark = ("▶ " if row == self.cursor else "  ", "accent")
+        return replace(super().line(row, width), mark=mark)
 
 
 class WorkloadBox(Box):

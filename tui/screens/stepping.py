@@ -1,6 +1,6 @@
 """The stepping screen: one CPU, instruction by instruction.
 
-Code and registers have fixed rows, so a step changes what is in them and moves nothing.
+Code and registers have fixed rows, so a step changes values but moves nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..steptext import (
     MOST_CODE,
     code_rows,
     head_line,
+    hop_line,
     register_columns,
     register_height,
     register_rows,
     source_line,
-    way_line,
     window,
 )
 from ..view import View
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from ..app import ConsoleApp
 
 BESIDE = 110
-"""From this width on the registers stand beside the code."""
+"""Least width of a screen with the registers beside the code."""
 
 _AROUND = 5
-"""Rows of the screen that are neither code nor registers."""
+"""Rows of the screen for other things than code and registers."""
 
 
 class Fixed(TextView):
-    """Lines in rows that stay; keys scroll where there are more."""
+    """Shows lines in fixed rows; keys scroll if there are more."""
 
     HAS_CURSOR = False
 
     def action_copy(self) -> None:
-        """Copy what the screen is about: no row of this is chosen."""
+        """Copy the next instruction: these rows have no cursor."""
         cast("SteppingScreen", self.screen).action_copy()
 
 
@@ -59,7 +59,7 @@ class SteppingScreen(TourKeys):
     AUTO_FOCUS = "#step-registers"
 
     def __init__(self, target: str | None = None) -> None:
-        """`target` are the words behind `until` that run on to where one came from."""
+        """`target` holds the arguments of the `until` that led here, if one did."""
         super().__init__()
         self.target = target
         self._view: Stepping | None = None
@@ -70,7 +70,7 @@ class SteppingScreen(TourKeys):
         self.same_as = SameAs(id="same-as")
 
     def compose(self) -> ComposeResult:
-        """Head, code, registers, the command, the keys."""
+        """Stack head, code, registers, the last command and the keys."""
         yield self.head
         with Container(id="step-body"):
             yield self.code
@@ -80,16 +80,16 @@ class SteppingScreen(TourKeys):
 
     @property
     def console(self) -> ConsoleApp:
-        """The app, by its own type."""
+        """Return the app by its own type."""
         return cast("ConsoleApp", self.app)
 
     def on_mount(self) -> None:
-        """Nothing has the focus of the code: its rows follow pc."""
+        """Keep the focus on the registers: the code follows the pc."""
         self.head.can_focus = self.code.can_focus = False
-        self.same_as.hint("each key shows its command here; s steps, o goes out, q closes")
+        self.same_as.hint("each key shows its command here; s steps, o steps out, q closes")
 
     def on_resize(self) -> None:
-        """Lay out for the new size."""
+        """Lay out the rows for the new size."""
         self._draw()
 
     def show(self, view: View, mode: str) -> None:
@@ -119,7 +119,7 @@ class SteppingScreen(TourKeys):
             self.set_class(height - code <= needed, "-tight")
             self.registers.styles.width, self.registers.styles.height = "100%", height - code
         self.code.styles.height = code
-        self.head.show((head_line(view, self._mode), source_line(view), way_line(view)))
+        self.head.show((head_line(view, self._mode), source_line(view), hop_line(view)))
         first = window(view.code, self._top, code)
         self._top = view.code[first].address if view.code else None
         shown: tuple[Line, ...] = code_rows(view)[first : first + code]
@@ -127,32 +127,32 @@ class SteppingScreen(TourKeys):
         self.registers.show(register_rows(view, columns))
 
     def _side(self, view: Stepping, columns: int) -> int:
-        """Cells of the registers beside the code."""
+        """Return the cells of the registers beside the code."""
         rows = register_rows(view, columns)
         return max((len(plain(row)) for row in rows), default=0) + 4
 
     def told(self, command: str, result: str, failed: bool) -> None:
-        """Show what was done; what it did is on the screen."""
+        """Show a command, and its result if it failed; the screen shows its effect."""
         self.same_as.show(command, result if failed else "", failed=failed)
 
     def _command(self, text: str) -> None:
         if self.console.runner.running:
-            self.console.runner.pause()  # it would run on from there
+            self.console.runner.pause()  # otherwise it would run on afterwards
         self.console.command(text, box=False)
 
     def _cpu(self) -> int:
         return 0 if self._view is None else self._view.cpu
 
     def action_step(self) -> None:
-        """One instruction."""
+        """Execute one instruction."""
         self._command(f"step 1 {self._cpu()}")
 
     def action_over(self) -> None:
-        """One instruction, and a call to its return."""
+        """Execute one instruction; run a call until it returns."""
         self._command(f"next {self._cpu()}")
 
     def action_out(self) -> None:
-        """To the function's return."""
+        """Run until the function returns."""
         self._command(f"finish {self._cpu()}")
 
     def action_back(self) -> None:
@@ -160,34 +160,38 @@ class SteppingScreen(TourKeys):
         self._command("back")
 
     def action_run_on(self) -> None:
-        """To where one came from, the next time; without such a place, run or pause."""
+        """Run to `target` again; without a target, run or pause."""
         if self.target is None:
             self.console.toggle_run()
         else:
             self._command(f"until {self.target}")
 
     def action_next_cpu(self) -> None:
-        """The next CPU."""
+        """Show the next CPU."""
         self.console.watch_cpu(1)
 
     def action_bits(self) -> None:
-        """The bits of the next instruction."""
-        here = [row for row in self._view.code if row.here] if self._view is not None else []
-        if here:
-            self.console.command(f"bits 0x{here[0].address:x}")
+        """Draw the bit fields of the next instruction."""
+        here = self._here()
+        if here is not None:
+            self.console.command(f"bits {here.at:#x}")
 
     def action_copy(self) -> None:
         """Copy the row of the next instruction."""
-        for each in () if self._view is None else code_rows(self._view):
-            if plain(each).startswith("▶"):
-                text = plain(each).strip("▶ ")
-                self.app.copy_to_clipboard(text)
-                self.notify(f"copied: {text[:60]}", timeout=2)
+        here = self._here()
+        if here is not None:
+            self.app.copy_to_clipboard(here.copied)
+            self.notify(f"copied: {here.copied[:60]}", timeout=2)
+
+    def _here(self) -> Line | None:
+        """Return the row of the next instruction."""
+        rows = () if self._view is None else code_rows(self._view)
+        return next((row for row in rows if row.mark is not None), None)
 
     def action_help(self) -> None:
         """Show the keys."""
         self.console.show_help()
 
     def action_close(self) -> None:
-        """Back to the main screen, whose panes have followed."""
+        """Go back to the main screen, whose panes have followed."""
         self.dismiss(None)

@@ -42,12 +42,12 @@ class Travel(Screen[None]):
     def here(self) -> Place:
         """Where one is."""
         event = self.trace.events.place() if self.active == 4 else None
-        return Place(self.active, self.functions.rows.key, event)
+        return Place(self.active, self.functions.rows.ip, event)
 
     def go_back(self, place: Place) -> None:
         """Be at `place` again, as far as what was there is there."""
         rows = self.functions.rows
-        if place.function not in (None, rows.key) and not self.functions.go_to(place.function):
+        if place.function not in (None, rows.ip) and not self.functions.go_to(place.function):
             self.notify("the function you came from is gone", timeout=3)
         if place.pane == 4:
             events = self.trace.events
@@ -65,8 +65,8 @@ class Travel(Screen[None]):
 
     def action_events(self) -> None:
         """From the function to its next event in the trace."""
-        place, key = self.here(), self.functions.rows.key
-        if key is not None and self.trace.events.go_to_call(key):
+        place, ip = self.here(), self.functions.rows.ip
+        if ip is not None and self.trace.events.go_to_call(ip):
             self.places.leave(place)
             self.activate(4)
         else:

@@ -1,1 +1,1 @@
-"""The console's widgets, one in each file; none knows the session."""
+"""The console's widgets, one idea in each file; none knows the session."""

@@ -8,8 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.content import Content
-from textual.widgets import Input, Label, Static
+from textual.widgets import Input, Label
 
 from ..filterline import PLACEHOLDER
 from ..messages import (
@@ -22,62 +21,14 @@ from ..messages import (
     SearchWanted,
 )
 from ..typeahead import TypeAhead
-
-SHOWN = 8
-"""Candidates shown at once."""
+from .candidates import Candidates, shared
 
 OPEN = ("/", ":")
 """A candidate that ends so goes on in the same word."""
 
 
-class Candidates(Static):
-    """What the word at the end of the command line can become."""
-
-    ALLOW_SELECT = False
-
-    def show(self, words: Sequence[str], chosen: int | None, hint: str = "") -> None:
-        """List `words` around the `chosen` one, below the `hint`; hide when there is nothing."""
-        self.display = bool(words or hint)
-        if not self.display:
-            return
-        parts = [Content.styled(hint, "dim")] if hint else []
-        self.update(Content("\n").join([*parts, *self._listed(words, chosen)]))
-
-    def _listed(self, words: Sequence[str], chosen: int | None) -> list[Content]:
-        if not words:
-            return []
-        first = 0 if chosen is None else max(0, min(chosen - SHOWN // 2, len(words) - SHOWN))
-        # Whole lines are offered; what they share before the last word needs no repeating.
-        before = words[0].rfind(" ") + 1
-        words = [word[before:] for word in words]
-        width = max(24, *(len(word) for word in words)) + 1
-        parts: list[Content] = []
-        for number, word in enumerate(words[first : first + SHOWN], first):
-            mark = "▶" if number == chosen else " "
-            parts.append(
-                Content.styled(f"{mark} {word:<{width}}", "reverse" if number == chosen else "")
-            )
-        more = len(words) - first - SHOWN
-        if more > 0:
-            parts.append(Content.styled(f"  and {more:,} more", "dim"))
-        return parts
-
-    def show_wrong(self, reason: str, column: int) -> None:
-        """Show `reason`, and a mark over `column` of the line below."""
-        self.display = True
-        self.update(
-            Content.assemble(
-                ("! ", "bold $error"),
-                (reason, "$error"),
-                "\n",
-                f"{'':{column}}",
-                ("▼", "bold $error"),
-            )
-        )
-
-
 class Edit(Input):
-    """The input itself: tab completes, up and down walk the history."""
+    """The input: tab completes, up and down walk through the history."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "cancel", show=True),
@@ -89,13 +40,13 @@ class Edit(Input):
     ]
 
     def action_leave(self) -> None:
-        """Close the line."""
+        """Close the line without submitting it."""
         self._hold_keys()
         self.post_message(LineClosed())
         self.post_message(LineDone())
 
     async def action_submit(self) -> None:
-        """Hand over what was typed; the keys behind it are not for this line."""
+        """Submit the text; the keys typed after it are not for this line."""
         self._hold_keys()
         await super().action_submit()
 
@@ -109,7 +60,7 @@ class Edit(Input):
         line.complete(step)
 
     def action_history(self, step: int) -> None:
-        """An older or newer line."""
+        """Show an older or newer line."""
         self.query_ancestor(CommandLine).recall(step)
 
 
@@ -128,20 +79,20 @@ class CommandLine(Horizontal):
         self._setting = ""
 
     def compose(self) -> ComposeResult:
-        """A prefix and an input."""
+        """Put a prefix before the input."""
         yield Label(":", id="line-prefix")
-        # Selected on focus, what was typed by then would be replaced by the next key.
+        # If the text were selected on focus, the next key would replace what was typed by then.
         edit = Edit(id="line-edit", compact=True, select_on_focus=False)
         edit.cursor_blink = False
         yield edit
 
     @property
     def edit(self) -> Edit:
-        """The input."""
+        """Return the input."""
         return self.query_one(Edit)
 
     def open(self, prefix: str, text: str = "") -> None:
-        """Start editing."""
+        """Edit `text` after `prefix`."""
         self._open(prefix, text)
         self._ask(text)
 
@@ -157,9 +108,9 @@ class CommandLine(Horizontal):
         self.screen.set_focus(self.edit)
 
     def correct(self, text: str, column: int, reason: str) -> None:
-        """Go on editing `text`, in which the word at `column` is wrong by `reason`."""
+        """Edit `text` again: `reason` says what is wrong with the word at `column`."""
         if self.display:
-            return  # another line is being typed by now
+            return  # the user is typing another line by now
         self._open(":", text)
         self.edit.cursor_position = column
         self._candidates().show_wrong(reason, column)
@@ -170,20 +121,20 @@ class CommandLine(Horizontal):
         self._candidates().show((), None)
 
     def offer(self, text: str, words: Sequence[str], hint: str = "") -> None:
-        """Candidates for `text`, and a word on it; too late when the text is another by now."""
+        """Offer `words` and a `hint` for `text`, unless it has changed since."""
         if self.display and self.prefix != "/" and text == self._typed:
             self._words, self._hint = words, hint
             self._chosen = None
             self._candidates().show(words, None, hint)
 
     def complete(self, step: int) -> None:
-        """Put the next candidate in place of the last word; the first time what all share."""
+        """Insert the beginning that all candidates share, then one candidate after the other."""
         if not self._words:
             return
         if self._chosen is None:
             common = shared(self._words)
             if len(self._words) == 1 and not common.endswith(OPEN):
-                # The word is whole: go on with the next one.
+                # The word is complete: ask for the next one.
                 self._put(common + " ")
                 self._words = ()
                 self._ask(self._typed)
@@ -206,7 +157,7 @@ class CommandLine(Horizontal):
         self._put(history[self._at] if self._at < len(history) else "")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Ask for candidates when something was typed."""
+        """Ask for candidates after the user has typed."""
         event.stop()
         if event.value == self._setting:
             return
@@ -214,7 +165,7 @@ class CommandLine(Horizontal):
         self._ask(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Hand over what was typed."""
+        """Post the text as the message of its prefix."""
         event.stop()
         text = event.value.strip()
         history = self._history[self.prefix]
@@ -230,7 +181,7 @@ class CommandLine(Horizontal):
         self.post_message(LineDone())
 
     def _ask(self, text: str) -> None:
-        """Ask for candidates, where there are any."""
+        """Ask for candidates; a search has none."""
         if self.prefix == ":":
             self.post_message(LineEdited(text))
         elif self.prefix == "F":
@@ -245,12 +196,3 @@ class CommandLine(Horizontal):
 
     def _candidates(self) -> Candidates:
         return self.screen.query_one(Candidates)
-
-
-def shared(words: Sequence[str]) -> str:
-    """The longest beginning all words share."""
-    first, last = min(words), max(words)
-    for at, letter in enumerate(first):
-        if at >= len(last) or last[at] != letter:
-            return first[:at]
-    return first

@@ -1,4 +1,4 @@
-"""The list of functions that can be traced."""
+"""The list of the functions that can be traced."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from .function_columns import row_line
 from .rows import Rows
 
 SCROLLBAR = 1
-"""Cells at the right of the list that are the scrollbar's."""
+"""Cells of the scrollbar, at the right edge of the list."""
 
 
 class FunctionList(Rows):
-    """Shows those functions of a table that match a pattern, in an order.
+    """Shows the functions of a table that match a pattern, in one of `ORDERS`.
 
-    The cursor stays on its function (by rec.ip) when the pattern, the order or
-    the table changes, as long as that function is shown.
+    When the pattern, the order or the table changes, the cursor stays on its function (known
+    by the address of its call site) as long as that is shown.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.FUNCTIONS]
     DEFAULT_CSS = """
     FunctionList {
-        /* The columns stay where they are when a filter leaves few rows. */
+        /* Keeps the columns in place if a filter leaves few rows. */
         overflow-y: scroll;
     }
     """
     CURSOR_WHEN_BLURRED = True
 
     class Sorted(Message):
-        """The order is another."""
+        """The order has changed."""
 
     pattern: reactive[str] = reactive("", repaint=False, init=False)
     order: reactive[str] = reactive("address", repaint=False, init=False)
@@ -48,60 +48,64 @@ class FunctionList(Rows):
         super().__init__(id=id)
         self.functions: Functions | None = None
         self._shown: Indices = ()
-        self._key: int | None = None
+        self._ip: int | None = None
 
     def count(self) -> int:
-        """Functions shown."""
+        """Return the number of functions shown."""
         return len(self._shown)
 
     def empty(self) -> Sequence[str]:
-        """Why there are no functions."""
+        """Return why no functions are shown."""
         if self.functions is None:
             return BOOTING
         return NO_FUNCTION if len(self.functions) else NO_RECORD
 
     def show(self, functions: Functions | None) -> None:
-        """Take a new table; nothing happens when it is the one already shown."""
+        """Show `functions`; do nothing if they are shown already."""
         if functions is not self.functions:
-            # Counts come ten times a second: who looks elsewhere is not taken back to the cursor.
+            # Counts come ten times a second: do not scroll back a user who looks elsewhere.
             fresh = self.functions is None
             self.functions = functions
             self._select(scroll=fresh or self.cursor_in_sight)
 
     def current(self) -> int | None:
-        """The index, in the table, of the function under the cursor."""
+        """Return the index, in the table, of the function under the cursor."""
         return int(self._shown[self.cursor]) if self.cursor < len(self._shown) else None
 
     @property
-    def key(self) -> int | None:
-        """rec.ip of the function that the cursor is on, or was while it was shown."""
-        return self._key
+    def ip(self) -> int | None:
+        """Address of the call site under the cursor, or of the last one while none is shown."""
+        return self._ip
 
-    def go_to(self, key: int) -> bool:
-        """Put the cursor on the function whose rec.ip is `key`; drops a pattern that hides it."""
-        if self.functions is None or self.functions.find(key) is None:
+    def go_to(self, ip: int) -> bool:
+        """Put the cursor on the function with the call site at `ip`; clear a pattern that hides it.
+
+        Return whether the table has such a function.
+        """
+        index = None if self.functions is None else self.functions.find(ip)
+        if self.functions is None or index is None:
             return False
-        if self.functions.position(self._shown, self.functions.find(key) or 0) is None:
+        if self.functions.position(self._shown, index) is None:
             self.pattern = ""
-        self._key = key
+        self._ip = ip
         self._select()
-        self.post_message(FunctionHighlighted(key))
+        self.post_message(FunctionHighlighted(ip))
         return True
 
     def watch_pattern(self) -> None:
-        """Show other functions; who has typed a whole name is taken to it."""
+        """Show other functions; put the cursor on one whose whole name was typed."""
         self._select()
         table = self.functions
         if table is not None and self.count() and table.exact(self.pattern) == self._shown[0]:
             self.cursor = 0
 
     def watch_order(self) -> None:
-        """Sort anew."""
+        """Sort the list again."""
         self._select()
         self.post_message(self.Sorted())
 
     def watch_cursor(self, old: int, new: int) -> None:
-        """Say which function is current now."""
+        """Report the function under the cursor."""
         super().watch_cursor(old, new)
         self._announce()
 
@@ -109,31 +113,31 @@ class FunctionList(Rows):
         table = self.functions
         self._shown = () if table is None else table.match(self.pattern, self.order)
         row = None
-        if table is not None and self._key is not None:
-            index = table.find(self._key)
+        if table is not None and self._ip is not None:
+            index = table.find(self._ip)
             row = None if index is None else table.position(self._shown, index)
         self.changed(row, scroll=scroll)
         self._announce()
 
     def _at_cursor(self) -> int | None:
         index = self.current()
-        return None if index is None or self.functions is None else self.functions.key(index)
+        return None if index is None or self.functions is None else self.functions.ip(index)
 
     def _announce(self) -> None:
-        key = self._at_cursor()
-        if key is not None and key != self._key:
-            self._key = key
-            self.post_message(FunctionHighlighted(key))
+        ip = self._at_cursor()
+        if ip is not None and ip != self._ip:
+            self._ip = ip
+            self.post_message(FunctionHighlighted(ip))
 
     def line(self, row: int, width: int) -> Line:
-        """The function of row `row`."""
+        """Return the line of the function in row `row`."""
         if self.functions is None:
-            return ()
+            return Line()
         function = self.functions.row(int(self._shown[row]))
-        return (*row_line(function, width - SCROLLBAR, row == self.cursor), (" " * SCROLLBAR, ""))
+        return row_line(function, width - SCROLLBAR, row == self.cursor)
 
     def action_choose(self) -> None:
-        """Put the current function into set_ftrace_filter, or take it out."""
+        """Add the current function to set_ftrace_filter, or remove it."""
         index = self.current()
         if index is None or self.functions is None:
             return
@@ -143,32 +147,16 @@ class FunctionList(Rows):
         self.post_message(CommandWanted(f"echo {text} >> set_ftrace_filter"))
 
     def action_choose_shown(self) -> None:
-        """Filter on what the pattern matches."""
-        glob = as_glob(self.pattern)
-        if glob.startswith("!"):
-            # There is nothing to take them away from in an empty filter.
-            glob = f"* {glob}"
-        if self.count():
-            self.post_message(CommandWanted(f"echo {shlex.quote(glob)} > set_ftrace_filter"))
+        """Set set_ftrace_filter to the functions shown."""
+        if self.functions is not None and self.count():
+            words = shlex.quote(self.functions.as_filter(self.pattern))
+            self.post_message(CommandWanted(f"echo {words} > set_ftrace_filter"))
 
     def action_clear_filter(self) -> None:
         """Empty set_ftrace_filter."""
         self.post_message(CommandWanted("echo > set_ftrace_filter"))
 
     def action_order(self) -> None:
-        """The next order."""
+        """Sort by the next order."""
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
         self.notify(f"sorted by {self.order}", timeout=2)
-
-
-def as_glob(pattern: str) -> str:
-    """What was typed in the grammar of set_ftrace_filter: plain text matches anywhere in a name."""
-    return " ".join(_word(word) for word in pattern.split()) or "*"
-
-
-def _word(text: str) -> str:
-    sign = "!" if text.startswith("!") else ""
-    glob, colon, rest = text[len(sign) :].partition(":")
-    if not any(c in glob for c in "*?["):
-        glob = f"*{glob}*" if glob else "*"
-    return sign + glob + colon + rest

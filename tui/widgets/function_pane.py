@@ -1,4 +1,4 @@
-"""Pane 1: the filter line over the function list, and what the signs mean."""
+"""Pane 1: the filter line, the function list and a legend of its signs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from textual.widgets import Input, Label, Static
 
 from ..spans import plain
 from ..view import IN_TRACE, SIGNS, WORDS, Functions, State
-from .command_line import shared
+from .candidates import shared
 from .function_columns import title_line
 from .function_list import SCROLLBAR, FunctionList
 from .pane import Pane
 
 
 class FilterInput(Input):
-    """The filter as typed; enter and down go to the list, tab completes its last word."""
+    """The input of the filter: enter and down go to the list, tab completes the last word."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "clear", "clear filter", show=True),
@@ -29,7 +29,7 @@ class FilterInput(Input):
         Binding("shift+tab", "complete(-1)", "Complete back", show=False),
     ]
     words: Sequence[str] = ()
-    """What is walked through, and the one that stands there."""
+    """Completions that tab walks through; `chosen` is the index of the one shown."""
     chosen = 0
 
     def action_clear(self) -> None:
@@ -38,7 +38,7 @@ class FilterInput(Input):
         self.action_list()
 
     async def action_complete(self, step: int) -> None:
-        """What all candidates share, then one after the other; the next pane with no word."""
+        """Insert what all completions share, then each of them; without a word, leave the pane."""
         if not self.value[-1:].strip():
             await self.run_action(f"screen.next_pane({step})")
             return
@@ -66,7 +66,7 @@ class FilterInput(Input):
 
 
 class FunctionPane(Pane):
-    """Filters as one types: text matches anywhere in a name, globs are the kernel's."""
+    """Filters while the user types: text matches inside a name, globs are the kernel's."""
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -76,7 +76,7 @@ class FunctionPane(Pane):
         self.rows = FunctionList(id="functions")
 
     def compose(self) -> ComposeResult:
-        """Filter line, titles, list, legend."""
+        """Stack the filter line, titles, list and legend."""
         with Horizontal(id="filter-line"):
             yield Label("filter: ", id="filter-label")
             edit = FilterInput(
@@ -89,7 +89,7 @@ class FunctionPane(Pane):
         yield Static(_legend(), id="legend")
 
     def show(self, functions: Functions | None) -> None:
-        """Take a new table."""
+        """Show `functions`."""
         if functions is not self._table:
             self._table = functions
             self.rows.show(functions)
@@ -97,11 +97,11 @@ class FunctionPane(Pane):
             self._count()
 
     def on_resize(self) -> None:
-        """The columns are others in another width."""
+        """Lay out the titles for the new width."""
         self.call_after_refresh(self._title)
 
     def on_function_list_sorted(self) -> None:
-        """The titles tell by what."""
+        """Show the order in the titles."""
         self._title()
 
     def _title(self) -> None:
@@ -114,7 +114,7 @@ class FunctionPane(Pane):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter with each key."""
         event.stop()
-        # What it is by now: a key behind this one may have done something about it.
+        # Read the current text: a later key may have changed it already.
         self.filter(self.query_one(FilterInput).value)
 
     def filter(self, pattern: str) -> None:
@@ -123,19 +123,19 @@ class FunctionPane(Pane):
         self._count()
 
     def set_filter(self, pattern: str) -> None:
-        """Show the functions that `pattern` matches, and have it in the filter line."""
+        """Show the functions that `pattern` matches, and put it into the filter line."""
         self.query_one(FilterInput).value = pattern
         self.filter(pattern)
 
-    def go_to(self, key: int) -> bool:
-        """Put the cursor on a function, without the filter when that hides it."""
-        found = self.rows.go_to(key)
+    def go_to(self, ip: int) -> bool:
+        """Put the cursor on the function with the call site at `ip`; see `FunctionList.go_to`."""
+        found = self.rows.go_to(ip)
         self.query_one(FilterInput).value = self.rows.pattern
         self._count()
         return found
 
     def complete(self, text: str) -> Sequence[str]:
-        """What the filter `text` can become."""
+        """Return filters that complete `text`."""
         return () if self._table is None else self._table.complete(text)
 
     def search(self) -> None:

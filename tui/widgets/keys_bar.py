@@ -1,8 +1,7 @@
-"""The last line: the few keys worth knowing where the focus is.
+"""The last line: the most useful keys of the focused widget.
 
-One widget without children: the toolkit's own footer takes its parts out and
-puts in new ones with every change of focus, and each time the whole screen is
-laid out again.
+It is one widget without children. Textual's own footer replaces its children with every
+change of focus, and each time the whole screen is laid out again.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ GAP = "  "
 
 
 class KeysBar(Static):
-    """Shows each binding with `show`, its key and its description; a click does the same."""
+    """Shows the key and description of each binding with `show`; a click presses the key."""
 
     ALLOW_SELECT = False
 
     def __init__(self) -> None:
         super().__init__("")
         self._places: list[tuple[int, int, str]] = []
-        """For each key its first column, the column behind it, and the key."""
+        """For each key, its first column, the column after it, and the key."""
 
     def on_mount(self) -> None:
         """Follow the bindings of this screen."""
@@ -30,8 +29,8 @@ class KeysBar(Static):
         self._show()
 
     def _show(self) -> None:
-        """Show what the focus has to offer now."""
-        # Bindings also change while the app is taken down, when no screen is left.
+        """Show the keys of the focused widget."""
+        # Bindings also change while the app shuts down, after the last screen is gone.
         if not self.is_attached or not self.app.screen_stack:
             return
         parts: list[tuple[str, str]] = []

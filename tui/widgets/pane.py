@@ -11,7 +11,7 @@ TITLES = ("Functions", "Call site", "Trampoline", "Trace")
 
 
 class Pane(Vertical):
-    """Holds the widgets of pane `number`; what it counts stands in its lower edge."""
+    """Holds the widgets of pane `number`, with a note in its lower edge."""
 
     def __init__(self, number: int, *children: Widget) -> None:
         super().__init__(*children, id=f"pane{number}", classes="pane")
@@ -19,11 +19,11 @@ class Pane(Vertical):
         self.alone = False
 
     def on_mount(self) -> None:
-        """Write the title."""
+        """Show the title."""
         self.title_for(alone=False)
 
     def title_for(self, *, alone: bool) -> None:
-        """The title: its own, or all four when the pane is `alone` on the screen."""
+        """Show the pane's title, or all four titles if the pane is `alone` on the screen."""
         if not alone:
             self.border_title = f"{self.number} {TITLES[self.number - 1]}"
             return
@@ -36,6 +36,6 @@ class Pane(Vertical):
         self.border_title = Content(" ").join(parts)
 
     def note(self, text: str) -> None:
-        """Write `text` into the lower edge."""
+        """Show `text` in the lower edge."""
         if text != self.border_subtitle:
             self.border_subtitle = text

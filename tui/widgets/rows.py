@@ -1,8 +1,8 @@
-"""A list of text rows with a cursor, drawn line by line.
+"""A list of text rows with a cursor, drawn row by row.
 
-Textual's own lists make a widget or a renderable of every row; with 60,000
-functions or millions of events only this way stays within a frame: a row
-becomes a `Strip` when it comes into sight, and is kept in a small cache.
+Textual's own lists create a widget or a renderable for each row, which is too slow for 60,000
+functions or millions of events. Here a row becomes a `Strip` when it comes into sight, and a
+small cache keeps it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from .. import keymap
-from ..spans import Line, plain
+from ..spans import Line, line, plain
 
 REVERSED = ("mark", "found")
-"""Tones with the ground as the text's colour: the cursor's would be hard to read there."""
+"""Tones that reverse colours; on the cursor's background they would be hard to read."""
 
 GOES_ON = "›"
-"""In the last column of a row that goes on to the right of it."""
+"""Sign in the last column of a row that is wider than the list."""
 
 
 class Rows(ScrollView, can_focus=True):
@@ -52,7 +52,7 @@ class Rows(ScrollView, can_focus=True):
     Rows {
         height: 1fr;
         width: 1fr;
-        /* Of no height: were it to come and go, each time would be a new layout. */
+        /* It has no height: if it came and went, the screen would be laid out each time. */
         overflow-x: scroll;
         overflow-y: auto;
         scrollbar-size-horizontal: 0;
@@ -60,9 +60,9 @@ class Rows(ScrollView, can_focus=True):
     }
     """
     HAS_CURSOR = True
-    """False: keys scroll the text instead of moving a cursor over it."""
+    """False if keys scroll the text instead of moving a cursor."""
     CURSOR_WHEN_BLURRED = False
-    """Whether the cursor row stays marked while another pane has the focus."""
+    """Whether the cursor row stays marked while another widget has the focus."""
 
     cursor: reactive[int] = reactive(0, repaint=False)
 
@@ -73,25 +73,25 @@ class Rows(ScrollView, can_focus=True):
         self._generation = 0
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         raise NotImplementedError
 
     def line(self, row: int, width: int) -> Line:
-        """Row `row`, for a list `width` cells wide."""
+        """Return row `row`, for a list `width` cells wide."""
         raise NotImplementedError
 
     def row_width(self) -> int:
-        """Cells of the widest row, where rows may be wider than the list; else 0."""
+        """Return the cells of the widest row; 0 if no row is wider than the list."""
         return 0
 
     def empty(self) -> Sequence[str]:
-        """What is said where there are no rows: how some would come."""
+        """Return the text of a list without rows: why it is empty, how to add some."""
         return ()
 
     def changed(self, cursor: int | None = None, *, scroll: bool = True) -> None:
-        """Say that rows are new: put the cursor on row `cursor` (or keep it), draw again.
+        """Draw new rows, with the cursor on row `cursor` (None keeps it).
 
-        Without `scroll` the cursor may be out of sight.
+        Without `scroll`, the cursor may be out of sight.
         """
         self._generation += 1
         self._strips.clear()
@@ -100,12 +100,12 @@ class Rows(ScrollView, can_focus=True):
         self._measure(Size(self.row_width(), self.count()))
         if scroll:
             self.show_row(row)
-        # A scrollbar that appears with this layout has missed where we scrolled to.
+        # A scrollbar that appears with this layout does not know the scroll position yet.
         self.call_after_refresh(self._place_scrollbar)
         self.refresh()
 
     def _measure(self, size: Size) -> None:
-        """Take the size of all rows, without a new layout of the screen, which needs 10 ms."""
+        """Set the size of all rows without a new layout of the screen, which takes 10 ms."""
         if not self.container_size:
             self.virtual_size = size
         elif size != self.virtual_size:
@@ -127,7 +127,7 @@ class Rows(ScrollView, can_focus=True):
         self.show_row(new)
 
     def show_row(self, row: int) -> None:
-        """Scroll as little as needed for `row` to be in sight; after a leap, to the middle."""
+        """Scroll as little as needed to see `row`; a row far away goes to the middle."""
         height = self.scrollable_content_region.height
         if height <= 0:
             return
@@ -141,7 +141,7 @@ class Rows(ScrollView, can_focus=True):
 
     @property
     def cursor_in_sight(self) -> bool:
-        """Whether the cursor's row is on the screen."""
+        """Return whether the cursor's row is in sight."""
         top = self.scroll_offset.y
         return top <= self.cursor < top + self.scrollable_content_region.height
 
@@ -151,14 +151,14 @@ class Rows(ScrollView, can_focus=True):
             self.refresh(Region(0, y, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
-        """One row of the screen as a strip."""
+        """Return one row of the screen as a strip."""
         x, top = self.scroll_offset
         row = top + y
         width = self.size.width
         if row >= self.count():
             said = () if self.count() else self.empty()
-            if 0 <= row - 1 < len(said):  # below an empty row
-                return self._strip(((f"  {said[row - 1]}", "dim"),), False).adjust_cell_length(
+            if 0 <= row - 1 < len(said):  # below one blank row
+                return self._strip(line((f"  {said[row - 1]}", "dim")), False).adjust_cell_length(
                     width, self._style("", False)
                 )
             return Strip.blank(width, self._style("", False))
@@ -168,9 +168,9 @@ class Rows(ScrollView, can_focus=True):
         key = (self._generation, row, x, width, seen, marked)
         strip = self._strips.get(key)
         if strip is None:
-            line = self.line(row, width)
-            strip = self._strip(line, marked)
-            if seen > 0 and cell_len(plain(line).rstrip()) > x + seen:
+            shown = self.line(row, width)
+            strip = self._strip(shown, marked)
+            if seen > 0 and cell_len(plain(shown).rstrip()) > x + seen:
                 sign = Segment(GOES_ON, self._style("accent", marked))
                 cut = strip.crop_extend(x, x + seen - 1, self._style("", marked))
                 strip = Strip([*cut, sign]).extend_cell_length(width, self._style("", marked))
@@ -180,7 +180,7 @@ class Rows(ScrollView, can_focus=True):
         return strip
 
     def _style(self, tone: str, marked: bool) -> Style:
-        """The style of `tone` on its ground; looking one up takes longer than drawing a row."""
+        """Return the style of `tone`, from a cache: a lookup takes longer than drawing a row."""
         key = tone, marked
         style = self._styles.get(key)
         if style is None:
@@ -188,7 +188,7 @@ class Rows(ScrollView, can_focus=True):
                 ground = "rows--cursor" if self.has_focus else "rows--cursor-blurred"
                 style = self.get_component_rich_style(ground)
                 if tone == "dim" and self.has_focus:
-                    tone = ""  # on this ground it would be too faint to read
+                    tone = ""  # too faint to read on this background
             else:
                 style = self.rich_style
             if tone:
@@ -196,32 +196,32 @@ class Rows(ScrollView, can_focus=True):
             self._styles[key] = style
         return style
 
-    def _strip(self, line: Line, marked: bool) -> Strip:
-        return Strip([Segment(text, self._style(tone, marked)) for text, tone in line])
+    def _strip(self, shown: Line, marked: bool) -> Strip:
+        return Strip([Segment(text, self._style(tone, marked)) for text, tone in shown])
 
     def _forget_drawn(self) -> None:
         self._strips.clear()
         self._styles.clear()
 
     def notify_style_update(self) -> None:
-        """Forget strips drawn in the old theme."""
+        """Drop strips drawn in the old theme."""
         super().notify_style_update()
         self._forget_drawn()
 
     def on_focus(self) -> None:
-        """The cursor row looks different now."""
+        """Draw the cursor row in its new look."""
         self._forget_drawn()
         self._refresh_row(self.cursor)
 
     def on_blur(self) -> None:
-        """The cursor row looks different now."""
+        """Draw the cursor row in its new look."""
         self._forget_drawn()
         self._refresh_row(self.cursor)
 
     def on_resize(self) -> None:
-        """Rows are laid out for the width; keep the cursor in sight."""
+        """Draw rows for the new width, with the cursor in sight."""
         self._strips.clear()
-        # Scrolling reaches only as far as the layout of the new size knows.
+        # Until the layout of the new size is done, scrolling stops at the old end.
         self.call_after_refresh(lambda: self.show_row(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
@@ -236,11 +236,11 @@ class Rows(ScrollView, can_focus=True):
             self.scroll_to(y=self.scroll_offset.y + rows, animate=False, immediate=True)
 
     def action_up(self) -> None:
-        """One row up."""
+        """Move one row up."""
         self.move(-1)
 
     def action_down(self) -> None:
-        """One row down."""
+        """Move one row down."""
         self.move(1)
 
     def action_left(self) -> None:
@@ -252,20 +252,20 @@ class Rows(ScrollView, can_focus=True):
         self.scroll_to(x=self.scroll_offset.x + 8, animate=False)
 
     def action_page(self, pages: float) -> None:
-        """Move by this part of the height; negative is up."""
+        """Move by `pages` times the height; negative is up."""
         self.move(int(pages * max(self.size.height, 2)))
 
     def action_first(self) -> None:
-        """To the first row."""
+        """Go to the first row."""
         self.move(-self.count())
 
     def action_last(self) -> None:
-        """To the last row."""
+        """Go to the last row."""
         self.move(self.count())
 
     def action_copy(self) -> None:
         """Copy the row under the cursor."""
         if self.cursor < self.count():
-            text = plain(self.line(self.cursor, self.size.width)).strip()
+            text = self.line(self.cursor, self.size.width).copied
             self.app.copy_to_clipboard(text)
             self.notify(f"copied: {text[:60]}", timeout=2)

@@ -1,4 +1,4 @@
-"""The line that tells which shell command did the same as the last action."""
+"""The line that shows the shell command equal to the last action."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 
 class SameAs(Static):
-    """`same as: COMMAND`, and what became of it, in one row."""
+    """Shows `same as: COMMAND` and the command's result in one row."""
 
     ALLOW_SELECT = False
 
@@ -16,7 +16,7 @@ class SameAs(Static):
         self.command = ""
 
     def show(self, command: str, result: str = "", *, failed: bool = False) -> None:
-        """Show `command` and its `result` (an error text when it `failed`)."""
+        """Show `command` and its `result`, which is an error if it `failed`."""
         self.command = command
         sign = ("! ", "bold $error") if failed else ("", "")
         body = (result.strip().split("\n")[0], "$error" if failed else "$faint")

@@ -9,22 +9,24 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from ..spans import Line, Span, plain
+from ..spans import Line, Span, line, plain
 from ..view import Status
 
 MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accent", "FAILED": "bad"}
-"""What the machine's thread is doing, and its tone."""
+"""Tones of what the machine's thread is doing."""
 
 
 _TRACER = 8
+"""Cells of a tracer's name; some take more."""
+
 _ARCH = 8
-"""Cells that an architecture's name takes at most; that of a build takes more."""
+"""Most cells of an architecture's name; that of a build such as `x86_64_2008` takes more."""
 
 _MODE = max(map(len, MODES))
 
 
 class StatusBar(Widget):
-    """One row; each field has a fixed width, so that nothing moves while numbers grow."""
+    """Shows one row of fields with fixed widths, so that nothing moves while numbers grow."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -37,13 +39,13 @@ class StatusBar(Widget):
         self._mode = "BOOTING"
 
     def show(self, status: Status, mode: str) -> None:
-        """Show this; draws only when something is different."""
+        """Show `status` and `mode`; draw only if they have changed."""
         if (status, mode) != (self._status, self._mode):
             self._status, self._mode = status, mode
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The row."""
+        """Return the row."""
         width = self.size.width
         base = self.rich_style
         segments = [
@@ -59,7 +61,7 @@ class StatusBar(Widget):
 
 
 def status_line(status: Status, mode: str, width: int) -> Line:
-    """The fields that fit `width` cells: all from 120 on, the essential ones on 80."""
+    """Return the fields that fit `width` cells: all from 120 on, the essential ones on 80."""
     tracer: Span = (f"{status.tracer:<{_TRACER}}", "strong" if status.tracer != "nop" else "")
     if status.ftrace_off:
         on: Span = ("ftrace OFF", "bad")
@@ -77,15 +79,15 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     mode_tone = MODES.get(mode, "")
     counts = f"{status.events:>9,} events {status.lost:>5,} lost"
     if not status.arch:
-        return ((" dynftrace".ljust(width - len(mode) - 1), "strong"), (f"{mode} ", mode_tone))
+        return line((" dynftrace".ljust(width - len(mode) - 1), "strong"), (f"{mode} ", mode_tone))
     name = " dynftrace  " if width >= 140 else " "
     unit = " s" if width >= 140 else ""
     short = f"{status.events:>7,} ev {status.lost:>4,} lost"
     if width >= 120:
-        # The name of a build is long, that of a tracer, and what ftraced has found as well.
+        # Names of builds and of some tracers are long, and so is what ftraced has found.
         long = len(status.arch) > _ARCH or len(status.tracer) > _TRACER
         tight = width < 145 and (long or status.found is not None)
-        fields: list[Line] = [
+        fields: list[tuple[Span, ...]] = [
             ((name + f"{status.arch} · {_cpus(status.cpus)}", "strong"),),
             (tracer,) if tight else (("tracer ", "dim"), tracer),
             ((f"{on[0]:<11}", on[1]),),
@@ -103,32 +105,30 @@ def status_line(status: Status, mode: str, width: int) -> Line:
             fields.append((last,))
         elif width >= 80:
             fields.append(((seconds(status.now), ""),))
-    # What does not fit goes: first how much was lost, then the events.
+    # Leave out what does not fit: first the lost events, then all events.
     at = 3 if width >= 120 else 2
     for shorter in ([((f"{status.events:>7,} ev", ""),)], []):
         if len(plain(_joined(fields))) + _MODE + 2 > width:
             fields[at : at + 1] = shorter
-    line = [*_joined(fields)]
+    joined = _joined(fields)
     end = f"{mode} "
-    gap = width - len(plain(line)) - len(end)
-    line.append((" │ ".ljust(gap)[: max(gap, 1)], "rule"))
-    line.append((end, mode_tone))
-    return tuple(line)
+    gap = width - len(plain(joined)) - len(end)
+    return line(*joined, (" │ ".ljust(gap)[: max(gap, 1)], "rule"), (end, mode_tone))
 
 
-def _joined(fields: Sequence[Line]) -> Line:
-    """The fields with rules between them."""
+def _joined(fields: Sequence[tuple[Span, ...]]) -> tuple[Span, ...]:
+    """Return the fields with rules between them."""
     rule: Span = (" │ ", "rule")
     return tuple(span for n, field in enumerate(fields) for span in (*((rule,) * (n > 0)), *field))
 
 
 def found_sites(records: int, waiting: int) -> str:
-    """What ftraced has made records of, and what has been found since: `ftraced  345 + 12`."""
+    """Return the number of records ftraced has made, and of sites waiting: `ftraced  345 + 12`."""
     return f"ftraced {records:>4}" + (f" +{waiting:>3}" if waiting else " " * 5)
 
 
 def seconds(ns: int) -> str:
-    """Virtual time in seconds, nine decimals in groups of three: `0.004 812 310`."""
+    """Return virtual time in seconds, with decimals in groups of three: `0.004 812 310`."""
     whole, rest = divmod(ns, 1_000_000_000)
     digits = f"{rest:09d}"
     return f"{whole}.{digits[:3]} {digits[3:6]} {digits[6:]}"

@@ -1,4 +1,4 @@
-"""The tour's panel: what the step tells, whether it is done, and the keys for it."""
+"""The panel of a tour: the text of a step, whether it is done, and its keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPEN = ("□ ", "bold $accent")
 
 
 class TourPane(Vertical):
-    """Shows one step; the panes beside it are where it is done."""
+    """Shows one step, beside the panes in which the user does it."""
 
     def __init__(self) -> None:
         super().__init__(id="tour")
@@ -27,20 +27,20 @@ class TourPane(Vertical):
         self._shown: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """The text, which scrolls, over what is to be done."""
+        """Put the scrolling text above the state of the step."""
         yield self._scroll
         yield self._state
 
     def on_mount(self) -> None:
-        """Tell how to read on where there is more."""
+        """Show how to scroll if the text is longer than the panel."""
         self.watch(self._scroll, "show_vertical_scrollbar", self._edge)
 
     def _edge(self) -> None:
-        more = "5 ↓ reads on │ " if self._scroll.show_vertical_scrollbar else ""
+        more = "5 ↓ more │ " if self._scroll.show_vertical_scrollbar else ""
         self.border_subtitle = f"{more}{self._number}"
 
     def show(self, walk: Walk, word: str = "") -> None:
-        """Show the step `walk` is at; `word` is said of it until it is done or left."""
+        """Show the current step of `walk`, with `word` instead of its state until it changes."""
         at = (walk.tour.name, walk.at)
         now = (*at, walk.done)
         if now == self._shown and not word:
@@ -52,9 +52,9 @@ class TourPane(Vertical):
             self._text.update(f"**{walk.step.title}**\n\n{walk.step.text}")
             self._scroll.scroll_home(animate=False)
         self._shown = now
-        self._state.update(self._told(walk, word))
+        self._state.update(self._state_line(walk, word))
 
-    def _told(self, walk: Walk, word: str) -> Content:
+    def _state_line(self, walk: Walk, word: str) -> Content:
         sign = _DONE if walk.done else _OPEN
         if word:
             return Content.assemble(sign, word)

@@ -148,9 +148,9 @@ class TraceView(TraceRows):
 
     def action_open_site(self) -> None:
         """Show the function of the event."""
-        key = self.site_here()
-        if key is not None:
-            self.post_message(FunctionWanted(key))
+        ip = self.site_here()
+        if ip is not None:
+            self.post_message(FunctionWanted(ip))
 
     def go_to_call(self, ip: int) -> bool:
         """Put the cursor on the next event shown of the site at `ip`, round and round."""
