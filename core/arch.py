@@ -146,7 +146,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Trampoline:
+class ModuleStub:
     """A stub of a module: code at `address` that ends up at `target`."""
 
     address: int

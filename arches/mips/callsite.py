@@ -2,8 +2,8 @@
 
 The forms are in the table of insn.py; which one a site has, its compiled text
 tells. Many sites are encoded at once. A near site calls its target directly
-where it reaches it, or the trampoline of it that its module has. A far site
-calls what it was compiled to call, which may be a trampoline too: mcount is one,
+where it reaches it, or the stub of it that its module has. A far site
+calls what it was compiled to call, which may be a stub too: mcount is one,
 of ftrace_caller. What cannot be encoded has ones for a text, as zeros are nops.
 """
 
@@ -63,7 +63,7 @@ class Calls:
     """What stands there while the call is disabled."""
     reachable: NDArray[np.bool_]
     via: Addresses
-    """The trampoline that each calls, 0 where it calls the target itself or cannot."""
+    """The stub that each calls, 0 where it calls the target itself or cannot."""
     lengths: NDArray[np.intp]
     """Bytes of each site."""
 
@@ -155,7 +155,7 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
     if want == have or want[0] == UNENCODABLE:
         if have[0] == _OVER_FAR or have[0] >> 16 == insn.lui(V1, 0) >> 16:
             return "the far call loads another address, and only its first word may change"
-        return "out of reach of a jal (the 256 MB around it), and no trampoline leads there"
+        return "out of reach of a jal (the 256 MB around it), and no stub leads there"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
     what = _what(form, ip, want, row)
     return f"Expected {want[row]:08x}{what and f', {what},'} found {have[row]:08x}"

@@ -267,7 +267,7 @@ class MipsPort(ABC):
 
     @property
     def stubs(self) -> Stubs | None:
-        """None: far calls reach all, and trampolines are linked into modules."""
+        """None: far calls reach all, and stubs are linked into modules."""
         return None
 
     @abstractmethod

@@ -39,7 +39,7 @@ function_trace_stop:
  *
  * Not a function of C: to the compiler a site is text behind the prologue, which
  * it believes to change nothing but at and, in a far one, v1. A near site comes
- * here by `jal`, of the kernel directly and of a module through a trampoline; a
+ * here by `jal`, of the kernel directly and of a module through a stub; a
  * far one by `jalr v1` through _mcount, which has become a jump. It calls,
  * through the slot at ftrace_call,
  *

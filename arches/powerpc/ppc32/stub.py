@@ -1,4 +1,4 @@
-"""ppc32 trampolines of modules: the callee's address in two halves, and a jump.
+"""ppc32 stubs of modules: the callee's address in two halves, and a jump.
 
     lis   r12,ha
     addi  r12,r12,lo

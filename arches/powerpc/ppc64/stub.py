@@ -1,4 +1,4 @@
-"""ppc64 trampolines of modules: 28 bytes of code and a copy of the callee's descriptor.
+"""ppc64 stubs of modules: 28 bytes of code and a copy of the callee's descriptor.
 
 A call of another object's function has two things to do that `bl` cannot: reach
 any address, and give r2 the callee's TOC pointer. The stub finds itself, and

@@ -1,4 +1,4 @@
-"""The verbs of all ports: near calls, far calls, trampolines, and what is refused."""
+"""The verbs of all ports: near calls, far calls, stubs, and what is refused."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_far_site_calls_only_what_it_was_compiled_to_call(port: MipsPort, worl
     assert vias(edit) == [[world.mcount, 0, 0]]
 
 
-def test_a_near_site_of_a_module_calls_its_trampolines(port: MipsPort, world: World) -> None:
+def test_a_near_site_of_a_module_calls_its_linked_stubs(port: MipsPort, world: World) -> None:
     tramps = world.module + 0x1000
     rows = [world.near("0c000400")] * 2
     stubs = {world.mcount: [tramps, tramps], world.caller: [tramps + 16, 0]}
@@ -138,7 +138,7 @@ def test_a_near_site_of_a_module_calls_its_trampolines(port: MipsPort, world: Wo
     assert world.words(call.row(call.replacement, 1)) == [ONES, ONES]
 
 
-def test_a_trampoline_out_of_reach_is_none(port: MipsPort, world: World) -> None:
+def test_a_stub_out_of_reach_is_none(port: MipsPort, world: World) -> None:
     sites = world.sites(world.near("0c000400"), stubs={world.caller: [world.mcount]})
     edit = port.make_call(sites, world.caller)
     assert not edit.reachable.any() and vias(edit) == [[0]]
@@ -308,12 +308,12 @@ EXPLAINED = {
     "out of reach": (
         [NOP, NOP],
         [NOP, NOP],
-        "out of reach of a jal (the 256 MB around it), and no trampoline leads there",
+        "out of reach of a jal (the 256 MB around it), and no stub leads there",
     ),
     "never in reach": (
         [ONES, ONES],
         ["0c080040", NOP],
-        "out of reach of a jal (the 256 MB around it), and no trampoline leads there",
+        "out of reach of a jal (the 256 MB around it), and no stub leads there",
     ),
     "a far call of another": (
         [OVER, FAR[1]],
