@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from capstone import CS_MODE_MIPS64
@@ -73,15 +74,11 @@ class Mips64Port(mips.MipsPort):
     facts: Facts = FACTS
     form: Form = FORM
     mcount: tuple[int, int] = MCOUNT
+    folder: ClassVar[Path] = Path(__file__).parent
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to one section's bytes."""
         reloc.relocate(module, text, relocations)
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
 
 
 def port() -> Mips64Port:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from capstone import CS_MODE_32
@@ -86,6 +87,7 @@ class Ppc32Port(power.PowerPort):
 
     facts: Facts = FACTS
     form: Form = FORM
+    folder: ClassVar[Path] = Path(__file__).parent
 
     @property
     def stubs(self) -> stub.Stubs:
@@ -99,11 +101,6 @@ class Ppc32Port(power.PowerPort):
     def relocation_name(self, kind: int) -> str:
         """Such as `R_PPC_REL24`."""
         return reloc.ABI.name(kind)
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
 
 
 def port() -> Ppc32Port:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from capstone import CS_MODE_32
@@ -83,6 +84,7 @@ class I386Port(x86.X86Port):
     """i386; see `core.arch.Port` for what each verb owes."""
 
     facts: Facts = FACTS
+    folder: ClassVar[Path] = Path(__file__).parent
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to one section's bytes."""
@@ -91,11 +93,6 @@ class I386Port(x86.X86Port):
     def relocation_name(self, kind: int) -> str:
         """Such as `R_386_PC32`."""
         return reloc.ABI.name(kind)
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
 
 
 def port() -> I386Port:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from capstone import CS_MODE_64
@@ -84,6 +85,7 @@ class X8664Port(x86.X86Port):
     """x86-64; see `core.arch.Port` for what each verb owes."""
 
     facts: Facts = FACTS
+    folder: ClassVar[Path] = Path(__file__).parent
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to one section's bytes."""
@@ -97,11 +99,6 @@ class X8664Port(x86.X86Port):
     def trampolines(self) -> trampoline.Copies | None:
         """A trampoline for each of several users."""
         return trampoline.Copies()
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
 
 
 def port() -> X8664Port:

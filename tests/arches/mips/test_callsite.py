@@ -186,7 +186,7 @@ def test_the_naive_nop_covers_all_of_a_call(port: MipsPort, world: World) -> Non
     none = Sites(sites.ip[:0], {}, sites.compiled[:0])
     assert naive.make_call(none, world.caller).expected.shape == (0, 20)
     assert naive.with_nop("b") == port
-    with pytest.raises(ValueError, match="no nop"):
+    with pytest.raises(ValueError, match="unknown nop"):
         port.with_nop("jmp")
 
 
@@ -389,7 +389,7 @@ def test_only_a_near_sites_own_forms_are_emulated(port: MipsPort, world: World) 
         *(("0c080040",), ("0c080040", "27bdfff0"), ("08080040", world.slot), world.far),
         *((OVER, world.far[1]), (NOP,), ()),
     ):
-        with pytest.raises(ValueError, match="no call site"):
+        with pytest.raises(ValueError, match="no call site has the text"):
             port.emulate({"sp": sp}, ip, world.text(*words).tobytes())
 
 
