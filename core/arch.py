@@ -64,6 +64,7 @@ from .facts import Facts, Stub
 
 if TYPE_CHECKING:
     from .crash import Crash
+    from .elf.relocate import RelocationAbi
 
 Addresses = NDArray[np.uint64]
 """Guest addresses, shape (n,)."""
@@ -433,7 +434,7 @@ class Port(Protocol):
         ...
 
     # Tier 4: modules
-    # required
+    # required, unless `BasePort.relocation_abi` is set
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to `text`, one section's bytes (1-D, changed in place).
@@ -478,6 +479,8 @@ class BasePort:
 
     folder: ClassVar[Path]
     """Where entry.S and images/ of this port lie: `Path(__file__).parent`."""
+    relocation_abi: ClassVar[RelocationAbi | None] = None
+    """The table of relocation types; None if the port writes `relocate` by itself."""
 
     def images(self) -> Path:
         """Return the folder of built images."""
@@ -559,3 +562,15 @@ class BasePort:
     def trampolines(self) -> Trampolines | None:
         """None: all users share ftrace_caller."""
         return None
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations as `relocation_abi` says."""
+        if self.relocation_abi is None:
+            raise NotImplementedError("no relocation_abi")
+        self.relocation_abi.relocate(module, text, relocations)
+
+    def relocation_name(self, kind: int) -> str:
+        """Return the name that `relocation_abi` has for a relocation type."""
+        if self.relocation_abi is None:
+            raise NotImplementedError("no relocation_abi")
+        return self.relocation_abi.name(kind)

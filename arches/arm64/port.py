@@ -20,16 +20,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from capstone import CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN
 from keystone.keystone_const import KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN
-from numpy.typing import NDArray
 from unicorn import arm64_const
 from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
-from ...core.arch import BasePort, Edit, Effect, Relocations, Sites
+from ...core.arch import BasePort, Edit, Effect, Sites
 from ...core.crash import Crash
+from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding
 from ...core.facts import Abi, AddressMap, CallSites, Engine, Facts, Frames, Register
 from . import callsite, encoding, insn, oops, reloc, stub
@@ -106,6 +107,7 @@ class Arm64Port(BasePort):
     """The verbs of an arm64 port; see `core.arch.Port` for what each owes."""
 
     form: Form
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
 
     def is_return_address(self, before: bytes) -> bool:
         """Return whether `before` ends in a branch that sets x30."""
@@ -163,11 +165,3 @@ class Arm64Port(BasePort):
     def stubs(self) -> stub.Stubs:
         """Veneers, for modules that are far away."""
         return stub.Stubs()
-
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-        reloc.relocate(module, text, relocations)
-
-    def relocation_name(self, kind: int) -> str:
-        """Return a name such as `R_AARCH64_CALL26`."""
-        return reloc.name(kind)

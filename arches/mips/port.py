@@ -17,7 +17,6 @@ Sources: as in insn.py; MIPSpro N32/N64 ABI Handbook, chapter 2.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -35,11 +34,11 @@ from unicorn.unicorn_const import (
     UC_MODE_MIPS64,
 )
 
-from ...core.arch import BasePort, Edit, Effect, Relocations, Sites
+from ...core.arch import BasePort, Edit, Effect, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import AddressMap, Branches, CallSites, Engine, Register
-from . import callsite, encoding, insn, oops, reloc
+from . import callsite, encoding, insn, oops
 from .callsite import Form
 from .trapped import trapped_at
 
@@ -141,7 +140,7 @@ SITES = CallSites(
 
 
 @dataclass(frozen=True, slots=True)
-class MipsPort(BasePort, ABC):
+class MipsPort(BasePort):
     """The verbs of a MIPS port; see `core.arch.Port` for what each owes."""
 
     form: Form
@@ -233,11 +232,3 @@ class MipsPort(BasePort, ABC):
         """`b`, a branch over the call; or, to see it break, `nop`: nops in all of its place."""
         self.check_nop(name)
         return replace(self, form=replace(self.form, naive=name == "nop"))
-
-    @abstractmethod
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-
-    def relocation_name(self, kind: int) -> str:
-        """Return a name such as `R_MIPS_26`; on n64 up to three in a row."""
-        return reloc.name(kind)

@@ -21,11 +21,10 @@ from typing import Self
 import numpy as np
 from capstone import CS_ARCH_PPC, CS_MODE_BIG_ENDIAN
 from keystone.keystone_const import KS_ARCH_PPC, KS_MODE_BIG_ENDIAN
-from numpy.typing import NDArray
 from unicorn import ppc_const
 from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN
 
-from ...core.arch import BasePort, Edit, Effect, Relocations, Sites, Stubs
+from ...core.arch import BasePort, Edit, Effect, Sites, Stubs
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import Engine, Register
@@ -141,11 +140,3 @@ class PowerPort(BasePort, ABC):
     @abstractmethod
     def stubs(self) -> Stubs:
         """How modules reach the kernel."""
-
-    @abstractmethod
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-
-    @abstractmethod
-    def relocation_name(self, kind: int) -> str:
-        """Return the ABI's name of a relocation type."""

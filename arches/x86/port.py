@@ -10,18 +10,16 @@ Sources: as in insn.py.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from capstone import CS_ARCH_X86
 from keystone.keystone_const import KS_ARCH_X86
-from numpy.typing import NDArray
 from unicorn import x86_const
 from unicorn.unicorn_const import UC_ARCH_X86
 
-from ...core.arch import BasePort, Calls, Edit, Effect, Relocations, Sites
+from ...core.arch import BasePort, Calls, Edit, Effect, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import Breakpoint, Engine, Register
@@ -51,7 +49,7 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class X86Port(BasePort, ABC):
+class X86Port(BasePort):
     """The verbs of an x86 port; see `core.arch.Port` for what each owes."""
 
     @property
@@ -129,11 +127,3 @@ class X86Port(BasePort, ABC):
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Return why a site is refused."""
         return callsite.explain(expected, found)
-
-    @abstractmethod
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-
-    @abstractmethod
-    def relocation_name(self, kind: int) -> str:
-        """Return the ABI's name of a relocation type."""

@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Facts
 from ..callsite import Form
 from ..mips32 import port as mips32
+from ..mips32 import reloc
 
 FACTS = replace(mips32.FACTS, name="mipsel", byteorder="little", engine=mips32.engine("little"))
 FORM = replace(mips32.FORM, order="little")
@@ -24,6 +26,7 @@ class MipselPort(mips32.Mips32Port):
     facts: Facts = FACTS
     form: Form = FORM
     folder: ClassVar[Path] = Path(__file__).parent
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI["little"]
 
     def entry_source(self) -> str:
         """Return the text of the entry.S of mips."""

@@ -19,13 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 from capstone import CS_MODE_32
 from keystone.keystone_const import KS_MODE_32
-from numpy.typing import NDArray
 from unicorn.unicorn_const import UC_MODE_32
 
-from ....core.arch import Relocations
+from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Abi, AddressMap, CallSites, Facts
 from .. import port as x86
 from ..insn import REL32_SIZE
@@ -85,14 +83,7 @@ class I386Port(x86.X86Port):
 
     facts: Facts = FACTS
     folder: ClassVar[Path] = Path(__file__).parent
-
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-        reloc.ABI.relocate(module, text, relocations)
-
-    def relocation_name(self, kind: int) -> str:
-        """Such as `R_386_PC32`."""
-        return reloc.ABI.name(kind)
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
 
 
 def port() -> I386Port:
