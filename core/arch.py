@@ -28,7 +28,7 @@ Optional:
     trampoline.py  trampolines, if the kernel makes them. A trampoline is the copy of
                    ftrace_caller that serves one user (FTRACE_OPS_FL_ALLOC_TRAMP)
     trapped.py     which instruction has trapped, if the emulator loses pc at a trap
-    graph.S        parts of entry.S that several ports share; entry.S includes them
+    caller.S, graph.S   parts of entry.S that ports of the family share (`entrysource.py`)
 
 A new port provides, tier by tier; each tier works without the next:
 
@@ -60,6 +60,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .encoding import Encoding
+from .entrysource import read_entry_source
 from .facts import Facts, Stub
 
 if TYPE_CHECKING:
@@ -524,11 +525,11 @@ class BasePort:
         return addresses
 
     def entry_source(self) -> str:
-        """Return the text of entry.S in the port's folder."""
-        try:
-            return (self.folder / "entry.S").read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise NotImplementedError("no entry.S") from None
+        """Return the text of entry.S in the port's folder, with the files it includes."""
+        path = self.folder / "entry.S"
+        if not path.is_file():
+            raise NotImplementedError(f"there is no {path}")
+        return read_entry_source(path)
 
     def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
         """Return None: sites reach ftrace_caller without going through mcount."""
