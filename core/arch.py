@@ -1,39 +1,49 @@
 """The contract between `core` and an architecture: what a port is.
 
-A port is one object that satisfies `Port`: facts in frozen dataclasses
-(`facts.py`), verbs that work on many sites at once. `core` never asks which
-architecture it has; whatever differs is a fact or a verb here. A port lives in
-a folder of `arches/`, with the same file names in each; what several ports of a
-family share lies in the folder above them:
+A port is one object that satisfies `Port`: facts in frozen dataclasses (`facts.py`), and
+verbs that work on many call sites at once. `core` never asks which architecture it has:
+whatever differs is a fact or a verb here. `BasePort` has every verb for which most
+architectures have nothing special to say; a port that inherits from it writes the rest.
+
+A port lives in a folder of `arches/`. The same file name means the same thing in each, and
+files that several ports of a family share lie in the folder above them. Required:
 
     port.py        the facts, and the verbs put together
-    insn.py        one encoder and decoder for each instruction format used
-    reloc.py       relocation types of modules: number, formula, field
-    stub.py        trampolines of modules; left out where every call reaches
-    trampoline.py  those of single users; left out where the kernel makes none
+    insn.py        one encoder and decoder for each instruction format used, and the table
+                   of what a call site looks like as compiled, disabled and enabled
+    callsite.py    the text of many call sites at once; what a site does; why one is refused
     oops.py        the report of a fault, in the words of this architecture's kernel
+    reloc.py       relocation types of modules: number, formula, field
     entry.S        ftrace_caller and its kin, assembled when the machine starts
-    switch.S       the task switch and the first instructions of the teaching kernel
+    switch.S       the first instructions of the teaching kernel, and its task switch
     kernel.lds     where the teaching kernel is linked
     images/        built kernels and modules
+
+Optional:
+
+    encoding.py    the bit fields of the instructions ftrace meets, for `bits`
+    stub.py        stubs of modules, if a call may not reach its target. A stub is code of
+                   one module, through which its calls go
+    stub.S         the same, if the module brings its stubs along in its file
+    trampoline.py  trampolines, if the kernel makes them. A trampoline is the copy of
+                   ftrace_caller that serves one user (FTRACE_OPS_FL_ALLOC_TRAMP)
+    trapped.py     which instruction has trapped, if the emulator loses pc at a trap
+    caller.S, graph.S   parts of entry.S that ports of the family share (`entrysource.py`)
 
 A new port provides, tier by tier; each tier works without the next:
 
 1. **Runs.** `Engine`, `Abi`, `AddressMap`, `enter_call`, `oops`: the machine runs
    code, delivers interrupts, reports faults; `dynftrace sh -c 'call FUNC'` works.
-2. **Records.** `CallSites` and `call_adjust`: `dynftrace sites` lists them. Where no
-   table does, `Facts.discovery` says how they are found.
+2. **Records.** `CallSites` and `call_adjust`: `dynftrace sites` lists them.
+   `Facts.discovery` says how they are found if no table lists them.
 3. **Patches.** `init_nop`, `make_nop`, `make_call`, `modify_call`, `entry.S`
    and `update_ftrace_func`: the function tracer works for the kernel.
-4. **Modules.** `relocate`, and `stubs` where a call cannot reach.
+4. **Modules.** `relocate`, and `stubs` if a call may not reach its target.
 5. **Returns.** `enable_graph_caller`, and in `entry.S` the slot `ftrace_graph_call`,
    `ftrace_graph_caller` and `return_to_handler`: the graph tracer works.
 
-A port whose kernel makes a trampoline for each user (FTRACE_OPS_FL_ALLOC_TRAMP) has a
-member `trampolines` besides (`HasTrampolines`); no other needs to know of it.
-
-`dynftrace port check NAME` says which of it holds (`portcheck/`), for a port of another
-package too, which an entry point of the group `dynftrace.arches` names.
+`dynftrace port check NAME` says which of these a port provides (`portcheck/`). It takes
+ports of other packages too, which an entry point of the group `dynftrace.arches` names.
 
 Addresses are Python ints or numpy uint64, bytes are numpy uint8. The kernel's
 own list of a port's duties is in Documentation/trace/ftrace-design.rst.
@@ -44,16 +54,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .encoding import Encoding
+from .entrysource import read_entry_source
 from .facts import Facts, Stub
 
 if TYPE_CHECKING:
     from .crash import Crash
+    from .elf.relocate import RelocationAbi
 
 Addresses = NDArray[np.uint64]
 """Guest addresses, shape (n,)."""
@@ -64,13 +76,12 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """A batch of records a verb works on: n call sites.
+    """A batch of n call sites that a verb works on.
 
-    `compiled` is the text before ftrace first changed it, shape (n,
-    CallSites.size): where compilers leave several forms, it tells which one a
-    site has. `stubs` has, for each target that modules have stubs of, the stub of each
-    site's module, shape (n,), 0 where there is none. It comes from the record's
-    module (`struct dyn_arch_ftrace` in the kernel).
+    `compiled` is the text before ftrace first changed it, shape (n, CallSites.size): it
+    tells the form of a site if compilers leave several. `stubs` maps a target that modules
+    have stubs of to the stub in each site's module, shape (n,), 0 for a module without. It
+    comes from the record's module (`struct dyn_arch_ftrace` in the kernel).
     """
 
     ip: Addresses
@@ -81,21 +92,20 @@ class Sites:
         return len(self.ip)
 
     def stub(self, target: int) -> Addresses:
-        """The stub of `target` in each site's module, 0 where it has none."""
+        """Return the stub of `target` in each site's module, 0 for a module without."""
         found = self.stubs.get(target)
         return np.zeros(len(self.ip), np.uint64) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What one change of n sites expects to find and wants to write.
+    """One change of n sites: the text it expects, and the text it writes.
 
-    `expected` and `replacement` have shape (n, width) and start at `address`.
-    Where `reachable` is false the change cannot be encoded for that site and
-    nothing may be written (the kernel's EINVAL). `via` names the stubs that the
-    old or the new text goes through, shape (n,) each, 0 for none: core looks at
-    them too before anything is written. Where sites differ in size, `lengths` says
-    how many bytes of each row count, shape (n,).
+    `expected` and `replacement` have shape (n, width) and start at `address`. If
+    `reachable` is false for a site, its change cannot be encoded and nothing may be
+    written (the kernel's EINVAL). `via` names the stubs that the old or the new text goes
+    through, shape (n,) each, 0 for none: core compares them too before it writes anything.
+    If sites differ in size, `lengths` is how many bytes of each row count, shape (n,).
     """
 
     address: Addresses
@@ -106,23 +116,57 @@ class Edit:
     lengths: NDArray[np.intp] | None = None
 
     def row(self, text: Bytes, row: int) -> bytes:
-        """Row `row` of `text`, one of this edit's, as far as it counts."""
+        """Return the bytes that count of row `row` of `text`, one of this edit's arrays."""
         raw: bytes = text[row].tobytes()
         return raw if self.lengths is None else raw[: int(self.lengths[row])]
 
     def reversed(self) -> Edit:
-        """The same change the other way round."""
+        """Return the change that undoes this one."""
         return replace(self, expected=self.replacement, replacement=self.expected)
 
 
 @dataclass(frozen=True, slots=True)
+class Calls:
+    """The text of n sites while they call one target, and while that call is disabled.
+
+    A port that can say this of any target gets its three verbs from here: `make_nop`,
+    `make_call` and `modify_call`. The arrays are as those of `Edit`.
+    """
+
+    text: Bytes
+    nops: Bytes
+    reachable: NDArray[np.bool_]
+    via: Addresses | None = None
+    """The stub that each site calls, 0 if it calls the target itself; None without stubs."""
+    lengths: NDArray[np.intp] | None = None
+
+    def make_nop(self, sites: Sites) -> Edit:
+        """Return the edit from these calls to the disabled form."""
+        return Edit(sites.ip, self.text, self.nops, self.reachable, self._via, self.lengths)
+
+    def make_call(self, sites: Sites) -> Edit:
+        """Return the edit from the disabled form to these calls."""
+        return self.make_nop(sites).reversed()
+
+    def modify_call(self, sites: Sites, new: Calls) -> Edit:
+        """Return the edit from these calls to the `new` ones of the same sites."""
+        reachable = self.reachable & new.reachable
+        via = (*self._via, *new._via)
+        return Edit(sites.ip, self.text, new.text, reachable, via, self.lengths)
+
+    @property
+    def _via(self) -> tuple[Addresses, ...]:
+        return () if self.via is None else (self.via,)
+
+
+@dataclass(frozen=True, slots=True)
 class Relocations:
-    """One section's relocations with symbols resolved, shape (n,) each.
+    """The relocations of one section with symbols resolved, shape (n,) each.
 
     `place` is P, the guest address of the field; `symbol` is S; `addend` is A
-    (int64). Where `explicit` is false the file uses REL: A stands in the field,
+    (int64). If `explicit` is false the file uses REL: A stands in the field,
     the port reads it there, and `addend` is 0. `external` says which symbols the
-    file itself does not define, and `stub` which calls are to go to a stub: S is
+    file itself does not define, and `stub` which calls go to a stub: S is
     then the stub's address. `toc` is the object's TOC pointer, 0 without one.
     """
 
@@ -146,15 +190,15 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Trampoline:
-    """A stub of a module: code at `address` that ends up at `target`."""
+class ModuleStub:
+    """A stub: code of one module at `address`, by which its calls reach `target`."""
 
     address: int
     code: bytes
     target: int
     """Address of the code it leads to."""
     symbol: str
-    """The name of that."""
+    """Name of that code."""
     toc: int = 0
     """The TOC pointer of the module, 0 without one."""
 
@@ -176,227 +220,358 @@ class Effect:
 
 
 class Stubs(Protocol):
-    """How an architecture makes the trampolines of its modules."""
+    """How an architecture makes the stubs of its modules."""
 
     @property
     def facts(self) -> Stub:
-        """Sizes."""
+        """Sizes and names of stubs."""
         ...
 
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
-        """Which relocations are calls that must go through a stub, shape (n,)."""
+        """Return which relocations are calls that must go through a stub, shape (n,)."""
         ...
 
     def make(self, address: int, target: Function, toc: int) -> bytes:
-        """The stub at `address`, `facts.size` bytes, in a module whose TOC pointer is `toc`.
+        """Return the stub at `address`, `facts.size` bytes; `toc` is its module's TOC pointer.
 
-        Raises `ValueError` for a target or address it cannot be made for.
+        Raises `ValueError` for a target or address for which it cannot be made.
         """
         ...
 
     def target(self, address: int, stub: bytes, toc: int) -> int | None:
-        """The code the bytes `stub` at `address` lead to; None if they are no stub."""
+        """Return the code the bytes `stub` at `address` lead to; None if they are not a stub."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TrampolineCode:
-    """A caller of entry.S made over for one user, and where in it, in bytes from its start."""
+    """A trampoline: a caller of entry.S copied for one user."""
 
     code: bytes
     slot: int
-    """Is the slot, which `update_ftrace_func` takes as that of the caller."""
+    """Offset of the call slot in bytes; `update_ftrace_func` patches the slot."""
     op: int
-    """Is the word, of a pointer's size, that the tracer gets as `op`."""
+    """Offset of the word, of a pointer's size, that the tracer gets as `op`."""
 
 
 class Trampolines(Protocol):
-    """How an architecture makes trampolines for single users (`create_trampoline`)."""
+    """How an architecture makes trampolines (`create_trampoline`)."""
 
     def make(
         self, entry: EntryCode, base: int, caller: str, address: int, func: int, op: int
     ) -> TrampolineCode | None:
-        """The trampoline at `address`, whose slot calls `func`, which gets `op`.
+        """Return the trampoline at `address` whose slot calls `func` and passes it `op`.
 
-        It does what `caller` does, `entry` being entry.S at `base`: up to the slot it
-        is a copy of it, and where that goes on to ftrace_graph_call, so does this. None
-        where entry.S is not made for it, or something is out of reach.
+        It does what `caller` of `entry` at `base` does: a copy of the caller up to the
+        slot, and on to ftrace_graph_call if the caller goes there. None if entry.S is not
+        written for trampolines, or an address is out of reach.
         """
         ...
 
 
 @runtime_checkable
 class HasTrampolines(Protocol):
-    """A port that may have `Trampolines`; others lack the member."""
+    """A port with the optional member `trampolines`; `BasePort` has it too."""
 
     @property
     def trampolines(self) -> Trampolines | None:
-        """How trampolines of single users are made; None where all share ftrace_caller."""
+        """How trampolines are made; None if all users share ftrace_caller."""
         ...
 
 
 def trampolines_of(port: Port) -> Trampolines | None:
-    """The `trampolines` of `port`, None where it has none or no such member."""
+    """Return how `port` makes trampolines, None if it does not or lacks the member."""
     return port.trampolines if isinstance(port, HasTrampolines) else None
 
 
 class Port(Protocol):
-    """The verbs of an architecture."""
+    """The verbs of an architecture.
+
+    `BasePort` provides each verb under `# optional`, as an architecture has it that has
+    nothing special there. The verbs under `# required` belong to their tier.
+    """
+
+    # required
 
     @property
     def facts(self) -> Facts:
         """The architecture as data."""
         ...
 
+    def images(self) -> Path:
+        """Return the folder of built images: vmlinux.elf, tracer.o and the modules NAME.ko."""
+        ...
+
+    # Tier 1: calls the machine makes, and faults.
+    # required
+
+    def is_return_address(self, before: bytes) -> bool:
+        """Return whether `before`, the `max_insn_size` bytes before an address, end in a call."""
+        ...
+
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        """Return the lines of a fault's report; the first says what happened (`die()`)."""
+        ...
+
+    # optional
+
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        """Return the registers and stack with which `function(arguments…)` begins.
+
+        The function returns to `return_to`. The stack below `sp` is free: the port aligns
+        it and leaves the `call_frame`. Raises `ValueError` for too many arguments.
+        """
+        ...
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        """Return whether `text` begins with a branch that has a delay slot."""
+        ...
+
+    def trapped_at(
+        self, number: int, registers: Mapping[str, int], address: int, block: bytes
+    ) -> int:
+        """Return where trap `number` of `Engine.traps` was raised, if the emulator lost pc.
+
+        `block` is the code at `address` that ran last, to its end, without a branch in it;
+        the other `registers` are as the instruction found them.
+        """
+        ...
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """Return the bit fields of the instruction `text` at `ip`, as the manual draws them.
+
+        None for an instruction that ftrace never writes or meets.
+        """
+        ...
+
     # Tier 2: records
+    # optional
 
     def call_adjust(self, addresses: Addresses) -> Addresses:
         """Turn table entries into rec.ip (`ftrace_call_adjust`)."""
         ...
 
     # Tier 3: patching. Every verb is pure: it computes, core verifies and writes.
-
-    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
-        """What changes once, before any site does (`ftrace_dyn_arch_init`); None for nothing.
-
-        One edit of one place, where sites go through mcount to ftrace_caller.
-        """
-        ...
+    # required
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
-        """First change of a site: from what the compiler left to the disabled form.
+        """Return the first change of each site: from the compiler's text to the disabled form.
 
         Each legal form of `sites.compiled` is its own expectation.
         """
         ...
 
-    def lengths(self, sites: Sites) -> NDArray[np.intp]:
-        """How many of the `CallSites.size` bytes belong to each site, shape (n,)."""
-        ...
-
-    def with_nop(self, name: str) -> Port:
-        """The same port with another of `Facts.nops` for disabled sites; raises `ValueError`."""
-        ...
-
     def make_nop(self, sites: Sites, target: int) -> Edit:
-        """From a call of `target` to the disabled form (`ftrace_make_nop`)."""
+        """Return the edit from a call of `target` to the disabled form (`ftrace_make_nop`)."""
         ...
 
     def make_call(self, sites: Sites, target: int) -> Edit:
-        """From the disabled form to a call of `target` (`ftrace_make_call`)."""
+        """Return the edit from the disabled form to a call of `target` (`ftrace_make_call`)."""
         ...
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """From a call of `old` to a call of `new` (`ftrace_modify_call`)."""
+        """Return the edit from a call of `old` to a call of `new` (`ftrace_modify_call`)."""
         ...
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """Change the `ftrace_call` slot at `slot` (`ftrace_update_ftrace_func`)."""
+        """Return the edit of the `ftrace_call` slot at `slot` (`ftrace_update_ftrace_func`)."""
         ...
 
-    def enable_graph_caller(self, slot: int, caller: int) -> Edit:
-        """From a nop at `slot`, `ftrace_graph_call`, to a call of `caller`.
+    def call_target(self, ip: int, text: bytes) -> int | None:
+        """Return where the instruction(s) at `ip` call or jump to; None if they do not."""
+        ...
 
-        The same edit the other way round is `ftrace_disable_ftrace_graph_caller`.
+    def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
+        """Return what the site `text` at `ip` does, for a CPU caught by a breakpoint there.
+
+        Needed if there is a `Facts.breakpoint`. `registers` holds all of `Abi.pt_regs` by
+        name. Raises `ValueError` for text that no call site has.
+        """
+        ...
+
+    # optional
+
+    def entry_source(self) -> str:
+        """Return the text of entry.S. Labels core needs: ftrace_caller, ftrace_call, ftrace_stub.
+
+        With the label `ftrace_regs_caller` the port serves users that want registers. It
+        calls the tracer with a `struct pt_regs` as fourth argument: `Abi.pt_regs` in their
+        order, a slot of `pointer_size` bytes each, as they are at the traced function's
+        entry. If it does not lead through ftrace_call it has a slot ftrace_regs_call.
+
+        With `ftrace_graph_call`, `ftrace_graph_caller` and `return_to_handler` the port
+        has the graph tracer. While the word `function_trace_stop` is not 0, each caller
+        returns at once (HAVE_FUNCTION_TRACE_MCOUNT_TEST).
+        """
+        ...
+
+    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
+        """Return the change made once, before any site changes (`ftrace_dyn_arch_init`).
+
+        It is one edit of one place, if sites go through mcount to ftrace_caller; else None.
+        """
+        ...
+
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """Return how many of the `CallSites.size` bytes belong to each site, shape (n,)."""
+        ...
+
+    def with_nop(self, name: str) -> Port:
+        """Return this port with another of `Facts.nops` for disabled sites.
+
+        Raises `ValueError` for a name that is not one of them.
         """
         ...
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
-        """Why a site that should hold `expected` and holds `found` is refused, in one clause.
+        """Return why a site that holds `found` instead of `expected` is refused, in one clause.
 
-        In the words of the architecture's own ftrace code where it has some. Equal
-        texts mean that the replacement could not be encoded: the target is out of
-        reach and no stub of it is there. Empty where there is no more to say.
+        In the words of the architecture's own ftrace code if it has some. Equal texts mean
+        that the replacement could not be encoded: the target is out of reach and has no
+        stub. Empty if the bytes alone say it all.
         """
-        ...
-
-    def call_target(self, ip: int, text: bytes) -> int | None:
-        """Where the instruction(s) at `ip` call or jump to; None if they do not."""
-        ...
-
-    def encoding(self, ip: int, text: bytes) -> Encoding | None:
-        """The bit fields of the instruction `text` at `ip`, as the manual draws them.
-
-        None for one that ftrace never writes or meets: nothing is said of it.
-        """
-        ...
-
-    def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """What the site `text` at `ip` would do, for a CPU caught by a breakpoint there.
-
-        `registers` holds all of `Abi.pt_regs` by name.
-        """
-        ...
-
-    # Tier 1: calls the machine makes
-
-    def enter_call(
-        self, function: int, arguments: Sequence[int], sp: int, return_to: int
-    ) -> Effect:
-        """How `function(arguments…)` begins: registers and stack, returning to `return_to`.
-
-        The stack below `sp` is free: the port aligns it and leaves the `call_frame`.
-        """
-        ...
-
-    def has_delay_slot(self, text: bytes) -> bool:
-        """Whether the instruction `text` begins with is one with the next: a branch delayed."""
-        ...
-
-    def trapped_at(
-        self, number: int, registers: Mapping[str, int], address: int, block: bytes
-    ) -> int:
-        """Where the trap `number` of `Engine.traps` was raised, if the emulator lost pc.
-
-        `block` is the code at `address` without a branch in it that ran last, to its
-        end; the other `registers` are as the instruction found them.
-        """
-        ...
-
-    def is_return_address(self, before: bytes) -> bool:
-        """Whether `before`, the `max_insn_size` bytes in front of an address, end in a call."""
-        ...
-
-    def oops(self, crash: Crash) -> tuple[str, ...]:
-        """The lines of the report of a fault, the first saying what happened (`die()`)."""
         ...
 
     # Tier 4: modules
-
-    @property
-    def stubs(self) -> Stubs | None:
-        """How modules reach what a call cannot; None where every call reaches."""
-        ...
+    # required, unless `BasePort.relocation_abi` is set
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply relocations to `text`, one section's bytes (1-D, changed in place).
 
-        A call that goes to a stub also gets what must stand behind it. Raises
+        A call that goes to a stub also gets the instruction that must follow it. Raises
         `RelocationOverflow`, `UnknownRelocation`, or `ModuleError` for a field
         outside the section, for the first that fails and before anything is written.
         """
         ...
 
     def relocation_name(self, kind: int) -> str:
-        """The ABI's name of a relocation type, such as `R_X86_64_PC32`."""
+        """Return the ABI's name of a relocation type, such as `R_X86_64_PC32`."""
         ...
 
-    # Sources and images
+    # optional
 
-    def entry_source(self) -> str:
-        """The text of entry.S. Labels core needs: ftrace_caller, ftrace_call, ftrace_stub.
+    @property
+    def stubs(self) -> Stubs | None:
+        """How stubs of modules are made; None if every call reaches its target without."""
+        ...
 
-        With `ftrace_regs_caller` there may be users that want registers: it has the
-        tracer called with a `struct pt_regs` as fourth argument, `Abi.pt_regs` in their
-        order, a slot of `pointer_size` bytes each, as they are at the traced function's
-        entry. Where it does not lead through ftrace_call it has a slot ftrace_regs_call.
+    # Tier 5: returns
+    # required
 
-        With `ftrace_graph_call`, `ftrace_graph_caller` and `return_to_handler` there is
-        the graph tracer. While the word `function_trace_stop` is not 0, each caller
-        returns at once (HAVE_FUNCTION_TRACE_MCOUNT_TEST).
+    def enable_graph_caller(self, slot: int, caller: int) -> Edit:
+        """Return the edit from a nop at `slot`, `ftrace_graph_call`, to a call of `caller`.
+
+        The reversed edit is `ftrace_disable_ftrace_graph_caller`.
         """
         ...
 
+
+@dataclass(frozen=True, slots=True)
+class BasePort:
+    """The optional verbs of `Port`, as an architecture has them that has nothing special there.
+
+    A port inherits from this, sets `folder` and writes the required verbs. Each verb here
+    is written again only by ports that differ.
+    """
+
+    facts: Facts
+
+    folder: ClassVar[Path]
+    """Where entry.S and images/ of this port lie: `Path(__file__).parent`."""
+    relocation_abi: ClassVar[RelocationAbi | None] = None
+    """The table of relocation types; None if the port writes `relocate` by itself."""
+
     def images(self) -> Path:
-        """The folder of built images: vmlinux.elf, tracer.o and the modules NAME.ko."""
-        ...
+        """Return the folder of built images."""
+        return self.folder / "images"
+
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        """Return the registers of a call, for an ABI that passes all arguments in registers.
+
+        Such an ABI has a link register too; others write this verb.
+        """
+        abi = self.facts.abi
+        if abi.link is None or abi.stack_arguments:
+            raise NotImplementedError("a call that stores on the stack")
+        if len(arguments) > len(abi.arguments):
+            raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")
+        frame = sp - abi.call_frame
+        frame -= frame % abi.stack_align
+        values = {abi.pc.name: function, abi.sp.name: frame, abi.link.name: return_to}
+        for register, value in zip(abi.arguments, arguments, strict=False):
+            values[register.name] = value % (1 << 8 * self.facts.pointer_size)
+        return Effect(values)
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        """Return False: no branch has a delay slot."""
+        return False
+
+    def trapped_at(
+        self, number: int, registers: Mapping[str, int], address: int, block: bytes
+    ) -> int:
+        """Return `address`: the emulator keeps pc at every trap, so core does not ask."""
+        return address
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """Return None: the port draws no instructions."""
+        return None
+
+    def call_adjust(self, addresses: Addresses) -> Addresses:
+        """Return `addresses`: the table already names the start of each site."""
+        return addresses
+
+    def entry_source(self) -> str:
+        """Return the text of entry.S in the port's folder, with the files it includes."""
+        path = self.folder / "entry.S"
+        if not path.is_file():
+            raise NotImplementedError(f"there is no {path}")
+        return read_entry_source(path)
+
+    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
+        """Return None: sites reach ftrace_caller without going through mcount."""
+        return None
+
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """Return the full size for each site: all sites have one form."""
+        return np.full(len(sites), self.facts.sites.size, np.intp)
+
+    def with_nop(self, name: str) -> Self:
+        """Return this port, for the one name there is; raises `ValueError` for others."""
+        self.check_nop(name)
+        return self
+
+    def check_nop(self, name: str) -> None:
+        """Raise `ValueError` if `name` is not one of `Facts.nops`."""
+        if name not in self.facts.nops:
+            known = ", ".join(self.facts.nops)
+            raise ValueError(f"unknown nop {name!r} (choose from: {known})")
+
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Return nothing: the bytes alone say it all."""
+        return ""
+
+    @property
+    def stubs(self) -> Stubs | None:
+        """None: every call of a module reaches its target."""
+        return None
+
+    @property
+    def trampolines(self) -> Trampolines | None:
+        """None: all users share ftrace_caller."""
+        return None
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations as `relocation_abi` says."""
+        if self.relocation_abi is None:
+            raise NotImplementedError("no relocation_abi")
+        self.relocation_abi.relocate(module, text, relocations)
+
+    def relocation_name(self, kind: int) -> str:
+        """Return the name that `relocation_abi` has for a relocation type."""
+        if self.relocation_abi is None:
+            raise NotImplementedError("no relocation_abi")
+        return self.relocation_abi.name(kind)

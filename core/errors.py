@@ -145,8 +145,8 @@ class FtraceBug(DynftraceError):
     `errno` is EFAULT (could not be read), EINVAL (not what was expected) or
     EPERM (could not be written), as `ftrace_bug()` in kernel/trace/ftrace.c
     tells them apart. `expected` and `found` are the bytes at `address`, which
-    is `ip` itself or, for a call through a trampoline, the word of the
-    trampoline that is wrong. `reason` is what the architecture has to say about
+    is `ip` itself or, for a call through a stub, the word of the
+    stub that is wrong. `reason` is what the architecture has to say about
     them, one clause. `report` holds the kernel's lines for dmesg.
     """
 

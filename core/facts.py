@@ -101,7 +101,7 @@ class Toc:
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """What a module's trampolines are made of, in bytes."""
+    """What a module's stubs are made of, in bytes."""
 
     size: int
     align: int

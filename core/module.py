@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from . import abi
-from .arch import Function, Port, Trampoline
+from .arch import Function, ModuleStub, Port
 from .elf.image import Image
 from .elf.lines import SourceLines
 from .elf.linker import (
@@ -45,7 +45,7 @@ from .machine.function import function_at
 from .machine.machine import Machine
 
 STUB_SUFFIX = ".stub"
-"""Behind the callee's name: what a trampoline is called where the kernel has no name for it."""
+"""Behind the callee's name: what a stub is called where the kernel has no name for it."""
 
 THIS_MODULE = ".gnu.linkonce.this_module"
 KSYMTAB = "__ksymtab"
@@ -66,9 +66,9 @@ class Module:
     port: Port = field(repr=False)
 
     @property
-    def trampolines(self) -> tuple[Trampoline, ...]:
+    def stubs(self) -> tuple[ModuleStub, ...]:
         """The stubs its far calls go through, those of `CALLERS` last."""
-        return self.linked.trampolines
+        return self.linked.stubs
 
     @property
     def base(self) -> int:
@@ -168,11 +168,11 @@ class Modules:
         self._machine.memory.map(module.base, module.size, region)
         module.linked.write(self._machine.memory.write)
         self._kallsyms.add(module.linked.symbols, module.name)
-        if module.trampolines and self._port.stubs is not None:
+        if module.stubs and self._port.stubs is not None:
             self._kallsyms.add(_stub_names(module), module.name)
         try:
             module = self._finish(module)
-            self._ftrace.module_init(module.name, image, module.linked.bases, module.trampolines)
+            self._ftrace.module_init(module.name, image, module.linked.bases, module.stubs)
             self.loaded.append(module)
             self._init(module)
         except GuestError:
@@ -262,12 +262,12 @@ class Modules:
         resolve: Callable[[str], int | None],
         area: tuple[int, int],
     ) -> Linked:
-        """Find `image` a place in `area`, relocate it for there, and make its trampolines."""
+        """Find `image` a place in `area`, relocate it for there, and make its stubs."""
         stubs = self._port.stubs
         if stubs is None:
             where = layout(image)
             linked = link(self._port, image, name, where, self._place(name, where, area), resolve)
-            return replace(linked, trampolines=self._linked_stubs(linked))
+            return replace(linked, stubs=self._linked_stubs(linked))
         size = stubs.facts.size * (stub_callees(self._port, image) + len(CALLERS))
         where = layout(image, size, stubs.facts.align)
         base = self._place(name, where, area)
@@ -278,18 +278,18 @@ class Modules:
         with contextlib.suppress(MissingSymbolError):
             for caller, address in self._ftrace.entry.callers.items():
                 table.stub_for(address, caller)
-        return replace(linked, trampolines=table.made)
+        return replace(linked, stubs=table.made)
 
     def _tracer_symbol(self, symbol: str) -> int | None:
-        """What trampolines that are linked into modules lead to in the tracer."""
+        """What stubs that are linked into modules lead to in the tracer."""
         if symbol not in self._port.facts.sites.linked_stubs.values():
             return None
         with contextlib.suppress(MissingSymbolError):
             return self._ftrace.entry.symbols.get(symbol)
         return None
 
-    def _linked_stubs(self, linked: Linked) -> tuple[Trampoline, ...]:
-        """The trampolines that the module brings along, in order of address."""
+    def _linked_stubs(self, linked: Linked) -> tuple[ModuleStub, ...]:
+        """The stubs that the module brings along, in order of address."""
         found = []
         table = linked.symbols
         for symbol, callee in self._port.facts.sites.linked_stubs.items():
@@ -302,7 +302,7 @@ class Modules:
             start = address - linked.bases[section]
             code = linked.content[section][start : start + int(table.size[row])].tobytes()
             if code:
-                found.append(Trampoline(address, code, target, callee))
+                found.append(ModuleStub(address, code, target, callee))
         return tuple(sorted(found, key=lambda stub: stub.address))
 
     def _function_at(self, pointer: int) -> Function:
@@ -415,12 +415,12 @@ class Modules:
 
 
 def _stub_names(module: Module) -> SymbolTable:
-    """Names for the trampolines of `module`, so that a call of one can be read."""
+    """Names for the stubs of `module`, so that a call of one can be read."""
     prefix, stubs = module.port.facts.abi.text_prefix, module.port.stubs
     known = {} if stubs is None else stubs.facts.names
     names = {}
-    for each in module.trampolines:
+    for each in module.stubs:
         callee = each.symbol.removeprefix(prefix)
         names[known.get(callee, callee + STUB_SUFFIX)] = each.address
-    last = module.trampolines[-1]
+    last = module.stubs[-1]
     return SymbolTable.of_labels(names, last.address + len(last.code))

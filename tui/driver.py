@@ -234,7 +234,7 @@ class SessionDriver:
         if module is None:
             self._stubs = of, ()
         elif not hurry or self._stubs[0] != of:
-            stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
+            stubs = module_stubs(session.ftrace, session.paths, module.name, module.stubs)
             own = [stub for stub in stubs if module.contains(stub.hop.address)]
             self._stubs = of, stub_lines(module.name, own)
         return self._stubs[1]

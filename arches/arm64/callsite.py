@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.arch import Addresses, Bytes, Edit, Effect, Sites
+from ...core.arch import Bytes, Calls, Edit, Effect, Sites
 from . import insn
 
 
@@ -41,16 +40,6 @@ SLOT = Form(before=(), compiled=())
 """The slot of ftrace_caller, which the tracers lie near: a `bl`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """n sites that call one target, each in its own way."""
-
-    text: Bytes
-    reachable: NDArray[np.bool_]
-    via: Addresses
-    """The stub that each calls, 0 where it calls the target itself or cannot."""
-
-
 def calls(form: Form, sites: Sites, target: int) -> Calls:
     """Encode a call of `target` at each of `sites`."""
     branch = sites.ip + np.uint64(form.branch_offset)
@@ -60,37 +49,19 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
     by_stub = (stubs != 0) & ~reaches & stub_reaches
     reachable = reaches | by_stub
     text = np.where(by_stub[:, None], stub_text, text)
-    whole = np.concatenate([rows(insn.pack(*form.before), len(sites)), text], axis=1)
+    whole = np.concatenate([_rows(insn.pack(*form.before), len(sites)), text], axis=1)
     whole[~reachable] = 0
-    return Calls(whole, reachable, np.where(by_stub, stubs, np.uint64(0)))
+    via = np.where(by_stub, stubs, np.uint64(0))
+    return Calls(whole, _rows(form.nops, len(sites)), reachable, via)
 
 
-def first_nop(form: Form, sites: Sites, mcount: int) -> Edit:
-    """From what the compiler, or the module loader, left to the disabled form."""
+def init_nop(form: Form, sites: Sites, mcount: int) -> Edit:
+    """Return the first change: from what the compiler, or the module loader, left."""
     if not form.compiled:
-        return nop(form, sites, mcount)
+        return calls(form, sites, mcount).make_nop(sites)
     count = len(sites)
-    compiled = rows(insn.pack(*form.compiled), count)
-    return Edit(sites.ip, compiled, rows(form.nops, count), np.ones(count, np.bool_))
-
-
-def nop(form: Form, sites: Sites, target: int) -> Edit:
-    """From a call of `target` to the disabled form."""
-    was = calls(form, sites, target)
-    return Edit(sites.ip, was.text, rows(form.nops, len(sites)), was.reachable, (was.via,))
-
-
-def call(form: Form, sites: Sites, target: int) -> Edit:
-    """From the disabled form to a call of `target`."""
-    new = calls(form, sites, target)
-    return Edit(sites.ip, rows(form.nops, len(sites)), new.text, new.reachable, (new.via,))
-
-
-def modify(form: Form, sites: Sites, old: int, new: int) -> Edit:
-    """From a call of `old` to a call of `new`."""
-    was, shall = calls(form, sites, old), calls(form, sites, new)
-    reachable = was.reachable & shall.reachable
-    return Edit(sites.ip, was.text, shall.text, reachable, (was.via, shall.via))
+    compiled = _rows(insn.pack(*form.compiled), count)
+    return Edit(sites.ip, compiled, _rows(form.nops, count), np.ones(count, np.bool_))
 
 
 def call_target(ip: int, text: bytes) -> int | None:
@@ -106,7 +77,7 @@ def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> E
     """Do the site `text`, disabled or enabled; raises `ValueError` for anything else."""
     before, branch = text[: form.branch_offset], insn.words(text[form.branch_offset :])
     if before != insn.pack(*form.before) or len(branch) != 1:
-        raise ValueError(f"no call site text: {text.hex(' ')}")
+        raise ValueError(f"no call site has the text {text.hex(' ')}")
     effect = {"pc": ip + len(text)}
     if insn.SAVE_LR in form.before:
         effect["x9"] = registers["x30"]
@@ -115,7 +86,7 @@ def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> E
         assert target is not None
         effect |= {"pc": target, "x30": ip + len(text)}
     elif branch[0] != insn.NOP:
-        raise ValueError(f"no call site text: {text.hex(' ')}")
+        raise ValueError(f"no call site has the text {text.hex(' ')}")
     return Effect(effect)
 
 
@@ -138,6 +109,6 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
     return f"not the branch or nop at {ip + insn.WORD * row:x}: {differ}"
 
 
-def rows(text: bytes, count: int) -> Bytes:
+def _rows(text: bytes, count: int) -> Bytes:
     """The same text for `count` sites."""
     return np.tile(np.frombuffer(text, np.uint8), (count, 1))

@@ -18,21 +18,19 @@ Sources: as in insn.py; Documentation/arm64/memory.rst of Linux 6.1.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 from capstone import CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN
 from keystone.keystone_const import KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN
-from numpy.typing import NDArray
 from unicorn import arm64_const
 from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
-from ...core.arch import Addresses, Edit, Effect, Relocations, Sites
+from ...core.arch import BasePort, Edit, Effect, Sites
 from ...core.crash import Crash
+from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding
 from ...core.facts import Abi, AddressMap, CallSites, Engine, Facts, Frames, Register
 from . import callsite, encoding, insn, oops, reloc, stub
@@ -105,125 +103,65 @@ def facts(name: str, sites: CallSites) -> Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Arm64Port(ABC):
-    """An arm64 port; see `core.arch.Port` for what each verb owes."""
+class Arm64Port(BasePort):
+    """The verbs of an arm64 port; see `core.arch.Port` for what each owes."""
 
-    facts: Facts
     form: Form
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
 
-    def call_adjust(self, addresses: Addresses) -> Addresses:
-        """The table names the start of the site."""
-        return addresses
+    def is_return_address(self, before: bytes) -> bool:
+        """Return whether `before` ends in a branch that sets x30."""
+        return len(before) >= insn.WORD and insn.is_call(insn.word_at(before[-insn.WORD :]))
 
-    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
-        """Nothing: sites reach ftrace_caller themselves, or by a stub."""
-        return None
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        """Return the report of a fault."""
+        return oops.report(crash, self.facts)
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """Return the bit fields of the instruction at `ip`; None for an unknown one."""
+        return encoding.encoding(ip, text)
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """From what the compiler, or the module loader, left."""
-        return callsite.first_nop(self.form, sites, mcount)
+        return callsite.init_nop(self.form, sites, mcount)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """From a call of `target` to a nop."""
-        return callsite.nop(self.form, sites, target)
+        return callsite.calls(self.form, sites, target).make_nop(sites)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         """From a nop to a call of `target`."""
-        return callsite.call(self.form, sites, target)
+        return callsite.calls(self.form, sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
         """From a call of `old` to a call of `new`."""
-        return callsite.modify(self.form, sites, old, new)
+        was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
+        return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
         """From `bl old` to `bl new` at the slot, one word."""
-        return callsite.modify(callsite.SLOT, Sites(np.array([slot], np.uint64)), old, new)
+        site = Sites(np.array([slot], np.uint64))
+        was, shall = (callsite.calls(callsite.SLOT, site, target) for target in (old, new))
+        return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
         """From a nop to `bl caller` at the slot, one word."""
-        return callsite.call(callsite.SLOT, Sites(np.array([slot], np.uint64)), caller)
-
-    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
-        """Why a site is refused."""
-        return callsite.explain(self.form, ip, expected, found)
-
-    def lengths(self, sites: Sites) -> NDArray[np.intp]:
-        """All of it."""
-        return np.full(len(sites), self.facts.sites.size, np.intp)
-
-    def with_nop(self, name: str) -> Self:
-        """There is but one."""
-        if name not in self.facts.nops:
-            raise ValueError(f"no nop {name!r}")
-        return self
+        site = Sites(np.array([slot], np.uint64))
+        return callsite.calls(callsite.SLOT, site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Where the B or BL goes, behind the words a site may have in front of it."""
+        """Return where the B or BL goes, after the words a site may have in front of it."""
         return callsite.call_target(ip, text)
-
-    def encoding(self, ip: int, text: bytes) -> Encoding | None:
-        """The bit fields of the instruction at `ip`; None for one that is not known."""
-        return encoding.encoding(ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Do the site `text`; raises `ValueError` for anything else."""
         return callsite.emulate(self.form, registers, ip, text)
 
-    def enter_call(
-        self, function: int, arguments: Sequence[int], sp: int, return_to: int
-    ) -> Effect:
-        """The registers of a call with up to eight arguments; nothing is stored."""
-        if len(arguments) > len(ABI.arguments):
-            raise ValueError(f"a call takes at most {len(ABI.arguments)} arguments")
-        registers = {
-            PC.name: function,
-            SP.name: sp - sp % ABI.stack_align,
-            LINK.name: return_to,
-        }
-        for register, value in zip(ABI.arguments, arguments, strict=False):
-            registers[register.name] = value % 2**64
-        return Effect(registers)
-
-    def has_delay_slot(self, text: bytes) -> bool:
-        """No branch has one."""
-        return False
-
-    def trapped_at(
-        self, number: int, registers: Mapping[str, int], address: int, block: bytes
-    ) -> int:
-        """Not asked for: the emulator tells of each trap."""
-        return address
-
-    def is_return_address(self, before: bytes) -> bool:
-        """Whether `before` ends in a branch that sets x30."""
-        return len(before) >= insn.WORD and insn.is_call(insn.word_at(before[-insn.WORD :]))
-
-    def oops(self, crash: Crash) -> tuple[str, ...]:
-        """The report of a fault."""
-        return oops.report(crash, self.facts)
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Return why a site is refused."""
+        return callsite.explain(self.form, ip, expected, found)
 
     @property
     def stubs(self) -> stub.Stubs:
         """Veneers, for modules that are far away."""
         return stub.Stubs()
-
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-        reloc.relocate(module, text, relocations)
-
-    def relocation_name(self, kind: int) -> str:
-        """Such as `R_AARCH64_CALL26`."""
-        return reloc.name(kind)
-
-    def entry_source(self) -> str:
-        """The text of entry.S."""
-        return (self.folder / "entry.S").read_text(encoding="utf-8")
-
-    def images(self) -> Path:
-        """The folder of built images."""
-        return self.folder / "images"
-
-    @property
-    @abstractmethod
-    def folder(self) -> Path:
-        """Where the files of this port lie."""

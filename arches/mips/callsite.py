@@ -2,8 +2,8 @@
 
 The forms are in the table of insn.py; which one a site has, its compiled text
 tells. Many sites are encoded at once. A near site calls its target directly
-where it reaches it, or the trampoline of it that its module has. A far site
-calls what it was compiled to call, which may be a trampoline too: mcount is one,
+where it reaches it, or the stub of it that its module has. A far site
+calls what it was compiled to call, which may be a stub too: mcount is one,
 of ftrace_caller. What cannot be encoded has ones for a text, as zeros are nops.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.arch import Addresses, Bytes, Effect, Sites
+from ...core.arch import Addresses, Calls, Effect, Sites
 from . import insn
 from .insn import ADDIU, DADDIU, LUI, NOP, RA, V1, WORD, Words
 
@@ -52,20 +52,6 @@ class Form:
     def near_nops(self) -> tuple[int, int]:
         """A disabled near site: a branch and its delay slot, where two words would change."""
         return NOP if self.naive or self.slot == NOP else _OVER_NEAR, NOP
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """n sites that call one target, each in its own way."""
-
-    text: Bytes
-    nops: Bytes
-    """What stands there while the call is disabled."""
-    reachable: NDArray[np.bool_]
-    via: Addresses
-    """The trampoline that each calls, 0 where it calls the target itself or cannot."""
-    lengths: NDArray[np.intp]
-    """Bytes of each site."""
 
 
 def far(form: Form, sites: Sites) -> NDArray[np.bool_]:
@@ -107,6 +93,14 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
     )
 
 
+def slot_calls(form: Form, sites: Sites, target: int) -> Calls:
+    """Encode a `jal` of `target` at slots of entry.S, one word each: the tracers lie near."""
+    words, reachable = insn.jal(sites.ip, np.full(len(sites), target, np.uint64))
+    text = insn.bytes_of(words[:, None], form.order)
+    nops = insn.bytes_of(np.full((len(sites), 1), NOP, np.uint32), form.order)
+    return Calls(text, nops, reachable)
+
+
 def call_target(form: Form, ip: int, text: bytes) -> int | None:
     """Where `text` at `ip` calls or jumps to: by its first word, or by loading an address.
 
@@ -135,7 +129,7 @@ def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> E
         return Effect({"pc": ip + len(text)})
     words = _words(form, text)
     if len(words) != NEAR or words[0] >> 26 != insn.JAL or words[1] != form.slot:
-        raise ValueError(f"no call site text: {text.hex(' ')}")
+        raise ValueError(f"no call site has the text {text.hex(' ')}")
     target = call_target(form, ip, text)
     assert target is not None
     effect = {"pc": target, "ra": ip + insn.CALL}
@@ -155,7 +149,7 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
     if want == have or want[0] == UNENCODABLE:
         if have[0] == _OVER_FAR or have[0] >> 16 == insn.lui(V1, 0) >> 16:
             return "the far call loads another address, and only its first word may change"
-        return "out of reach of a jal (the 256 MB around it), and no trampoline leads there"
+        return "out of reach of a jal (the 256 MB around it), and no stub leads there"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
     what = _what(form, ip, want, row)
     return f"Expected {want[row]:08x}{what and f', {what},'} found {have[row]:08x}"

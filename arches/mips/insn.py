@@ -35,7 +35,7 @@ ftrace_caller, once.
                         addiu sp,sp,-8              nop         addiu sp,sp,-8
                      1:
     o32 module,         jal   _mcount_trampoline    b     1f    jal   ftrace_caller_trampoline
-      trampolines       addiu sp,sp,-8              nop         addiu sp,sp,-8
+      linked stubs      addiu sp,sp,-8              nop         addiu sp,sp,-8
                      1:
     o32 module,         lui   v1,%hi(_mcount)       b     1f    lui   v1,%hi(_mcount)
       long calls        addiu v1,v1,%lo(_mcount)
@@ -46,7 +46,7 @@ ftrace_caller, once.
     n64 kernel          jal   _mcount               nop         jal   ftrace_caller
                         nop
     n64 module,         jal   _mcount_trampoline    nop         jal   ftrace_caller_trampoline
-      trampolines       nop
+      linked stubs      nop
     n64 module,         lui   v1,%hi(_mcount)       b     1f    lui   v1,%hi(_mcount)
       long calls        daddiu v1,v1,%lo(_mcount)
                         move  at,ra
@@ -54,8 +54,8 @@ ftrace_caller, once.
                         nop
                      1:
 
-Trampolines are code that is linked into a module: they load the address of
-mcount, or of ftrace_caller, and jump there. (_mcount and ftrace_caller lie in
+A linked stub (stub.S) is code of the module itself: it loads the address of mcount, or
+of ftrace_caller, and jumps there. (_mcount and ftrace_caller lie in
 the sign-extended 32 bits of a 64-bit kernel, so that two halves make them.)
 
 Sources: MIPS Architecture For Programmers, Volume I-A, "Jump and Branch

@@ -17,10 +17,8 @@ Sources: as in insn.py; MIPSpro N32/N64 ABI Handbook, chapter 2.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -36,11 +34,11 @@ from unicorn.unicorn_const import (
     UC_MODE_MIPS64,
 )
 
-from ...core.arch import Addresses, Edit, Effect, Relocations, Sites, Stubs
+from ...core.arch import BasePort, Edit, Effect, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
-from ...core.facts import AddressMap, Branches, CallSites, Engine, Facts, Register
-from . import callsite, encoding, insn, oops, reloc
+from ...core.facts import AddressMap, Branches, CallSites, Engine, Register
+from . import callsite, encoding, insn, oops
 from .callsite import Form
 from .trapped import trapped_at
 
@@ -142,17 +140,40 @@ SITES = CallSites(
 
 
 @dataclass(frozen=True, slots=True)
-class MipsPort(ABC):
-    """A MIPS port; see `core.arch.Port` for what each verb owes."""
+class MipsPort(BasePort):
+    """The verbs of a MIPS port; see `core.arch.Port` for what each owes."""
 
-    facts: Facts
     form: Form
     mcount: tuple[int, int]
-    """The first instructions of the kernel's mcount, which only gives back what it was given."""
+    """The first instructions of the kernel's mcount, which only undoes the call."""
 
-    def call_adjust(self, addresses: Addresses) -> Addresses:
-        """The table names the `jal`, or the `lui` of a far call."""
-        return addresses
+    def has_delay_slot(self, text: bytes) -> bool:
+        """Return whether `text` begins with a jump or a branch."""
+        return len(text) >= insn.WORD and insn.has_delay_slot(insn.word_at(text, self.form.order))
+
+    def trapped_at(
+        self, number: int, registers: Mapping[str, int], address: int, block: bytes
+    ) -> int:
+        """Return the instruction of `block` that must have trapped."""
+        bits, modulus = self.form.bits, 1 << self.form.bits
+        general = [0, *(registers[each.name] for each in self.facts.abi.pt_regs[1:32])]
+        values = [value - (value >> (bits - 1) << bits) for value in general]
+        words = [insn.word_at(block, self.form.order, at) for at in range(0, len(block), insn.WORD)]
+        return trapped_at(number, values, address, words) % modulus
+
+    def is_return_address(self, before: bytes) -> bool:
+        """Return whether `before` ends in a call and its delay slot."""
+        call = before[-insn.CALL :]
+        return len(call) == insn.CALL and insn.is_call(insn.word_at(call, self.form.order))
+
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        """Return the report of a fault."""
+        return oops.report(crash, self.facts)
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """Return the bit fields of the instruction at `ip`; None for an unknown one."""
+        names = [register.name for register in self.facts.abi.pt_regs[:32]]
+        return encoding.encoding(ip, text, self.facts.byteorder, names, 1 << self.form.bits)
 
     def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
         """From an mcount that only returns to one that jumps to `caller`, for far sites."""
@@ -168,125 +189,46 @@ class MipsPort(ABC):
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """From a call of `target` to a branch over it, or to nops."""
-        was = callsite.calls(self.form, sites, target)
-        return Edit(sites.ip, was.text, was.nops, was.reachable, (was.via,), was.lengths)
+        return callsite.calls(self.form, sites, target).make_nop(sites)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         """From a branch over it, or nops, to a call of `target`."""
-        new = callsite.calls(self.form, sites, target)
-        return Edit(sites.ip, new.nops, new.text, new.reachable, (new.via,), new.lengths)
+        return callsite.calls(self.form, sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
         """From a call of `old` to a call of `new`; a far site can only ever call one of them."""
         was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
-        reachable = was.reachable & shall.reachable
-        return Edit(sites.ip, was.text, shall.text, reachable, (was.via, shall.via), was.lengths)
+        return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """From `jal old` to `jal new` at the slot; what is in its delay slot stays."""
-        place = np.array([slot], np.uint64)
-        was, reached = insn.jal(place, np.array([old], np.uint64))
-        shall, reaches = insn.jal(place, np.array([new], np.uint64))
-        old_text, new_text = (
-            insn.bytes_of(word[:, None], self.form.order) for word in (was, shall)
-        )
-        return Edit(place, old_text, new_text, reached & reaches)
+        """From `jal old` to `jal new` at the slot; the word in its delay slot stays."""
+        site = Sites(np.array([slot], np.uint64))
+        was, shall = (callsite.slot_calls(self.form, site, target) for target in (old, new))
+        return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
         """From a nop to `jal caller` at the slot; another nop is in its delay slot."""
-        place = np.array([slot], np.uint64)
-        word, reaches = insn.jal(place, np.array([caller], np.uint64))
-        nop = insn.bytes_of(np.array([[insn.NOP]], np.uint32), self.form.order)
-        return Edit(place, nop, insn.bytes_of(word[:, None], self.form.order), reaches)
-
-    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
-        """Why a site is refused."""
-        return callsite.explain(self.form, ip, expected, found)
-
-    def lengths(self, sites: Sites) -> NDArray[np.intp]:
-        """Two words, or five of a far call."""
-        words = np.where(callsite.far(self.form, sites), callsite.FAR, callsite.NEAR)
-        return words.astype(np.intp) * insn.WORD
-
-    def with_nop(self, name: str) -> Self:
-        """`b`, a branch over a call; and to see it break `nop`, nops in all of its place."""
-        if name not in self.facts.nops:
-            raise ValueError(f"no nop {name!r}")
-        return replace(self, form=replace(self.form, naive=name == "nop"))
+        site = Sites(np.array([slot], np.uint64))
+        return callsite.slot_calls(self.form, site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Where a jump with a fixed target goes, or one that the words before it have loaded."""
+        """Return where a jump with a fixed target goes, or one to an address just loaded."""
         return callsite.call_target(self.form, ip, text)
-
-    def encoding(self, ip: int, text: bytes) -> Encoding | None:
-        """The bit fields of the instruction at `ip`; None for one that is not known."""
-        names = [register.name for register in self.facts.abi.pt_regs[:32]]
-        modulus = 1 << (8 * self.facts.pointer_size)
-        return encoding.encoding(ip, text, self.facts.byteorder, names, modulus)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Do the nops or the `jal` of a near site; raises `ValueError` for anything else."""
         return callsite.emulate(self.form, registers, ip, text)
 
-    def enter_call(
-        self, function: int, arguments: Sequence[int], sp: int, return_to: int
-    ) -> Effect:
-        """The registers of a call, and room for its arguments at sp where the ABI wants it."""
-        abi = self.facts.abi
-        if len(arguments) > len(abi.arguments):
-            raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")
-        frame = sp - abi.call_frame
-        frame -= frame % abi.stack_align
-        values = {PC.name: function, abi.sp.name: frame, "ra": return_to}
-        for register, value in zip(abi.arguments, arguments, strict=False):
-            values[register.name] = value % (1 << self.form.bits)
-        return Effect(values)
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Return why a site is refused."""
+        return callsite.explain(self.form, ip, expected, found)
 
-    def has_delay_slot(self, text: bytes) -> bool:
-        """Whether it is a jump or a branch."""
-        return len(text) >= insn.WORD and insn.has_delay_slot(insn.word_at(text, self.form.order))
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """Return two words for a near call, five for a far one, in bytes."""
+        words = np.where(callsite.far(self.form, sites), callsite.FAR, callsite.NEAR)
+        return words.astype(np.intp) * insn.WORD
 
-    def trapped_at(
-        self, number: int, registers: Mapping[str, int], address: int, block: bytes
-    ) -> int:
-        """The instruction of `block` that must have trapped."""
-        bits, modulus = self.form.bits, 1 << self.form.bits
-        general = [0, *(registers[each.name] for each in self.facts.abi.pt_regs[1:32])]
-        values = [value - (value >> (bits - 1) << bits) for value in general]
-        words = [insn.word_at(block, self.form.order, at) for at in range(0, len(block), insn.WORD)]
-        return trapped_at(number, values, address, words) % modulus
-
-    def is_return_address(self, before: bytes) -> bool:
-        """Whether `before` ends in a call and its delay slot."""
-        call = before[-insn.CALL :]
-        return len(call) == insn.CALL and insn.is_call(insn.word_at(call, self.form.order))
-
-    def oops(self, crash: Crash) -> tuple[str, ...]:
-        """The report of a fault."""
-        return oops.report(crash, self.facts)
-
-    @property
-    def stubs(self) -> Stubs | None:
-        """None: far calls reach all, and trampolines are linked into modules."""
-        return None
-
-    @abstractmethod
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-
-    def relocation_name(self, kind: int) -> str:
-        """Such as `R_MIPS_26`; on n64 it may be up to three in a row."""
-        return reloc.name(kind)
-
-    def entry_source(self) -> str:
-        """The text of entry.S."""
-        return (self.folder / "entry.S").read_text(encoding="utf-8")
-
-    def images(self) -> Path:
-        """The folder of built images."""
-        return self.folder / "images"
-
-    @property
-    @abstractmethod
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
+    def with_nop(self, name: str) -> Self:
+        """`b`, a branch over the call; or, to see it break, `nop`: nops in all of its place."""
+        self.check_nop(name)
+        return replace(self, form=replace(self.form, naive=name == "nop"))

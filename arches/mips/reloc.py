@@ -23,7 +23,7 @@ ELF Object File Specification, section 2.9.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,50 +31,34 @@ from elftools.elf.enums import ENUM_RELOC_TYPE_MIPS
 from numpy.typing import NDArray
 
 from ...core.arch import Relocations
-from ...core.errors import ModuleError, RelocationOverflow, UnknownRelocation
-from ...core.field import outside, store
+from ...core.elf.relocate import (
+    WORD32,
+    Field,
+    RelocationAbi,
+    RelocationType,
+    Rows,
+    Truth,
+    Values,
+    absolute,
+    anything,
+    either,
+    names_of,
+    relative,
+    sign_extended,
+    signed,
+    two_halves,
+    whole,
+)
+from ...core.errors import ModuleError
 from .insn import REACH, REGION, WORD
 
-Values = NDArray[np.int64]
-Truth = NDArray[np.bool_]
-
-NONE, HI16, LO16, HIGHEST = 0, 5, 6, 29
+HI16, LO16, HIGHEST = 5, 6, 29
 """Types with a meaning beyond their row of the table, numbered alike in both ABIs."""
 
-
-_NAMES = {number: name for name, number in ENUM_RELOC_TYPE_MIPS.items() if name != "_default_"}
-
-
-def name(kind: int) -> str:
-    """The ABIs' name of a relocation type, or its number where they have none.
-
-    On n64 it may be several, R_MIPS_GPREL16/R_MIPS_SUB/R_MIPS_HI16: a byte each.
-    """
-    types = [kind >> shift & 0xFF for shift in (0, 8, 16)]
-    if kind >> 24 or not all(number in _NAMES for number in types):
-        return f"R_MIPS_{kind}"
-    return "/".join(_NAMES[number] for number in types if number) or _NAMES[NONE]
-
-
-# Formulas, of S, A and P.
-
-
-def absolute(s: Values, a: Values, p: Values) -> Values:
-    """S + A."""
-    return s + a
-
-
-def relative(s: Values, a: Values, p: Values) -> Values:
-    """S + A - P."""
-    return s + a - p
+_NAMES = names_of(ENUM_RELOC_TYPE_MIPS)
 
 
 # Parts of a value.
-
-
-def whole(values: Values) -> Values:
-    """All of it."""
-    return values
 
 
 def words(values: Values) -> Values:
@@ -97,22 +81,7 @@ def highest(values: Values) -> Values:
     return (values + 0x8000_8000_8000) >> 48
 
 
-# What fits, of values and places.
-
-
-def anything(values: Values, places: Values) -> Truth:
-    """Every value: the field is as wide as an address, or is cut by its name."""
-    return np.ones(len(values), np.bool_)
-
-
-def either32(values: Values, places: Values) -> Truth:
-    """Values that sign- or zero-extending 32 bits gives back."""
-    return (values >= -(1 << 31)) & (values < 1 << 32)
-
-
-def two_halves(values: Values, places: Values) -> Truth:
-    """Values that a sign-extended high half and a signed low half make."""
-    return (values >= -(1 << 31) - 0x8000) & (values < (1 << 31) - 0x8000)
+# What fits, by the value and the address P of its field.
 
 
 def region(values: Values, places: Values) -> Truth:
@@ -122,115 +91,64 @@ def region(values: Values, places: Values) -> Truth:
     return inside & aligned
 
 
-def branch16(values: Values, places: Values) -> Truth:
-    """Distances that a branch reaches; they count from its delay slot, which A makes up for."""
-    aligned: Truth = values % WORD == 0
-    return aligned & (values >= -REACH) & (values < REACH)
+BRANCH16 = signed(REACH.bit_length(), WORD)
+"""Distances that a branch reaches; they count from its delay slot, which A makes up for."""
 
+LOW26 = Field(4, (1 << 26) - 1)
+LOW16 = Field(4, 0xFFFF)
 
-# Addends, of fields as unsigned numbers.
-
-
-def signed(bits: int, shift: int = 0) -> Callable[[Values], Values]:
-    """Sign-extends the low `bits` of a field, then shifts it up."""
-
-    def extend(fields: Values) -> Values:
-        sign = 1 << (bits - 1)
-        return (((fields & ((1 << bits) - 1)) ^ sign) - sign) << shift
-
-    return extend
-
-
-@dataclass(frozen=True, slots=True)
-class Type:
-    """A relocation type: which part of which formula goes where, if the value fits."""
-
-    width: int
-    """Bytes of the word its field is in."""
-    bits: int
-    """Of the field, at the low end of the word."""
-    formula: Callable[[Values, Values, Values], Values]
-    part: Callable[[Values], Values]
-    fits: Callable[[Values, Values], Truth]
-    addend: Callable[[Values], Values]
-    """A, where it stands in the field; of HI16 it is AHI << 16."""
-
-
-TYPES: Mapping[int, Type] = {
-    2: Type(4, 32, absolute, whole, either32, signed(32)),  # 32: S + A
-    4: Type(4, 26, absolute, words, region, signed(26, 2)),  # 26: (S + A) >> 2
-    HI16: Type(4, 16, absolute, hi, two_halves, signed(16, 16)),  # HI16: #hi(S + A)
-    LO16: Type(4, 16, absolute, whole, anything, signed(16)),  # LO16: #lo(S + A)
-    10: Type(4, 16, relative, words, branch16, signed(16, 2)),  # PC16: (S + A - P) >> 2
+TYPES: Mapping[int, RelocationType] = {
+    # 32: S + A
+    2: RelocationType(WORD32, absolute, whole, either(32), sign_extended(32)),
+    # 26: (S + A) >> 2
+    4: RelocationType(LOW26, absolute, words, region, sign_extended(26, 2)),
+    # HI16: #hi(S + A); a field has AHI, the addend is AHI << 16
+    HI16: RelocationType(LOW16, absolute, hi, two_halves, sign_extended(16, 16)),
+    # LO16: #lo(S + A)
+    LO16: RelocationType(LOW16, absolute, whole, anything, sign_extended(16)),
+    # PC16: (S + A - P) >> 2
+    10: RelocationType(LOW16, relative, words, BRANCH16, sign_extended(16, 2)),
 }
 """The types both ABIs have."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
-    """Relocations of one type, ready to be written."""
+class MipsAbi(RelocationAbi):
+    """A MIPS ABI: some types count with others."""
 
-    type: Type
-    offset: NDArray[np.uint64]
-    values: Values
+    def name(self, kind: int) -> str:
+        """Return the ABIs' name of a relocation type, or its number if they have none.
 
+        On n64 it may be several, R_MIPS_GPREL16/R_MIPS_SUB/R_MIPS_HI16: a byte each.
+        """
+        types = [kind >> shift & 0xFF for shift in (0, 8, 16)]
+        if kind >> 24 or not all(number in self.names for number in types):
+            return f"{self.prefix}{kind}"
+        return "/".join(self.names[number] for number in types if number) or self.names[0]
 
-@dataclass(frozen=True, slots=True)
-class Abi:
-    """The relocation types of an ABI by number."""
-
-    types: Mapping[int, Type]
-    bits: int
-    """Of an address; values wrap at it."""
-
-    def resolve(
-        self, module: str, text: NDArray[np.uint8], relocations: Relocations, order: str
-    ) -> list[Stores]:
-        """What `relocations` write into `text`; nothing is written. Raises as `Port.relocate`."""
-        kind, place = relocations.kind, relocations.place
-        bad = (kind != NONE) & ~np.isin(kind, list(self.types))
-        if bad.any():
-            first = int(np.argmax(bad))
-            raise UnknownRelocation(module, name(int(kind[first])), int(place[first]))
-        rows_of = {number: np.flatnonzero(kind == number) for number in self.types}
-        for number, rows in rows_of.items():
-            width = self.types[number].width
-            outside(module, name(number), text, relocations.offset[rows], width)
-        addend = relocations.addend.copy()
+    def addends(
+        self,
+        module: str,
+        text: NDArray[np.uint8],
+        relocations: Relocations,
+        rows_of: Mapping[int, Rows],
+    ) -> Values:
+        """Return A of each relocation; that of a HI16 in REL takes the LO16's field too."""
+        addends = RelocationAbi.addends(self, module, text, relocations, rows_of)
         if not relocations.explicit:
-            for number, rows in rows_of.items():
-                type_ = self.types[number]
-                fields = _read(text, relocations.offset[rows], type_.width, order)
-                addend[rows] = type_.addend(fields.view(np.int64))
             high, low = _pairs(module, relocations)
-            addend[high] += addend[low]
-        s, p = (self._wrapped(values.view(np.int64)) for values in (relocations.symbol, place))
-        values = np.zeros(len(kind), np.int64)
-        fits = np.ones(len(kind), np.bool_)
-        stores = []
-        for number, rows in rows_of.items():
-            type_ = self.types[number]
-            values[rows] = self._wrapped(type_.formula(s[rows], addend[rows], p[rows]))
-            fits[rows] = type_.fits(values[rows], p[rows])
-            stores.append(Stores(type_, relocations.offset[rows], type_.part(values[rows])))
-        fits |= (kind == HI16) & np.isin(values, values[kind == HIGHEST])
-        if not fits.all():
-            first = int(np.argmin(fits))
-            value = int(values[first]) % (1 << self.bits)
-            raise RelocationOverflow(module, value, int(place[first]), name(int(kind[first])))
-        return stores
+            addends[high] += addends[low]
+        return addends
 
-    def _wrapped(self, values: Values) -> Values:
-        """Values modulo the size of an address, sign-extended."""
-        return signed(self.bits)(values) if self.bits < 64 else values
+    def fit_together(self, kind: NDArray[np.uint32], values: Values) -> Truth:
+        """Return which HI16 are one part of a value whose HIGHEST is stored too."""
+        highs: Truth = kind == HI16
+        return highs & np.isin(values, values[kind == HIGHEST])
 
 
-def write(text: NDArray[np.uint8], stores: list[Stores], order: str) -> None:
-    """Write what `Abi.resolve` found, and keep what else the fields' words hold."""
-    for each in stores:
-        width, mask = each.type.width, np.uint64((1 << each.type.bits) - 1)
-        old = _read(text, each.offset, width, order)
-        store(text, each.offset, old & ~mask | each.values.view(np.uint64) & mask, width, order)
+def abi(types: Mapping[int, RelocationType], bits: int, byteorder: str) -> MipsAbi:
+    """Return the ABI with these types, for addresses of `bits` bits; of either REL or RELA."""
+    return MipsAbi("R_MIPS_", _NAMES, types, bits, byteorder, explicit=None)
 
 
 def _pairs(module: str, relocations: Relocations) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -248,12 +166,3 @@ def _pairs(module: str, relocations: Relocations) -> tuple[NDArray[np.intp], NDA
         message = f"module {module}: R_MIPS_HI16 at {place:x} without its R_MIPS_LO16"
         raise ModuleError(module, errno.ENOEXEC, message)
     return high, partner
-
-
-def _read(
-    text: NDArray[np.uint8], offset: NDArray[np.uint64], width: int, order: str
-) -> NDArray[np.uint64]:
-    """The words of `width` bytes at each offset, which lie in `text`."""
-    columns = offset.astype(np.intp)[:, None] + np.arange(width, dtype=np.intp)
-    words = np.ascontiguousarray(text[columns])
-    return words.view(f"{'<' if order == 'little' else '>'}u{width}")[:, 0].astype(np.uint64)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.arch import Addresses, Bytes, Sites
+from ...core.arch import Bytes, Calls, Effect, Sites
 from . import insn
 
 
@@ -44,16 +43,8 @@ class Form:
         return insn.pack(insn.b(size), *self.stub)
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """n sites that call one target, each in its own way."""
-
-    text: Bytes
-    nops: Bytes
-    """What stands there while the call is disabled."""
-    reachable: NDArray[np.bool_]
-    via: Addresses
-    """The stub that each calls, 0 where it calls the target itself or cannot."""
+SLOT = Form(direct=(), stub=(), prefer_stub=False)
+"""The slot of ftrace_caller, a `bl`: the tracers lie near it."""
 
 
 def calls(form: Form, sites: Sites, target: int) -> Calls:
@@ -73,6 +64,28 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
         np.frombuffer(form.nops, np.uint8),
     )
     return Calls(text, nops, reachable, np.where(by_stub & reachable, stubs, np.uint64(0)))
+
+
+def call_target(bits: int, ip: int, text: bytes) -> int | None:
+    """Return where a branch with a fixed target goes; None for other instructions."""
+    if len(text) < insn.WORD:
+        return None
+    target = insn.branch_target(ip, insn.word_at(text))
+    return None if target is None else target % (1 << bits)
+
+
+def emulate(form: Form, bits: int, ip: int, text: bytes) -> Effect:
+    """Do the nops or the `bl` of the site `text`; raises `ValueError` for anything else.
+
+    The instruction after a `bl` is done when the call has returned.
+    """
+    if text in (form.nops, form.stub_nops):
+        return Effect({"nip": ip + len(text)})
+    target = call_target(bits, ip, text)
+    behind = (insn.pack(*words) for words in (form.direct, form.stub))
+    if target is None or not insn.is_bl(insn.word_at(text)) or text[insn.WORD :] not in behind:
+        raise ValueError(f"no call site has the text {text.hex(' ')}")
+    return Effect({"nip": target, "lr": ip + insn.WORD})
 
 
 def explain(ip: int, expected: bytes, found: bytes) -> str:

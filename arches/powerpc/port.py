@@ -16,22 +16,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Self
 
 import numpy as np
 from capstone import CS_ARCH_PPC, CS_MODE_BIG_ENDIAN
 from keystone.keystone_const import KS_ARCH_PPC, KS_MODE_BIG_ENDIAN
-from numpy.typing import NDArray
 from unicorn import ppc_const
 from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN
 
-from ...core.arch import Addresses, Edit, Effect, Relocations, Sites, Stubs
+from ...core.arch import BasePort, Edit, Effect, Sites, Stubs
 from ...core.crash import Crash
 from ...core.encoding import Encoding
-from ...core.facts import Engine, Facts, Register
-from . import encoding, insn, oops
-from .callsite import Form, calls, explain
+from ...core.facts import Engine, Register
+from . import callsite, encoding, insn, oops
+from .callsite import Form
 
 GENERAL = tuple(Register(f"r{n}", ppc_const.UC_PPC_REG_0 + n) for n in range(32))
 NIP = Register("nip", ppc_const.UC_PPC_REG_PC)
@@ -63,19 +61,35 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class PowerPort(ABC):
-    """A PowerPC port; see `core.arch.Port` for what each verb owes."""
+class PowerPort(BasePort, ABC):
+    """The verbs of a PowerPC port; see `core.arch.Port` for what each owes."""
 
-    facts: Facts
     form: Form
 
-    def call_adjust(self, addresses: Addresses) -> Addresses:
-        """The table names the call itself."""
-        return addresses
+    @property
+    def bits(self) -> int:
+        """Width of an address, in bits."""
+        return 8 * self.facts.pointer_size
 
-    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
-        """Nothing: sites reach ftrace_caller themselves, or by a stub."""
-        return None
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        """Return the registers of a call, and the caller's frame, where the back chain ends."""
+        effect = BasePort.enter_call(self, function, arguments, sp, return_to)
+        frame = effect.registers[SP.name]
+        return replace(effect, stores=((frame, bytes(self.facts.pointer_size)),))
+
+    def is_return_address(self, before: bytes) -> bool:
+        """Return whether `before` ends in a branch that sets LR."""
+        return len(before) >= insn.WORD and insn.is_call(insn.word_at(before[-insn.WORD :]))
+
+    def oops(self, crash: Crash) -> tuple[str, ...]:
+        """Return the report of a fault."""
+        return oops.report(crash, self.facts)
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """Return the bit fields of the instruction at `ip`; None for an unknown one."""
+        return encoding.encoding(ip, text, 1 << self.bits)
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """From the call of `mcount` that the compiler, or the module loader, left."""
@@ -83,133 +97,46 @@ class PowerPort(ABC):
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """From a call of `target` to nops."""
-        was = calls(self.form, sites, target)
-        return Edit(sites.ip, was.text, was.nops, was.reachable, (was.via,))
+        return callsite.calls(self.form, sites, target).make_nop(sites)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         """From nops to a call of `target`."""
-        new = calls(self.form, sites, target)
-        return Edit(sites.ip, new.nops, new.text, new.reachable, (new.via,))
+        return callsite.calls(self.form, sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
         """From a call of `old` to a call of `new`."""
-        return _modify(self.form, sites, old, new)
+        was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
+        return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
         """From `bl old` to `bl new` at the slot, one word."""
-        return _modify(_SLOT, Sites(np.array([slot], np.uint64)), old, new)
+        site = Sites(np.array([slot], np.uint64))
+        was, shall = (callsite.calls(callsite.SLOT, site, target) for target in (old, new))
+        return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
         """From a nop to `bl caller` at the slot, one word."""
-        new = calls(_SLOT, Sites(np.array([slot], np.uint64)), caller)
-        return Edit(np.array([slot], np.uint64), new.nops, new.text, new.reachable)
-
-    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
-        """Why a site is refused."""
-        return explain(ip, expected, found)
+        site = Sites(np.array([slot], np.uint64))
+        return callsite.calls(callsite.SLOT, site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Where a branch with a fixed target goes."""
-        if len(text) < insn.WORD:
-            return None
-        target = insn.branch_target(ip, insn.word_at(text))
-        return None if target is None else target % self._modulus
-
-    def encoding(self, ip: int, text: bytes) -> Encoding | None:
-        """The bit fields of the instruction at `ip`; None for one that is not known."""
-        return encoding.encoding(ip, text, self._modulus)
+        """Return where a branch with a fixed target goes."""
+        return callsite.call_target(self.bits, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Do the nops or the `bl` of the site `text`; raises `ValueError` for anything else.
+        """Do the nops or the `bl` of the site `text`; raises `ValueError` for anything else."""
+        return callsite.emulate(self.form, self.bits, ip, text)
 
-        What stands behind a `bl` is done when the call has come back.
-        """
-        if text in (self.form.nops, self.form.stub_nops):
-            return Effect({NIP.name: ip + len(text)})
-        target = self.call_target(ip, text)
-        behind = (insn.pack(*words) for words in (self.form.direct, self.form.stub))
-        if target is None or not insn.is_bl(insn.word_at(text)) or text[insn.WORD :] not in behind:
-            raise ValueError(f"no call site text: {text.hex(' ')}")
-        return Effect({NIP.name: target, LR.name: ip + insn.WORD})
-
-    def enter_call(
-        self, function: int, arguments: Sequence[int], sp: int, return_to: int
-    ) -> Effect:
-        """The registers of a call with up to eight arguments, and the caller's frame."""
-        abi = self.facts.abi
-        if len(arguments) > len(abi.arguments):
-            raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")
-        frame = sp - abi.call_frame
-        frame -= frame % abi.stack_align
-        registers = {NIP.name: function, SP.name: frame, LR.name: return_to}
-        for register, value in zip(abi.arguments, arguments, strict=False):
-            registers[register.name] = value % self._modulus
-        return Effect(registers, ((frame, bytes(self.facts.pointer_size)),))
-
-    def lengths(self, sites: Sites) -> NDArray[np.intp]:
-        """All of it."""
-        return np.full(len(sites), self.facts.sites.size, np.intp)
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Return why a site is refused."""
+        return callsite.explain(ip, expected, found)
 
     def with_nop(self, name: str) -> Self:
-        """`nop`, and where calls of stubs have something behind them `b`, a branch over it."""
-        if name not in self.facts.nops:
-            raise ValueError(f"no nop {name!r}")
+        """`nop`, or `b`: a branch over the load that follows a call of a stub."""
+        self.check_nop(name)
         return replace(self, form=replace(self.form, branch_over=name == "b"))
-
-    def has_delay_slot(self, text: bytes) -> bool:
-        """No branch has one."""
-        return False
-
-    def trapped_at(
-        self, number: int, registers: Mapping[str, int], address: int, block: bytes
-    ) -> int:
-        """Not asked for: the emulator tells of each trap."""
-        return address
-
-    def is_return_address(self, before: bytes) -> bool:
-        """Whether `before` ends in a branch that sets LR."""
-        return len(before) >= insn.WORD and insn.is_call(insn.word_at(before[-insn.WORD :]))
-
-    def oops(self, crash: Crash) -> tuple[str, ...]:
-        """The report of a fault."""
-        return oops.report(crash, self.facts)
 
     @property
     @abstractmethod
     def stubs(self) -> Stubs:
         """How modules reach the kernel."""
-
-    @abstractmethod
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-
-    @abstractmethod
-    def relocation_name(self, kind: int) -> str:
-        """The ABI's name of a relocation type."""
-
-    def entry_source(self) -> str:
-        """The text of entry.S."""
-        return (self.folder / "entry.S").read_text(encoding="utf-8")
-
-    def images(self) -> Path:
-        """The folder of built images."""
-        return self.folder / "images"
-
-    @property
-    @abstractmethod
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-
-    @property
-    def _modulus(self) -> int:
-        return 1 << (8 * self.facts.pointer_size)
-
-
-_SLOT = Form(direct=(), stub=(), prefer_stub=False)
-"""The slot of ftrace_caller, which the tracers lie near: a `bl`."""
-
-
-def _modify(form: Form, sites: Sites, old: int, new: int) -> Edit:
-    was, shall = calls(form, sites, old), calls(form, sites, new)
-    reachable = was.reachable & shall.reachable
-    return Edit(sites.ip, was.text, shall.text, reachable, (was.via, shall.via))

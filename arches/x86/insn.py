@@ -7,7 +7,7 @@ seen half done. Two ways round it: stop every CPU, or write a one-byte `int3`
 first, change the tail behind it, and put the first byte last. Against that,
 the rest is kind: one `call rel32` reaches +-2 GB, which is everything where an
 address has 32 bits, and on 64 bits the kernel and its modules live together in
-the top 2 GB; so no site ever needs a trampoline. The compiler's `-mfentry` puts
+the top 2 GB; so no site ever needs a stub. The compiler's `-mfentry` puts
 the site first in the function, before anything is pushed: the stack holds the
 way back into the function and, above it, the way back to the caller, and all
 arguments of the function that come in registers are still there.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Port, Relocations, Trampoline
+from ..arch import Addresses, ModuleStub, Port, Relocations
 from ..errors import ModuleError, UnknownSymbol
 from . import structs as elf
 from .headers import Section
@@ -42,7 +42,7 @@ class Layout:
     """In bytes, a multiple of the page size."""
     align: int
     stubs: int = 0
-    """Offset of the room for trampolines, behind the code."""
+    """Offset of the room for stubs, behind the code."""
     stubs_size: int = 0
     """Bytes of that room."""
 
@@ -65,21 +65,21 @@ class Linked:
     """Bytes of each loaded section, relocated."""
     toc: int = 0
     """Its TOC pointer, 0 where the ABI has none."""
-    trampolines: tuple[Trampoline, ...] = ()
+    stubs: tuple[ModuleStub, ...] = ()
     """In order of address."""
 
     def write(self, write: Callable[[int, bytes], None]) -> None:
-        """Hand the address and bytes of every section and trampoline to `write`."""
+        """Hand the address and bytes of every section and stub to `write`."""
         for index, raw in self.content.items():
             write(self.bases[index], raw.tobytes())
-        for each in self.trampolines:
+        for each in self.stubs:
             write(each.address, each.code)
 
 
 def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
     """Place the loaded sections: code, then constants, then data, each on pages of its own.
 
-    Behind the code stay `stubs_size` bytes for trampolines, where a branch reaches them.
+    Behind the code stay `stubs_size` bytes for stubs, where a branch reaches them.
     """
     groups: tuple[list[Section], list[Section], list[Section]] = ([], [], [])
     for section in image.sections:
@@ -104,7 +104,7 @@ def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
 
 
 def stub_callees(port: Port, image: Image) -> int:
-    """How many symbols of others `image` calls: it needs no more trampolines than that."""
+    """How many symbols of others `image` calls: it needs no more stubs than that."""
     calls = np.array(sorted(port.facts.sites.call_relocations), np.uint32)
     found = [each.symbol[np.isin(each.kind, calls)] for each in image.relocations()]
     called = np.unique(np.concatenate([np.empty(0, np.uint32), *found]))
@@ -134,7 +134,7 @@ def link(
 ) -> Linked:
     """Resolve the symbols of `image` and relocate it for `base`.
 
-    `toc` is its TOC pointer; far callees get a trampoline of `stubs`. Raises
+    `toc` is its TOC pointer; far callees get a stub of `stubs`. Raises
     `ModuleError` and its kin, in the name of module `name`, and `ImageError`
     where the file contradicts itself.
     """

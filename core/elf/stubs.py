@@ -1,4 +1,4 @@
-"""A module's trampolines: for each far callee a stub within reach, made while it is linked.
+"""A module's stubs: for each far callee a stub within reach, made while it is linked.
 
 A branch may be too short for the kernel, or the callee may need a pointer to
 data of its own. The call then goes to a stub that does the rest; all calls of
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arch import Function, Relocations, Stubs, Trampoline
+from ..arch import Function, ModuleStub, Relocations, Stubs
 from ..errors import ModuleError
 
 
@@ -37,10 +37,10 @@ class StubTable:
         self._room = size // stubs.facts.size
         self._toc = toc
         self._function_at = function_at
-        self._made: dict[int, Trampoline] = {}
+        self._made: dict[int, ModuleStub] = {}
 
     @property
-    def made(self) -> tuple[Trampoline, ...]:
+    def made(self) -> tuple[ModuleStub, ...]:
         """The stubs there are, in order of address."""
         return tuple(self._made.values())
 
@@ -62,7 +62,7 @@ class StubTable:
             raise ModuleError(
                 self._name, errno.ENOEXEC, f"module {self._name}: no stub of {symbol}: {error}"
             ) from error
-        made = Trampoline(address, code, target.code, symbol, self._toc)
+        made = ModuleStub(address, code, target.code, symbol, self._toc)
         self._made[target.code] = made
         return address
 

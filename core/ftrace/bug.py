@@ -11,7 +11,7 @@ import errno
 from collections.abc import Callable
 from enum import Enum
 
-from ..arch import Port, Trampoline
+from ..arch import ModuleStub, Port
 from ..errors import FtraceBug
 from ..kallsyms import Kallsyms
 from .records import Flag
@@ -102,7 +102,7 @@ def callee_name(address: int, kallsyms: Kallsyms) -> str:
     return symbol.name if symbol is not None and at_start else kallsyms.format(address)
 
 
-def stub_name(stub: Trampoline, target: int | None, kallsyms: Kallsyms) -> str:
+def stub_name(stub: ModuleStub, target: int | None, kallsyms: Kallsyms) -> str:
     """A module's stub, and its `target`: where it leads now."""
     leads = "nowhere" if target is None else f"to {callee_name(target, kallsyms)}"
     return f"{callee_name(stub.address, kallsyms)} (leads {leads})"

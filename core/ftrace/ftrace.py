@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..abi import FTRACE_OPS_MAX
-from ..arch import Addresses, Edit, Sites, Trampoline, trampolines_of
+from ..arch import Addresses, Edit, ModuleStub, Sites, trampolines_of
 from ..elf.image import Image
 from ..errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsError
 from ..kallsyms import Kallsyms
@@ -102,7 +102,7 @@ class Ftrace:
         self._entry: Entry | MissingSymbolError | None = None
         self._list: OpsList | None = None
         self._targets = Targets(self.records, {})
-        self._by_mcount: tuple[Trampoline, ...] = ()
+        self._by_mcount: tuple[ModuleStub, ...] = ()
 
     # Records
 
@@ -147,14 +147,14 @@ class Ftrace:
         if edit is not None:
             self._apply(edit, Step.INIT, caller, STOP_MACHINE)
             code = edit.replacement[0].tobytes()
-            self._by_mcount = (Trampoline(int(edit.address[0]), code, caller, CALLER),)
+            self._by_mcount = (ModuleStub(int(edit.address[0]), code, caller, CALLER),)
 
     def module_init(
         self,
         name: str,
         image: Image,
         bases: Mapping[int, int],
-        stubs: Sequence[Trampoline] = (),
+        stubs: Sequence[ModuleStub] = (),
     ) -> None:
         """Make records of a module that is in memory but has not run; trace what is wanted.
 
@@ -319,7 +319,7 @@ class Ftrace:
                 return address
         raise MissingSymbolError(str(self.kernel.path), names[0])
 
-    def _add(self, ips: Addresses, module: str | None, stubs: Sequence[Trampoline] = ()) -> None:
+    def _add(self, ips: Addresses, module: str | None, stubs: Sequence[ModuleStub] = ()) -> None:
         """Add records for `ips` and make their sites nops."""
         size = self.port.facts.sites.size
         compiled, _ = self._memory.gather(ips, size)
@@ -445,7 +445,7 @@ class Ftrace:
         except FtraceBug as found:
             raise self._shut_off(found, step, target) from found
 
-    def _stubs(self, edit: Edit) -> list[Trampoline]:
+    def _stubs(self, edit: Edit) -> list[ModuleStub]:
         """The trampolines that the calls of `edit` go through."""
         return self.records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
 

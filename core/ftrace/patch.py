@@ -28,7 +28,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Bytes, Edit, Port, Trampoline
+from ..arch import Addresses, Bytes, Edit, ModuleStub, Port
 from ..errors import FtraceBug, MemoryFault, UsageError
 
 STOP_MACHINE = "stop_machine"
@@ -67,7 +67,7 @@ class Processors(Protocol):
     def set_registers(self, cpu: int, values: Mapping[str, int]) -> None: ...
 
 
-def stub_target(port: Port, stub: Trampoline, found: bytes) -> int | None:
+def stub_target(port: Port, stub: ModuleStub, found: bytes) -> int | None:
     """The code that `stub` leads to when it holds `found`; None if that is no stub."""
     if port.stubs is None:
         return port.call_target(stub.address, found)
@@ -96,7 +96,7 @@ class Patcher:
             raise UsageError(f"no patch method {method!r}; there is: {', '.join(known)}")
         self._method = method
 
-    def verify(self, edit: Edit, stubs: Sequence[Trampoline] = ()) -> None:
+    def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:
         """Compare every place with what is expected, then the `stubs` the calls go through.
 
         Raises `FtraceBug` for the first that differs (EINVAL), cannot be
@@ -120,7 +120,7 @@ class Patcher:
         for stub in stubs:
             self._verify_stub(edit, stub)
 
-    def _verify_stub(self, edit: Edit, stub: Trampoline) -> None:
+    def _verify_stub(self, edit: Edit, stub: ModuleStub) -> None:
         """Raise `FtraceBug` for the first word of `stub` that is not what was put there."""
         users = np.any([via == np.uint64(stub.address) for via in edit.via], axis=0)
         ip = int(edit.address[int(np.argmax(users))])
@@ -134,7 +134,7 @@ class Patcher:
         differ = (at for at, (a, b) in enumerate(zip(stub.code, found, strict=True)) if a != b)
         at = next(differ) // step * step
         leads = stub_target(self._port, stub, found)
-        reason = f"the trampoline of {stub.symbol} at {stub.address:x} "
+        reason = f"the stub of {stub.symbol} at {stub.address:x} "
         if leads is None:
             reason += f"leads nowhere: it is damaged at +{at:#x}"
         elif leads == stub.target:
@@ -150,7 +150,7 @@ class Patcher:
             reason=reason,
         )
 
-    def stub_target(self, stub: Trampoline) -> int | None:
+    def stub_target(self, stub: ModuleStub) -> int | None:
         """The code that `stub` leads to as it is in memory; None if it is no stub any more."""
         try:
             found = self._machine.memory.read(stub.address, len(stub.code))
@@ -159,7 +159,7 @@ class Patcher:
         return stub_target(self._port, stub, found)
 
     def apply(
-        self, edit: Edit, method: str | None = None, stubs: Sequence[Trampoline] = ()
+        self, edit: Edit, method: str | None = None, stubs: Sequence[ModuleStub] = ()
     ) -> None:
         """Verify all of `edit`, then write it by `method` (default: the patcher's own).
 

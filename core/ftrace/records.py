@@ -16,7 +16,7 @@ from enum import IntFlag
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arch import Addresses, Bytes, Sites, Trampoline
+from ..arch import Addresses, Bytes, ModuleStub, Sites
 from .entry import CALLER, REGS_CALLER, TRAMPOLINE
 
 KERNEL = -1
@@ -73,7 +73,7 @@ class SavedRecords:
     names: list[str]
     compiled: Bytes
     modules: dict[int, str]
-    stubs: dict[int, tuple[Trampoline, ...]]
+    stubs: dict[int, tuple[ModuleStub, ...]]
     groups: dict[int, list[int]]
 
 
@@ -92,7 +92,7 @@ class Records:
         self._order: NDArray[np.intp]
         self._sorted: Addresses
         self._modules: dict[int, str] = {}
-        self._stubs: dict[int, tuple[Trampoline, ...]] = {}
+        self._stubs: dict[int, tuple[ModuleStub, ...]] = {}
         self._groups: dict[int, list[int]] = {}
         self._next = 0
         self._changed()
@@ -106,7 +106,7 @@ class Records:
         names: Sequence[str],
         compiled: Bytes,
         module: str | None = None,
-        stubs: Sequence[Trampoline] = (),
+        stubs: Sequence[ModuleStub] = (),
         *,
         found: bool = False,
     ) -> slice:
@@ -177,11 +177,11 @@ class Records:
                 column[of_module] = stub.address
         return Sites(part["ip"].copy(), found, self.compiled[rows].copy())
 
-    def stubs_of(self, row: int) -> tuple[Trampoline, ...]:
+    def stubs_of(self, row: int) -> tuple[ModuleStub, ...]:
         """The stubs of the module that the record belongs to."""
         return self._stubs.get(int(self.table["module"][row]), ())
 
-    def stubs_at(self, addresses: Addresses) -> list[Trampoline]:
+    def stubs_at(self, addresses: Addresses) -> list[ModuleStub]:
         """The stubs of any module that lie at `addresses`, each once, in order."""
         known = {stub.address: stub for stubs in self._stubs.values() for stub in stubs}
         return [known[at] for at in np.unique(addresses).tolist() if at in known]
@@ -214,7 +214,7 @@ class Records:
         """The module of every record, in order, None for the kernel."""
         return [self._modules.get(number) for number in self.table["module"].tolist()]
 
-    def _number(self, module: str | None, stubs: Sequence[Trampoline], found: bool) -> int:
+    def _number(self, module: str | None, stubs: Sequence[ModuleStub], found: bool) -> int:
         """The number of `module`: a new one, unless this is a further part of what was found."""
         if module is None:
             return KERNEL

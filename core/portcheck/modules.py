@@ -38,8 +38,8 @@ def far(subject: PortUnderTest) -> None:
     user.insmod(MODULE, far=True)
     row = user.row(EXAMPLE)
     module = user.session.modules.loaded[0]
-    expect(module.trampolines, "it has no stubs")
-    for stub in module.trampolines:
+    expect(module.stubs, "it has no stubs")
+    for stub in module.stubs:
         toc = stub.toc
         code = stub.code
         leads = port.stubs.target(stub.address, code, toc)
@@ -59,12 +59,12 @@ def damaged(subject: PortUnderTest) -> None:
         raise Absent("every module is in reach")
     user = User(subject)
     user.insmod(MODULE, far=True)
-    stubs = user.session.modules.loaded[0].trampolines
+    stubs = user.session.modules.loaded[0].stubs
     address = next(stub.address for stub in stubs if stub.symbol == "ftrace_caller")
     user.session.poke(address, bytes.fromhex("deadbeef"))
     before = user.text()
     error = user.refused("echo function > current_tracer")
-    named = "the trampoline of ftrace_caller" in error
+    named = "the stub of ftrace_caller" in error
     expect(named, f"the refusal does not name it: {error.strip()}", address)
     user.same_text(before)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arch import Sites, Trampoline
+from ..arch import ModuleStub, Sites
 from ..errors import MemoryFault, MissingSymbolError
 from ..ftrace.entry import CALLER
 from ..ftrace.ftrace import Ftrace
@@ -159,7 +159,7 @@ def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
     return int(edit.address[0]), edit.row(text, 0)
 
 
-def stub_of(ftrace: Ftrace, row: int) -> Trampoline | None:
+def stub_of(ftrace: Ftrace, row: int) -> ModuleStub | None:
     """The stub an enabled call of record `row` goes through; None where it needs none."""
     try:
         caller = ftrace.target_of(row)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arch import Trampoline
+from ..arch import ModuleStub
 from ..errors import MemoryFault
 from ..ftrace.entry import CALLER, GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER, SLOTS
 from ..ftrace.ftrace import Ftrace
@@ -188,8 +188,8 @@ class PathReader:
             hops.append(called)
         return tuple(hops)
 
-    def stub(self, stub: Trampoline) -> Hop:
-        """A module's trampoline, compared with what was put there, to the last word."""
+    def stub(self, stub: ModuleStub) -> Hop:
+        """A module's stub, compared with what was put there, to the last word."""
         found = self._read(stub.address, len(stub.code))
         target = stub_target(self._ftrace.port, stub, found) if found else None
         insns = self._stub_insns(stub, stub.address, found)
@@ -199,7 +199,7 @@ class PathReader:
         return self._hop(STUB, stub.address, found, target, right, note, stub.code, insns)
 
     def text(self, address: int, data: bytes) -> str:
-        """`data` for `address` on one line: code, or the data in a trampoline."""
+        """`data` for `address` on one line: code, or the data in a stub."""
         return "; ".join(text for _, text in self.insns(address, data))
 
     def insns(self, address: int, data: bytes) -> tuple[tuple[Insn, str], ...]:
@@ -211,7 +211,7 @@ class PathReader:
         names = self._names(insns)
         return tuple((insn, self._disasm.text(insn, names)) for insn in insns)
 
-    def _stub_insns(self, stub: Trampoline, address: int, data: bytes) -> tuple[Insn, ...]:
+    def _stub_insns(self, stub: ModuleStub, address: int, data: bytes) -> tuple[Insn, ...]:
         """`data` for `address` in `stub`: instructions, and behind them what they load."""
         makers = self._ftrace.port.stubs
         end = stub.address + (len(stub.code) if makers is None else makers.facts.code)
@@ -221,8 +221,8 @@ class PathReader:
             *self._disasm.words(address + code, data[code:]),
         )
 
-    def _stubs(self) -> Iterator[Trampoline]:
-        """The trampolines of all modules that have call sites."""
+    def _stubs(self) -> Iterator[ModuleStub]:
+        """The stubs of all modules that have call sites."""
         records = self._ftrace.records
         for row in np.unique(records.table["module"], return_index=True)[1].tolist():
             yield from records.stubs_of(row)
@@ -329,7 +329,7 @@ class PathReader:
         )
 
     def tocs(self) -> dict[int, str]:
-        """What the TOC pointers of the kernel and of modules with trampolines are called."""
+        """What the TOC pointers of the kernel and of modules with stubs are called."""
         ftrace = self._ftrace
         names: dict[int, str] = {}
         if self._facts.abi.toc is None:
@@ -367,7 +367,7 @@ class PathReader:
         return self._disasm.name(address) or f"0x{address:x}"
 
 
-def _difference(insns: tuple[Insn, ...], stub: Trampoline) -> str:
+def _difference(insns: tuple[Insn, ...], stub: ModuleStub) -> str:
     """The first instruction or word of a stub that is not what was put there, and how many are."""
     differ = []
     for insn in insns:

@@ -104,7 +104,7 @@ def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
 
 
 def stub_lines(stubs: Sequence[StubView]) -> list[str]:
-    """A module's trampolines: where each leads, who needs it, and every word of it.
+    """A module's stubs: where each leads, who needs it, and every word of it.
 
     The words stand at offsets, as `STUB+0x8` names them.
     """

@@ -20,7 +20,7 @@ from .path import SITE, SLOT, STUB, TRACER
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..arch import Trampoline
+    from ..arch import ModuleStub
     from ..session import Session
 
 BEFORE = 2048
@@ -169,13 +169,13 @@ def _source_line(session: Session, pc: int, hop: str | None) -> tuple[str, int] 
     return session.source_line(ip + session.port.facts.sites.source_offset)
 
 
-def _stub_at(session: Session, pc: int) -> Trampoline | None:
+def _stub_at(session: Session, pc: int) -> ModuleStub | None:
     """The stub of a module that has `pc` in it."""
     inside = (stub for stub in _stubs(session) if 0 <= pc - stub.address < len(stub.code))
     return next(inside, None)
 
 
-def _stubs(session: Session) -> Iterator[Trampoline]:
+def _stubs(session: Session) -> Iterator[ModuleStub]:
     """Those of the kernel and of all modules."""
     records = session.ftrace.records
     for row in np.unique(records.table["module"], return_index=True)[1].tolist():

@@ -1,4 +1,4 @@
-"""A module's trampolines: each as it is in memory, and which call sites need it.
+"""A module's stubs: each as it is in memory, and which call sites need it.
 
 The records say what each must be: sites as compiled call the stub of mcount,
 enabled ones that of ftrace_caller, or of ftrace_regs_caller. The others are calls of
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arch import Addresses, Edit, Trampoline
+from ..arch import Addresses, Edit, ModuleStub
 from ..errors import MissingSymbolError
 from ..ftrace.ftrace import Ftrace
 from .path import Hop, PathReader
@@ -20,7 +20,7 @@ from .path import Hop, PathReader
 
 @dataclass(frozen=True, slots=True)
 class StubView:
-    """One trampoline."""
+    """One stub."""
 
     hop: Hop
     """Its code, verified."""
@@ -33,9 +33,9 @@ class StubView:
 
 
 def module_stubs(
-    ftrace: Ftrace, paths: PathReader, name: str, stubs: Sequence[Trampoline]
+    ftrace: Ftrace, paths: PathReader, name: str, stubs: Sequence[ModuleStub]
 ) -> tuple[StubView, ...]:
-    """The trampolines `stubs` of module `name`, and others its sites use, in order of address."""
+    """The stubs `stubs` of module `name`, and others its sites use, in order of address."""
     records = ftrace.records
     rows = np.flatnonzero(np.array([owner == name for owner in records.module_names()], np.bool_))
     sites = records.sites(rows)

@@ -69,7 +69,7 @@ def test_the_committed_images_are_what_the_sources_make(images: Images, tmp_path
     # Elsewhere on purpose: nothing of where it was built may be in the bytes.
     sources = tmp_path / "a place" / "arches"
     shutil.copytree(GUEST, sources / "guest")
-    for name in ("switch.S", "kernel.lds", "trampoline.S"):
+    for name in ("switch.S", "kernel.lds", "stub.S"):
         for path in (ROOT / "arches").rglob(name):
             there = sources / path.relative_to(ROOT / "arches")
             there.parent.mkdir(parents=True, exist_ok=True)
@@ -276,7 +276,7 @@ def test_ppc64_code_has_its_dot_and_its_descriptor() -> None:
 
 MIPS = [images for images in PORTS if images.folder.startswith("mips")]
 
-NEAR, NEAR_TRAMPOLINE = "usbcore-near.ko", "usbcore-trampoline.ko"
+NEAR, NEAR_STUBS = "usbcore-near.ko", "usbcore-trampoline.ko"
 
 HALVES = {5, 6}
 JUMP = 4
@@ -303,7 +303,7 @@ def test_mips_code_needs_no_other_unit_and_no_gp(images: Images) -> None:
 
 @pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
 def test_mips_modules_call_the_kernel_by_what_reaches_it(images: Images) -> None:
-    for name in ("usbcore.ko", "usbhub.ko", "crashy.ko", NEAR, NEAR_TRAMPOLINE):
+    for name in ("usbcore.ko", "usbhub.ko", "crashy.ko", NEAR, NEAR_STUBS):
         elf = images.elf(name)
         near = {
             symbol_of(elf, relocation)
@@ -313,7 +313,7 @@ def test_mips_modules_call_the_kernel_by_what_reaches_it(images: Images) -> None
         if name == NEAR:
             assert {"_mcount", "printk"} < near
         else:
-            assert near == ({"_mcount_trampoline"} if name == NEAR_TRAMPOLINE else set())
+            assert near == ({"_mcount_trampoline"} if name == NEAR_STUBS else set())
 
 
 @pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)

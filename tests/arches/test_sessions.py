@@ -125,15 +125,15 @@ WORDS_OF_MCOUNTS_STUBS = [
 """The same where sites call mcount as compiled."""
 
 
-def test_only_modules_out_of_reach_have_trampolines(user: User) -> None:
+def test_only_modules_out_of_reach_have_stubs(user: User) -> None:
     user.insmod("usbcore", far=True)
-    stubs = user.session.modules.loaded[0].trampolines
+    stubs = user.session.modules.loaded[0].stubs
     callers = list(user.session.ftrace.entry.callers)
     assert [stub.symbol for stub in stubs][-len(callers) :] == callers * bool(stubs)
     assert bool(stubs) == (user.session.port.stubs is not None)
     row = user.session.ftrace.records.names.index(f"{user.prefix}usb_ifnum_to_if")
     far = user.session.call_site(row).via is not None
-    assert ("without trampolines" in user("tramp usbcore")) != far
+    assert ("without stubs" in user("tramp usbcore")) != far
 
 
 def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
@@ -161,12 +161,12 @@ def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
 def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) -> None:
     user = User(name)
     user.insmod("usbcore", far=True)
-    stubs = user.session.modules.loaded[0].trampolines
+    stubs = user.session.modules.loaded[0].stubs
     stub = next(stub for stub in stubs if stub.symbol == "ftrace_caller")
     user(f"poke 0x{stub.address + word:x} 0xdeadbeef")
     before = user.text()
     error = user.refused("echo function > current_tracer")
-    assert "the trampoline of ftrace_caller" in error and "found de ad be ef" in error
+    assert "the stub of ftrace_caller" in error and "found de ad be ef" in error
     user.same_text(before)
     report = user("dmesg")
     assert "------------[ ftrace bug ]------------" in report
@@ -187,7 +187,7 @@ def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(name: str, 
     ftrace.patcher.verify(edit, stubs)
     (stub,) = stubs
     memory.write(stub.address + word, b"\xde\xad\xbe\xef")
-    with pytest.raises(FtraceBug, match=r"the trampoline of .*mcount") as caught:
+    with pytest.raises(FtraceBug, match=r"the stub of .*mcount") as caught:
         ftrace.patcher.apply(edit, None, stubs)
     assert caught.value.address == stub.address + word
     assert (memory.gather(sites.ip, compiled.shape[1])[0] == compiled).all()

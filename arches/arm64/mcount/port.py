@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from ....core.facts import CallSites, Facts
 from .. import port as arm64
@@ -41,11 +42,7 @@ class McountPort(arm64.Arm64Port):
 
     facts: Facts = FACTS
     form: Form = FORM
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
+    folder: ClassVar[Path] = Path(__file__).parent
 
 
 def port() -> McountPort:

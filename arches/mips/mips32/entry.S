@@ -9,37 +9,13 @@
  *
  * The tracer that does nothing.
  */
-        .set    noreorder
-        .set    noat
-        .globl ftrace_stub
-ftrace_stub:
-        jr      $ra
-        nop
-
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
-        .globl function_trace_op
-function_trace_op:
-        .word   0
-        .word   0
-
-/* What is called below beside the tracer. */
-prepare:
-        .word   prepare_ftrace_return_mips
-handler:
-        .word   ftrace_return_to_handler
-
-/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
-        .globl function_trace_stop
-function_trace_stop:
-        .word   0
-        .word   0
 
 /*
  * void ftrace_caller(void)
  *
  * Not a function of C: to the compiler a site is text behind the prologue, which
  * it believes to change nothing but at and, in a far one, v1. A near site comes
- * here by `jal`, of the kernel directly and of a module through a trampoline; a
+ * here by `jal`, of the kernel directly and of a module through a stub; a
  * far one by `jalr v1` through _mcount, which has become a jump. It calls,
  * through the slot at ftrace_call,
  *
@@ -71,114 +47,27 @@ function_trace_stop:
  *     sp + 16   v0
  *     sp        the tracer's
  */
-        .globl ftrace_caller
-ftrace_caller:
-        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
-        lui     $t0, 0x8120                     // function_trace_stop
-        lw      $t0, 24($t0)
-        bnez    $t0, stopped
-        nop
-
-        addiu   $sp, $sp, -48
-        sw      $ra, 52($sp)                    // these two in the site's bytes
-        sw      $at, 48($sp)
-        sw      $v0, 16($sp)
-        sw      $v1, 36($sp)
-        sw      $a0, 20($sp)
-        sw      $a1, 24($sp)
-        sw      $a2, 28($sp)
-        sw      $a3, 32($sp)
-
-        sll     $t0, $ra, 1                     // bit 30: in a module
-        bgez    $t0, near
-        addiu   $a0, $ra, -8
-        lw      $t0, 0($a0)
-        lui     $t1, 0x0060                     // jalr v1
-        ori     $t1, $t1, 0xf809
-        bne     $t0, $t1, near
-        nop
-        addiu   $a0, $a0, -12
-near:
-        sw      $a0, 40($sp)
-        move    $a1, $at
-        lui     $a2, 0x8120                     // function_trace_op
-        lw      $a2, 8($a2)
-        move    $a3, $zero                      // no pt_regs were saved
-
-        /* The slot: rewritten to call the one tracer, or the list of them. */
-        .globl ftrace_call
-ftrace_call:
-        jal     0x81200000                      // ftrace_stub
-        nop
-
-        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
-        .globl ftrace_graph_call
-ftrace_graph_call:
-        nop
-        nop
-
-        lw      $t0, 52($sp)
-        lw      $ra, 48($sp)
-        lw      $v0, 16($sp)
-        lw      $v1, 36($sp)
-        lw      $a0, 20($sp)
-        lw      $a1, 24($sp)
-        lw      $a2, 28($sp)
-        lw      $a3, 32($sp)
-        move    $at, $ra
-        jr      $t0
-        addiu   $sp, $sp, 56
-stopped:
-        move    $t0, $ra
-        move    $ra, $at
-        jr      $t0
-        addiu   $sp, $sp, 8
-
-/*
- * void ftrace_graph_caller(void)
- *
- * Called in the frame of ftrace_caller, to have the traced function return through
- * return_to_handler: it may have stored ra in its own frame, and this finds where:
- *
- *     void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp,
- *                                     unsigned long *ra)
- */
-        .globl ftrace_graph_caller
-ftrace_graph_caller:
-        lui     $t9, 0x8120                     // prepare
-        lw      $t9, 16($t9)
-        lw      $a0, 40($sp)
-        addiu   $a1, $sp, 56                    // sp of the traced function
-        addiu   $a2, $sp, 48                    // at: what its ra will be
-        addiu   $sp, $sp, -24
-        sw      $ra, 20($sp)
-        jalr    $t9
-        nop
-        lw      $ra, 20($sp)
-        jr      $ra
-        addiu   $sp, $sp, 24
-
-/*
- * void return_to_handler(void)
- *
- * Where a function returns to while it is traced. Returns for it, with its result
- * in v0 and v1, to what this says:
- *
- *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
- *                                            unsigned long retval)
- */
-        .globl return_to_handler
-return_to_handler:
-        lui     $t9, 0x8120                     // handler
-        lw      $t9, 20($t9)
-        addiu   $sp, $sp, -24
-        sw      $v0, 16($sp)
-        sw      $v1, 20($sp)
-        addiu   $a0, $sp, 24
-        jalr    $t9
-        move    $a1, $v0
-        move    $ra, $v0
-        lw      $v0, 16($sp)
-        lw      $v1, 20($sp)
-        jr      $ra
-        addiu   $sp, $sp, 24
+#define PTR_L lw
+#define PTR_S sw
+#define PTR_ADDIU addiu
+#define PTR .word
+#define PTR_SIZE 4
+#define STOP 24
+#define FRAME 48
+#define SITE_SP 56      // with the 8 bytes of the site: BACK and PARENT_IP lie there
+#define BACK 52
+#define PARENT_IP 48
+#define IP 40
+#define V1 36
+#define A3 32
+#define A2 28
+#define A1 24
+#define A0 20
+#define V0 16
+#define SAVE_FIRST sw $ra, 52($sp); sw $at, 48($sp)     // in the site's bytes
+#define SAVE_LAST
+#define SAVE_MORE
+#define RESTORE_MORE
+#define STOPPED_RETURN move $ra, $at; jr $t0; addiu $sp, $sp, 8
+#define SMALL 24        // with 16 bytes for the callee's arguments
+#include "../caller.S"

@@ -11,18 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
+from ....core.elf.relocate import anything
+from ..reloc import HI16, TYPES, abi
 
-from ....core.arch import Relocations
-from .. import reloc
+_TYPES = {**TYPES, HI16: replace(TYPES[HI16], fits=anything)}
 
-ABI = reloc.Abi(
-    types={**reloc.TYPES, reloc.HI16: replace(reloc.TYPES[reloc.HI16], fits=reloc.anything)},
-    bits=32,
-)
-
-
-def relocate(module: str, text: NDArray[np.uint8], relocations: Relocations, order: str) -> None:
-    """Apply `relocations` to one section's bytes, all or none; see `Port.relocate`."""
-    reloc.write(text, ABI.resolve(module, text, relocations, order), order)
+ABI = {order: abi(_TYPES, 32, order) for order in ("big", "little")}
+"""The ABI, by byte order."""

@@ -9,37 +9,13 @@
  *
  * The tracer that does nothing.
  */
-        .set    noreorder
-        .set    noat
-        .globl ftrace_stub
-ftrace_stub:
-        jr      $ra
-        nop
-
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
-        .globl function_trace_op
-function_trace_op:
-        .word   0
-        .word   0
-
-/* What is called below beside the tracer. */
-prepare:
-        .quad   prepare_ftrace_return_mips
-handler:
-        .quad   ftrace_return_to_handler
-
-/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
-        .globl function_trace_stop
-function_trace_stop:
-        .word   0
-        .word   0
 
 /*
  * void ftrace_caller(void)
  *
  * Not a function of C: to the compiler a site is text behind the prologue, which
  * it believes to change nothing but at and, in a far one, v1. A near site comes
- * here by `jal`, of the kernel directly and of a module through a trampoline; a
+ * here by `jal`, of the kernel directly and of a module through a stub; a
  * far one by `jalr v1` through _mcount, which has become a jump. It calls,
  * through the slot at ftrace_call,
  *
@@ -74,121 +50,27 @@ function_trace_stop:
  *     sp +  8   a0
  *     sp        v0
  */
-        .globl ftrace_caller
-ftrace_caller:
-        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
-        lui     $t0, 0x8120                     // function_trace_stop
-        lw      $t0, 32($t0)
-        bnez    $t0, stopped
-        nop
-
-        daddiu  $sp, $sp, -112
-        sd      $v0, 0($sp)
-        sd      $v1, 88($sp)
-        sd      $a0, 8($sp)
-        sd      $a1, 16($sp)
-        sd      $a2, 24($sp)
-        sd      $a3, 32($sp)
-        sd      $a4, 40($sp)
-        sd      $a5, 48($sp)
-        sd      $a6, 56($sp)
-        sd      $a7, 64($sp)
-        sd      $at, 72($sp)
-        sd      $ra, 80($sp)
-
-        sll     $t0, $ra, 1                     // bit 30: in a module
-        bgez    $t0, near
-        daddiu  $a0, $ra, -8
-        lw      $t0, 0($a0)
-        lui     $t1, 0x0060                     // jalr v1
-        ori     $t1, $t1, 0xf809
-        bne     $t0, $t1, near
-        nop
-        daddiu  $a0, $a0, -12
-near:
-        sd      $a0, 96($sp)
-        move    $a1, $at
-        lui     $a2, 0x8120                     // function_trace_op
-        ld      $a2, 8($a2)
-        move    $a3, $zero                      // no pt_regs were saved
-
-        /* The slot: rewritten to call the one tracer, or the list of them. */
-        .globl ftrace_call
-ftrace_call:
-        jal     0x81200000                      // ftrace_stub
-        nop
-
-        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
-        .globl ftrace_graph_call
-ftrace_graph_call:
-        nop
-        nop
-
-        ld      $t0, 80($sp)
-        ld      $ra, 72($sp)
-        ld      $v0, 0($sp)
-        ld      $v1, 88($sp)
-        ld      $a0, 8($sp)
-        ld      $a1, 16($sp)
-        ld      $a2, 24($sp)
-        ld      $a3, 32($sp)
-        ld      $a4, 40($sp)
-        ld      $a5, 48($sp)
-        ld      $a6, 56($sp)
-        ld      $a7, 64($sp)
-        move    $at, $ra
-        jr      $t0
-        daddiu  $sp, $sp, 112
-stopped:
-        move    $t0, $ra
-        jr      $t0
-        move    $ra, $at
-
-/*
- * void ftrace_graph_caller(void)
- *
- * Called in the frame of ftrace_caller, to have the traced function return through
- * return_to_handler: it may have stored ra in its own frame, and this finds where:
- *
- *     void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp,
- *                                     unsigned long *ra)
- */
-        .globl ftrace_graph_caller
-ftrace_graph_caller:
-        lui     $t9, 0x8120                     // prepare
-        ld      $t9, 16($t9)
-        ld      $a0, 96($sp)
-        daddiu  $a1, $sp, 112                   // sp of the traced function
-        daddiu  $a2, $sp, 72                    // at: what its ra will be
-        daddiu  $sp, $sp, -16
-        sd      $ra, 8($sp)
-        jalr    $t9
-        nop
-        ld      $ra, 8($sp)
-        jr      $ra
-        daddiu  $sp, $sp, 16
-
-/*
- * void return_to_handler(void)
- *
- * Where a function returns to while it is traced. Returns for it, with its result
- * in v0 and v1, to what this says:
- *
- *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
- *                                            unsigned long retval)
- */
-        .globl return_to_handler
-return_to_handler:
-        lui     $t9, 0x8120                     // handler
-        ld      $t9, 24($t9)
-        daddiu  $sp, $sp, -16
-        sd      $v0, 0($sp)
-        sd      $v1, 8($sp)
-        daddiu  $a0, $sp, 16
-        jalr    $t9
-        move    $a1, $v0
-        move    $ra, $v0
-        ld      $v0, 0($sp)
-        ld      $v1, 8($sp)
-        jr      $ra
-        daddiu  $sp, $sp, 16
+#define PTR_L ld
+#define PTR_S sd
+#define PTR_ADDIU daddiu
+#define PTR .quad
+#define PTR_SIZE 8
+#define STOP 32
+#define FRAME 112
+#define SITE_SP 112     // the site has taken nothing
+#define IP 96
+#define V1 88
+#define BACK 80
+#define PARENT_IP 72
+#define A3 32
+#define A2 24
+#define A1 16
+#define A0 8
+#define V0 0
+#define SAVE_FIRST
+#define SAVE_MORE sd $a4, 40($sp); sd $a5, 48($sp); sd $a6, 56($sp); sd $a7, 64($sp)
+#define SAVE_LAST sd $at, 72($sp); sd $ra, 80($sp)
+#define RESTORE_MORE ld $a4, 40($sp); ld $a5, 48($sp); ld $a6, 56($sp); ld $a7, 64($sp)
+#define STOPPED_RETURN jr $t0; move $ra, $at
+#define SMALL 16
+#include "../caller.S"

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
-import numpy as np
 from capstone import CS_MODE_MIPS64
 from keystone.keystone_const import KS_MODE_MIPS64
-from numpy.typing import NDArray
 from unicorn.unicorn_const import UC_MODE_MIPS64
 
-from ....core.arch import Relocations
+from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Abi, Facts
 from .. import insn
 from .. import port as mips
@@ -73,15 +72,8 @@ class Mips64Port(mips.MipsPort):
     facts: Facts = FACTS
     form: Form = FORM
     mcount: tuple[int, int] = MCOUNT
-
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-        reloc.relocate(module, text, relocations)
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
+    folder: ClassVar[Path] = Path(__file__).parent
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
 
 
 def port() -> Mips64Port:

@@ -11,26 +11,17 @@ Source: 64-bit ELF Object File Specification, section 2.9.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from ....core.elf.relocate import WORD64, RelocationType, absolute, anything, sign_extended
+from ..reloc import HIGHEST, LOW16, TYPES, abi, higher, highest
 
-from ....core.arch import Relocations
-from .. import reloc
-from ..reloc import Type, absolute, anything, signed, whole
+_TYPES = {
+    **TYPES,
+    # 64: S + A
+    18: RelocationType(WORD64, absolute),
+    # HIGHER: #higher(S + A)
+    28: RelocationType(LOW16, absolute, higher, anything, sign_extended(16)),
+    # HIGHEST: #highest(S + A)
+    HIGHEST: RelocationType(LOW16, absolute, highest, anything, sign_extended(16)),
+}
 
-ABI = reloc.Abi(
-    types={
-        **reloc.TYPES,
-        18: Type(8, 64, absolute, whole, anything, whole),  # 64: S + A
-        28: Type(4, 16, absolute, reloc.higher, anything, signed(16)),  # HIGHER: #higher(S + A)
-        reloc.HIGHEST: Type(  # HIGHEST: #highest(S + A)
-            4, 16, absolute, reloc.highest, anything, signed(16)
-        ),
-    },
-    bits=64,
-)
-
-
-def relocate(module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-    """Apply `relocations` to one section's bytes, all or none; see `Port.relocate`."""
-    reloc.write(text, ABI.resolve(module, text, relocations, "big"), "big")
+ABI = abi(_TYPES, 64, "big")

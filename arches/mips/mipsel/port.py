@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
+from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Facts
 from ..callsite import Form
 from ..mips32 import port as mips32
+from ..mips32 import reloc
 
 FACTS = replace(mips32.FACTS, name="mipsel", byteorder="little", engine=mips32.engine("little"))
 FORM = replace(mips32.FORM, order="little")
@@ -22,15 +25,12 @@ class MipselPort(mips32.Mips32Port):
 
     facts: Facts = FACTS
     form: Form = FORM
+    folder: ClassVar[Path] = Path(__file__).parent
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI["little"]
 
     def entry_source(self) -> str:
-        """The text of the entry.S of mips."""
-        return (self.folder.parent / "mips32" / "entry.S").read_text(encoding="utf-8")
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
+        """Return the text of the entry.S of mips."""
+        return mips32.Mips32Port().entry_source()
 
 
 def port() -> MipselPort:

@@ -1,4 +1,4 @@
-"""ppc32 trampolines of modules: the callee's address in two halves, and a jump.
+"""ppc32 stubs of modules: the callee's address in two halves, and a jump.
 
     lis   r12,ha
     addi  r12,r12,lo
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from ....core.arch import Function, Relocations
 from ....core.facts import Stub
 from .. import insn
-from ..reloc import branch24
-from . import reloc
+from ..reloc import BRANCH24, REL24
 
 STUB = Stub(size=16, align=4, code=16)
 
@@ -39,8 +38,8 @@ class Stubs:
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
         """Calls of another object's functions, from their start, that do not reach."""
         distance = (relocations.symbol - relocations.place).view(np.int64)
-        calls: NDArray[np.bool_] = (relocations.kind == reloc.REL24) & (relocations.addend == 0)
-        return calls & relocations.external & ~branch24(distance)
+        calls: NDArray[np.bool_] = (relocations.kind == REL24) & (relocations.addend == 0)
+        return calls & relocations.external & ~BRANCH24(distance, relocations.place.view(np.int64))
 
     def make(self, address: int, target: Function, toc: int) -> bytes:
         """The stub, the same at every address; raises `ValueError` beyond 32 bits."""

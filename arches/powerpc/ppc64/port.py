@@ -19,18 +19,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-import numpy as np
 from capstone import CS_MODE_64
 from keystone.keystone_const import KS_MODE_PPC64
-from numpy.typing import NDArray
 from unicorn.unicorn_const import UC_MODE_PPC64
 
-from ....core.arch import Relocations
+from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Abi, AddressMap, CallSites, ElfFlags, Facts, Frames, Toc
 from .. import port as power
 from ..callsite import Form
 from ..insn import LD_R2, NOP, WORD
+from ..reloc import REL24
 from . import reloc, stub
 
 FACTS = Facts(
@@ -68,7 +68,7 @@ FACTS = Facts(
         size=2 * WORD,
         sections=("__mcount_loc",),
         mcount_symbols=("._mcount",),
-        call_relocations=frozenset({reloc.REL24}),
+        call_relocations=frozenset({REL24}),
         relocation_offset=0,
         # What any call may change, except the arguments.
         clobbers=frozenset({"r0", "r11", "r12", "ctr", "lr", "xer", "cr"}),
@@ -90,24 +90,13 @@ class Ppc64Port(power.PowerPort):
 
     facts: Facts = FACTS
     form: Form = FORM
+    folder: ClassVar[Path] = Path(__file__).parent
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
 
     @property
     def stubs(self) -> stub.Stubs:
         """Stubs that change r2."""
         return stub.Stubs()
-
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes, and restore r2 behind calls of stubs."""
-        reloc.relocate(module, text, relocations)
-
-    def relocation_name(self, kind: int) -> str:
-        """Such as `R_PPC64_REL24`."""
-        return reloc.ABI.name(kind)
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
 
 
 def port() -> Ppc64Port:

@@ -14,50 +14,68 @@ Source: 64-bit PowerPC ELF ABI Supplement 1.9, section 4.5.1.
 from __future__ import annotations
 
 import errno
+from dataclasses import dataclass
 
 import numpy as np
 from elftools.elf.enums import ENUM_RELOC_TYPE_PPC64
 from numpy.typing import NDArray
 
 from ....core.arch import Relocations
+from ....core.elf.relocate import (
+    WORD32,
+    WORD64,
+    RelocationAbi,
+    RelocationType,
+    absolute,
+    either,
+    multiple,
+    names_of,
+    relative,
+    signed,
+    two_halves,
+    whole,
+)
 from ....core.errors import ModuleError
 from ....core.field import store
-from .. import reloc
 from ..insn import LD_R2, NOP, WORD
-from ..reloc import HALF16, HALF16DS, LOW24, WORD32, WORD64, Type
-
-REL24 = 10
-"""The field of `bl`."""
+from ..reloc import BRANCH24, HALF16, HALF16DS, LOW24, REL24, from_toc, ha, hi, the_toc
 
 TYPES = {
-    1: Type(WORD32, reloc.absolute, reloc.whole, reloc.either32),  # ADDR32: S + A
-    REL24: Type(LOW24, reloc.relative, reloc.whole, reloc.branch24),  # REL24: S + A - P
-    26: Type(WORD32, reloc.relative, reloc.whole, reloc.signed32),  # REL32: S + A - P
-    38: Type(WORD64, reloc.absolute, reloc.whole, reloc.anything),  # ADDR64: S + A
-    44: Type(WORD64, reloc.relative, reloc.whole, reloc.anything),  # REL64: S + A - P
-    47: Type(HALF16, reloc.from_toc, reloc.whole, reloc.signed16),  # TOC16: S + A - .TOC.
-    48: Type(HALF16, reloc.from_toc, reloc.whole, reloc.anything),  # TOC16_LO: #lo of that
-    49: Type(HALF16, reloc.from_toc, reloc.hi, reloc.signed16),  # TOC16_HI: #hi of that
-    50: Type(HALF16, reloc.from_toc, reloc.ha, reloc.signed16),  # TOC16_HA: #ha of that
-    51: Type(WORD64, reloc.the_toc, reloc.whole, reloc.anything),  # TOC: .TOC.
-    63: Type(HALF16DS, reloc.from_toc, reloc.whole, reloc.words16),  # TOC16_DS: S + A - .TOC.
-    64: Type(HALF16DS, reloc.from_toc, reloc.whole, reloc.words),  # TOC16_LO_DS: #lo of that
+    1: RelocationType(WORD32, absolute, whole, either(32)),  # ADDR32: S + A
+    REL24: RelocationType(LOW24, relative, whole, BRANCH24),  # REL24: S + A - P
+    26: RelocationType(WORD32, relative, whole, signed(32)),  # REL32: S + A - P
+    38: RelocationType(WORD64, absolute),  # ADDR64: S + A
+    44: RelocationType(WORD64, relative),  # REL64: S + A - P
+    47: RelocationType(HALF16, from_toc, whole, signed(16)),  # TOC16: S + A - .TOC.
+    48: RelocationType(HALF16, from_toc),  # TOC16_LO: #lo of that
+    49: RelocationType(HALF16, from_toc, hi, signed(32)),  # TOC16_HI: #hi of that
+    50: RelocationType(HALF16, from_toc, ha, two_halves),  # TOC16_HA: #ha of that
+    51: RelocationType(WORD64, the_toc),  # TOC: .TOC.
+    63: RelocationType(HALF16DS, from_toc, whole, signed(16, 4)),  # TOC16_DS: S + A - .TOC.
+    64: RelocationType(HALF16DS, from_toc, whole, multiple(4)),  # TOC16_LO_DS: #lo of that
 }
 
-ABI = reloc.Abi(
+
+@dataclass(frozen=True, slots=True)
+class Elfv1(RelocationAbi):
+    """The ABI's types, and what must follow a call of a stub."""
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply `relocations`, and restore r2 after calls of stubs; see `Port.relocate`."""
+        stores = self.resolve(module, text, relocations)
+        behind = _behind_stub_calls(module, text, relocations)
+        self.write(text, stores)
+        store(text, behind, np.full(len(behind), LD_R2, np.uint64), WORD, "big")
+
+
+ABI = Elfv1(
     prefix="R_PPC64_",
-    names={number: name for name, number in ENUM_RELOC_TYPE_PPC64.items() if name != "_default_"},
+    names=names_of(ENUM_RELOC_TYPE_PPC64),
     types=TYPES,
     bits=64,
+    byteorder="big",
+    explicit=True,
 )
-
-
-def relocate(module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-    """Apply `relocations` to one section's bytes, all or none; see `Port.relocate`."""
-    stores = ABI.resolve(module, text, relocations)
-    behind = _behind_stub_calls(module, text, relocations)
-    reloc.write(text, stores)
-    store(text, behind, np.full(len(behind), LD_R2, np.uint64), WORD, "big")
 
 
 def _behind_stub_calls(

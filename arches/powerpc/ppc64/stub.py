@@ -1,4 +1,4 @@
-"""ppc64 trampolines of modules: 28 bytes of code and a copy of the callee's descriptor.
+"""ppc64 stubs of modules: 28 bytes of code and a copy of the callee's descriptor.
 
 A call of another object's function has two things to do that `bl` cannot: reach
 any address, and give r2 the callee's TOC pointer. The stub finds itself, and
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from ....core.arch import Function, Relocations
 from ....core.facts import Stub
 from .. import insn
-from . import reloc
+from ..reloc import REL24
 
 STUB = Stub(size=48, align=16, code=28)
 
@@ -65,7 +65,7 @@ class Stubs:
 
         A call into the middle of one is none that a descriptor could describe.
         """
-        calls: NDArray[np.bool_] = (relocations.kind == reloc.REL24) & (relocations.addend == 0)
+        calls: NDArray[np.bool_] = (relocations.kind == REL24) & (relocations.addend == 0)
         return calls & relocations.external
 
     def make(self, address: int, target: Function, toc: int) -> bytes:

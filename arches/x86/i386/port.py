@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-import numpy as np
 from capstone import CS_MODE_32
 from keystone.keystone_const import KS_MODE_32
-from numpy.typing import NDArray
 from unicorn.unicorn_const import UC_MODE_32
 
-from ....core.arch import Relocations
+from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Abi, AddressMap, CallSites, Facts
 from .. import port as x86
 from ..insn import REL32_SIZE
@@ -83,19 +82,8 @@ class I386Port(x86.X86Port):
     """i386; see `core.arch.Port` for what each verb owes."""
 
     facts: Facts = FACTS
-
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-        reloc.ABI.relocate(module, text, relocations)
-
-    def relocation_name(self, kind: int) -> str:
-        """Such as `R_386_PC32`."""
-        return reloc.ABI.name(kind)
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
+    folder: ClassVar[Path] = Path(__file__).parent
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
 
 
 def port() -> I386Port:

@@ -1,4 +1,4 @@
-"""i386 relocations of modules: number, formula, field; addends stand in the field.
+"""i386 relocations of modules: number, formula, field; addends stand in the field (REL).
 
 Addresses have 32 bits and wrap, and so do the distances between them: a field
 takes every value, and nothing is ever out of reach.
@@ -10,19 +10,27 @@ from __future__ import annotations
 
 from elftools.elf.enums import ENUM_RELOC_TYPE_i386
 
-from .. import reloc
-from ..reloc import Type, absolute, relative
+from ....core.elf.relocate import (
+    WORD32,
+    RelocationAbi,
+    RelocationType,
+    absolute,
+    names_of,
+    relative,
+)
 
 TYPES = {
-    1: Type(absolute, 4, reloc.anything),  # R_386_32     S + A
-    2: Type(relative, 4, reloc.anything),  # R_386_PC32   S + A - P
+    1: RelocationType(WORD32, absolute),  # R_386_32     S + A
+    2: RelocationType(WORD32, relative),  # R_386_PC32   S + A - P
     # No PLT in a kernel: the procedure is reached directly.
-    4: Type(relative, 4, reloc.anything),  # R_386_PLT32  L + A - P with L = S
+    4: RelocationType(WORD32, relative),  # R_386_PLT32  L + A - P with L = S
 }
 
-ABI = reloc.Abi(
+ABI = RelocationAbi(
     prefix="R_386_",
-    names={number: name for name, number in ENUM_RELOC_TYPE_i386.items() if name != "_default_"},
+    names=names_of(ENUM_RELOC_TYPE_i386),
     types=TYPES,
+    bits=32,
+    byteorder="little",
     explicit=False,
 )

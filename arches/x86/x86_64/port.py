@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-import numpy as np
 from capstone import CS_MODE_64
 from keystone.keystone_const import KS_MODE_64
-from numpy.typing import NDArray
 from unicorn.unicorn_const import UC_MODE_64
 
-from ....core.arch import Relocations
+from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Abi, AddressMap, CallSites, Facts
 from .. import port as x86
 from ..insn import REL32_SIZE
@@ -84,24 +83,13 @@ class X8664Port(x86.X86Port):
     """x86-64; see `core.arch.Port` for what each verb owes."""
 
     facts: Facts = FACTS
-
-    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations to one section's bytes."""
-        reloc.ABI.relocate(module, text, relocations)
-
-    def relocation_name(self, kind: int) -> str:
-        """Such as `R_X86_64_PC32`."""
-        return reloc.ABI.name(kind)
+    folder: ClassVar[Path] = Path(__file__).parent
+    relocation_abi: ClassVar[RelocationAbi] = reloc.ABI
 
     @property
     def trampolines(self) -> trampoline.Copies | None:
         """A trampoline for each of several users."""
         return trampoline.Copies()
-
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
 
 
 def port() -> X8664Port:

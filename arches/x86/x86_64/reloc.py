@@ -1,4 +1,4 @@
-"""x86-64 relocations of modules: number, formula, field; addends stand in the relocation.
+"""x86-64 relocations of modules: number, formula, field; addends are in the relocation (RELA).
 
 GCC's kernel flags (`-mcmodel=kernel -fno-pic`) promise that code and data lie in
 the top 2 GB, so most fields are 32 bits wide and sign-extended by the CPU.
@@ -10,20 +10,34 @@ from __future__ import annotations
 
 from elftools.elf.enums import ENUM_RELOC_TYPE_x64
 
-from .. import reloc
-from ..reloc import Type, absolute, relative
+from ....core.elf.relocate import (
+    WORD32,
+    WORD64,
+    RelocationAbi,
+    RelocationType,
+    absolute,
+    names_of,
+    relative,
+    signed,
+    unsigned,
+)
 
 TYPES = {
-    1: Type(absolute, 8, reloc.anything),  # R_X86_64_64     S + A
-    2: Type(relative, 4, reloc.signed32),  # R_X86_64_PC32   S + A - P
+    1: RelocationType(WORD64, absolute),  # R_X86_64_64     S + A
+    2: RelocationType(WORD32, relative, fits=signed(32)),  # R_X86_64_PC32   S + A - P
     # No PLT in a kernel: the procedure is reached directly.
-    4: Type(relative, 4, reloc.signed32),  # R_X86_64_PLT32  L + A - P with L = S
-    10: Type(absolute, 4, reloc.unsigned32),  # R_X86_64_32   S + A, zero-extended
-    11: Type(absolute, 4, reloc.signed32),  # R_X86_64_32S    S + A, sign-extended
-    24: Type(relative, 8, reloc.anything),  # R_X86_64_PC64   S + A - P
+    4: RelocationType(WORD32, relative, fits=signed(32)),  # R_X86_64_PLT32  L + A - P with L = S
+    10: RelocationType(WORD32, absolute, fits=unsigned(32)),  # R_X86_64_32  S + A, zero-extended
+    11: RelocationType(WORD32, absolute, fits=signed(32)),  # R_X86_64_32S   S + A, sign-extended
+    24: RelocationType(WORD64, relative),  # R_X86_64_PC64   S + A - P
 }
 
-_NAMES = {number: name for name, number in ENUM_RELOC_TYPE_x64.items() if name != "_default_"}
-_NAMES[41] = "R_X86_64_GOTPCRELX"  # pyelftools has its sibling 42 only
-
-ABI = reloc.Abi(prefix="R_X86_64_", names=_NAMES, types=TYPES, explicit=True)
+ABI = RelocationAbi(
+    prefix="R_X86_64_",
+    # pyelftools has only 42, the sibling of 41.
+    names=names_of(ENUM_RELOC_TYPE_x64) | {41: "R_X86_64_GOTPCRELX"},
+    types=TYPES,
+    bits=64,
+    byteorder="little",
+    explicit=True,
+)

@@ -22,11 +22,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
-from ....core.arch import Bytes, Effect, Sites
+from ....core.arch import Calls, Effect, Sites
 from ....core.facts import Facts, Frames
 from .. import insn
 from .. import port as x86
@@ -51,11 +51,11 @@ class X8664In2008Port(x86_64.X8664Port):
 
     facts: Facts = FACTS
     nop: str = FACTS.nops[0]
+    folder: ClassVar[Path] = Path(__file__).parent
 
     def with_nop(self, name: str) -> Self:
         """`nop`, or `jmp` as in the first patch."""
-        if name not in self.facts.nops:
-            raise ValueError(f"no nop {name!r}")
+        self.check_nop(name)
         return replace(self, nop=name)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
@@ -75,20 +75,16 @@ class X8664In2008Port(x86_64.X8664Port):
         """Of 2014 and later."""
         return None
 
-    @property
-    def folder(self) -> Path:
-        """Where the files of this port lie."""
-        return Path(__file__).parent
-
-    def _nop(self, sites: Sites) -> Bytes:
-        """The nop, or the jmp with what it jumps over."""
+    def calls(self, sites: Sites, target: int) -> Calls:
+        """Encode a call of `target`, and the nop, or the jmp with what it jumps over."""
+        made = x86_64.X8664Port.calls(self, sites, target)
         if self.nop != "jmp":
-            return x86_64.X8664Port._nop(self, sites)
+            return made
         text = np.zeros((len(sites), insn.REL32_SIZE), np.uint8)
         if sites.compiled.size:
             text[:] = sites.compiled
         text[:, : len(JMP_OVER)] = np.frombuffer(JMP_OVER, np.uint8)
-        return text
+        return replace(made, nops=text)
 
 
 def port() -> X8664In2008Port:

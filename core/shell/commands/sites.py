@@ -30,7 +30,7 @@ def site(context: Context, arguments: Arguments) -> None:
 
 
 def tramp(context: Context, arguments: Arguments) -> None:
-    """Show the ways of calls through ftrace_caller and its copies, or a module's trampolines."""
+    """Show the ways of calls through ftrace_caller and its copies, or a module's stubs."""
     expect(arguments, 0, 2)
     session = context.session
     if not arguments:
@@ -48,15 +48,15 @@ def tramp(context: Context, arguments: Arguments) -> None:
     module = session.modules.find(arguments[0].text)
     if module is None:
         raise UsageMistake(f"no module '{arguments[0].text}' is loaded")
-    stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
+    stubs = module_stubs(session.ftrace, session.paths, module.name, module.stubs)
     if not stubs:
-        context.line(f"{module.name} reaches ftrace_caller without trampolines")
+        context.line(f"{module.name} reaches ftrace_caller without stubs")
         return
     if len(arguments) > 1:
         wanted = {arguments[1].text, session.port.facts.abi.text_prefix + arguments[1].text}
         stubs = tuple(stub for stub in stubs if stub.symbol in wanted)
         if not stubs:
-            context.fail(f"tramp: {module.name} has no trampoline of {arguments[1].text}")
+            context.fail(f"tramp: {module.name} has no stub of {arguments[1].text}")
     for line in stub_lines(stubs):
         context.line(line)
 
@@ -139,6 +139,6 @@ COMMANDS = (
         "show how calls reach the tracer",
         tramp,
         Argument.LOADED_MODULE,
-        "Of a MODULE all trampolines, or that of FUNC, as they are in memory; ! is wrong.",
+        "Of a MODULE all stubs, or that of FUNC, as they are in memory; ! is wrong.",
     ),
 )

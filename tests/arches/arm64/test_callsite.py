@@ -176,7 +176,7 @@ def test_emulating_a_site(port: Arm64Port) -> None:
     call = port.emulate(registers, kernel, edit.replacement[0].tobytes())
     assert call.registers == {"pc": caller, "x30": kernel + size, **kept}
     for wrong in ("", "00000094" * 3, "1f2003d5" * 2 if size == 4 else "1f2003d5", "e0031eaa"):
-        with pytest.raises(ValueError, match="no call site"):
+        with pytest.raises(ValueError, match="no call site has the text"):
             port.emulate(registers, kernel, bytes.fromhex(wrong))
 
 

@@ -69,7 +69,7 @@ def test_every_type_is_done_as_the_linker_does_it(tmp_path: Path) -> None:
         )
     }
     text = np.frombuffer(old, np.uint8).copy()
-    reloc.relocate("m", text, batch(AT, *rows))
+    reloc.ABI.relocate("m", text, batch(AT, *rows))
     assert text.tobytes() == new
 
 
@@ -98,7 +98,7 @@ def test_branches_to_another_section(tmp_path: Path) -> None:
             for name in ("CALL26", "JUMP26", "CONDBR19", "TSTBR14", "ADR_PREL_LO21", "LD_PREL_LO19")
         }
         text = np.frombuffer(old, np.uint8).copy()
-        reloc.relocate("m", text, batch(AT, *rows))
+        reloc.ABI.relocate("m", text, batch(AT, *rows))
         assert text.tobytes() == new
 
 
@@ -120,11 +120,11 @@ def test_branches_to_another_section(tmp_path: Path) -> None:
 )
 def test_what_does_not_fit_a_distance(name: str, fits: int, fails: int) -> None:
     text = np.zeros(8, np.uint8)
-    reloc.relocate("m", text, batch(AT, (TYPE[name], 0, AT + fits, 0)))
+    reloc.ABI.relocate("m", text, batch(AT, (TYPE[name], 0, AT + fits, 0)))
     text[:] = 0
     rows = (TYPE["ABS32"], 4, 5, 0), (TYPE[name], 0, AT + fails, 0)
     with pytest.raises(RelocationOverflow, match=rf"m: relocation overflow, .*R_AARCH64_{name}"):
-        reloc.relocate("m", text, batch(AT, *rows))
+        reloc.ABI.relocate("m", text, batch(AT, *rows))
     assert not text.any()
 
 
@@ -144,14 +144,14 @@ def test_what_does_not_fit_a_distance(name: str, fits: int, fails: int) -> None:
 )
 def test_what_does_not_fit_an_address(name: str, fits: int, fails: int) -> None:
     text = np.zeros(8, np.uint8)
-    reloc.relocate("m", text, batch(AT, (TYPE[name], 0, fits, 0)))
+    reloc.ABI.relocate("m", text, batch(AT, (TYPE[name], 0, fits, 0)))
     with pytest.raises(RelocationOverflow, match=name):
-        reloc.relocate("m", text, batch(AT, (TYPE[name], 0, fails, 0)))
+        reloc.ABI.relocate("m", text, batch(AT, (TYPE[name], 0, fails, 0)))
 
 
 def test_the_opcode_stays() -> None:
     text = np.frombuffer(bytes.fromhex("ffffff97"), np.uint8).copy()
-    reloc.relocate("m", text, batch(AT, (TYPE["CALL26"], 0, AT + 8, 0)))
+    reloc.ABI.relocate("m", text, batch(AT, (TYPE["CALL26"], 0, AT + 8, 0)))
     assert text.tobytes().hex() == "02000094"
 
 
@@ -159,9 +159,9 @@ def test_types_nobody_does_and_places_outside_are_refused() -> None:
     text = np.zeros(8, np.uint8)
     for name in ("RELATIVE", "GLOB_DAT", "LD64_GOT_LO12_NC"):
         with pytest.raises(UnknownRelocation, match=f"R_AARCH64_{name}"):
-            reloc.relocate("m", text, batch(AT, (TYPE[name], 0, AT, 0)))
+            reloc.ABI.relocate("m", text, batch(AT, (TYPE[name], 0, AT, 0)))
     for offset in (1, 8, 2**64 - 4):
         with pytest.raises(ModuleError, match="outside its section"):
-            reloc.relocate("m", text, batch(AT, (TYPE["ABS64"], offset % 2**64, AT, 0)))
-    reloc.relocate("m", text, batch(AT, (0, 0, AT, 0), (256, 0, AT, 0)))
+            reloc.ABI.relocate("m", text, batch(AT, (TYPE["ABS64"], offset % 2**64, AT, 0)))
+    reloc.ABI.relocate("m", text, batch(AT, (0, 0, AT, 0), (256, 0, AT, 0)))
     assert not text.any()

@@ -1,4 +1,4 @@
-"""The verbs of all ports: near calls, far calls, trampolines, and what is refused."""
+"""The verbs of all ports: near calls, far calls, stubs, and what is refused."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_far_site_calls_only_what_it_was_compiled_to_call(port: MipsPort, worl
     assert vias(edit) == [[world.mcount, 0, 0]]
 
 
-def test_a_near_site_of_a_module_calls_its_trampolines(port: MipsPort, world: World) -> None:
+def test_a_near_site_of_a_module_calls_its_linked_stubs(port: MipsPort, world: World) -> None:
     tramps = world.module + 0x1000
     rows = [world.near("0c000400")] * 2
     stubs = {world.mcount: [tramps, tramps], world.caller: [tramps + 16, 0]}
@@ -138,7 +138,7 @@ def test_a_near_site_of_a_module_calls_its_trampolines(port: MipsPort, world: Wo
     assert world.words(call.row(call.replacement, 1)) == [ONES, ONES]
 
 
-def test_a_trampoline_out_of_reach_is_none(port: MipsPort, world: World) -> None:
+def test_a_stub_out_of_reach_is_none(port: MipsPort, world: World) -> None:
     sites = world.sites(world.near("0c000400"), stubs={world.caller: [world.mcount]})
     edit = port.make_call(sites, world.caller)
     assert not edit.reachable.any() and vias(edit) == [[0]]
@@ -186,7 +186,7 @@ def test_the_naive_nop_covers_all_of_a_call(port: MipsPort, world: World) -> Non
     none = Sites(sites.ip[:0], {}, sites.compiled[:0])
     assert naive.make_call(none, world.caller).expected.shape == (0, 20)
     assert naive.with_nop("b") == port
-    with pytest.raises(ValueError, match="no nop"):
+    with pytest.raises(ValueError, match="unknown nop"):
         port.with_nop("jmp")
 
 
@@ -308,12 +308,12 @@ EXPLAINED = {
     "out of reach": (
         [NOP, NOP],
         [NOP, NOP],
-        "out of reach of a jal (the 256 MB around it), and no trampoline leads there",
+        "out of reach of a jal (the 256 MB around it), and no stub leads there",
     ),
     "never in reach": (
         [ONES, ONES],
         ["0c080040", NOP],
-        "out of reach of a jal (the 256 MB around it), and no trampoline leads there",
+        "out of reach of a jal (the 256 MB around it), and no stub leads there",
     ),
     "a far call of another": (
         [OVER, FAR[1]],
@@ -389,7 +389,7 @@ def test_only_a_near_sites_own_forms_are_emulated(port: MipsPort, world: World) 
         *(("0c080040",), ("0c080040", "27bdfff0"), ("08080040", world.slot), world.far),
         *((OVER, world.far[1]), (NOP,), ()),
     ):
-        with pytest.raises(ValueError, match="no call site"):
+        with pytest.raises(ValueError, match="no call site has the text"):
             port.emulate({"sp": sp}, ip, world.text(*words).tobytes())
 
 

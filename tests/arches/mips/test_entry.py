@@ -20,8 +20,8 @@ ARCHES = ["mips", "mipsel", "mips64"]
 CALLS = 1_000_000
 PARENT = 0x8040_0000
 
-FORMS = ["kernel", "far", "trampoline"]
-"""A near site in the kernel; in a module a far one, and a near one by a trampoline."""
+FORMS = ["kernel", "far", "stub"]
+"""A near site in the kernel; in a module a far one, and a near one by a stub."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ def world(arch: str, form: str) -> World:
         return int(word[0])
 
     uc.mem_write(facts.map.tracer, entry.code)
-    mcount, trampoline = kernel, base + 0x100
+    mcount, stub = kernel, base + 0x100
     put(mcount, jump(insn.J, mcount, caller), insn.NOP)
     add = insn.addiu if facts.pointer_size == 4 else insn.daddiu
     behind = (insn.jr(insn.RA), insn.NOP)
@@ -83,11 +83,11 @@ def world(arch: str, form: str) -> World:
         put(ip, *address, move, 0x0060_F809, port.form.slot, *behind)
     else:
         ip = base + insn.WORD
-        to = caller if form == "kernel" else trampoline
+        to = caller if form == "kernel" else stub
         put(base, move, jump(insn.JAL, ip, to), port.form.slot, *behind)
         t0 = 8 if facts.pointer_size == 4 else 12
         high, low = (caller + 0x8000) >> 16 & 0xFFFF, caller & 0xFFFF
-        put(trampoline, insn.lui(t0, high), add(t0, t0, low), t0 << 21 | insn.JR, insn.NOP)
+        put(stub, insn.lui(t0, high), add(t0, t0, low), t0 << 21 | insn.JR, insn.NOP)
     loop = base + 0x200
     # loop: jal base; addiu s0,s0,-1; bne s0,zero,loop; nop
     again = insn.i_type(5, 16, insn.ZERO, -3)

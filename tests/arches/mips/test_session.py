@@ -41,7 +41,7 @@ def test_near_calls_overflow_and_nothing_stays(shell: Shell) -> None:
     sh(shell, "insmod usbcore")
 
 
-def test_far_calls_and_trampolines_are_traced_side_by_side(shell: Shell) -> None:
+def test_far_calls_and_linked_stubs_are_traced_side_by_side(shell: Shell) -> None:
     sh(shell, "insmod usbcore; insmod usbcore-trampoline; echo function > current_tracer")
     sh(shell, "run usb")
     modules = shell.session.modules.loaded
@@ -84,7 +84,7 @@ def test_damage_on_the_way_to_ftrace_caller_is_refused(shell: Shell, module: str
         sh(shell, f"poke 0x{stub.address + word:x} 0x12345678")
         before = session.machine.memory.read(ip, 20)
         outcome = shell.execute("echo function > current_tracer")
-        assert "the trampoline of ftrace_caller" in outcome.error
+        assert "the stub of ftrace_caller" in outcome.error
         assert session.machine.memory.read(ip, 20) == before
         sh(shell, f"reboot; insmod {module}")
 

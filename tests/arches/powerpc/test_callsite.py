@@ -219,7 +219,7 @@ def test_only_the_sites_own_forms_are_emulated(port: PowerPort) -> None:
     legal = {BL + each for each in behind} | {NOP * (port.facts.sites.size // 4)}
     for text in (BL, "48000000", BL + BL, NOP + LD_R2, LD_R2, BL + NOP, ""):
         if text not in legal:
-            with pytest.raises(ValueError, match="no call site"):
+            with pytest.raises(ValueError, match="no call site has the text"):
                 port.emulate({}, 0x1000, bytes.fromhex(text))
 
 

@@ -1,4 +1,4 @@
-"""The table of a module's trampolines: one a callee, placed in order, within its room."""
+"""The table of a module's stubs: one a callee, placed in order, within its room."""
 
 from __future__ import annotations
 

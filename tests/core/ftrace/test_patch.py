@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.arch import Edit, Sites, Trampoline
+from dynftrace.core.arch import Edit, ModuleStub, Sites
 from dynftrace.core.errors import FtraceBug, UsageError
 from dynftrace.core.ftrace.patch import Patcher
 from dynftrace.core.machine.machine import Machine
@@ -146,8 +146,8 @@ def test_a_guard_that_differs_is_reported_with_its_place(
 ) -> None:
     edit = PORT.make_call(sites(F), G)
     via = (np.array([G], np.uint64),)
-    stub = Trampoline(G, b"\x48\xff\x06", 0x1000, "far")
-    with pytest.raises(FtraceBug, match="trampoline of far") as caught:
+    stub = ModuleStub(G, b"\x48\xff\x06", 0x1000, "far")
+    with pytest.raises(FtraceBug, match="stub of far") as caught:
         patcher.apply(
             Edit(edit.address, edit.expected, edit.replacement, edit.reachable, via), stubs=[stub]
         )

@@ -1,4 +1,4 @@
-"""Modules whose calls go through trampolines: what site, tramp and the filters say of them."""
+"""Modules whose calls go through stubs: what site, tramp and the filters say of them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_site_shows_it_with_or_without_the_prefix(shell: Shell) -> None:
 def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
     text = sh(shell, "tramp usbcore")
     heads = re.findall(r"^[0-9a-f]+  (\S+)  (\S+)\s+leads to (\S+)$", text, re.M)
-    assert len(heads) == len(shell.session.modules.loaded[0].trampolines)
+    assert len(heads) == len(shell.session.modules.loaded[0].stubs)
     prefix = shell.session.port.facts.abi.text_prefix
     assert {sign for _, sign, _ in heads} == {"ok"}
     names = shell.session.port.stubs.facts.names
@@ -95,7 +95,7 @@ def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
     assert text.count(f"     {sites} call sites when enabled\n") == len(callers)
     one = sh(shell, "tramp usbcore ftrace_caller").splitlines()
     assert "\n".join(one) in text
-    assert shell.execute("tramp usbcore nosuch").error.endswith("no trampoline of nosuch\n")
+    assert shell.execute("tramp usbcore nosuch").error.endswith("no stub of nosuch\n")
 
 
 def test_a_spoiled_stub_is_told_in_all_views(shell: Shell) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dynftrace import arches
-from dynftrace.core.arch import Edit, Function, Port, Sites, Trampoline
+from dynftrace.core.arch import Edit, Function, ModuleStub, Port, Sites
 from dynftrace.core.assemble import assemble
 from dynftrace.core.elf.symbols import SymbolTable
 from dynftrace.core.facts import Stub
@@ -173,13 +173,13 @@ class World:
         slot = entry["ftrace_call"]
         self.memory.write(slot, call(slot, self.ftrace.slot))
 
-    def load_module(self) -> tuple[Trampoline, ...]:
+    def load_module(self) -> tuple[ModuleStub, ...]:
         """A module `usbcore` with the function `probe`, record 2, and stubs of what it calls."""
         self.memory.map(MODULE, 0x1000, "module usbcore")
         jumps = self.ftrace.port.stubs
         caller = self.ftrace.entry["ftrace_caller"]
         stubs = tuple(
-            Trampoline(at, jumps.code(at, target), target, name)
+            ModuleStub(at, jumps.code(at, target), target, name)
             for at, target, name in (
                 (STUB, FENTRY, "__fentry__"),
                 (STUB + 16, caller, "ftrace_caller"),

@@ -54,7 +54,7 @@ def test_several_tracers_go_through_the_list() -> None:
     assert names[3:] == ["ftrace_ops_list_func", "function_trace_call", "other_call"]
 
 
-def test_a_trampoline_on_the_way() -> None:
+def test_a_stub_on_the_way() -> None:
     world = World()
     _, stub = world.load_module()
     world.enable(2, "function_trace_call")
@@ -68,7 +68,7 @@ def test_a_trampoline_on_the_way() -> None:
     assert path(world, 0)[1].label == "ftrace_caller"
 
 
-def test_every_word_of_a_trampoline_is_shown_and_its_data_is_no_code() -> None:
+def test_every_word_of_a_stub_is_shown_and_its_data_is_no_code() -> None:
     world = World()
     _, stub = world.load_module()
     hop = path(world, 2)[1]
@@ -83,7 +83,7 @@ def test_every_word_of_a_trampoline_is_shown_and_its_data_is_no_code() -> None:
     assert not any(hop.wrong(insn) for insn, _ in hop.insns)
 
 
-def test_a_trampoline_that_leads_elsewhere() -> None:
+def test_a_stub_that_leads_elsewhere() -> None:
     world = World()
     _, stub = world.load_module()
     other = world.ftrace.port.stubs.code(stub.address, SCHEDULE)
@@ -97,7 +97,7 @@ def test_a_trampoline_that_leads_elsewhere() -> None:
     assert [hop.wrong(insn) for insn, _ in hop.insns] == [True, False, False, True]
 
 
-def test_a_trampoline_whose_damage_does_no_harm_or_all() -> None:
+def test_a_stub_whose_damage_does_no_harm_or_all() -> None:
     world = World()
     _, stub = world.load_module()
     world.memory.write(stub.address + 5, b"\x01")

@@ -1,4 +1,4 @@
-"""The trampolines of a module, and who goes through them."""
+"""The stubs of a module, and who goes through them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def field_of(kind: int, symbol: int, addend: int, width: int = 4, was: int = 0) 
     """The field at offset 8 of a section, which held `was`, after one relocation."""
     text = np.zeros(24, np.uint8)
     text[8 : 8 + width] = list(was.to_bytes(width, "big"))
-    reloc.relocate("m", text, batch(PLACE, (kind, 8, symbol, addend), explicit=True))
+    reloc.ABI.relocate("m", text, batch(PLACE, (kind, 8, symbol, addend), explicit=True))
     assert not text[:8].any() and not text[8 + width :].any()
     return int.from_bytes(text[8 : 8 + width].tobytes(), "big")
 
@@ -66,7 +66,7 @@ def test_four_parts_make_every_address(s: int, a: int) -> None:
     kinds = (HIGHEST, HIGHER, HI16, LO16)
     text = np.zeros(16, np.uint8)
     rows = [(kind, 4 * row, s, a) for row, kind in enumerate(kinds)]
-    reloc.relocate("m", text, batch(PLACE, *rows, explicit=True))
+    reloc.ABI.relocate("m", text, batch(PLACE, *rows, explicit=True))
     value = 0
     for word in text.view(">u4").tolist():
         value = (value << 16) + signed(word, 16)
@@ -100,7 +100,7 @@ def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, 
     text = np.zeros(24, np.uint8)
     rows = batch(PLACE, (R_64, 8, 7, 0), (kind, 4, symbol, 0), explicit=True)
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
-        reloc.relocate("usb", text, rows)
+        reloc.ABI.relocate("usb", text, rows)
     assert caught.value.kind == name
     assert caught.value.location == PLACE + 4
     assert caught.value.value == (symbol - PLACE - 4 if kind == PC16 else symbol) % 2**64
@@ -122,7 +122,7 @@ def test_an_unknown_type_is_named_and_so_are_several_in_one(kind: int, name: str
     text = np.zeros(16, np.uint8)
     rows = batch(PLACE, (R_64, 8, 7, 0), (kind, 0, PLACE, 0), explicit=True)
     with pytest.raises(UnknownRelocation) as caught:
-        reloc.relocate("usb", text, rows)
+        reloc.ABI.relocate("usb", text, rows)
     assert caught.value.kind == name
     assert not text.any()
 
@@ -137,7 +137,7 @@ def test_types_have_the_abis_names() -> None:
 def test_a_field_outside_its_section_is_refused(offset: int) -> None:
     rows = batch(PLACE, (R_64, offset, 7, 0), explicit=True)
     with pytest.raises(ModuleError, match="outside its section"):
-        reloc.relocate("usb", np.zeros(16, np.uint8), rows)
+        reloc.ABI.relocate("usb", np.zeros(16, np.uint8), rows)
 
 
 # GNU ld
@@ -185,5 +185,5 @@ def test_gnu_ld_relocates_alike(tmp_path: Path) -> None:
     kinds = {R_32, R_26, HI16, LO16, PC16, R_64, HIGHER, HIGHEST}
     assert {row[0] for row in rows} == kinds
     text = np.frombuffer(before, np.uint8).copy()
-    reloc.relocate("m", text, batch(PLACE, *rows, explicit=True))
+    reloc.ABI.relocate("m", text, batch(PLACE, *rows, explicit=True))
     assert text.tobytes() == after

@@ -24,7 +24,7 @@ def field_of(kind: int, symbol: int, addend: int, width: int, was: int = 0) -> i
     """The field at offset 4 of a section, which held `was`, after one relocation."""
     text = np.zeros(16, np.uint8)
     text[4 : 4 + width] = list(was.to_bytes(width, "big"))
-    reloc.relocate("m", text, batch(PLACE, (kind, 4, symbol, addend)))
+    reloc.ABI.relocate("m", text, batch(PLACE, (kind, 4, symbol, addend)))
     assert not text[:4].any() and not text[4 + width :].any()
     return int.from_bytes(text[4 : 4 + width].tobytes(), "big")
 
@@ -70,7 +70,7 @@ def test_none_changes_nothing() -> None:
 def test_a_branch_too_far_is_an_overflow_with_its_name(kind: int, name: str, symbol: int) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
-        reloc.relocate("usb", text, batch(PLACE, (1, 8, 7, 0), (kind, 4, symbol, 0)))
+        reloc.ABI.relocate("usb", text, batch(PLACE, (1, 8, 7, 0), (kind, 4, symbol, 0)))
     assert caught.value.kind == name
     assert caught.value.location == PLACE + 4
     assert caught.value.value == (symbol - (PLACE + 4)) % 2**32
@@ -81,25 +81,25 @@ def test_a_branch_too_far_is_an_overflow_with_its_name(kind: int, name: str, sym
 def test_an_unknown_type_is_named(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
-        reloc.relocate("usb", text, batch(PLACE, (1, 8, 7, 0), (kind, 0, 0, 0)))
+        reloc.ABI.relocate("usb", text, batch(PLACE, (1, 8, 7, 0), (kind, 0, 0, 0)))
     assert not text.any()
 
 
 @pytest.mark.parametrize("offset", [13, 16, 2**32 - 1])
 def test_a_field_outside_its_section_is_refused(offset: int) -> None:
     with pytest.raises(ModuleError, match="outside its section"):
-        reloc.relocate("usb", np.zeros(16, np.uint8), batch(PLACE, (1, offset, 7, 0)))
+        reloc.ABI.relocate("usb", np.zeros(16, np.uint8), batch(PLACE, (1, offset, 7, 0)))
 
 
 def test_addends_in_the_field_are_not_this_abi() -> None:
     rows = replace(batch(PLACE, (1, 0, 7, 0)), explicit=False)
     with pytest.raises(ModuleError, match="REL"):
-        reloc.relocate("usb", np.zeros(16, np.uint8), rows)
+        reloc.ABI.relocate("usb", np.zeros(16, np.uint8), rows)
 
 
 def test_a_call_of_a_stub_changes_nothing_but_its_field() -> None:
     text = np.frombuffer(bytes.fromhex("48000001 60000000"), np.uint8).copy()
-    reloc.relocate("usb", text, batch(PLACE, (10, 0, PLACE + 0x100, 0), stub=(0,)))
+    reloc.ABI.relocate("usb", text, batch(PLACE, (10, 0, PLACE + 0x100, 0), stub=(0,)))
     assert text.tobytes() == bytes.fromhex("48000101 60000000")
 
 
@@ -128,5 +128,5 @@ def test_gnu_ld_relocates_alike(tmp_path: Path) -> None:
     before, after, rows = linked(tmp_path, TOOLS, SOURCE, places)
     assert {row[0] for row in rows} == {1, 4, 5, 6, 10, 26}
     text = np.frombuffer(before, np.uint8).copy()
-    reloc.relocate("m", text, batch(PLACE, *rows))
+    reloc.ABI.relocate("m", text, batch(PLACE, *rows))
     assert text.tobytes() == after

@@ -1,4 +1,4 @@
-"""ppc32 trampolines, judged by Capstone and by being run."""
+"""ppc32 stubs, judged by Capstone and by being run."""
 
 from __future__ import annotations
 

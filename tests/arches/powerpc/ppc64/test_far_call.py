@@ -47,7 +47,7 @@ def test_r2_is_the_modules_where_the_module_runs_and_the_kernels_elsewhere(
     """usb_get_dev takes a lock of the module, which it finds through r2 behind its own site."""
     facts, memory, names = session.port.facts, session.machine.memory, session.kallsyms
     (module,) = session.modules.loaded
-    stubs = range(module.trampolines[0].address, module.trampolines[-1].address + 48)
+    stubs = range(module.stubs[0].address, module.stubs[-1].address + 48)
     entry = session.ftrace.entry
     between = range(entry.address, entry.address + len(entry.code))
     own = module.linked.toc

@@ -26,7 +26,7 @@ def field_of(kind: int, symbol: int, addend: int, width: int, was: int = 0) -> i
     """The field at offset 4 of a section, which held `was`, after one relocation."""
     text = np.zeros(16, np.uint8)
     text[4 : 4 + width] = list(was.to_bytes(width, "big"))
-    reloc.relocate("m", text, batch(PLACE, (kind, 4, symbol, addend), toc=TOC))
+    reloc.ABI.relocate("m", text, batch(PLACE, (kind, 4, symbol, addend), toc=TOC))
     assert not text[:4].any() and not text[4 + width :].any()
     return int.from_bytes(text[4 : 4 + width].tobytes(), "big")
 
@@ -107,7 +107,7 @@ def test_none_changes_nothing() -> None:
 def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
-        reloc.relocate("usb", text, batch(PLACE, (38, 8, 7, 0), (kind, 4, symbol, 0), toc=TOC))
+        reloc.ABI.relocate("usb", text, batch(PLACE, (38, 8, 7, 0), (kind, 4, symbol, 0), toc=TOC))
     assert caught.value.kind == name
     assert caught.value.location == PLACE + 4
     assert not text.any(), "nothing may be written"
@@ -117,20 +117,20 @@ def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, 
 def test_an_unknown_type_is_named(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
-        reloc.relocate("usb", text, batch(PLACE, (38, 8, 7, 0), (kind, 0, 0, 0)))
+        reloc.ABI.relocate("usb", text, batch(PLACE, (38, 8, 7, 0), (kind, 0, 0, 0)))
     assert not text.any()
 
 
 @pytest.mark.parametrize("offset", [9, 16, 2**64 - 1])
 def test_a_field_outside_its_section_is_refused(offset: int) -> None:
     with pytest.raises(ModuleError, match="outside its section"):
-        reloc.relocate("usb", np.zeros(16, np.uint8), batch(PLACE, (38, offset, 7, 0)))
+        reloc.ABI.relocate("usb", np.zeros(16, np.uint8), batch(PLACE, (38, offset, 7, 0)))
 
 
 def test_addends_in_the_field_are_not_this_abi() -> None:
     rows = replace(batch(PLACE, (38, 0, 7, 0)), explicit=False)
     with pytest.raises(ModuleError, match="REL"):
-        reloc.relocate("usb", np.zeros(16, np.uint8), rows)
+        reloc.ABI.relocate("usb", np.zeros(16, np.uint8), rows)
 
 
 # What stands behind a call that goes to a stub
@@ -139,7 +139,7 @@ def test_addends_in_the_field_are_not_this_abi() -> None:
 def test_the_nop_behind_a_call_of_a_stub_brings_r2_back() -> None:
     text = np.frombuffer((BL + NOP) * 3, np.uint8).copy()
     rows = [(10, offset, PLACE + 0x100, 0) for offset in (0, 8, 16)]
-    reloc.relocate("usb", text, batch(PLACE, *rows, stub=(0, 2)))
+    reloc.ABI.relocate("usb", text, batch(PLACE, *rows, stub=(0, 2)))
     assert text.tobytes() == b"".join(
         [
             *(bytes.fromhex("48000101"), LD_R2),
@@ -157,7 +157,7 @@ def test_without_a_nop_behind_the_call_the_module_is_refused(behind: bytes, got:
     text = np.frombuffer(before, np.uint8).copy()
     rows = batch(PLACE, (10, 0, PLACE, 0), (10, 8, PLACE, 0), stub=(0, 1))
     with pytest.raises(ModuleError) as caught:
-        reloc.relocate("usb", text, rows)
+        reloc.ABI.relocate("usb", text, rows)
     assert str(caught.value) == (
         f"module usb: Expected nop after call, got {got} at {PLACE + 12:x}"
     )
@@ -204,5 +204,5 @@ def test_gnu_ld_relocates_alike(tmp_path: Path) -> None:
     before, after, rows = linked(tmp_path, TOOLS, SOURCE, places, "--no-toc-optimize")
     assert {row[0] for row in rows} == {10, 26, 38, 44, 47, 48, 49, 50, 51, 63, 64}
     text = np.frombuffer(before, np.uint8).copy()
-    reloc.relocate("m", text, batch(PLACE, *rows, toc=PLACE + 0x3F_8000))
+    reloc.ABI.relocate("m", text, batch(PLACE, *rows, toc=PLACE + 0x3F_8000))
     assert text.tobytes() == after

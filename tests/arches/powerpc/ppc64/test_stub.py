@@ -1,4 +1,4 @@
-"""ppc64 trampolines, judged by the manual's words, Capstone and by being run."""
+"""ppc64 stubs, judged by the manual's words, Capstone and by being run."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_the_jmp_goes_to_the_end_of_the_site_and_nowhere_else() -> None:
 
 def test_only_these_two_disable_a_site() -> None:
     assert PORT.facts.nops == ("nop", "jmp")
-    with pytest.raises(ValueError, match="no nop 'b'"):
+    with pytest.raises(ValueError, match="unknown nop 'b'"):
         PORT.with_nop("b")
 
 

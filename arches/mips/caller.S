@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The entry code of all MIPS ports. Each entry.S says what ftrace_caller keeps, draws
+ * its stack and defines what follows from the width of a pointer:
+ *
+ *     PTR_L, PTR_S, PTR_ADDIU      load, store and add a pointer
+ *     PTR, PTR_SIZE                a pointer as data, and its size in bytes
+ *     STOP                         offset of function_trace_stop from the start
+ *     FRAME                        bytes that ftrace_caller takes of the stack
+ *     SITE_SP                      the same, and those that the site has taken
+ *     BACK, PARENT_IP, IP, V0 ...  offsets in that frame
+ *     SAVE_FIRST, SAVE_LAST        save at and ra, either before or after the others
+ *     SAVE_MORE, RESTORE_MORE      for arguments beyond a3
+ *     STOPPED_RETURN               returns by t0 without a frame: ra from at, sp as it was
+ *     SMALL                        bytes of a frame that keeps two pointers
+ */
+        .set    noreorder
+        .set    noat
+        .globl ftrace_stub
+ftrace_stub:
+        jr      $ra
+        nop
+
+/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+        .globl function_trace_op
+function_trace_op:
+        .word   0
+        .word   0
+
+/* What is called below beside the tracer. */
+prepare:
+        PTR     prepare_ftrace_return_mips
+handler:
+        PTR     ftrace_return_to_handler
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .globl function_trace_stop
+function_trace_stop:
+        .word   0
+        .word   0
+
+        .globl ftrace_caller
+ftrace_caller:
+        /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
+        lui     $t0, 0x8120                     // function_trace_stop
+        lw      $t0, STOP($t0)
+        bnez    $t0, stopped
+        nop
+
+        PTR_ADDIU $sp, $sp, -FRAME
+        SAVE_FIRST
+        PTR_S   $v0, V0($sp)
+        PTR_S   $v1, V1($sp)
+        PTR_S   $a0, A0($sp)
+        PTR_S   $a1, A1($sp)
+        PTR_S   $a2, A2($sp)
+        PTR_S   $a3, A3($sp)
+        SAVE_MORE
+        SAVE_LAST
+
+        sll     $t0, $ra, 1                     // bit 30: in a module
+        bgez    $t0, near
+        PTR_ADDIU $a0, $ra, -8
+        lw      $t0, 0($a0)
+        lui     $t1, 0x0060                     // jalr v1
+        ori     $t1, $t1, 0xf809
+        bne     $t0, $t1, near
+        nop
+        PTR_ADDIU $a0, $a0, -12
+near:
+        PTR_S   $a0, IP($sp)
+        move    $a1, $at
+        lui     $a2, 0x8120                     // function_trace_op
+        PTR_L   $a2, 8($a2)
+        move    $a3, $zero                      // no pt_regs were saved
+
+        /* The slot: rewritten to call the one tracer, or the list of them. */
+        .globl ftrace_call
+ftrace_call:
+        jal     0x81200000                      // ftrace_stub
+        nop
+
+        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        .globl ftrace_graph_call
+ftrace_graph_call:
+        nop
+        nop
+
+        PTR_L   $t0, BACK($sp)
+        PTR_L   $ra, PARENT_IP($sp)
+        PTR_L   $v0, V0($sp)
+        PTR_L   $v1, V1($sp)
+        PTR_L   $a0, A0($sp)
+        PTR_L   $a1, A1($sp)
+        PTR_L   $a2, A2($sp)
+        PTR_L   $a3, A3($sp)
+        RESTORE_MORE
+        move    $at, $ra
+        jr      $t0
+        PTR_ADDIU $sp, $sp, SITE_SP
+stopped:
+        move    $t0, $ra
+        STOPPED_RETURN
+
+/*
+ * void ftrace_graph_caller(void)
+ *
+ * Called in the frame of ftrace_caller, to have the traced function return through
+ * return_to_handler: it may have stored ra in its own frame, and this finds where:
+ *
+ *     void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp,
+ *                                     unsigned long *ra)
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        lui     $t9, 0x8120                     // prepare
+        PTR_L   $t9, 16($t9)
+        PTR_L   $a0, IP($sp)
+        PTR_ADDIU $a1, $sp, SITE_SP             // sp of the traced function
+        PTR_ADDIU $a2, $sp, PARENT_IP           // at: what its ra will be
+        PTR_ADDIU $sp, $sp, -SMALL
+        PTR_S   $ra, SMALL - PTR_SIZE($sp)
+        jalr    $t9
+        nop
+        PTR_L   $ra, SMALL - PTR_SIZE($sp)
+        jr      $ra
+        PTR_ADDIU $sp, $sp, SMALL
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in v0 and v1, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        lui     $t9, 0x8120                     // handler
+        PTR_L   $t9, 16 + PTR_SIZE($t9)
+        PTR_ADDIU $sp, $sp, -SMALL
+        PTR_S   $v0, SMALL - 2 * PTR_SIZE($sp)
+        PTR_S   $v1, SMALL - PTR_SIZE($sp)
+        PTR_ADDIU $a0, $sp, SMALL
+        jalr    $t9
+        move    $a1, $v0
+        move    $ra, $v0
+        PTR_L   $v0, SMALL - 2 * PTR_SIZE($sp)
+        PTR_L   $v1, SMALL - PTR_SIZE($sp)
+        jr      $ra
+        PTR_ADDIU $sp, $sp, SMALL

@@ -1,0 +1,71 @@
+"""Call sites of all x86 ports: one `call rel32`, and the nop of the same size.
+
+The forms are in the table of insn.py. Many sites are encoded at once. A call that
+cannot be encoded has `int3` for a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...core.arch import Calls, Edit, Effect, Sites
+from ...core.facts import Abi
+from . import insn
+
+
+def nops_of(bits: int) -> Mapping[int, bytes]:
+    """Return the nops for addresses of `bits` bits, by their sizes in bytes."""
+    return insn.NOPS64 if bits == 64 else insn.NOPS32
+
+
+def calls(bits: int, sites: Sites, target: int) -> Calls:
+    """Encode a call of `target` at each of `sites`."""
+    text, reachable = insn.call(sites.ip, np.full(len(sites), target, np.uint64), bits)
+    nop = np.frombuffer(nops_of(bits)[insn.REL32_SIZE], np.uint8)
+    return Calls(text, np.tile(nop, (len(sites), 1)), reachable)
+
+
+def init_nop(sites: Sites, mcount: Calls) -> Edit:
+    """Return the first change of each site: from a call of mcount, or from a nop.
+
+    `-mnop-mcount` leaves the nop of a 64-bit CPU.
+    """
+    edit = mcount.make_nop(sites)
+    nop = np.frombuffer(insn.NOP5, np.uint8)
+    already = (sites.compiled == nop).all(axis=1)
+    expected = edit.expected.copy()
+    expected[already] = nop
+    return Edit(sites.ip, expected, edit.replacement, edit.reachable | already)
+
+
+def call_target(bits: int, ip: int, text: bytes) -> int | None:
+    """Return where a call or jump with a fixed target goes; None for other instructions."""
+    target = insn.rel32_target(ip, text, bits)
+    return target if target is not None else insn.jmp8_target(ip, text, bits)
+
+
+def emulate(
+    bits: int, abi: Abi, registers: Mapping[str, int], ip: int, text: bytes, target: int | None
+) -> Effect:
+    """Do the nop, call or jump `text`; `target` is where a call or jump goes.
+
+    Raises `ValueError` for anything else.
+    """
+    if target is None:
+        size = insn.nop_size(text, nops_of(bits))
+        if not size:
+            raise ValueError(f"no call site has the text {text.hex(' ')}")
+        return Effect({abi.pc.name: ip + size})
+    if text[0] != insn.CALL:
+        return Effect({abi.pc.name: target})
+    word = bits // 8
+    top = registers[abi.sp.name] - word
+    back = (ip + insn.REL32_SIZE).to_bytes(word, "little")
+    return Effect({abi.pc.name: target, abi.sp.name: top}, ((top, back),))
+
+
+def explain(expected: bytes, found: bytes) -> str:
+    """Return why a site is refused: the kernel's report has no words of its own for it."""
+    return "out of reach of a call rel32 (+-2 GB)" if expected == found else ""

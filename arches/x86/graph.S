@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The part of entry.S that the 64-bit x86 ports share: ftrace_graph_caller,
+ * return_to_handler, and the words. The stack of ftrace_graph_caller is drawn in
+ * each entry.S, which defines
+ *
+ *     PARENT      where the word is that holds the traced function's return address
+ *     CALLER_SP   rsp of the function's caller at the call of the function
+ */
+        .globl ftrace_graph_caller
+ftrace_graph_caller:
+        sub     rsp, 72
+        mov     [rsp], rax
+        mov     [rsp + 8], rcx
+        mov     [rsp + 16], rdx
+        mov     [rsp + 24], rsi
+        mov     [rsp + 32], rdi
+        mov     [rsp + 40], r8
+        mov     [rsp + 48], r9
+        mov     [rsp + 56], r10
+        mov     [rsp + 64], r11
+
+        lea     rdi, [PARENT]
+        mov     rsi, [rsp + 80]
+        sub     rsi, 5                          // MCOUNT_INSN_SIZE
+        lea     rdx, [CALLER_SP]
+        call    prepare_ftrace_return
+
+        mov     rax, [rsp]
+        mov     rcx, [rsp + 8]
+        mov     rdx, [rsp + 16]
+        mov     rsi, [rsp + 24]
+        mov     rdi, [rsp + 32]
+        mov     r8, [rsp + 40]
+        mov     r9, [rsp + 48]
+        mov     r10, [rsp + 56]
+        mov     r11, [rsp + 64]
+        add     rsp, 72
+        ret
+
+/*
+ * void return_to_handler(void)
+ *
+ * Where a function returns to while it is traced. Returns for it, with its result
+ * in rax and rdx, to what this says:
+ *
+ *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
+ *                                            unsigned long retval)
+ */
+        .globl return_to_handler
+return_to_handler:
+        sub     rsp, 32
+        mov     [rsp], rax
+        mov     [rsp + 8], rdx
+        lea     rdi, [rsp + 32]
+        mov     rsi, rax
+        call    ftrace_return_to_handler
+        mov     [rsp + 24], rax
+        mov     rax, [rsp]
+        mov     rdx, [rsp + 8]
+        add     rsp, 24
+        ret
+
+/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
+        .balign 4
+        .globl function_trace_stop
+function_trace_stop:
+        .long   0
+
+/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+        .balign 8
+        .globl function_trace_op
+function_trace_op:
+        .quad   0
