@@ -12,7 +12,7 @@ console: .venv/.ready ## open the console (ARGS='--cpus 4' and the like are pass
 	$(BIN)/dynftrace $(ARGS)
 
 test: .venv/.ready ## run the tests, on all cores
-	$(BIN)/pytest -n auto -q $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal -q $(ARGS)
 
 check: .venv/.ready ## lint, format, types, and the layers
 	$(BIN)/ruff check .

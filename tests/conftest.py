@@ -1,4 +1,4 @@
-"""What all tests share: a plain environment, and an open session."""
+"""Fixtures for all tests: a plain environment, and an open session."""
 
 from __future__ import annotations
 
@@ -13,16 +13,22 @@ if TYPE_CHECKING:
     from dynftrace.core.session import Session
 
 
-# A test of the console leaves an app of many objects behind; looking for it among all that
-# thousands of tests have made takes as long as the tests.
+# Each test of the console leaves an app of many objects behind. With the default threshold,
+# collecting them takes as long as the tests.
 gc.set_threshold(100_000)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Start one worker more than there are CPUs: tests of terminals and servers mostly wait."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True)
 def plain_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Colours and themes of the caller's terminal stay outside, and the caller's settings."""
+    """Hide the caller's settings, and the colours and themes of the caller's terminal."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-settings"))
     for name in list(os.environ):
         if name == "NO_COLOR" or name.startswith("TEXTUAL_"):
@@ -31,8 +37,8 @@ def plain_environment(
 
 @pytest.fixture
 def session() -> Session:
-    """The teaching kernel, booted, two CPUs."""
-    # Here, so that tests of small parts load only what they test.
+    """Boot the teaching kernel on two CPUs."""
+    # Imported here, so that tests of small parts load only what they test.
     from dynftrace import arches
     from dynftrace.core.session import Session
 
@@ -41,7 +47,7 @@ def session() -> Session:
 
 @pytest.fixture
 def sh(session: Session) -> Callable[[str], str]:
-    """Executes a command list in `session`, which must succeed; returns its output."""
+    """Return a function that executes commands in `session`, and checks that they succeed."""
     from dynftrace.core.shell import Shell
 
     shell = Shell(session)

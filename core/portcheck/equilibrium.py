@@ -1,22 +1,46 @@
-"""Kernels whose call sites are found as they run: have them run into what there is."""
+"""Kernels whose call sites are found as they run: run them until no more sites are found."""
 
 from __future__ import annotations
 
 from ..session import Session
 
 SECOND_NS = 1_100_000_000
-"""So long that ftraced has been awake once."""
+"""Virtual ns in which ftraced wakes up once."""
 
 
 def reach(session: Session) -> None:
-    """Run workloads until nothing more is found; does nothing where a table lists the sites.
+    """Run workloads until no more sites are found, and let ftraced wake up once.
 
-    The seconds between are left out: what ftraced does in them is done at once.
+    Does nothing if a table lists the sites. The seconds between the workloads are left
+    out: what ftraced does in them is done at once.
     """
-    ftraced = session.ftrace.ftraced
-    if ftraced is None:
+    if session.ftrace.ftraced is None:
         return
     tracer = session.array.tracer
+    _find_all(session)
+    session.run(SECOND_NS)
+    session.tracefs.write("current_tracer", tracer)
+
+
+def reach_with_modules(session: Session) -> None:
+    """Call `reach`, and find the sites that loading usbcore and usbhub runs into."""
+    if session.ftrace.ftraced is None:
+        return
+    reach(session)  # it makes the slots that the modules need
+    for name in ("usbcore", "usbhub"):
+        session.insmod(name)
+    tracer = session.array.tracer
+    _find_all(session)
+    for name in ("usbhub", "usbcore"):
+        session.rmmod(name)
+    _find_all(session)
+    session.tracefs.write("current_tracer", tracer)
+
+
+def _find_all(session: Session) -> None:
+    """Run workloads, with no tracer, until a round of them finds no more sites."""
+    ftraced = session.ftrace.ftraced
+    assert ftraced is not None
     session.tracefs.write("current_tracer", "nop")
     before = -1
     while len(session.ftrace.records) != before:
@@ -25,18 +49,3 @@ def reach(session: Session) -> None:
             session.run_workload(workload)
         ftraced.collect()
         session.call("ftrace_shutdown_replenish")
-    session.run(SECOND_NS)
-    session.tracefs.write("current_tracer", tracer)
-
-
-def reach_with_modules(session: Session) -> None:
-    """The same with usbcore and usbhub loaded for the time, so that what loads them is found."""
-    if session.ftrace.ftraced is None:
-        return
-    reach(session)  # so that there are slots for what follows
-    for name in ("usbcore", "usbhub"):
-        session.insmod(name)
-    reach(session)
-    for name in ("usbhub", "usbcore"):
-        session.rmmod(name)
-    reach(session)

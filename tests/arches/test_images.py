@@ -64,6 +64,7 @@ def compiler(images: Images) -> str:
     return path
 
 
+@pytest.mark.rebuild
 def test_the_committed_images_are_what_the_sources_make(images: Images, tmp_path: Path) -> None:
     compiler(images)
     # Elsewhere on purpose: nothing of where it was built may be in the bytes.
