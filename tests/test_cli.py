@@ -72,7 +72,7 @@ def test_arches_lists_every_architecture(capsys: pytest.CaptureFixture[str]) -> 
         assert sum(line.startswith(f"| `{name}` |") for line in out.splitlines()) == 3
     assert here(capsys, "compare", "--markdown", "nothing")[::2] == (
         2,
-        "dynftrace: no function 'nothing' with a call site in any kernel\n",
+        "dynftrace: no kernel has a call site in a function 'nothing'\n",
     )
 
 
