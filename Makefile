@@ -10,7 +10,7 @@ ARGS ?=
 console: .venv/.ready ## open the console (pass options in ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
 
-test: .venv/.ready ## run the tests on all cores
+test: .venv/.ready ## run the tests, on all cores
 	$(BIN)/pytest -n auto -q $(ARGS)
 
 check: .venv/.ready ## check lint, format, types and layers
@@ -22,7 +22,7 @@ check: .venv/.ready ## check lint, format, types and layers
 images: ## rebuild the guest kernels and modules (needs a gcc for each of PORTS)
 	$(MAKE) -C arches/guest
 
-screenshots: .venv/.ready ## redraw screenshots/, including the pictures that tests compare
+screenshots: .venv/.ready ## make screenshots/ again, and the pictures the tests compare with
 	$(BIN)/python -m dynftrace.tui.screenshots screenshots
 
 docs: .venv/.ready ## regenerate the README's tables, the man page and the completions
@@ -53,7 +53,7 @@ lock: ## update the versions in requirements.lock (needs uv)
 	fi
 	touch $@
 
-clean: ## remove everything that was built
+clean: ## remove what was built
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis snapshot_report.html
 
 help:
