@@ -14,7 +14,7 @@ console: .venv/.ready ## open the console (ARGS='--cpus 4' and the like are pass
 test: .venv/.ready ## run the tests, on all cores
 	$(BIN)/pytest -n auto --dist worksteal -q $(ARGS)
 
-check: .venv/.ready ## lint, format, types, and the layers
+check: .venv/.ready ## check lint, format, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

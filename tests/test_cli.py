@@ -72,7 +72,7 @@ def test_arches_lists_every_architecture(capsys: pytest.CaptureFixture[str]) -> 
         assert sum(line.startswith(f"| `{name}` |") for line in out.splitlines()) == 3
     assert here(capsys, "compare", "--markdown", "nothing")[::2] == (
         2,
-        "dynftrace: no function 'nothing' with a call site in any kernel\n",
+        "dynftrace: no kernel has a call site in a function 'nothing'\n",
     )
 
 
@@ -397,7 +397,7 @@ def test_port_check_says_what_each_port_does_and_fails_if_one_does_not(
     assert (status, err) == (0, "")
     first, second = out.split("\n\n")
     assert first.splitlines()[0] == "x86_64" and second.splitlines()[0] == "i386"
-    assert "    passed        make_nop: a call becomes the nop again" in first
+    assert "    passed        make_nop: a call becomes a nop again" in first
     assert second.endswith("  2 passed, 0 failed, 0 not provided\n")
     status, out, _ = here(capsys, "port", "check", "--json", "ppc32")
     assert status == 0
@@ -406,7 +406,7 @@ def test_port_check_says_what_each_port_does_and_fails_if_one_does_not(
     def fails(subject: object) -> None:
         raise portcheck.check.Failure("not the nop", 0x1000, b"\x01", b"\x02")
 
-    broken = portcheck.Check("make_nop", few[1].heading, "a call becomes the nop again", fails)
+    broken = portcheck.Check("make_nop", few[1].heading, "a call becomes a nop again", fails)
     monkeypatch.setattr(portcheck, "CHECKS", (few[0], broken))
     status, out, err = here(capsys, "port", "check", "x86_64")
     assert (status, err) == (1, "")

@@ -1,4 +1,4 @@
-"""The ports side by side, at the call site of one function: the table of `dynftrace compare`."""
+"""`dynftrace compare`: the call site of one function on every port, side by side."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ..core.views.supporttext import support_lines, support_table
 
 
 def compared(function: str = EXAMPLE) -> list[str]:
-    """Lines for a terminal; raises `UsageError` where no kernel has `function`."""
+    """Return lines for a terminal; raises `UsageError` if no kernel has `function`."""
     return support_lines(_ports(function), function)
 
 
 def compared_table(function: str = EXAMPLE) -> str:
-    """The same in Markdown; raises `UsageError` where no kernel has `function`."""
+    """Return Markdown tables; raises `UsageError` if no kernel has `function`."""
     return support_table(_ports(function), function)
 
 
 def _ports(function: str) -> dict[str, Support | None]:
-    """Each port that comes along, by its name; None where its kernel has no such site."""
+    """Return all built-in ports by name; None if the port's kernel has no such site."""
     found = {name: _of(name, function) for name in arches.built_in()}
     if not any(found.values()):
-        raise UsageError(f"no function '{function}' with a call site in any kernel")
+        raise UsageError(f"no kernel has a call site in a function '{function}'")
     return found
 
 

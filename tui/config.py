@@ -1,11 +1,11 @@
-"""The user's settings: `config.toml` in the folder of settings, defaults for options.
+"""The user's settings: `config.toml` in the configuration folder holds defaults for options.
 
-Each setting is the option of its name, which wins over it, and takes what that takes.
-`[keys]` is the console's, as in a keymap file (`tui/keymap.py`). click reads the
-settings as a `default_map`, so that what --help calls the default is the default.
+Each setting has the name and type of an option; the option on the command line takes
+precedence. `[keys]` holds keys of the console, as in a keymap file (`keymapfile.py`).
+click gets the settings as its `default_map`, so that --help shows the effective defaults.
 
-The file is read before the command line, and what is wrong with it said once a
-command wants a setting: --help always helps.
+The file is read before the command line. Errors in it are raised only when a command needs
+a setting, so that --help always works.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..core.errors import UsageError
 from .tomlfile import line_of, read_toml
 
 SETTINGS: dict[str, type] = {"arch": str, "cpus": int, "patch": str, "theme": str}
-"""What may be set, and the TOML type of each."""
+"""The settings and their TOML types."""
 
 KEYS = "keys"
 
@@ -34,16 +34,16 @@ _BROKEN = f"{__name__}.broken"
 
 
 def config_path() -> Path:
-    """Where the file is, if there is one."""
+    """Return the path of the file, which need not exist."""
     from platformdirs import user_config_path
 
     return user_config_path("dynftrace") / "config.toml"
 
 
 def use(context: click.Context) -> None:
-    """Make the settings the defaults of the group `context` is of, and of its commands.
+    """Make the settings the defaults of the group of `context` and of its commands.
 
-    A file that cannot be used changes none; `check` says why.
+    A file with an error sets nothing; `check` raises the error.
     """
     try:
         found = read(config_path(), context)
@@ -56,15 +56,15 @@ def use(context: click.Context) -> None:
 
 
 def check(context: click.Context) -> None:
-    """Raise the `UsageError` of a file that could not be used."""
+    """Raise the `UsageError` that `use` found in the file, if any."""
     if _BROKEN in context.meta:
         raise context.meta[_BROKEN]
 
 
 def origin(context: click.Context, name: str) -> str:
-    """`FILE:LINE: NAME: ` where the option `name` has its value from the file, else nothing.
+    """Return `FILE:LINE: NAME: ` if the option `name` has its value from the file, else "".
 
-    So begins what turns out to be wrong with a value later.
+    This is the prefix of errors about the value that are found later.
     """
     if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT_MAP:
         return ""
@@ -72,16 +72,15 @@ def origin(context: click.Context, name: str) -> str:
     try:
         return f"{path}:{line_of(path.read_text(encoding='utf-8'), name)}: {name}: "
     except (OSError, ValueError):
-        # It was there a moment ago.
+        # The file changed since it was read.
         return f"{path}: {name}: "
 
 
 def read(path: Path, context: click.Context) -> dict[str, object]:
-    """The settings in `path`, each as the option of its name in `context` takes it.
+    """Return the settings in `path`, checked against the options in `context`.
 
-    No file is one without settings. Raises `UsageError` with the path, and the line
-    where it has one: for what is no TOML, names no setting, or is of another type or
-    value than the setting takes.
+    Returns no settings if the file does not exist. Raises `UsageError` with path and line
+    for invalid TOML, an unknown setting, and a wrong type or value.
     """
     table, text = read_toml(path)
     options = {option.name: option for option in context.command.params}
@@ -93,13 +92,13 @@ def read(path: Path, context: click.Context) -> dict[str, object]:
 
 
 def _wrong(name: str, value: object, option: click.Parameter | None, context: click.Context) -> str:
-    """What is wrong with a setting, or nothing."""
+    """Return what is wrong with a setting, or an empty string."""
     wanted = dict if name == KEYS else SETTINGS.get(name)
     if wanted is None:
-        return f"no setting {name!r}; there is: {', '.join((*SETTINGS, KEYS))}"
-    # Not isinstance, for which true is an integer.
+        return f"unknown setting {name!r} (choose from: {', '.join((*SETTINGS, KEYS))})"
+    # Not isinstance: it accepts true as an integer.
     if type(value) is not wanted:
-        return f"{name} is {_TYPES[wanted]}, not {_TYPES.get(type(value), 'a time')}"
+        return f"{name} must be {_TYPES[wanted]}, not {_TYPES.get(type(value), 'a time')}"
     if option is not None:
         try:
             taken = option.type_cast_value(context, value)

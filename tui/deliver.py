@@ -1,4 +1,4 @@
-"""Files for who sits at the console: in the working directory, or as a browser's download."""
+"""Files for the user of the console: in the working directory, or as a browser download."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STEM = "dynftrace"
 
 
 def free_path(folder: Path, suffix: str) -> Path:
-    """dynftrace-N`suffix` in `folder`, N the first that is free."""
+    """Return the path dynftrace-N`suffix` in `folder`, with the first unused N."""
     number = 1
     while (path := folder / f"{STEM}-{number}{suffix}").exists():
         number += 1
@@ -19,5 +19,5 @@ def free_path(folder: Path, suffix: str) -> Path:
 
 
 def download(app: App[None], text: str, suffix: str, mime_type: str) -> None:
-    """Hand `text` to the browser that shows `app`, which saves it as it saves files."""
+    """Send `text` to the browser that shows `app`, as a download."""
     app.deliver_text(io.StringIO(text), save_filename=f"{STEM}{suffix}", mime_type=mime_type)

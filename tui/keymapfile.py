@@ -1,4 +1,4 @@
-"""The keys that a user has for the console's bindings: the table `[keys]` of a TOML file."""
+"""The user's keys for the console's bindings: the table `[keys]` of a TOML file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _NAMES = {key.value for key in Keys} | {*KEY_NAME_REPLACEMENTS.values()}
 
 
 def read(path: Path) -> dict[str, str]:
-    """Binding ids and their keys, several separated by commas; no file is an empty keymap.
+    """Return binding ids and their keys, separated by commas; empty without a file.
 
-    Raises `UsageError` with path and line for a file that is not TOML, an id that no binding
-    has, what is no key, and a key that two bindings of one place would have.
+    Raises `UsageError` with path and line for invalid TOML, an unknown binding id, an
+    unknown key, and a key that two bindings of one group share.
     """
     table, text = read_toml(path)
     keys = table.get("keys", {})
     if not isinstance(keys, dict):
-        raise UsageError(f"{path}:{line_of(text, 'keys')}: keys is not a table")
-    known = {binding.id for group in GROUPS.values() for binding in group}
+        raise UsageError(f"{path}:{line_of(text, 'keys')}: keys must be a table")
+    known = {binding.id or "" for group in GROUPS.values() for binding in group}
     found: dict[str, str] = {}
     lines: dict[str, int] = {}
     for parts, value in _flat(keys):
@@ -34,22 +34,24 @@ def read(path: Path) -> dict[str, str]:
         lines[id] = line_of(text, "keys", *parts)
         where = f"{path}:{lines[id]}"
         if id not in known:
-            raise UsageError(f"{where}: there is no key called {id}")
+            group = [each for each in sorted(known) if each.split(".")[0] == parts[0]]
+            there = ", ".join(group or sorted(known))
+            raise UsageError(f"{where}: unknown binding {id} (choose from: {there})")
         if not isinstance(value, str) or not value:
-            raise UsageError(f"{where}: {id} needs the name of a key")
+            raise UsageError(f'{where}: {id} must be the name of a key, such as "f6"')
         for name in value.split(","):
             if not is_key(name.strip()):
-                raise UsageError(f"{where}: {id}: there is no key {name.strip()!r} on a keyboard")
+                raise UsageError(f"{where}: {id}: unknown key {name.strip()!r}")
         found[id] = value
     for one, other, key in _clashes(found):
-        raise UsageError(f"{path}:{lines[one]}: {one} and {other} would both be {key}")
+        raise UsageError(f"{path}:{lines[one]}: {one} and {other} have the same key {key}")
     return found
 
 
 def _flat(
     table: Mapping[str, object], before: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], object]]:
-    """TOML reads `functions.toggle` as tables in each other: each value with its keys."""
+    """Yield each value with its path: TOML reads `functions.toggle` as nested tables."""
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flat(value, (*before, name))
@@ -58,7 +60,7 @@ def _flat(
 
 
 def is_key(name: str) -> bool:
-    """Whether the toolkit has a key of that name: `f5`, `ctrl+x`, `G`, `question_mark`."""
+    """Whether Textual has a key of that name: `f5`, `ctrl+x`, `G`, `question_mark`."""
     *modifiers, key = name.split("+")
     if not set(modifiers) <= _MODIFIERS or not key:
         return False
@@ -72,7 +74,7 @@ def is_key(name: str) -> bool:
 
 
 def _clashes(found: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Bindings of one group, the first of them of the file, that have a key in common."""
+    """Yield pairs of bindings of one group that share a key; the first is set in the file."""
     for group in GROUPS.values():
         owner: dict[str, str] = {}
         for binding in sorted(group, key=lambda each: each.id in found):

@@ -1,4 +1,4 @@
-"""The machine that a command line describes, opened when it is wanted."""
+"""The machine that a command line describes, opened on demand."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """An architecture and options, as far as they are known without loading anything.
+    """An architecture and options, known without loading anything.
 
-    `kernel` is the path of an image, None for the port's own.
+    `kernel` is the path of an image, or None for the port's own kernel.
     """
 
     arch: str
@@ -28,18 +28,18 @@ class Described:
     nop: str | None = None
     discovery: str | None = None
     patch_from: str = field(default="", compare=False)
-    """Where `patch` is said, when that is a file: what is wrong with it begins so."""
+    """`FILE:LINE: NAME: ` if `patch` comes from a file: the prefix of errors about it."""
 
     def __call__(self) -> Session:
-        """Open it; raises as `Session.open`."""
+        """Open the machine; raises the errors of `Session.open`."""
         from ..core.session import MachineSpec, Session
 
         port = arches.load(self.arch)
         known = port.facts.patch_methods
         if self.patch_from and self.patch not in (None, *known):
             raise UsageError(
-                f"{self.patch_from}no patch method {self.patch!r} on {self.arch}; "
-                f"there is: {', '.join(known)}"
+                f"{self.patch_from}unknown patch method {self.patch!r} on {self.arch} "
+                f"(choose from: {', '.join(known)})"
             )
         path = None if self.kernel is None else Path(self.kernel)
         spec = MachineSpec(

@@ -42,7 +42,7 @@ FILES = {
     'such as arch = "arm64" or cpus = 4. Options on the command line take precedence. '
     "A table [keys] works as in keymap.toml.",
     "~/.config/dynftrace/keymap.toml": "Keys of the console: a table [keys] with lines such as "
-    'functions.toggle = "x". The console\'s help lists the ids.',
+    'functions.toggle = "x". An unknown id lists the valid ones.',
     "~/.local/state/dynftrace/history": "History of the interactive shell.",
     "~/.local/state/dynftrace/tours.json": "Progress in each tour.",
 }

@@ -1,8 +1,8 @@
-"""Sessions of the console as files: what is kept, and how it is read.
+"""Files of saved console sessions.
 
-A file has the machine's options, what was done to the machine, and how the console lay.
-Equal commands leave equal bytes, so nothing of the machine itself is kept: what was done is
-done again. Everything in a file is checked before any of it is used.
+A file holds the machine's options, the commands and runs of the session, and the layout of
+the console. It holds no machine state: replaying the commands restores the same bytes. The
+whole file is checked before any part of it is used.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from ..core.journal import Action
 
 VERSION = 1
-"""Of the form of a file."""
+"""Version of the file format."""
 
 SUFFIX = ".json"
 
 MOST_NS = 10**12
-"""Virtual ns of one run of the machine."""
+"""Longest run of the machine, in virtual ns."""
 
 MOST_TIMES = 10**7
-"""Such runs in a row."""
+"""Largest number of equal runs in a row."""
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 
 
 class SessionFileError(DynftraceError):
-    """A file of a session that cannot be used: which, and what is wrong with it."""
+    """An unusable session file: its path and the reason."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -53,7 +53,7 @@ class SessionFileError(DynftraceError):
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A session: `now` is the virtual ns it was saved at, None where that was not kept."""
+    """A saved session; `now` is the virtual time of saving in ns, or None if unknown."""
 
     machine: Described
     done: tuple[Action, ...] = ()
@@ -62,26 +62,26 @@ class Saved:
 
     @property
     def commands(self) -> int:
-        """Commands among what was done."""
+        """Number of commands in `done`, which also holds runs."""
         return sum(not isinstance(action, int) for action in self.done)
 
 
 def folder() -> Path:
-    """Where the files are."""
+    """Return the folder of the session files."""
     return user_state_path("dynftrace") / "sessions"
 
 
 def path_of(name: str) -> Path:
-    """The file of the session `name`. Raises `UsageError` for what is no name."""
+    """Return the file of the session `name`; raises `UsageError` for an invalid name."""
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name of a session: it has letters, digits, '.', '_' and '-'"
+            f"invalid session name {name!r}: use at most 64 letters, digits, '.', '_' and '-'"
         )
     return folder() / (name + SUFFIX)
 
 
 def names() -> list[str]:
-    """The sessions there are, sorted."""
+    """Return the names of all saved sessions, sorted."""
     try:
         found = [each.name.removesuffix(SUFFIX) for each in folder().glob(f"*{SUFFIX}")]
     except OSError:
@@ -90,18 +90,18 @@ def names() -> list[str]:
 
 
 def delete(name: str) -> None:
-    """Remove the session `name`. Raises `UsageError` when there is none."""
+    """Delete the session `name`; raises `UsageError` if it does not exist."""
     path = path_of(name)
     try:
         path.unlink()
     except FileNotFoundError:
-        raise UsageError(f"there is no session {name!r}") from None
+        raise UsageError(f"session {name!r} does not exist: dynftrace sessions lists all") from None
     except OSError as error:
         raise SessionFileError(path, error.strerror or str(error)) from error
 
 
 def save(name: str, saved: Saved) -> None:
-    """Replace the file of the session `name`. Raises `DynftraceError`."""
+    """Write or replace the file of the session `name`; raises `DynftraceError`."""
     path = path_of(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def save(name: str, saved: Saved) -> None:
 
 
 def load(name: str) -> Saved | None:
-    """The session `name`, None when there is none. Raises `SessionFileError`."""
+    """Return the session `name`, or None if it does not exist; raises `SessionFileError`."""
     path = path_of(name)
     try:
         text = path.read_bytes().decode()
@@ -128,12 +128,12 @@ def load(name: str) -> Saved | None:
 
 
 def as_text(saved: Saved) -> str:
-    """The file of a session."""
+    """Return the text of the file of a session."""
     machine = {name: getattr(saved.machine, name) for name in _MACHINE}
     done: list[object] = []
     for action, same in groupby(saved.done):
         if isinstance(action, int):
-            # The machine runs in equal stretches; where each ends is part of what was done.
+            # Keep the length of each run: where a run ends affects the result.
             done.append({"ns": action, "times": len(list(same))})
         else:
             done += map(str, same)
@@ -148,18 +148,18 @@ def as_text(saved: Saved) -> str:
 
 
 def from_text(text: str) -> Saved:
-    """What `as_text` gave; raises `_Wrong`, a sentence."""
+    """Parse the output of `as_text`; raises `_Wrong` with one sentence."""
     try:
         table: object = json.loads(text)
     except json.JSONDecodeError as error:
         raise _Wrong(f"not JSON: {error}") from error
     except (ValueError, RecursionError) as error:
-        raise _Wrong(f"not JSON that can be read: {error}") from error
+        raise _Wrong(f"unreadable JSON: {error}") from error
     version = table.get("version") if isinstance(table, dict) else None
     if type(version) is not int:
-        raise _Wrong("not a session of dynftrace")
+        raise _Wrong("not a dynftrace session")
     if version != VERSION:
-        raise _Wrong(f"a session of version {version}; this dynftrace reads version {VERSION}")
+        raise _Wrong(f"unsupported version {version}: this dynftrace reads version {VERSION}")
     top = _table(table, "the session", ("version", "machine", "done", "now", "layout"))
     return Saved(
         _machine(top["machine"]),
@@ -170,7 +170,7 @@ def from_text(text: str) -> Saved:
 
 
 class _Wrong(DynftraceError):
-    """What is wrong in a file."""
+    """An error in a session file, without its path."""
 
 
 _MACHINE = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery")
@@ -178,33 +178,33 @@ _LAYOUT = tuple(each.name for each in fields(Layout))
 
 
 def _table(value: object, where: str, names: Sequence[str]) -> dict[str, object]:
-    """`value`, if it is an object with just these `names`."""
+    """Return `value` if it is an object with exactly these `names`."""
     if not isinstance(value, dict):
-        raise _Wrong(f"{where} is no object")
+        raise _Wrong(f"{where} must be an object")
     for name in value:
         if name not in names:
-            raise _Wrong(f"{where} has no {name!r}")
+            raise _Wrong(f"{where} has an unknown entry {name!r}")
     for name in names:
         if name not in value:
-            raise _Wrong(f"{where} lacks {name!r}")
+            raise _Wrong(f"{where} lacks the entry {name!r}")
     return value
 
 
 def _list(value: object, where: str) -> list[object]:
     if not isinstance(value, list):
-        raise _Wrong(f"{where} is no list")
+        raise _Wrong(f"{where} must be a list")
     return value
 
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str) or "\0" in value:
-        raise _Wrong(f"{where} is no text")
+        raise _Wrong(f"{where} must be a string without NUL")
     return value
 
 
 def _count(value: object, where: str, least: int = 0, most: int = 2**64 - 1) -> int:
     if type(value) is not int or not least <= value <= most:
-        raise _Wrong(f"{where} is no number from {least} to {most}")
+        raise _Wrong(f"{where} must be an integer from {least} to {most}")
     return value
 
 
@@ -215,7 +215,7 @@ def _or_none(value: object, where: str, kind: Callable[[object, str], T]) -> T |
 def _one_of(value: object, where: str, known: Sequence[str]) -> str:
     text = _text(value, where)
     if text not in known:
-        raise _Wrong(f"{where} is {text!r}, not one of {', '.join(known)}")
+        raise _Wrong(f"{where} is {text!r} (choose from: {', '.join(known)})")
     return text
 
 
@@ -223,7 +223,7 @@ def _machine(value: object) -> Described:
     table = _table(value, "machine", _MACHINE)
     arch = _text(table["arch"], "machine.arch")
     if not arches.known(arch):
-        raise _Wrong(f"machine.arch is {arch!r}, which is no architecture here")
+        raise _Wrong(f"machine.arch is {arch!r}: unknown architecture")
     modules = [_text(each, "a module") for each in _list(table["modules"], "machine.modules")]
     patch, nop, discovery, kernel = (
         _or_none(table[name], f"machine.{name}", _text)
@@ -234,7 +234,7 @@ def _machine(value: object) -> Described:
 
 
 def _done(value: object) -> list[Action]:
-    # Here, since the shell loads the emulator, and the console paints before that.
+    # Imported here: the shell loads the emulator, and the console draws before that.
     from ..core.shell.parser import ShellSyntaxError, parse
 
     done: list[Action] = []
@@ -248,9 +248,9 @@ def _done(value: object) -> list[Action]:
         try:
             commands = parse(_text(each, where))
         except ShellSyntaxError as error:
-            raise _Wrong(f"{where} is no command: {error}") from error
+            raise _Wrong(f"{where} is not a command: {error}") from error
         if len(commands) != 1:
-            raise _Wrong(f"{where} is not one command")
+            raise _Wrong(f"{where} must be exactly one command")
         done += commands
     return done
 
@@ -259,10 +259,10 @@ def _layout(value: object) -> Layout:
     table = _table(value, "layout", _LAYOUT)
     zoomed = table["zoomed"]
     if not isinstance(zoomed, bool):
-        raise _Wrong("layout.zoomed is neither true nor false")
+        raise _Wrong("layout.zoomed must be true or false")
     marks = table["marks"]
     if not isinstance(marks, dict) or not set(marks) <= {"A", "B"}:
-        raise _Wrong("layout.marks has others than A and B")
+        raise _Wrong("layout.marks may only have the entries A and B")
     bookmarks = _list(table["bookmarks"], "layout.bookmarks")
     return Layout(
         _count(table["pane"], "layout.pane", 1, 4),
@@ -280,5 +280,5 @@ def _layout(value: object) -> Layout:
 def _place(value: object, where: str) -> Place:
     parts = _list(value, where)
     if len(parts) != len(Place._fields):
-        raise _Wrong(f"{where} has not {len(Place._fields)} parts")
+        raise _Wrong(f"{where} must have {len(Place._fields)} entries")
     return Place(*(_count(part, where) for part in parts))

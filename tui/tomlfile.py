@@ -1,4 +1,4 @@
-"""TOML files that people write: what is wrong with one is said with its line."""
+"""TOML files written by the user: errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _END = " (at end of document)"
 
 
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
-    """The table in `path`, and its text; no file is an empty one.
+    """Return the table in `path` and its text; both are empty if the file does not exist.
 
-    Raises `UsageError` with the path, and the line where it has one.
+    Raises `UsageError` with the path, and with the line if it is known.
     """
-    # A folder that may not be entered is none of the user's, as after su.
+    # Also False for a folder without permission, as after su: not this user's folder.
     if not os.path.exists(path):
         return {}, ""
-    # Here, since most have no such file.
+    # Imported here because most users have no such file.
     import tomllib
 
     try:
@@ -38,7 +38,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _located(reason: str, text: str) -> str:
-    """`:LINE: reason` of what the parser says, where it says where."""
+    """Return `:LINE: reason` for a message of the parser, or `: reason` without a line."""
     if place := _PLACE.search(reason):
         return f":{place[1]}: {reason[: place.start()]}"
     if reason.endswith(_END):
@@ -47,10 +47,10 @@ def _located(reason: str, text: str) -> str:
 
 
 def line_of(text: str, *keys: str) -> int:
-    """The line, from 1, where the value behind `keys`, table by table, first stands in `text`.
+    """Return the line, from 1, at which `text` sets the value at `keys`.
 
-    A document is one up to the end of any statement: the value's statement begins behind
-    the last end without it.
+    `text` is valid TOML up to the end of each statement. So the value's statement begins
+    after the last such end whose document lacks the value.
     """
     import tomllib
 

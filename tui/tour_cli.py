@@ -1,4 +1,4 @@
-"""`dynftrace tour`: list the tours, open one in the console, or check them."""
+"""`dynftrace tour`: the tours there are, one of them in the console, or all of them checked."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ def _begun_tours(context: click.Context, option: click.Parameter, begun: str) ->
     return [name for name in tours.names() if name.startswith(begun)]
 
 
-@click.command(name="tour", short_help="Learn by doing: tours of ftrace.")
+@click.command(name="tour", short_help="Learn by doing: tours through ftrace.")
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=_begun_tours)
-@click.option(
-    "--check", is_flag=True, help="Execute each step's own commands and verify its check."
-)
-@click.option("--step", type=click.IntRange(1), metavar="N", help="Start at step N.")
+@click.option("--check", is_flag=True, help="Do each step by its own commands, and see it done.")
+@click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
 @click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
 @click.pass_context
 def tour_command(
     context: click.Context, name: str | None, check: bool, step: int | None, theme: str | None
 ) -> None:
-    """Take a tour: each step explains something, asks you to do it, and checks that you did.
+    """Tours: each step tells something, has you do something, and sees that you did.
 
-    Without a NAME, lists the tours and your progress. With a NAME, opens the console on the
-    tour's machine, at the step where you left off. --check runs one tour, or all of them.
+    Without a NAME lists the tours, with how far you have come; with one opens the console
+    on the tour's machine, at the step you were at. --check walks one tour, or all.
     """
     if check:
         names = [name] if name is not None else tours.names()
@@ -45,11 +43,11 @@ def tour_command(
     config.check(context)
     tour = tours.load(name)
     if step is not None and step > len(tour.steps):
-        raise UsageError(f"step {step} does not exist: tour {name} has {len(tour.steps)} steps")
+        raise UsageError(f"the tour {name} has {len(tour.steps)} steps")
     progress = Progress()
     begin = progress.next(tour) if step is None else step - 1
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DynftraceError("a tour needs a terminal; use --check without one")
+        raise DynftraceError("a tour needs a terminal; --check walks it without one")
     from .console import run_console
 
     walk = Walk(tour, begin)
@@ -69,7 +67,7 @@ def _listing() -> Iterator[str]:
 
 
 def _walked(tour: Tour) -> bool:
-    """Run the steps of `tour`, print the result of each, and return whether all passed."""
+    """Walk `tour`, saying how each step went; whether all went well."""
     well = True
     for number, (title, reason) in enumerate(check_tour(tour), 1):
         print(f"{'FAILED' if reason else 'ok':<6}  {tour.name} {number}  {title}")
@@ -80,9 +78,9 @@ def _walked(tour: Tour) -> bool:
 
 
 def check_tour(tour: Tour) -> Iterator[tuple[str, str]]:
-    """Execute each step's own commands; yield its title and an error, or an empty string.
+    """Do each step by its own commands: its title, and what went wrong or nothing.
 
-    A check that holds before its step proves nothing, so it is an error too.
+    A check that holds before anything was done would tell nobody anything: it fails too.
     """
     from ..core.shell.shell import Shell
 
@@ -91,12 +89,12 @@ def check_tour(tour: Tour) -> Iterator[tuple[str, str]]:
     while True:
         step = walk.step
         if step.checks and walk.look(shell.execute):
-            yield step.title, "its checks hold before the step"
+            yield step.title, "its checks hold before anything was done"
         else:
             for command in step.commands:
                 shell.execute(command)
                 walk.told(command)
             held = walk.look(shell.execute)
-            yield step.title, "" if held else "its checks do not hold after its commands"
+            yield step.title, "" if held else "its commands do not fulfil its checks"
         if not walk.go(1):
             return

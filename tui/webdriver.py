@@ -1,4 +1,4 @@
-"""The toolkit's driver in a visitor's console: it ends with the server."""
+"""Textual's web driver in a visitor's console, changed to end with the server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.drivers.web_driver import WebDriver
 
 
 def write_if_read(fileno: int, data: bytes) -> int:
-    """Write `data`; a console that nobody reads has to come to its end all the same."""
+    """Write `data` and ignore a closed pipe, so that the console can still exit."""
     try:
         return os.write(fileno, data)
     except BrokenPipeError:
@@ -19,7 +19,7 @@ def write_if_read(fileno: int, data: bytes) -> int:
 
 
 class VisitorDriver(WebDriver):
-    """Speaks to the server through pipes; `TEXTUAL_DRIVER` names it."""
+    """The driver that talks to the server through pipes, selected by `TEXTUAL_DRIVER`."""
 
     def __init__(
         self,
@@ -29,14 +29,14 @@ class VisitorDriver(WebDriver):
         mouse: bool = True,
         size: tuple[int, int] | None = None,
     ) -> None:
-        """As the toolkit makes them."""
+        """Take the arguments of Textual's drivers."""
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._write = partial(write_if_read, self.fileno)
 
     def run_input_thread(self) -> None:
-        """Pass input on; at its end nobody is there any more, and the console ends.
+        """Read input until it ends, then exit the console.
 
-        So it does when the server was killed and could not say so.
+        Input also ends if the server was killed and could not stop the console.
         """
         super().run_input_thread()
         if not self.exit_event.is_set():

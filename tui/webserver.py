@@ -1,13 +1,13 @@
-"""The web server of `dynftrace serve`: a page with a terminal, and a console a visitor.
+"""The web server of `dynftrace serve`: a page with a terminal, and a console for each visitor.
 
-A visitor's browser opens a websocket; the console behind it is a process of its own,
-that textual-serve feeds and reads. Two things are ours: the page (`serve.html`; that of
-textual-serve asks a stranger's server for a font) and what becomes of the processes,
-none of which outlives its visitor or the server.
+A visitor's browser opens a websocket. Its console is a separate process, and textual-serve
+transfers the data. Two things differ from textual-serve: the page (`serve.html`; that of
+textual-serve requests a font from a third-party server), and the life of the processes:
+none of them outlives its visitor or the server.
 
-A browser lets any page of any site open a websocket to this computer. So a websocket is
-only given to a page from here, and where only this computer is listened to, only to one
-that was asked for by its name: a name of somebody else's may be made to lead here.
+Browsers let any page of any site open a websocket to this computer. So the server accepts
+only websockets from its own page. If it listens only on this computer, it also checks the
+requested host name, because a foreign DNS name can resolve to this address.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from textual_serve.download_manager import DownloadManager
 
 DRIVER = "dynftrace.tui.webdriver:VisitorDriver"
 GRACE = 3.0
-"""Seconds a console has to end after it was told to."""
+"""Seconds that a console has to exit before it is killed."""
 
 MAX_CELLS = 1000
-"""Columns or rows a visitor can ask for."""
+"""Limit of the columns and rows that a visitor can request."""
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "
     "font-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'"
 )
-"""What the page may load: nothing from anywhere else."""
+"""Content security policy: the page loads nothing from other servers."""
 
 PAGE = Path(__file__).with_name("serve.html")
 
 
 class Visit(AppService):
-    """A visitor's console: the process, and what goes between it and the websocket."""
+    """A visitor's console process, connected to the websocket."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Visit(AppService):
         websocket: web.WebSocketResponse,
         downloads: DownloadManager,
     ) -> None:
-        """`command` is the argv of the console, whose files for the visitor are in `downloads`."""
+        """`command` is the argv of the console; `downloads` offers its files to the visitor."""
         super().__init__(
             command[0],
             write_bytes=websocket.send_bytes,
@@ -63,7 +63,7 @@ class Visit(AppService):
         self._websocket = websocket
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
-        # Without a shell, and out of reach of the terminal's ctrl+c, which is for the server.
+        # No shell, and a new session: ctrl+c in the terminal is for the server only.
         self._process = process = await asyncio.create_subprocess_exec(
             *self._argv,
             stdin=PIPE,
@@ -76,7 +76,7 @@ class Visit(AppService):
         return process
 
     async def run(self) -> None:
-        """Pass on what the console says until it ends, however it ends; then the visit is over."""
+        """Forward the console's output until it exits, then close the websocket."""
         try:
             await super().run()
         finally:
@@ -86,7 +86,7 @@ class Visit(AppService):
         await self._websocket.close(code=code)
 
     async def stop(self) -> None:
-        """Have the console end, and see that it has."""
+        """Stop the console, and kill it if it does not exit."""
         process = self._process
         if process is None:
             return
@@ -103,17 +103,17 @@ class Visit(AppService):
 
 
 class Site:
-    """The pages, and the visits that last."""
+    """The pages and the current visits."""
 
     def __init__(self, command: Sequence[str], *, local: bool) -> None:
-        """`command` is the argv of a console; `local` if only this computer is listened to."""
+        """`command` is the argv of a console; `local` if the server is on the loopback only."""
         self._command = command
         self._local = local
         self._visits: set[Visit] = set()
         self._downloads = DownloadManager()
 
     def application(self, static: Path) -> web.Application:
-        """The web application; `static` is textual-serve's folder of the terminal's script."""
+        """Return the web application; `static` is textual-serve's folder of scripts."""
 
         @web.middleware
         async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -134,10 +134,10 @@ class Site:
 
     def _check(self, request: web.Request) -> None:
         if self._local and not is_local(request.url.host or ""):
-            raise web.HTTPForbidden(text="This is only for the computer it runs on.\n")
+            raise web.HTTPForbidden(text="Only the computer that runs this server may use it.\n")
         origin = request.headers.get("Origin")
         if origin is not None and origin.partition("://")[2] != request.host:
-            raise web.HTTPForbidden(text="This is only for the page of this server.\n")
+            raise web.HTTPForbidden(text="Only pages of this server may use it.\n")
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         return web.Response(
@@ -167,7 +167,7 @@ class Site:
         return websocket
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
-        """A file that a console hands out, once; its key is known to the visitor alone."""
+        """Send a file that a console offers, once; only the visitor knows its key."""
         key = request.match_info["key"]
         try:
             told = await self._downloads.get_download_metadata(key)
@@ -191,7 +191,7 @@ class Site:
 
 
 async def _told(visit: Visit, said: object, websocket: web.WebSocketResponse) -> None:
-    """Pass on what the page's script says; anything else is not from it, and is left."""
+    """Forward a message of the page's script; ignore anything else."""
     match said:
         case ["stdin", str(text)]:
             await visit.send_bytes(text.encode(errors="replace"))
@@ -206,7 +206,7 @@ async def _told(visit: Visit, said: object, websocket: web.WebSocketResponse) ->
 
 
 def cells(text: object, default: int) -> int:
-    """The columns or rows asked for, within reason; `default` for what is no number."""
+    """Return the requested columns or rows within limits, or `default` if not a number."""
     try:
         return min(max(int(str(text)), 1), MAX_CELLS)
     except ValueError:
@@ -214,7 +214,7 @@ def cells(text: object, default: int) -> int:
 
 
 def is_local(host: str) -> bool:
-    """Whether `host`, as a browser was told it, is this computer by its loopback."""
+    """Whether the requested `host` is a loopback name or address."""
     if host == "localhost":
         return True
     try:
@@ -226,9 +226,9 @@ def is_local(host: str) -> bool:
 def serve(
     command: Sequence[str], listener: socket.socket, *, local: bool, ready: Callable[[], None]
 ) -> int:
-    """Serve consoles by `command` at `listener` until a signal comes; returns the status of it.
+    """Serve consoles run by `command` on `listener` until a signal; return its exit status.
 
-    `local` if only this computer is listened to; `ready` is called when visitors may come.
+    `local` if the server is on the loopback only; `ready` is called when the server is up.
     """
 
     async def until_signal(static: Path) -> int:

@@ -1,4 +1,4 @@
-"""Files are replaced whole: a reader sees the old one or the new one."""
+"""Atomic file replacement: a reader sees the old file or the new one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from ..core.errors import DynftraceError
 
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
-    """Write `text`, or pieces of it, beside `path` and rename it; raises `DynftraceError`."""
+    """Write `text`, or its pieces, to a temporary file and rename it to `path`.
+
+    Raises `DynftraceError` if that fails.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         try:

@@ -36,7 +36,7 @@ def labels(subject: PortUnderTest) -> None:
     subject.entry  # noqa: B018
 
 
-@check(FUNCTION_TRACER, "arguments", "the tracer is called with the site and the caller")
+@check(FUNCTION_TRACER, "arguments", "the tracer gets ip and parent_ip")
 def arguments(subject: PortUnderTest) -> None:
     port, slot = subject.port, subject.slot_of(CALLER)
     edit = port.make_call(subject.sites, subject.labels[CALLER])
@@ -52,7 +52,7 @@ def arguments(subject: PortUnderTest) -> None:
         expect(parent == back, f"the tracer gets parent_ip {parent:x}, not {back:x}", ip, b"", text)
 
 
-@check(FUNCTION_TRACER, "registers kept", "an enabled site keeps what a disabled one does")
+@check(FUNCTION_TRACER, "registers kept", "a traced site preserves the same registers")
 def kept(subject: PortUnderTest) -> None:
     port = subject.port
     edits = [port.make_call(subject.sites, subject.labels[name]) for name in subject.callers]
@@ -65,7 +65,7 @@ def kept(subject: PortUnderTest) -> None:
             _same_registers(subject, before, _after(subject, edit, row, text), ip, text)
 
 
-@check(MCOUNT_TEST, "trace stop", "function_trace_stop keeps tracers off")
+@check(MCOUNT_TEST, "trace stop", "function_trace_stop disables tracing")
 def trace_stop(subject: PortUnderTest) -> None:
     port, labels = subject.port, subject.labels
     if TRACE_STOP not in labels:
@@ -123,7 +123,7 @@ def pt_regs(subject: PortUnderTest) -> None:
         expect(got == ip, f"the tracer gets ip {got:x}", ip, b"", text)
 
 
-@check(DYNAMIC_GRAPH, "graph slot", "ftrace_graph_call becomes a call and a nop")
+@check(DYNAMIC_GRAPH, "graph slot", "ftrace_graph_call becomes a call, then a nop")
 def graph_slot(subject: PortUnderTest) -> None:
     port, labels = subject.port, subject.labels
     _graph_labels(subject)
@@ -141,7 +141,7 @@ def graph_slot(subject: PortUnderTest) -> None:
     same_text("not the call", address, text, back.row(back.expected, 0))
 
 
-@check(GRAPH, "return_to_handler", "keeps the result, goes where it is told")
+@check(GRAPH, "return_to_handler", "preserves the result, returns to the caller")
 def return_to_handler(subject: PortUnderTest) -> None:
     port, base = subject.port, subject.base
     _graph_labels(subject)
@@ -167,7 +167,7 @@ def return_to_handler(subject: PortUnderTest) -> None:
     expect(now == sp, f"sp is {now:x}, not {sp:x}", start)
 
 
-@check(DYNAMIC_GRAPH, "graph kept", "with the slot in use a site keeps what it did")
+@check(DYNAMIC_GRAPH, "graph kept", "an enabled slot preserves the same registers")
 def graph_kept(subject: PortUnderTest) -> None:
     port, labels = subject.port, subject.labels
     _graph_labels(subject)

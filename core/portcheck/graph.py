@@ -23,7 +23,7 @@ NESTED = "sys_getppid"
 _STEPS = 20_000
 
 
-@check(GRAPH, "graph", "each call that is told has its return")
+@check(GRAPH, "graph", "each traced call has its return")
 def balanced(subject: PortUnderTest) -> None:
     user = _user(subject)
     user.row(EXAMPLE)
@@ -36,7 +36,7 @@ def balanced(subject: PortUnderTest) -> None:
     expect(opened == closed, f"{opened} calls are told, and {closed} returns")
 
 
-@check(GRAPH, "results", "functions give what they gave untraced")
+@check(GRAPH, "results", "functions return the same as untraced")
 def results(subject: PortUnderTest) -> None:
     user = _user(subject)
     quiet = user("run syscalls")
@@ -46,7 +46,7 @@ def results(subject: PortUnderTest) -> None:
     user.alive()
 
 
-@check(GRAPH_FP, "frame pointer", "a return brings back what the call had")
+@check(GRAPH_FP, "frame pointer", "call and return have the same frame pointer")
 def frame_pointer(subject: PortUnderTest) -> None:
     call = _Followed(subject)
     frames: list[int] = []
@@ -66,7 +66,7 @@ def frame_pointer(subject: PortUnderTest) -> None:
     expect(not call.running and not frames, f"{len(frames)} calls never return")
 
 
-@check(GRAPH_FP, "bad frame pointer", "a return with another one is reported")
+@check(GRAPH_FP, "bad frame pointer", "a return with a different one is reported")
 def bad_frame_pointer(subject: PortUnderTest) -> None:
     call = _Followed(subject)
     while call.running and not call.returning:
@@ -141,7 +141,7 @@ class _Followed:
         self.user.session.step(0)
 
 
-@check(DYNAMIC_GRAPH, "graph patched", "it goes on and off, and text is as before")
+@check(DYNAMIC_GRAPH, "graph patched", "enabling and disabling restores the text")
 def patched(subject: PortUnderTest) -> None:
     user = _user(subject)
     before = user.text()

@@ -19,7 +19,7 @@ from .subject import PortUnderTest
 IMAGES = ("vmlinux.elf", "tracer.o", "usbcore.ko", "usbhub.ko", "crashy.ko")
 
 
-@check(MACHINE, "facts", "the facts fit together")
+@check(MACHINE, "facts", "the facts are consistent")
 def facts(subject: PortUnderTest) -> None:
     facts = subject.port.facts
     known = {"stop_machine", "breakpoint", "none"}
@@ -53,7 +53,7 @@ def address_map(subject: PortUnderTest) -> None:
     expect(area.modules < area.modules_end, "modules_end is not behind modules")
 
 
-@check(MACHINE, "engines", "emulator, disassembler and assembler open")
+@check(MACHINE, "engines", "emulator, disassembler and assembler start")
 def engines(subject: PortUnderTest) -> None:
     facts = subject.port.facts
     uc = engine(subject.port, facts.map.tracer)
@@ -69,7 +69,7 @@ def images(subject: PortUnderTest) -> None:
         subject.image(name)
 
 
-@check(MACHINE, "enter_call", "a call the machine makes is as the ABI says")
+@check(MACHINE, "enter_call", "the machine's calls follow the ABI")
 def enter_call(subject: PortUnderTest) -> None:
     port, base = subject.port, subject.base
     abi = port.facts.abi
@@ -96,14 +96,14 @@ def too_many(subject: PortUnderTest) -> None:
     expect(False, "20 arguments are taken")
 
 
-@check(MACHINE, "boot", "the kernel boots, its call sites as compiled")
+@check(MACHINE, "boot", "the kernel boots with its sites as compiled")
 def boot(subject: PortUnderTest) -> None:
     machine = _booted(subject)
     expect(machine.vcpus[0].idle_calls > 0, "CPU 0 never slept")
     expect(not machine.oopses, "; ".join(str(each) for each in machine.oopses))
 
 
-@check(MACHINE, "oops", "a fault is an oops, in the port's words")
+@check(MACHINE, "oops", "a fault gives an oops in the port's format")
 def oops(subject: PortUnderTest) -> None:
     machine = _booted(subject)
     try:

@@ -28,7 +28,7 @@ def loaded(subject: PortUnderTest) -> None:
     _traced(User(subject, modules=True), far=False)
 
 
-@check(MODULES, "out of reach", "a module far away is traced by stubs")
+@check(MODULES, "out of reach", "a far module is traced through stubs")
 def far(subject: PortUnderTest) -> None:
     port = subject.port
     if port.stubs is None:
@@ -52,7 +52,7 @@ def far(subject: PortUnderTest) -> None:
     user.same_text(before)
 
 
-@check(MODULES, "damaged stub", "a stub with other bytes is refused")
+@check(MODULES, "damaged stub", "a stub with unexpected bytes is refused")
 def damaged(subject: PortUnderTest) -> None:
     port = subject.port
     if port.stubs is None:

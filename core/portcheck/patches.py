@@ -42,7 +42,7 @@ def _same(edit: Edit, found: Bytes, expected: Bytes, reason: str) -> None:
         raise Failure(reason, int(edit.address[row]), edit.row(expected, row), edit.row(found, row))
 
 
-@check(DYNAMIC, "init", "ftrace_dyn_arch_init expects what is there")
+@check(DYNAMIC, "init", "ftrace_dyn_arch_init expects the actual bytes")
 def init(subject: PortUnderTest) -> None:
     port, labels = subject.port, subject.kernel.symbols
     mcount = labels.address_of(port.facts.sites.mcount_symbols[0]) or 0
@@ -54,7 +54,7 @@ def init(subject: PortUnderTest) -> None:
     same_text("not what the kernel has", address, expected, subject.read(address, len(expected)))
 
 
-@check(DYNAMIC, "init_nop", "what the compiler left becomes the nop")
+@check(DYNAMIC, "init_nop", "a compiled site becomes a nop")
 def init_nop(subject: PortUnderTest) -> None:
     port, sites = subject.port, subject.sites
     mcount = subject.kernel.symbols.address_of(port.facts.sites.mcount_symbols[0])
@@ -69,7 +69,7 @@ def init_nop(subject: PortUnderTest) -> None:
     _same(edit, edit.replacement, enable.expected, "init_nop leaves what make_call does not expect")
 
 
-@check(DYNAMIC, "make_call", "a nop becomes a call of ftrace_caller")
+@check(DYNAMIC, "make_call", "a nop becomes a call to ftrace_caller")
 def make_call(subject: PortUnderTest) -> None:
     port, sites, caller = subject.port, subject.sites, subject.base
     edit = port.make_call(sites, caller)
@@ -86,7 +86,7 @@ def make_call(subject: PortUnderTest) -> None:
         expect(seen, "the disassembler sees no call", address, b"", text)
 
 
-@check(DYNAMIC, "make_nop", "a call becomes the nop again")
+@check(DYNAMIC, "make_nop", "a call becomes a nop again")
 def make_nop(subject: PortUnderTest) -> None:
     port, sites, caller = subject.port, subject.sites, subject.base
     enable, disable = port.make_call(sites, caller), port.make_nop(sites, caller)
@@ -102,7 +102,7 @@ def make_nop(subject: PortUnderTest) -> None:
         expect(not seen, "the disassembler sees a call", address, b"", text)
 
 
-@check(DYNAMIC, "nops", "each way to disable a site is undone by a call")
+@check(DYNAMIC, "nops", "a call replaces each kind of nop")
 def nops(subject: PortUnderTest) -> None:
     port, sites, caller = subject.port, subject.sites, subject.base
     mcount = subject.kernel.symbols.address_of(port.facts.sites.mcount_symbols[0]) or 0
@@ -120,7 +120,7 @@ def nops(subject: PortUnderTest) -> None:
     expect(False, "a nop that there is not is taken")
 
 
-@check(DYNAMIC, "modify_call", "a call of one target becomes one of another")
+@check(DYNAMIC, "modify_call", "a call changes its target")
 def modify_call(subject: PortUnderTest) -> None:
     port, sites = subject.port, subject.sites
     old, new = subject.base, subject.base + 0x40
@@ -130,7 +130,7 @@ def modify_call(subject: PortUnderTest) -> None:
     _same(edit, edit.replacement, port.make_call(sites, new).replacement, "not the new call")
 
 
-@check(DYNAMIC, "batches", "one site and many are encoded alike")
+@check(DYNAMIC, "batches", "one site and many are encoded the same way")
 def batches(subject: PortUnderTest) -> None:
     port, sites, caller = subject.port, subject.sites, subject.base
     before = sites.ip.copy()
@@ -146,7 +146,7 @@ def batches(subject: PortUnderTest) -> None:
     _shaped(port.make_call(Sites(sites.ip[:0]), caller), 0)
 
 
-@check(DYNAMIC, "reach", "what is out of reach is said to be")
+@check(DYNAMIC, "reach", "targets out of reach are reported")
 def reach(subject: PortUnderTest) -> None:
     port, sites = subject.port, subject.sites
     far = 0x1000 if port.facts.pointer_size == 4 else 0x1000_0000_0000
@@ -175,7 +175,7 @@ def update_ftrace_func(subject: PortUnderTest) -> None:
         expect(leads == tracer, "the new call leads elsewhere", address, b"", text)
 
 
-@check(DYNAMIC, "emulate", "what a site does is what running it does")
+@check(DYNAMIC, "emulate", "emulating a site equals running it")
 def emulate(subject: PortUnderTest) -> None:
     port, base = subject.port, subject.base
     abi, ip = port.facts.abi, base + PAGE
@@ -198,7 +198,7 @@ def emulate(subject: PortUnderTest) -> None:
         expect(memory[0] == memory[1], "it stores something else", ip, b"", text)
 
 
-@check(DYNAMIC, "emulate other", "what is no call site is not emulated")
+@check(DYNAMIC, "emulate other", "other text is not emulated")
 def emulate_other(subject: PortUnderTest) -> None:
     port = subject.port
     values = {register.name: 0x1000 for register in port.facts.abi.pt_regs}
@@ -211,7 +211,7 @@ def emulate_other(subject: PortUnderTest) -> None:
     expect(False, "it is emulated", 0x1000, b"", text)
 
 
-@check(DYNAMIC, "return address", "the address behind a call is one")
+@check(DYNAMIC, "return address", "the address after a call is recognised")
 def return_address(subject: PortUnderTest) -> None:
     port, sites = subject.port, subject.sites
     edit = port.make_call(sites, subject.base)

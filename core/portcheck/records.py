@@ -17,7 +17,7 @@ def found(subject: PortUnderTest) -> None:
     expect(count > MANY, f"it has hundreds, and {count} are found")
 
 
-@check(MCOUNT_RECORD, "call_adjust", "each table entry becomes an address of text")
+@check(MCOUNT_RECORD, "call_adjust", "each table entry gives an address in the text")
 def adjusted(subject: PortUnderTest) -> None:
     port, ips = subject.port, subject.sites.ip
     before = ips.copy()
@@ -27,7 +27,7 @@ def adjusted(subject: PortUnderTest) -> None:
     expect(not len(odd), "no instruction begins there", int(odd[0]) if len(odd) else None)
 
 
-@check(MCOUNT_RECORD, "functions", "each site has a function of its own")
+@check(MCOUNT_RECORD, "functions", "each site is in its own function")
 def functions(subject: PortUnderTest) -> None:
     symbols, ips = subject.kernel.symbols, subject.sites.ip
     rows = symbols.by_address

@@ -9,7 +9,7 @@ from .user import User
 FOLDER = "events/syscalls"
 
 
-@check(SYSCALLS, "syscalls", "system calls are told, entry and exit")
+@check(SYSCALLS, "syscalls", "entry and exit of system calls are traced")
 def syscalls(subject: PortUnderTest) -> None:
     user = User(subject)
     tree = user.session.tracefs

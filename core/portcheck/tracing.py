@@ -12,7 +12,7 @@ EXAMPLE = "schedule"
 """A function that everything the kernel does comes to."""
 
 
-@check(FUNCTION_TRACER, "function", "functions are traced with who called them")
+@check(FUNCTION_TRACER, "function", "functions are traced with their callers")
 def function(subject: PortUnderTest) -> None:
     user = User(subject)
     name = user.prefix + EXAMPLE
@@ -27,7 +27,7 @@ def function(subject: PortUnderTest) -> None:
         expect(caller in known, f"its caller {caller!r} is no function")
 
 
-@check(FUNCTION_TRACER, "all functions", "the kernel works as before while all are traced")
+@check(FUNCTION_TRACER, "all functions", "the kernel works while everything is traced")
 def everything(subject: PortUnderTest) -> None:
     user = User(subject)
     before, quiet = user.text(), user("run syscalls")
@@ -41,7 +41,7 @@ def everything(subject: PortUnderTest) -> None:
     user.same_text(before)
 
 
-@check(DYNAMIC, "refused", "a site with other bytes is refused")
+@check(DYNAMIC, "refused", "a site with unexpected bytes is refused")
 def refused(subject: PortUnderTest) -> None:
     user = User(subject)
     records, memory = user.session.ftrace.records, user.session.machine.memory
@@ -57,7 +57,7 @@ def refused(subject: PortUnderTest) -> None:
     same_text("it is written all the same", ip, other, memory.read(ip, size))
 
 
-@check(DYNAMIC, "patch methods", "text changes under running CPUs, and back")
+@check(DYNAMIC, "patch methods", "text changes and is restored while CPUs run")
 def methods(subject: PortUnderTest) -> None:
     """All but `none`, under which a CPU may meet half an instruction: that is its lesson."""
     for method in subject.port.facts.patch_methods:

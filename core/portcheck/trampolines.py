@@ -22,7 +22,7 @@ EXAMPLE, OTHER = "schedule", "filemap_read"
 """Functions that `run syscalls` comes to, one for each user."""
 
 
-@check(TRAMPOLINES, "trampoline", "it does what its caller does, for one user")
+@check(TRAMPOLINES, "trampoline", "it does the same as its caller, for one user")
 def trampoline(subject: PortUnderTest) -> None:
     port, func = subject.port, subject.base + FUNC
     for made in _made(subject):
@@ -49,7 +49,7 @@ def trampoline(subject: PortUnderTest) -> None:
                 call.same(before, call.leave(uc, call.start, func))
 
 
-@check(TRAMPOLINES, "own trampolines", "each user has one, and text is as before")
+@check(TRAMPOLINES, "own trampolines", "each user has its own; the text is restored")
 def own(subject: PortUnderTest) -> None:
     if trampolines_of(subject.port) is None:
         raise Absent("the port makes no trampolines of single users")

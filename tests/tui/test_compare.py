@@ -37,7 +37,7 @@ def test_a_function_of_one_kernel_alone_and_one_of_none() -> None:
     found = compared("do_int80_syscall_32")
     assert "x86_64  has no call site in do_int80_syscall_32" in found
     assert any(re.match("i386 .* do_int80_syscall_32 at ", line) for line in found)
-    with pytest.raises(UsageError, match="no function 'nothing'"):
+    with pytest.raises(UsageError, match="a function 'nothing'"):
         compared("nothing")
 
 

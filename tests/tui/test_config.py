@@ -74,17 +74,17 @@ def test_without_a_file_nothing_is_set(file: Path) -> None:
     [
         (
             '# mine\n\ncolour = "red"\ncpus = 2\n',
-            ":3: no setting 'colour'; there is: arch, cpus, patch, theme, keys",
+            ":3: unknown setting 'colour' (choose from: arch, cpus, patch, theme, keys)",
         ),
-        ("cpus = 4\n[colour]\nx = 1\n", ":2: no setting 'colour'; "),
-        ('theme = """\ncolour = 1\n"""\ncolour = 1\n', ":4: no setting 'colour'; "),
-        ("# DOS\r\ncpus = 2\r\ncolour = 1\r\n", ":3: no setting 'colour'; "),
-        ("\n'cpus' = \"4\"\n", ":2: cpus is an integer, not a string"),
-        ("cpus = true\n", ":1: cpus is an integer, not a boolean"),
-        ("cpus = 4.0", ":1: cpus is an integer, not a float"),
-        ("theme = 2020-01-01", ":1: theme is a string, not a time"),
-        ("theme = [\n1,\n]\n", ":1: theme is a string, not an array"),
-        ("keys = 5\n", ":1: keys is a table, not an integer"),
+        ("cpus = 4\n[colour]\nx = 1\n", ":2: unknown setting 'colour' ("),
+        ('theme = """\ncolour = 1\n"""\ncolour = 1\n', ":4: unknown setting 'colour' ("),
+        ("# DOS\r\ncpus = 2\r\ncolour = 1\r\n", ":3: unknown setting 'colour' ("),
+        ("\n'cpus' = \"4\"\n", ":2: cpus must be an integer, not a string"),
+        ("cpus = true\n", ":1: cpus must be an integer, not a boolean"),
+        ("cpus = 4.0", ":1: cpus must be an integer, not a float"),
+        ("theme = 2020-01-01", ":1: theme must be a string, not a time"),
+        ("theme = [\n1,\n]\n", ":1: theme must be a string, not an array"),
+        ("keys = 5\n", ":1: keys must be a table, not an integer"),
         ("cpus = 9\n", ":1: cpus: 9 is not in the range 1<=x<=8"),
         ('\narch = "vax"\n', ":2: arch: 'vax' is not one of 'x86_64', "),
         ('patch = "hope"\n', ":1: patch: 'hope' is not one of 'stop_machine', "),
@@ -175,8 +175,8 @@ def test_a_patch_method_the_port_has_not_is_named_with_its_line(
         assert here(capsys, *command, "--arch", "ppc64") == (
             2,
             "",
-            f"dynftrace: {file}:2: patch: no patch method 'breakpoint' on ppc64; "
-            "there is: stop_machine, none\n",
+            f"dynftrace: {file}:2: patch: unknown patch method 'breakpoint' on ppc64 "
+            "(choose from: stop_machine, none)\n",
         )
     status, _, err = here(capsys, "sh", "-c", "ls", "--arch", "ppc64", "--patch", "breakpoint")
     assert status == 2 and str(file) not in err

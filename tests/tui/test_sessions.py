@@ -112,14 +112,14 @@ def test_a_file_is_replaced_whole(folder: Path) -> None:
     assert [each.name for each in sorted(folder.iterdir())] == ["mine.json", "other.json"]
     sessions.delete("mine")
     assert sessions.names() == ["other"]
-    with pytest.raises(UsageError, match="there is no session 'mine'"):
+    with pytest.raises(UsageError, match="session 'mine' does not exist"):
         sessions.delete("mine")
 
 
 @pytest.mark.parametrize("name", ["", ".", "../x", ".hidden", "a/b", "a" * 65, "é", "a\n", "-\0"])
 def test_what_is_no_name_is_no_file(name: str) -> None:
     for act in (sessions.load, sessions.delete):
-        with pytest.raises(UsageError, match="is no name of a session"):
+        with pytest.raises(UsageError, match="invalid session name"):
             act(name)
 
 
@@ -138,29 +138,32 @@ def changed(**what: object) -> str:
     ("text", "reason"),
     [
         ("", "not JSON: Expecting value: line 1 column 1 (char 0)"),
-        ("[" * 100_000, "not JSON that can be read: "),
-        ("[]", "not a session of dynftrace"),
-        ('{"version": true}', "not a session of dynftrace"),
-        ('{"version": 2}', "a session of version 2; this dynftrace reads version 1"),
-        ('{"version": 1}', "the session lacks 'machine'"),
-        (changed(more=1), "the session has no 'more'"),
-        (changed(machine__arch="vax"), "machine.arch is 'vax', which is no architecture here"),
-        (changed(machine__cpus=9), "machine.cpus is no number from 1 to 8"),
-        (changed(machine__cpus=True), "machine.cpus is no number"),
-        (changed(machine__modules="usbcore"), "machine.modules is no list"),
-        (changed(machine__kernel="a\0b"), "machine.kernel is no text"),
-        (changed(done=["ls", "'"]), "done[1] is no command: syntax error: unterminated"),
-        (changed(done=["ls; ls"]), "done[0] is not one command"),
-        (changed(done=[""]), "done[0] is not one command"),
-        (changed(done=[{"ns": 1, "times": 0}]), "done[0].times is no number from 1 to"),
-        (changed(done=[{"ns": -1, "times": 1}]), "done[0].ns is no number from 0 to"),
-        (changed(now="1"), "now is no number"),
-        (changed(layout__pane=5), "layout.pane is no number from 1 to 4"),
-        (changed(layout__order="size"), "layout.order is 'size', not one of address, name"),
-        (changed(layout__zoomed=1), "layout.zoomed is neither true nor false"),
-        (changed(layout__marks={"C": [1, 2, 3, 0, 0]}), "layout.marks has others than A and B"),
-        (changed(layout__marks={"A": [1]}), "layout.marks.A has not 5 parts"),
-        (changed(layout__bookmarks=[[1, 2, 3, 0, "x"]]), "a bookmark is no number from"),
+        ("[" * 100_000, "unreadable JSON: "),
+        ("[]", "not a dynftrace session"),
+        ('{"version": true}', "not a dynftrace session"),
+        ('{"version": 2}', "unsupported version 2: this dynftrace reads version 1"),
+        ('{"version": 1}', "the session lacks the entry 'machine'"),
+        (changed(more=1), "the session has an unknown entry 'more'"),
+        (changed(machine__arch="vax"), "machine.arch is 'vax': unknown architecture"),
+        (changed(machine__cpus=9), "machine.cpus must be an integer from 1 to 8"),
+        (changed(machine__cpus=True), "machine.cpus must be an integer"),
+        (changed(machine__modules="usbcore"), "machine.modules must be a list"),
+        (changed(machine__kernel="a\0b"), "machine.kernel must be a string"),
+        (changed(done=["ls", "'"]), "done[1] is not a command: syntax error: unterminated"),
+        (changed(done=["ls; ls"]), "done[0] must be exactly one command"),
+        (changed(done=[""]), "done[0] must be exactly one command"),
+        (changed(done=[{"ns": 1, "times": 0}]), "done[0].times must be an integer from 1 to"),
+        (changed(done=[{"ns": -1, "times": 1}]), "done[0].ns must be an integer from 0 to"),
+        (changed(now="1"), "now must be an integer"),
+        (changed(layout__pane=5), "layout.pane must be an integer from 1 to 4"),
+        (changed(layout__order="size"), "layout.order is 'size' (choose from: address, name"),
+        (changed(layout__zoomed=1), "layout.zoomed must be true or false"),
+        (
+            changed(layout__marks={"C": [1, 2, 3, 0, 0]}),
+            "layout.marks may only have the entries A and B",
+        ),
+        (changed(layout__marks={"A": [1]}), "layout.marks.A must have 5 entries"),
+        (changed(layout__bookmarks=[[1, 2, 3, 0, "x"]]), "a bookmark must be an integer from"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_file(
@@ -192,5 +195,8 @@ def test_the_list_of_sessions(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert cli.run(("sessions", "--delete", "b")) == 0
     assert cli.run(("sessions", "--delete", "b")) == 2
-    assert capsys.readouterr().err == "dynftrace: there is no session 'b'\n"
+    assert (
+        capsys.readouterr().err
+        == "dynftrace: session 'b' does not exist: dynftrace sessions lists all\n"
+    )
     assert sessions.names() == ["lesson"]
