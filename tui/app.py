@@ -23,6 +23,7 @@ from textual.widget import Widget
 from ..core.errors import DynftraceError, UsageError
 from . import deliver, keymap, palette, theme
 from .keeper import Keeper
+from .layout import lay_out, layout_of
 from .messages import (
     CandidatesFound,
     CommandDone,
@@ -187,7 +188,7 @@ class ConsoleApp(TypeAhead):
             return
         layout, self._layout = self._layout, None
         try:
-            self.main.restore_layout(layout)
+            lay_out(self.main, layout)
         except UsageError as error:
             self.notify(str(error), title="not as it was saved", severity="warning")
         if self.keeper.differs:
@@ -199,7 +200,7 @@ class ConsoleApp(TypeAhead):
         if keeper is None:
             self.notify("dynftrace --session NAME keeps its session", timeout=4)
             return
-        layout = self.main.kept_layout(self.theme)
+        layout = layout_of(self.main, self.theme)
 
         def save(driver: Driver) -> SessionSaved:
             try:

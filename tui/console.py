@@ -12,6 +12,7 @@ from ..core.errors import DynftraceError
 from . import config, keymapfile, tour
 from .app import ConsoleApp
 from .keeper import Keeper
+from .layout import layout_of
 from .tourwalk import Progress, Walk
 from .worker import Driver
 
@@ -75,7 +76,7 @@ def _keep(app: ConsoleApp, keeper: Keeper) -> None:
         return
     if not app.runner.ended.wait(PATIENCE_S):
         raise DynftraceError(f"session {keeper.name} is not kept: the machine does not stop")
-    reason = keeper.save(app.main.kept_layout(app.theme))
+    reason = keeper.save(layout_of(app.main, app.theme))
     if reason:
         print(f"dynftrace: {reason}", file=sys.stderr)
 

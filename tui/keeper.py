@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from ..core.errors import GuestInterrupted
 from ..core.journal import redo
 from . import sessions
-from .layout import Layout
 from .machine import Described
-from .sessions import Saved
+from .sessions import Layout, Saved
 
 if TYPE_CHECKING:
     from ..core.session import Session

@@ -1,26 +1,49 @@
-"""The console's layout, as a saved session keeps it."""
+"""The console's layout as data, for a session that is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from ..core.trace.place import Place
-from .view import ORDERS
+from .screens.main import MainScreen
+from .sessions import Layout
+from .widgets.trace_view import TraceView
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The pane, filters and marks of a console, and its cursor in the function list."""
+def layout_of(main: MainScreen, theme: str) -> Layout:
+    """Return the layout of `main`, also after the app has ended; `theme` is the app's."""
+    rows = main.functions.rows
+    events = main.trace.events
+    return Layout(
+        main.active,
+        main.zoomed,
+        theme,
+        rows.pattern,
+        rows.order,
+        rows.ip,
+        "" if events.shown.only is None else events.shown.only.text,
+        dict(sorted(events.marks.letters.items())),
+        events.bookmarks,
+    )
 
-    pane: int = 1
-    zoomed: bool = False
-    theme: str | None = None
-    filter: str = ""
-    order: str = ORDERS[0]
-    function: int | None = None
-    """Address of the call site under the cursor of the function list."""
-    trace_filter: str = ""
-    marks: Mapping[str, Place] = field(default_factory=dict)
-    """Markers A and B of the trace, by their letters."""
-    bookmarks: tuple[Place, ...] = ()
+
+def lay_out(main: MainScreen, layout: Layout) -> None:
+    """Restore `layout` on `main`, which has its functions; leave out what no longer exists.
+
+    The theme is not restored here: the app has it from the start. Raises `UsageError` for
+    an invalid filter of the trace.
+    """
+    pane = main.functions
+    pane.set_filter(layout.filter)
+    pane.rows.order = layout.order
+    if layout.function is not None:
+        pane.go_to(layout.function)
+    _explore(main.trace.events, layout)
+    main.zoomed = layout.zoomed
+    main.activate(layout.pane)
+
+
+def _explore(view: TraceView, layout: Layout) -> None:
+    """Restore the trace's filter, markers and bookmarks. Raises `UsageError`."""
+    for letter, place in layout.marks.items():
+        view.marks.put(letter, place)
+    view.bookmarks = layout.bookmarks
+    if layout.trace_filter:
+        view.filter(layout.trace_filter)

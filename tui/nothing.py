@@ -1,6 +1,6 @@
 """Texts for lists without rows: why they are empty, and which key adds rows.
 
-A line has at most 54 characters, to fit the smallest terminal.
+A line fits the narrowest pane: 33 characters in the function list, 54 in the trace.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ BOOTING = ("booting…",)
 
 NO_FUNCTION = (
     "no function matches the filter",
-    "/ edits the filter, esc in it clears it",
-    "insmod adds the functions of a module",
+    "/ edits it, esc in it clears it",
+    "insmod adds a module's functions",
 )
 
 NO_RECORD = (
     "no function has a record yet",
-    "ftraced finds call sites when they are executed",
+    "ftraced finds executed call sites",
     "c lets the machine run",
 )
 

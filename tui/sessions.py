@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +20,6 @@ from platformdirs import user_state_path
 from .. import arches
 from ..core.errors import DynftraceError, UsageError
 from ..core.trace.place import Place
-from .layout import Layout
 from .machine import Described
 from .view import ORDERS
 from .wholefile import write_whole
@@ -52,13 +51,29 @@ class SessionFileError(DynftraceError):
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """How the console lay; `function` is the rec.ip under the cursor of the list."""
+
+    pane: int = 1
+    zoomed: bool = False
+    theme: str | None = None
+    filter: str = ""
+    order: str = ORDERS[0]
+    function: int | None = None
+    trace_filter: str = ""
+    marks: Mapping[str, Place] = field(default_factory=dict)
+    """Markers A and B of the trace, by their letters."""
+    bookmarks: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """A saved session; `now` is the virtual time of saving in ns, or None if unknown."""
 
     machine: Described
     done: tuple[Action, ...] = ()
     now: int | None = None
-    layout: Layout = field(default_factory=Layout)
+    layout: Layout = Layout()
 
     @property
     def commands(self) -> int:

@@ -1,10 +1,9 @@
 """What the console shows, as data: one frozen `View` for each moment.
 
-The thread that runs the machine builds a `View` and hands it to the interface;
-widgets read nothing else, so they need no lock and no session. A big table (the
-functions, the trace) stays behind a small protocol and is formatted only where
-rows are on the screen. Nothing here imports numpy: the first paint must not
-wait for it.
+The machine's thread builds a `View` and hands it to the interface. Widgets read nothing else,
+so they need no lock and no session. A big table (the functions, the trace) stays behind a
+small protocol, and only the rows on the screen are formatted. Nothing here imports numpy: the
+first paint must not wait for it.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class State(IntEnum):
-    """What a call site is at the moment."""
+    """The current state of a call site."""
 
     NOP = 0
     CHOSEN = 1
-    """In set_ftrace_filter, but no tracer uses the filter now."""
+    """set_ftrace_filter names it, but no tracer uses the filter now."""
     TRACED = 2
     REFUSED = 3
     """ftrace found other bytes than it expected and wrote nothing."""
 
 
 SIGNS = {State.NOP: "·", State.CHOSEN: "+", State.TRACED: "T", State.REFUSED: "!"}
-"""One character a state, so that no state is told by colour alone."""
+"""A character for each state, so that no state is shown by colour alone."""
 
 WORDS = {
     State.NOP: "nop",
@@ -69,9 +68,9 @@ class Status:
     patch: str = ""
     ftrace_off: bool = False
     halted: tuple[int, ...] = ()
-    """vCPUs that stopped for good with an oops."""
+    """vCPUs that an oops has stopped for good."""
     found: tuple[int, int] | None = None
-    """Call sites that are records, and those found since; None where a table lists them all."""
+    """Numbers of ftraced's records and of sites found since; None if a table lists all sites."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class FunctionRow:
 
 
 class Indices(Protocol):
-    """Numbers in an order: a numpy array, or a list."""
+    """An ordered list of indices: a numpy array or a list."""
 
     def __len__(self) -> int: ...
 
@@ -100,13 +99,13 @@ class Functions(Protocol):
 
     @property
     def counted(self) -> str:
-        """What the hits of a row count: `PROFILED` or `IN_TRACE`."""
+        """The calls that the hits of a row count: `PROFILED` or `IN_TRACE`."""
         ...
 
     def __len__(self) -> int: ...
 
     def row(self, index: int) -> FunctionRow:
-        """The function at `index`."""
+        """Return the function at `index`."""
         ...
 
     def ip(self, index: int) -> int:
@@ -118,11 +117,11 @@ class Functions(Protocol):
         ...
 
     def chosen(self, index: int) -> bool:
-        """Whether set_ftrace_filter names it."""
+        """Return whether set_ftrace_filter names the function at `index`."""
         ...
 
     def match(self, pattern: str, order: str) -> Indices:
-        """Indices of the functions `pattern` matches, in `order` (see `ORDERS`)."""
+        """Return the indices that `pattern` matches, in `order` (one of `ORDERS`)."""
         ...
 
     def as_filter(self, pattern: str) -> str:
@@ -130,19 +129,19 @@ class Functions(Protocol):
         ...
 
     def exact(self, pattern: str) -> int | None:
-        """The index of the function that `pattern` names in full, the first that `match` gives."""
+        """Return the index of the function whose whole name is `pattern`: the first of `match`."""
         ...
 
     def complete(self, text: str) -> Sequence[str]:
-        """What the filter `text` can become by its last word, as whole filters."""
+        """Return filters that complete the last word of `text`."""
         ...
 
     def position(self, shown: Indices, index: int) -> int | None:
-        """Where `index` stands in `shown`, a result of `match`."""
+        """Return the position of `index` in `shown`, a result of `match`."""
         ...
 
     def traced(self) -> int:
-        """How many are traced now."""
+        """Return the number of traced functions."""
         ...
 
 
@@ -153,7 +152,7 @@ IN_TRACE = "in trace"
 """Calls that have an event in the trace."""
 
 ORDERS = ("address", "name", "state", "hits")
-"""How the function list can be sorted."""
+"""Orders of the function list."""
 
 
 class Trace(Protocol):
@@ -245,16 +244,14 @@ class Trace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Something the guest or ftrace has to say that must not be missed.
-
-    `ip` is where it happened; `lines` are shown as they are; `copy` is the
-    whole report for the clipboard.
-    """
+    """A message of the guest or of ftrace that must not be missed."""
 
     title: str
     lines: tuple[Line, ...]
     copy: str
+    """The whole report, for the clipboard."""
     ip: int | None = None
+    """Address at which it happened: a call site, or the pc of an oops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +282,7 @@ class View:
     ip: int | None = None
     site: tuple[Line, ...] = ()
     site_row: int = 0
-    """The row of `site` to have in sight when another site comes."""
+    """The row of `site` to scroll to when another site is shown."""
     path: tuple[Line, ...] = ()
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None

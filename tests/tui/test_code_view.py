@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from textual import on
 from textual.app import App, ComposeResult
 
+from dynftrace import arches
+from dynftrace.core.session import Session
+from dynftrace.core.views.callsite import find_sites
+from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.messages import BitsWanted
 from dynftrace.tui.pathtext import path_lines
 from dynftrace.tui.sitetext import site_lines
@@ -91,3 +95,18 @@ async def test_a_row_is_copied_without_its_mark() -> None:
         await pilot.press("y")
         await pilot.pause()
         assert app.clipboard == f"{IP:x}  as compiled e8 cb 5d 00 00     call __fentry__"
+
+
+def test_every_row_with_an_instruction_can_be_drawn_bit_by_bit() -> None:
+    session = Session.open(arches.load("ppc64"))
+    driver = SessionDriver(session)
+    assert not driver.execute("insmod usbcore").error
+    assert not driver.execute("echo usb_ifnum_to_if > set_ftrace_filter").error
+    assert not driver.execute("echo function > current_tracer").error
+    (row,) = find_sites(session.ftrace.records, "usb_ifnum_to_if", ".")
+    driver.look_at(int(session.ftrace.records.table["ip"][row]))
+    view = driver.view()
+    drawn = {each.at: plain(each) for each in (*view.site, *view.path) if each.at is not None}
+    assert len(drawn) > 50
+    failed = {text: driver.execute(f"bits {at:#x}").error for at, text in drawn.items()}
+    assert {text: error for text, error in failed.items() if error} == {}

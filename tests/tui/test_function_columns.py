@@ -1,4 +1,4 @@
-"""The columns of the function list: where they stand, and what yields where there is no room."""
+"""The columns of the function list, and what is left out of a narrow one."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_big_numbers_are_cut_in_words(number: int, text: str) -> None:
     assert compact(number, 5) == text
 
 
-def test_a_module_stands_behind_the_name_where_it_has_no_column() -> None:
+def test_without_a_column_the_module_follows_the_name() -> None:
     row = FunctionRow("usb_ifnum_to_if", "usbcore", State.NOP, 3)
     assert plain(row_line(row, 36, False)) == " · usb_ifnum_to_if [usbcore]       3"
     assert "[" not in plain(row_line(row, 60, False))

@@ -220,7 +220,7 @@ async def test_vi_keys() -> None:
         assert app.list.cursor == 0
 
 
-async def test_state_is_told_without_colour() -> None:
+async def test_the_state_can_be_read_without_colour() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)):
         app.list.show(table(index(), traced=["schedule"], refused=["__schedule"]))

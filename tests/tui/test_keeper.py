@@ -18,10 +18,10 @@ from dynftrace.tui import console as consoles
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.keeper import Keeper
-from dynftrace.tui.layout import Layout
+from dynftrace.tui.layout import layout_of
 from dynftrace.tui.machine import Described
 from dynftrace.tui.picture import settle
-from dynftrace.tui.sessions import Saved
+from dynftrace.tui.sessions import Layout, Saved
 
 from .test_console_session import do
 
@@ -82,7 +82,7 @@ async def test_machine_and_layout_are_restored() -> None:
         await pilot.press("4", "up", "m", "up", "up", "m", "B", "z")
         await pilot.press("F", *"usb_*", "enter")
         await settle(pilot)
-        layout, digest = app.main.kept_layout(app.theme), memory(first)
+        layout, digest = layout_of(app.main, app.theme), memory(first)
         assert len(layout.marks) == 2 and len(layout.bookmarks) == 1
         assert layout.trace_filter == "usb_*" and layout.order == "name"
         await pilot.press("S")
@@ -92,7 +92,7 @@ async def test_machine_and_layout_are_restored() -> None:
     async with console(again) as (app, pilot):
         assert again.differs == ""
         assert memory(again) == digest
-        assert app.main.kept_layout(app.theme) == layout
+        assert layout_of(app.main, app.theme) == layout
         assert app.query_one("#filter").value == "usb"  # type: ignore[attr-defined]
         assert app.main.trace.events.between is not None
         title = str(app.main.trace.border_subtitle)

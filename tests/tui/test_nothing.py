@@ -1,4 +1,4 @@
-"""What panes without rows say, and that what they say to do helps."""
+"""Panes without rows say why, and the keys they name add rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from dynftrace.tui.nothing import BOOTING, NO_FUNCTION, no_rows
+from dynftrace.tui.nothing import BOOTING, NO_FUNCTION, NO_RECORD, no_rows
 from dynftrace.tui.picture import settle
 from dynftrace.tui.view import Status, View
 from dynftrace.tui.widgets.status_bar import StatusBar
@@ -32,10 +32,14 @@ NOP = Status("x86_64", 2)
         (replace(NOP, ftrace_off=True), True, "no event matches the filter"),
     ],
 )
-def test_the_nearest_reason_is_told(status: Status, filtered: bool, begins: str) -> None:
+def test_an_empty_trace_gives_the_first_reason(status: Status, filtered: bool, begins: str) -> None:
     said = no_rows(status, filtered)
     assert said[0].startswith(begins)
-    assert max(map(len, [*said, *BOOTING, *NO_FUNCTION])) <= 54
+    assert max(map(len, said)) <= 54
+
+
+def test_the_texts_of_the_function_list_fit_the_narrowest_one() -> None:
+    assert max(map(len, [*BOOTING, *NO_FUNCTION, *NO_RECORD])) <= 33
 
 
 def rows(widget: Widget) -> list[str]:

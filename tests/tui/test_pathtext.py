@@ -1,4 +1,4 @@
-"""The trampoline pane's text, from hops made by hand."""
+"""The lines of the Trampoline pane, from hops made by hand."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dynftrace.tui.spans import plain
 
 
 def hop(label: str, address: int, name: str, target: int | None, verified: bool = True) -> Hop:
-    """A hop with one instruction."""
+    """Return a hop with one instruction."""
     insn = Insn(address, b"\xe8\x01\x02\x03\x04", "call", "x", target)
     note = "calls it" if verified else "is not what ftrace put there"
     return Hop(label, address, name, ((insn, "call x"),), target, "x", verified, note)
 
 
 def hops(*, nop: bool = False, wrong: bool = False) -> tuple[Hop, ...]:
-    """A path of four."""
+    """Return a path of four hops."""
     return (
         hop(SITE, 0x1000, "schedule", None if nop else 0x2000),
         hop(CALLER, 0x2000, "ftrace_caller", 0x2040, not wrong),
@@ -39,7 +39,7 @@ def test_a_path_that_is_taken() -> None:
     assert "  1000  e8 01 02 03 04  call x" in lines
 
 
-def test_a_long_way_goes_on_below() -> None:
+def test_a_long_path_is_wrapped() -> None:
     stub = hop("stub", 0x1800, "ftrace_caller.stub", 0x2000)
     site, *rest = hops()
     lines = text(replace(site, name=".usb_ifnum_to_if+0x1c"), stub, *rest)
@@ -50,7 +50,7 @@ def test_a_long_way_goes_on_below() -> None:
     ]
 
 
-def test_the_way_leaves_room_for_a_scrollbar_on_80_and_on_200_columns() -> None:
+def test_the_path_leaves_room_for_a_scrollbar_on_80_and_on_200_columns() -> None:
     assert text(*hops(nop=True))[0] == (
         "site schedule (nop)    ftrace_caller    ftrace_call    function_trace_call"
     )
@@ -90,14 +90,14 @@ def test_a_damaged_hop_leads_on_only_where_it_still_does() -> None:
         )
 
 
-def test_the_words_that_are_wrong_are_marked() -> None:
+def test_wrong_words_are_marked() -> None:
     path = hop(CALLER, 0x2000, "ftrace_caller", 0x2040, verified=False)
     lines = path_lines([replace(path, expected=b"\xe8\x01\x02\x03\x05")])
     assert plain(lines[-1]).rstrip() == "! 2000  e8 01 02 03 04  call x"
-    assert ("e8 01 02 03 04", "mark") in lines[-1], "what is behind them is not"
+    assert ("e8 01 02 03 04", "mark") in lines[-1], "the blanks after them are not"
 
 
-def test_data_is_told_from_code() -> None:
+def test_data_is_shown_as_data() -> None:
     insn = Insn(0xC000_1010, bytes(4), ".long", "0x0", None, False)
     stub = hop("stub", 0xC000_1000, "ftrace_caller.stub", 0x2000)
     lines = text(replace(stub, insns=((insn, ".long 0x0"),)))

@@ -19,7 +19,7 @@ STEP = "Setting ftrace call site to call ftrace function"
 
 
 def instructions(address: int, data: bytes) -> list[tuple[Insn, str]]:
-    """Three bytes and the rest, which say where they are."""
+    """Decode three bytes and the rest as instructions that name their address."""
     parts = [(address, data[:3]), (address + 3, data[3:])]
     return [(Insn(at, part, "", ""), f"insn at {at:x}") for at, part in parts]
 
@@ -57,7 +57,7 @@ def test_a_refused_patch() -> None:
     )
 
 
-def test_the_place_is_told_when_it_is_a_trampoline() -> None:
+def test_a_bug_in_a_trampoline_names_the_place() -> None:
     bug = FtraceBug(IP, errno=errno.EFAULT, address=IP + 0x100, symbol="f")
     report = bug_report(bug, instructions, lambda address: f"stub at {address:x}")
     text = [plain(each) for each in report.lines]
@@ -75,7 +75,7 @@ DAMAGE = {
         "b ftrace_caller.stub",
     ),
 }
-"""A command that spoils text, and what is found there then."""
+"""Commands that damage text, and what ftrace then finds."""
 
 
 @pytest.mark.parametrize("name", DAMAGE)

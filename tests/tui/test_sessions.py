@@ -15,9 +15,8 @@ from dynftrace.core.journal import Action
 from dynftrace.core.shell.parser import Join, ShellSyntaxError, parse
 from dynftrace.core.trace.place import Place
 from dynftrace.tui import cli, sessions
-from dynftrace.tui.layout import Layout
 from dynftrace.tui.machine import Described
-from dynftrace.tui.sessions import Saved
+from dynftrace.tui.sessions import Layout, Saved
 from dynftrace.tui.view import ORDERS
 
 

@@ -1,4 +1,4 @@
-"""The call-site pane's text, from call sites made by hand."""
+"""The lines of the Call site pane, from call sites made by hand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PUSH = Code(b"\x55", "push rbp")
 
 
 def view(state: str, expected: Code, now: Code) -> CallSite:
-    """A site of five bytes, and one instruction behind it."""
+    """Return a site of five bytes with one instruction after it."""
     users = 1 if state == "enabled" else 0
     return CallSite(
         name="schedule",
@@ -52,7 +52,7 @@ def test_an_enabled_site() -> None:
     assert lines[6] == "  ffffffff81000045              55                 push rbp"
 
 
-def test_text_behind_a_site_that_changed_is_not_said_to_be_part_of_it() -> None:
+def test_changed_text_after_a_site_is_not_shown_as_part_of_it() -> None:
     site = view("nop", NOP, NOP)
     lines = text(replace(site, rows=(site.rows[0], replace(site.rows[1], now=TRAP))))
     assert lines[6] == "  ffffffff81000045  as compiled 55                 push rbp"
@@ -69,7 +69,7 @@ def test_what_ftrace_does_not_expect_is_marked_in_words() -> None:
     assert lines[6].strip() == "! not what ftrace expects: it refuses to patch it"
 
 
-def test_the_reason_stands_once_behind_the_last_word_that_is_wrong() -> None:
+def test_the_reason_is_given_once_after_the_last_wrong_word() -> None:
     site = view("failed", NOP, TRAP)
     wrong = SiteRow(IP + 5, PUSH, PUSH, Code(b"\x90", "nop"), True)
     lines = text(
@@ -99,7 +99,7 @@ def test_a_word_of_the_site_that_stays_the_same_is_shown_once() -> None:
     assert lines[6:] == ["▶ ffffffff81000045  the same    e8 41 00 28        ld r2, 40(r1)"]
 
 
-def test_where_instructions_are_words_the_text_begins_right_behind_them() -> None:
+def test_if_all_instructions_are_words_their_text_starts_right_after_them() -> None:
     nop, call = Code(bytes.fromhex("60000000"), "nop"), Code(bytes.fromhex("48003015"), "bl stub")
     branch = Code(bytes.fromhex("419e0010"), "beq there")
     rows = (SiteRow(IP, nop, call, call, True), SiteRow(IP + 4, branch, branch, branch, False))
@@ -111,19 +111,19 @@ def test_where_instructions_are_words_the_text_begins_right_behind_them() -> Non
     ]
 
 
-def test_a_call_out_of_reach_says_what_it_goes_through() -> None:
+def test_a_call_out_of_reach_names_its_stub() -> None:
     site = replace(view("enabled", CALL, CALL), via=("ftrace_caller.stub", 0xD000_0000_0000_E200))
     lines = text(site)
     assert lines[2] == "through ftrace_caller.stub at d00000000000e200"
     assert lines[3].startswith("▶ ")
 
 
-def test_a_site_that_is_disabled_says_what_its_call_would_go_through() -> None:
+def test_a_disabled_site_names_the_stub_of_its_call() -> None:
     site = replace(view("nop", NOP, NOP), via=("ftrace_caller.stub", 0xD000_0000_0000_E200))
     assert text(site)[2] == "when enabled through ftrace_caller.stub at d00000000000e200"
 
 
-def test_what_insmod_made_of_the_file_stands_below_what_the_file_has() -> None:
+def test_the_relocated_bytes_stand_below_those_of_the_file() -> None:
     site = view("enabled", CALL, CALL)
     empty = Code(bytes.fromhex("e800000000"), "call __fentry__")
     nop, load = (
@@ -171,7 +171,7 @@ def test_all_rows_fit_the_pane_at_eighty_columns() -> None:
         assert max(len(each) for each in text(view(state, expected, now))) <= 78
 
 
-def test_memory_that_is_not_there() -> None:
+def test_memory_that_is_not_mapped() -> None:
     site = view("nop", NOP, Code(b"", ""))
     object.__setattr__(site, "readable", False)
     assert "! the memory of this site is not mapped" in text(site)

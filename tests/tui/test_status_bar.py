@@ -1,4 +1,4 @@
-"""The status line fits, and its fields stay where they are."""
+"""The status line fits, and its fields keep their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Below the way of a module's call: the reason of its stub, and the table of the module's."""
+"""The Trampoline pane of a module's function: why it needs a stub, and the module's stubs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAR = {
 
 
 def shown(arch: str, *commands: str, function: str = "usb_ifnum_to_if") -> list[str]:
-    """The trampoline pane's rows."""
+    """Return the rows of the Trampoline pane."""
     driver = SessionDriver(Session.open(arches.load(arch)))
     for command in commands:
         assert not driver.execute(command).error
@@ -29,7 +29,7 @@ def shown(arch: str, *commands: str, function: str = "usb_ifnum_to_if") -> list[
 
 
 @pytest.mark.parametrize("arch", FAR)
-def test_a_call_that_does_not_reach_says_why(arch: str) -> None:
+def test_a_call_out_of_reach_says_why(arch: str) -> None:
     insmod, distance, reach = FAR[arch]
     rows = shown(arch, insmod)
     at = rows.index(f"  ftrace_caller is out of reach, {distance} from the site:")
@@ -40,7 +40,7 @@ def test_a_call_that_does_not_reach_says_why(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "mips", "mips64"])
-def test_a_call_that_reaches_says_nothing(arch: str) -> None:
+def test_a_call_in_reach_says_nothing(arch: str) -> None:
     rows = shown(arch, "insmod usbcore")
     assert not any("reach" in row or row.startswith("stubs of") for row in rows)
 
@@ -56,7 +56,7 @@ def test_a_damaged_stub_is_seen_in_the_table() -> None:
     assert row.startswith("! ")
 
 
-def test_while_the_machine_runs_the_table_is_that_of_a_moment_ago() -> None:
+def test_a_view_in_a_hurry_keeps_the_last_table() -> None:
     driver = SessionDriver(Session.open(arches.load("ppc64")))
     driver.execute("insmod usbcore")
     ip = driver._ip_of("usb_ifnum_to_if")

@@ -14,7 +14,6 @@ from textual.widgets import Input, Static
 from ...core.errors import UsageError
 from .. import keymap
 from ..filterline import completed
-from ..layout import Layout
 from ..messages import (
     BitsWanted,
     CommandWanted,
@@ -166,39 +165,6 @@ class MainScreen(Travel):
         self.site.show(view.site, view.site_row)
         self.path.show(view.path)
         self.trace.show(view.trace, view.status)
-
-    def kept_layout(self, theme: str) -> Layout:
-        """Return the layout to save, in an app with this `theme`, which may have ended."""
-        rows, events = self.functions.rows, self.trace.events
-        return Layout(
-            pane=self.active,
-            zoomed=self.zoomed,
-            theme=theme,
-            filter=rows.pattern,
-            order=rows.order,
-            function=rows.ip,
-            trace_filter="" if events.shown.only is None else events.shown.only.text,
-            marks=dict(sorted(events.marks.letters.items())),
-            bookmarks=events.bookmarks,
-        )
-
-    def restore_layout(self, layout: Layout) -> None:
-        """Take a saved layout, without the functions and events that no longer exist.
-
-        The theme is the app's. Raises `UsageError` if the trace's filter cannot be parsed.
-        """
-        self.functions.set_filter(layout.filter)
-        self.functions.rows.order = layout.order
-        if layout.function is not None:
-            self.functions.go_to(layout.function)
-        events = self.trace.events
-        for letter, place in layout.marks.items():
-            events.marks.put(letter, place)
-        events.bookmarks = layout.bookmarks
-        if layout.trace_filter:
-            events.filter(layout.trace_filter)
-        self.zoomed = layout.zoomed
-        self.activate(layout.pane)
 
     def show_tour(self, word: str = "") -> None:
         """Show where the tour is; `word` is something to say about the step."""

@@ -1,6 +1,6 @@
 """The stepping screen: one CPU, instruction by instruction.
 
-Code and registers have fixed rows, so a step changes values but moves nothing.
+Code and registers have fixed rows: a step changes their content and moves nothing.
 """
 
 from __future__ import annotations
@@ -36,30 +36,31 @@ if TYPE_CHECKING:
     from ..app import ConsoleApp
 
 BESIDE = 110
-"""Least width of a screen with the registers beside the code."""
+"""From this width on the registers stand beside the code."""
 
 _AROUND = 5
-"""Rows of the screen for other things than code and registers."""
+"""Rows of the screen for neither code nor registers."""
 
 
 class Fixed(TextView):
-    """Shows lines in fixed rows; keys scroll if there are more."""
+    """Lines in fixed rows; keys scroll if there are more of them."""
 
     HAS_CURSOR = False
 
     def action_copy(self) -> None:
-        """Copy the next instruction: these rows have no cursor."""
-        cast("SteppingScreen", self.screen).action_copy()
+        """Copy the screen's instruction: no row of this widget is selected."""
+        if isinstance(self.screen, SteppingScreen):
+            self.screen.action_copy()
 
 
 class SteppingScreen(TourKeys):
-    """Shows the newest `Stepping`; its keys are commands of the shell."""
+    """Shows the newest `Stepping`; its keys execute commands of the shell."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.STEPPING]
     AUTO_FOCUS = "#step-registers"
 
     def __init__(self, target: str | None = None) -> None:
-        """`target` holds the arguments of the `until` that led here, if one did."""
+        """`target` are the words after `until` that run to the same place again."""
         super().__init__()
         self.target = target
         self._view: Stepping | None = None
@@ -70,7 +71,7 @@ class SteppingScreen(TourKeys):
         self.same_as = SameAs(id="same-as")
 
     def compose(self) -> ComposeResult:
-        """Stack head, code, registers, the last command and the keys."""
+        """Compose head, code, registers, the last command, the keys."""
         yield self.head
         with Container(id="step-body"):
             yield self.code
@@ -84,12 +85,12 @@ class SteppingScreen(TourKeys):
         return cast("ConsoleApp", self.app)
 
     def on_mount(self) -> None:
-        """Keep the focus on the registers: the code follows the pc."""
+        """Keep the focus off the code, whose rows follow pc."""
         self.head.can_focus = self.code.can_focus = False
         self.same_as.hint("each key shows its command here; s steps, o steps out, q closes")
 
     def on_resize(self) -> None:
-        """Lay out the rows for the new size."""
+        """Lay out for the new size."""
         self._draw()
 
     def show(self, view: View, mode: str) -> None:
@@ -132,12 +133,12 @@ class SteppingScreen(TourKeys):
         return max((len(plain(row)) for row in rows), default=0) + 4
 
     def told(self, command: str, result: str, failed: bool) -> None:
-        """Show a command, and its result if it failed; the screen shows its effect."""
+        """Show the last command; its output is on the screen already."""
         self.same_as.show(command, result if failed else "", failed=failed)
 
     def _command(self, text: str) -> None:
         if self.console.runner.running:
-            self.console.runner.pause()  # otherwise it would run on afterwards
+            self.console.runner.pause()  # or it would run on from there
         self.console.command(text, box=False)
 
     def _cpu(self) -> int:
@@ -148,7 +149,7 @@ class SteppingScreen(TourKeys):
         self._command(f"step 1 {self._cpu()}")
 
     def action_over(self) -> None:
-        """Execute one instruction; run a call until it returns."""
+        """Execute one instruction; run a call up to its return."""
         self._command(f"next {self._cpu()}")
 
     def action_out(self) -> None:
@@ -160,7 +161,7 @@ class SteppingScreen(TourKeys):
         self._command("back")
 
     def action_run_on(self) -> None:
-        """Run to `target` again; without a target, run or pause."""
+        """Run to the same place again; without such a place, run or pause."""
         if self.target is None:
             self.console.toggle_run()
         else:
@@ -171,7 +172,7 @@ class SteppingScreen(TourKeys):
         self.console.watch_cpu(1)
 
     def action_bits(self) -> None:
-        """Draw the bit fields of the next instruction."""
+        """Show the bit fields of the next instruction."""
         here = self._here()
         if here is not None:
             self.console.command(f"bits {here.at:#x}")
@@ -193,5 +194,5 @@ class SteppingScreen(TourKeys):
         self.console.show_help()
 
     def action_close(self) -> None:
-        """Go back to the main screen, whose panes have followed."""
+        """Go back to the main screen, whose panes show the same moment."""
         self.dismiss(None)
