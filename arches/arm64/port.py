@@ -28,7 +28,8 @@ from keystone.keystone_const import KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN
 from unicorn import arm64_const
 from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
-from ...core.arch import BasePort, Edit, Effect, Sites
+from ...core.arch import Edit, Effect, Sites
+from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding

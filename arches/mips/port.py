@@ -34,7 +34,8 @@ from unicorn.unicorn_const import (
     UC_MODE_MIPS64,
 )
 
-from ...core.arch import BasePort, Edit, Effect, Sites
+from ...core.arch import Edit, Effect, Sites
+from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import AddressMap, Branches, CallSites, Engine, Register

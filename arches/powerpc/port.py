@@ -24,7 +24,8 @@ from keystone.keystone_const import KS_ARCH_PPC, KS_MODE_BIG_ENDIAN
 from unicorn import ppc_const
 from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN
 
-from ...core.arch import BasePort, Edit, Effect, Sites, Stubs
+from ...core.arch import Edit, Effect, Sites, Stubs
+from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import Engine, Register

@@ -19,7 +19,8 @@ from keystone.keystone_const import KS_ARCH_X86
 from unicorn import x86_const
 from unicorn.unicorn_const import UC_ARCH_X86
 
-from ...core.arch import BasePort, Calls, Edit, Effect, Sites
+from ...core.arch import Calls, Edit, Effect, Sites
+from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import Breakpoint, Engine, Register
