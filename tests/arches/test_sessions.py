@@ -133,7 +133,7 @@ def test_only_modules_out_of_reach_have_trampolines(user: User) -> None:
     assert bool(stubs) == (user.session.port.stubs is not None)
     row = user.session.ftrace.records.names.index(f"{user.prefix}usb_ifnum_to_if")
     far = user.session.call_site(row).via is not None
-    assert ("without trampolines" in user("tramp usbcore")) != far
+    assert ("without stubs" in user("tramp usbcore")) != far
 
 
 def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:

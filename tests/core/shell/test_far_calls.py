@@ -95,7 +95,7 @@ def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
     assert text.count(f"     {sites} call sites when enabled\n") == len(callers)
     one = sh(shell, "tramp usbcore ftrace_caller").splitlines()
     assert "\n".join(one) in text
-    assert shell.execute("tramp usbcore nosuch").error.endswith("no trampoline of nosuch\n")
+    assert shell.execute("tramp usbcore nosuch").error.endswith("no stub of nosuch\n")
 
 
 def test_a_spoiled_stub_is_told_in_all_views(shell: Shell) -> None:
