@@ -42,7 +42,7 @@ def session() -> Session:
 @pytest.fixture
 def sh(session: Session) -> Callable[[str], str]:
     """Executes a command list in `session`, which must succeed; returns its output."""
-    from dynftrace.core.shell import Shell
+    from dynftrace.core.shell.shell import Shell
 
     shell = Shell(session)
 

@@ -13,7 +13,7 @@ from dynftrace import arches
 from dynftrace.core.errors import UsageError
 from dynftrace.core.journal import Journal
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 RUN = 250_000
 

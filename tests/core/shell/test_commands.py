@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dynftrace.core.session import Session
-from dynftrace.core.shell import Outcome, Shell
-from dynftrace.core.shell.outcome import ReadFile
+from dynftrace.core.shell.outcome import Outcome, ReadFile
+from dynftrace.core.shell.shell import Shell
 
 Sh = Callable[[str], str]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 from ...support.user import User
 
