@@ -1,25 +1,20 @@
-"""How the console lies, as data: for a session that is kept."""
+"""The console's layout as data, for a session that is kept."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .screens.main import MainScreen
 from .sessions import Layout
 from .widgets.trace_view import TraceView
 
-if TYPE_CHECKING:
-    from .app import ConsoleApp
 
-
-def layout_of(app: ConsoleApp) -> Layout:
-    """How `app` lies now; it may have ended."""
-    main = app.main
+def layout_of(main: MainScreen, theme: str) -> Layout:
+    """Return the layout of `main`, also after the app has ended; `theme` is the app's."""
     rows = main.functions.rows
     events = main.trace.events
     return Layout(
         main.active,
         main.zoomed,
-        app.theme,
+        theme,
         rows.pattern,
         rows.order,
         rows.key,
@@ -29,13 +24,12 @@ def layout_of(app: ConsoleApp) -> Layout:
     )
 
 
-def lay_out(app: ConsoleApp, layout: Layout) -> None:
-    """Have `app`, which has its functions, lie as it did; what is gone by now is left out.
+def lay_out(main: MainScreen, layout: Layout) -> None:
+    """Restore `layout` on `main`, which has its functions; leave out what no longer exists.
 
-    The theme is set before, when the app is made. Raises `UsageError` for words that are no
-    filter of the trace.
+    The theme is not restored here: the app has it from the start. Raises `UsageError` for
+    an invalid filter of the trace.
     """
-    main = app.main
     pane = main.functions
     pane.set_filter(layout.filter)
     pane.rows.order = layout.order
@@ -47,7 +41,7 @@ def lay_out(app: ConsoleApp, layout: Layout) -> None:
 
 
 def _explore(view: TraceView, layout: Layout) -> None:
-    """The trace's filter, markers and bookmarks. Raises `UsageError` for words of no filter."""
+    """Restore the trace's filter, markers and bookmarks. Raises `UsageError`."""
     for letter, place in layout.marks.items():
         view.marks.put(letter, place)
     view.bookmarks = layout.bookmarks

@@ -82,7 +82,7 @@ async def test_machine_and_layout_are_restored() -> None:
         await pilot.press("4", "up", "m", "up", "up", "m", "B", "z")
         await pilot.press("F", *"usb_*", "enter")
         await settle(pilot)
-        layout, digest = layout_of(app), memory(first)
+        layout, digest = layout_of(app.main, app.theme), memory(first)
         assert len(layout.marks) == 2 and len(layout.bookmarks) == 1
         assert layout.trace_filter == "usb_*" and layout.order == "name"
         await pilot.press("S")
@@ -92,7 +92,7 @@ async def test_machine_and_layout_are_restored() -> None:
     async with console(again) as (app, pilot):
         assert again.differs == ""
         assert memory(again) == digest
-        assert layout_of(app) == layout
+        assert layout_of(app.main, app.theme) == layout
         assert app.query_one("#filter").value == "usb"  # type: ignore[attr-defined]
         assert app.main.trace.events.between is not None
         title = str(app.main.trace.border_subtitle)
@@ -204,7 +204,7 @@ def test_options_of_another_machine_are_refused(
     assert (status, err) == ((2, f"dynftrace: {reason}\n") if reason else (0, ""))
     assert len(seen) == (not reason)
     for app in seen:
-        assert app.keeper is not None and app.keeper._described == machine
+        assert app.saving.keeper is not None and app.saving.keeper._described == machine
         assert app.theme == ("dynftrace-light" if "--theme" in given else "nord")
 
 

@@ -1,17 +1,18 @@
 """The stepping screen: one CPU, instruction by instruction.
 
-Code and registers have fixed rows, so a step changes what is in them and moves nothing.
+Code and registers have fixed rows: a step changes their content and moves nothing.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
 from .. import keymap
+from ..protocols import Console
 from ..spans import Line, plain
 from ..steptext import (
     LEAST_CODE,
@@ -33,34 +34,35 @@ from .tourkeys import TourKeys
 
 if TYPE_CHECKING:
     from ...core.views.stepping import Stepping
-    from ..app import ConsoleApp
 
 BESIDE = 110
 """From this width on the registers stand beside the code."""
 
 _AROUND = 5
-"""Rows of the screen that are neither code nor registers."""
+"""Rows of the screen for neither code nor registers."""
 
 
 class Fixed(TextView):
-    """Lines in rows that stay; keys scroll where there are more."""
+    """Lines in fixed rows; keys scroll if there are more of them."""
 
     HAS_CURSOR = False
 
     def action_copy(self) -> None:
-        """Copy what the screen is about: no row of this is chosen."""
-        cast("SteppingScreen", self.screen).action_copy()
+        """Copy the screen's instruction: no row of this widget is selected."""
+        if isinstance(self.screen, SteppingScreen):
+            self.screen.action_copy()
 
 
 class SteppingScreen(TourKeys):
-    """Shows the newest `Stepping`; its keys are commands of the shell."""
+    """Shows the newest `Stepping`; its keys execute commands of the shell."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.STEPPING]
     AUTO_FOCUS = "#step-registers"
 
-    def __init__(self, target: str | None = None) -> None:
-        """`target` are the words behind `until` that run on to where one came from."""
+    def __init__(self, console: Console, target: str | None = None) -> None:
+        """`target` are the words after `until` that run to the same place again."""
         super().__init__()
+        self.console = console
         self.target = target
         self._view: Stepping | None = None
         self._top: int | None = None
@@ -70,7 +72,7 @@ class SteppingScreen(TourKeys):
         self.same_as = SameAs(id="same-as")
 
     def compose(self) -> ComposeResult:
-        """Head, code, registers, the command, the keys."""
+        """Compose head, code, registers, the last command, the keys."""
         yield self.head
         with Container(id="step-body"):
             yield self.code
@@ -78,15 +80,10 @@ class SteppingScreen(TourKeys):
         yield self.same_as
         yield KeysBar()
 
-    @property
-    def console(self) -> ConsoleApp:
-        """The app, by its own type."""
-        return cast("ConsoleApp", self.app)
-
     def on_mount(self) -> None:
-        """Nothing has the focus of the code: its rows follow pc."""
+        """Keep the focus off the code, whose rows follow pc."""
         self.head.can_focus = self.code.can_focus = False
-        self.same_as.hint("each key shows its command here; s steps, o goes out, q closes")
+        self.same_as.hint("each key shows its command here; s steps, o steps out, q closes")
 
     def on_resize(self) -> None:
         """Lay out for the new size."""
@@ -132,27 +129,27 @@ class SteppingScreen(TourKeys):
         return max((len(plain(row)) for row in rows), default=0) + 4
 
     def told(self, command: str, result: str, failed: bool) -> None:
-        """Show what was done; what it did is on the screen."""
+        """Show the last command; its output is on the screen already."""
         self.same_as.show(command, result if failed else "", failed=failed)
 
     def _command(self, text: str) -> None:
         if self.console.runner.running:
-            self.console.runner.pause()  # it would run on from there
+            self.console.runner.pause()  # or it would run on from there
         self.console.command(text, box=False)
 
     def _cpu(self) -> int:
         return 0 if self._view is None else self._view.cpu
 
     def action_step(self) -> None:
-        """One instruction."""
+        """Execute one instruction."""
         self._command(f"step 1 {self._cpu()}")
 
     def action_over(self) -> None:
-        """One instruction, and a call to its return."""
+        """Execute one instruction; run a call up to its return."""
         self._command(f"next {self._cpu()}")
 
     def action_out(self) -> None:
-        """To the function's return."""
+        """Run until the function returns."""
         self._command(f"finish {self._cpu()}")
 
     def action_back(self) -> None:
@@ -160,18 +157,18 @@ class SteppingScreen(TourKeys):
         self._command("back")
 
     def action_run_on(self) -> None:
-        """To where one came from, the next time; without such a place, run or pause."""
+        """Run to the same place again; without such a place, run or pause."""
         if self.target is None:
-            self.console.toggle_run()
+            self.console.runner.toggle()
         else:
             self._command(f"until {self.target}")
 
     def action_next_cpu(self) -> None:
-        """The next CPU."""
-        self.console.watch_cpu(1)
+        """Show the next CPU."""
+        self.console.ask(lambda driver: driver.watch(1))
 
     def action_bits(self) -> None:
-        """The bits of the next instruction."""
+        """Show the bit fields of the next instruction."""
         here = [row for row in self._view.code if row.here] if self._view is not None else []
         if here:
             self.console.command(f"bits 0x{here[0].address:x}")
@@ -189,5 +186,5 @@ class SteppingScreen(TourKeys):
         self.console.show_help()
 
     def action_close(self) -> None:
-        """Back to the main screen, whose panes have followed."""
+        """Go back to the main screen, whose panes show the same moment."""
         self.dismiss(None)
