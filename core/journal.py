@@ -62,11 +62,11 @@ class Journal:
         Raises `UsageError` where there are not so many, or one was interrupted.
         """
         if self._cut is not None:
-            raise UsageError("what was interrupted cannot be done again, so there is no way back")
+            raise UsageError("cannot undo: an interrupted command cannot be replayed")
         left = list(self._actions)
         for _ in range(count):
             if not left:
-                raise UsageError("there is nothing to go back over")
+                raise UsageError("nothing to undo")
             last = left.pop()
             while isinstance(last, int) and left and isinstance(left[-1], int):
                 left.pop()

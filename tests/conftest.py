@@ -47,8 +47,8 @@ def session() -> Session:
 
 @pytest.fixture
 def sh(session: Session) -> Callable[[str], str]:
-    """Return a function that executes commands in `session`, and checks that they succeed."""
-    from dynftrace.core.shell import Shell
+    """Executes a command list in `session`, which must succeed; returns its output."""
+    from dynftrace.core.shell.shell import Shell
 
     shell = Shell(session)
 

@@ -1,4 +1,4 @@
-"""Running the console: what it is opened with, and what is kept of it."""
+"""Running the console: its settings, its tours one after the other, and saving at the end."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def run_console(
         if keeper is not None:
             _keep(app, keeper)
             keeper = None
-        if app.wanted_tour is None:
+        if app.tour.wanted is None:
             return app.return_code or 0
         theme_name = app.theme
-        chosen = tour.load(app.wanted_tour)
+        chosen = tour.load(app.tour.wanted)
         progress = progress or Progress()
         open_session, walk = chosen.open, Walk(chosen, progress.next(chosen))
 

@@ -1,17 +1,16 @@
-"""Makes views of a session, and does what the console asks of it.
+"""Makes views of a session, and executes the console's commands in it.
 
-Everything here runs in the machine's thread (see worker.py). Changes go through
-the tracefs shell, so that each has a command that does the same; reading for a
-view goes to the tables behind the tree, because formatting 60,000 functions as
-text to parse them again would not fit into a frame. What did not change keeps
-its object, so that a widget can tell by identity.
+Everything here runs in the machine's thread (see worker.py). Changes go through the
+tracefs shell, so that each has an equivalent command. A view is read from the tables
+behind the tree: to format 60,000 functions as text and parse them again would take
+longer than a frame. Parts of a view that did not change keep their object, so that a
+widget can compare them by identity.
 """
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,17 @@ from numpy.typing import NDArray
 from ..core.errors import MemoryFault, MissingSymbolError
 from ..core.ftrace.records import Flag
 from ..core.session import Session
+from ..core.shell.outcome import (
+    Effect,
+    ReadFile,
+    ShowedPath,
+    ShowedRegisters,
+    ShowedSite,
+    ShowedStubs,
+)
 from ..core.shell.preview import preview
 from ..core.shell.shell import Shell
 from ..core.trace.tracetext import TraceText
-from ..core.views.callsite import find_sites
 from ..core.views.stepping import stepping
 from ..core.views.stubs import module_stubs
 from .functions import FunctionIndex, FunctionTable
@@ -31,23 +37,21 @@ from .pathtext import path_lines, reason_lines, stub_lines
 from .report import bug_report, oops_report
 from .sitetext import site_lines, site_row
 from .spans import Line, line
-from .view import Done, Report, State, Status, View
+from .view import STEPPING, Done, Report, State, Status, View
+from .worker import Clock, HostClock
 
 TRACE_SHARE = 6
-"""Of the time the machine runs, one part in this many goes into decoding its trace."""
+"""Decoding the trace takes at most one part in this many of the time the machine runs."""
 
 _NOTHING_FOUND: tuple[Line, ...] = (
     line(("no call site has a record yet: let the machine run", "dim")),
 )
 
-_SITE = re.compile(r"(?:.*[;\n])?\s*site\s+'?(?P<name>[\w.$]+)'?\s*")
-"""A command list that ends in showing a site: the console goes there instead."""
-
 
 def column_in(command: str, words: str, column: int) -> int | None:
-    """Where `column` of `words`, as the shell gave them on, is in `command` as typed.
+    """Return where `column` of `words`, which the shell has joined, is in `command` as typed.
 
-    None where they stand otherwise there, by backslashes and the like.
+    None if they were typed differently, with backslashes for example.
     """
     before, behind = (
         r"\s+".join(map(re.escape, part.split(" "))) for part in (words[:column], words[column:])
@@ -59,9 +63,11 @@ def column_in(command: str, words: str, column: int) -> int | None:
 class SessionDriver:
     """Drives one session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, clock: Clock | None = None) -> None:
+        """`clock` is by default the host's."""
         self.session = session
-        self.shell = Shell(session)
+        self._clock = clock or HostClock()
+        self.shell = Shell(session, name="")
         self._ip: int | None = None
         self._stubs: tuple[tuple[int, str], tuple[Line, ...]] = ((0, ""), ())
         self._index: FunctionIndex | None = None
@@ -73,26 +79,26 @@ class SessionDriver:
         self._next_trace = 0.0
         self._watched: int | None = None
         self._reports: dict[int, Report] = {}
-        """By the identity of the error each tells of, in the order they came."""
+        """By the identity of their errors, in the order of these."""
 
     def run(self, ns: int) -> None:
         """Let the machine run."""
         self.session.run(ns)
 
     def now(self) -> int:
-        """Virtual ns."""
+        """Return the virtual time in ns."""
         return self.session.now
 
     def stop(self) -> None:
-        """End what runs."""
+        """Stop whatever runs."""
         self.session.stop()
 
     def look_at(self, ip: int) -> None:
-        """Views show the site at `ip`."""
+        """Make views show the site at `ip`."""
         self._ip = ip
 
     def watch(self, step: int | None) -> None:
-        """Views tell where a CPU stands: the one stepped last, or others from there on."""
+        """Make views show a CPU: the one stepped last, or the one `step` further; None for none."""
         if step is None:
             self._watched = None
             return
@@ -103,38 +109,30 @@ class SessionDriver:
     def execute(self, command: str) -> Done:
         """Execute a command of the shell."""
         outcome = self.shell.execute(command)
-        if self._watched is not None and command.split()[:1] != ["bits"]:
-            last = self.session.stepper.last
-            self._watched = self._watched if last is None else last
-        ip = None
-        if outcome.status == 0 and (match := _SITE.fullmatch(command)):
-            ip = self._ip_of(match["name"])
+        last = self.session.stepper.last
+        if self._watched is not None and outcome.changed and last is not None:
+            self._watched = last
         column = None if outcome.wrong is None else column_in(command, *outcome.wrong)
-        return Done(command, outcome.output, outcome.error, outcome.status, ip, column)
+        return Done(command, outcome.output, outcome.error, outcome.status, outcome.effects, column)
 
     def complete(self, text: str) -> Sequence[str]:
-        """Whole lines `text` can become."""
+        """Return the lines that `text` can become."""
         completion = self.shell.complete(text)
         return [text[: completion.start] + word for word in completion.words]
 
     def preview(self, text: str) -> str:
-        """What `text` would do."""
+        """Say what `text` would do."""
         with self.session.lock:
             return preview(self.shell, text)
 
     def workloads(self) -> Sequence[str]:
-        """What `run` runs."""
+        """Return the names that `run` accepts."""
         return self.session.workloads()
-
-    def _ip_of(self, name: str) -> int | None:
-        records = self.session.ftrace.records
-        rows = find_sites(records, name, self.session.port.facts.abi.text_prefix)
-        return int(records.table["ip"][rows[0]]) if rows else None
 
     # Views
 
     def view(self, *, hurry: bool = False) -> View:
-        """The state now; in a `hurry` the trace may be one of a moment ago."""
+        """Make a view; in a `hurry` its trace may be slightly old."""
         session = self.session
         with session.lock:
             trace = self._events(hurry)
@@ -152,7 +150,22 @@ class SessionDriver:
                 path=self._way(row, hurry) if nothing or row is not None else (),
                 reports=self._all_reports(),
                 stepping=None if self._watched is None else stepping(session, self._watched),
+                sights=self._sights(row),
             )
+
+    def _sights(self, row: int | None) -> Mapping[int, tuple[Effect, ...]]:
+        """The effects of the commands that show the same as the panes, for record `row`."""
+        records = self.session.ftrace.records
+        sights: dict[int, tuple[Effect, ...]] = {3: (ShowedPath(),), 4: (ReadFile("trace"),)}
+        if row is not None:
+            prefix = self.session.port.facts.abi.text_prefix
+            name = records.names[row].removeprefix(prefix)
+            sights[2] = (ShowedSite(int(records.table["ip"][row]), name),)
+        if self._stubs[1]:
+            sights[3] += (ShowedStubs(self._stubs[0][1]),)
+        if self._watched is not None:
+            sights[STEPPING] = (ShowedRegisters(self._watched),)
+        return sights
 
     def _status(self) -> Status:
         session = self.session
@@ -224,10 +237,10 @@ class SessionDriver:
         try:
             return reason_lines(self.session.encodings.out_of_reach(row))
         except MemoryFault:
-            return ()  # the call site pane says that the site's memory is not there
+            return ()  # the call site pane already says that the memory is not mapped
 
     def _stub_table(self, row: int, hurry: bool) -> tuple[Line, ...]:
-        """The stubs of the module that a record is of; in a `hurry` as they were a moment ago."""
+        """The stubs of the module of record `row`; in a `hurry` they may be slightly old."""
         session = self.session
         module = session.modules.find(session.ftrace.records.module_names()[row] or "")
         of = (session.boots, "" if module is None else module.name)
@@ -240,7 +253,7 @@ class SessionDriver:
         return self._stubs[1]
 
     def _unfound(self) -> tuple[Line, ...]:
-        """The way that all calls take before any site was found."""
+        """The path that all calls take as long as no site was found."""
         return path_lines(self.session.paths.mcount_hops()) or _NOTHING_FOUND
 
     def _events(self, hurry: bool) -> TraceText:
@@ -249,12 +262,12 @@ class SessionDriver:
         counts = [(ring.in_buffer(cpu), ring.overrun(cpu)) for cpu in ring.cpus]
         version = (session.boots, ring.resets, *counts, session.array.context())
         if self._trace is None or version != self._trace_of:
-            begin = time.monotonic()
+            begin = self._clock.now()
             if self._trace is None or not hurry or begin >= self._next_trace:
                 self._trace = session.array.follow()
                 self._trace_of = version
-                # A big buffer takes long to decode; leave most of the time to the machine.
-                self._next_trace = begin + TRACE_SHARE * (time.monotonic() - begin)
+                # Decoding a big buffer takes long; leave most of the time to the machine.
+                self._next_trace = begin + TRACE_SHARE * (self._clock.now() - begin)
         return self._trace
 
     def _all_reports(self) -> tuple[Report, ...]:

@@ -1,4 +1,4 @@
-"""What is worth breaking: commands of the shell that the palette offers, with what they show."""
+"""Experiments: shell commands that break something worth seeing, for the palette."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One thing to try; `{ip}` in its command is the call site that is shown."""
+    """An experiment; `{ip}` in its command stands for the shown call site."""
 
     title: str
     about: str
@@ -17,25 +17,25 @@ class Experiment:
 EXPERIMENTS = (
     Experiment(
         "damage this call site",
-        "zeros over it: ftrace refuses to touch it, and shuts off",
+        "overwrite it with zeros: ftrace refuses to touch it, and shuts down",
         "poke {ip} 00 00 00 00",
     ),
     Experiment(
         "damage the stub of ftrace_caller",
-        "a module's calls go astray: the next change is refused",
+        "a module's calls go astray: ftrace refuses the next change",
         "poke ftrace_caller.stub nop",
     ),
     Experiment(
-        "do not tell CPU 1 of changed text",
-        "it goes on with what it has run before, as with a stale icache",
+        "do not flush CPU 1 after a patch",
+        "it keeps running old text, as with a stale icache",
         "icache skip 1",
     ),
-    Experiment("tell all CPUs again", "flush every instruction cache", "icache flush"),
+    Experiment("flush all CPUs again", "flush every instruction cache", "icache flush"),
     Experiment(
-        "patch while others execute",
-        "no stop_machine, no breakpoint: text can be seen half written",
+        "patch while other CPUs run",
+        "no stop_machine, no breakpoint: a CPU may run half-written text",
         "patch none",
     ),
-    Experiment("load a module far away", "beyond what a call reaches", "insmod --far usbcore"),
-    Experiment("undo the last command", "the machine as it was before", "back"),
+    Experiment("load a module far away", "out of reach of a direct call", "insmod --far usbcore"),
+    Experiment("undo the last command", "restore the machine as it was before", "back"),
 )

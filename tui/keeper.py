@@ -1,4 +1,4 @@
-"""Keeps one session of the console: does again what was done, and writes what is done."""
+"""Saves a session of the console, and restores it by replaying its journal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class Keeper:
-    """The session `name` on the machine `described`, as it was `saved` or anew.
+    """The session `name` on the machine `described`: as it was `saved`, or a new one.
 
-    `open` and `save` are for the machine's thread, or for after its end.
+    Call `open` and `save` in the machine's thread, or after that has ended.
     """
 
     def __init__(self, name: str, described: Described, saved: Saved | None = None) -> None:
@@ -28,17 +28,17 @@ class Keeper:
         self._stopped = False
         self._opened = False
         self.differs = ""
-        """In how far the machine is not what was saved, or nothing."""
+        """How the restored machine differs from the saved one, or ""."""
 
     @property
     def layout(self) -> Layout | None:
-        """How the console is to lie, None for a fresh session."""
+        """The saved layout of the console; None for a new session."""
         return None if self._saved is None else self._saved.layout
 
     def open(self) -> Session:
-        """Open the machine and do again what was done.
+        """Open the machine and replay the journal.
 
-        Raises as `Session.open`, and `GuestInterrupted` on `stop`.
+        Raises what `Session.open` raises, and `GuestInterrupted` after `stop`.
         """
         from ..core.shell.shell import Shell
 
@@ -53,22 +53,22 @@ class Keeper:
                 redo(session, (action,), shell.repeat, what)
             if saved.now not in (None, session.now):
                 self.differs = (
-                    f"done again, the same commands took until {session.now:,} ns "
-                    f"instead of {saved.now:,} ns: kernel or modules are others"
+                    f"replay ended at {session.now:,} ns instead of {saved.now:,} ns: "
+                    "the kernel or a module has changed"
                 )
         self._opened = True
         return session
 
     def stop(self) -> None:
-        """From any thread: end `open` soon."""
+        """End `open` soon; may be called from any thread."""
         self._stopped = True
         if self._session is not None:
             self._session.stop()
 
     def save(self, layout: Layout) -> str:
-        """Write the session; returns a sentence about what could not be kept, or nothing.
+        """Write the session; return a sentence about what could not be saved, or "".
 
-        A session that was not opened to its end stays as it was. Raises `DynftraceError`.
+        If `open` has not finished, the file stays as it is. Raises `DynftraceError`.
         """
         session = self._session
         if session is None or not self._opened:
@@ -80,8 +80,8 @@ class Keeper:
         lost = [each for each in journal.actions[len(whole) :] if not isinstance(each, int)]
         if not lost:
             return ""
-        behind = f", and {len(lost) - 1} more behind it" if len(lost) > 1 else ""
+        more = f" and {len(lost) - 1} more after it" if len(lost) > 1 else ""
         return (
-            f"session {self.name} is kept without `{lost[0]}`{behind}: "
-            "what was interrupted cannot be done again"
+            f"session {self.name} saved without `{lost[0]}`{more}: "
+            "an interrupted command cannot be replayed"
         )

@@ -1,66 +1,36 @@
-"""Every message that travels between the console's parts."""
+"""Every message that the console's parts send to each other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from textual.message import Message
 
 from .traceexport import Export
-from .view import Done
 
 
 class ViewReady(Message):
     """The machine's thread has made a view that should be shown at once."""
 
 
-class CommandDone(Message):
-    """A command was executed; `box` says whether long output gets one."""
+class Answered(Message):
+    """A job of the machine's thread has ended; `deliver` hands its result to whoever asked."""
 
-    def __init__(self, done: Done, box: bool) -> None:
+    def __init__(self, deliver: Callable[[], None]) -> None:
         super().__init__()
-        self.done = done
-        self.box = box
-
-
-class CandidatesFound(Message):
-    """What the command line `text` can become, and what is to be said of it."""
-
-    def __init__(self, text: str, words: Sequence[str], hint: str) -> None:
-        super().__init__()
-        self.text = text
-        self.words = words
-        self.hint = hint
-
-
-class TourLooked(Message):
-    """Step `at` of the tour was looked at."""
-
-    def __init__(self, at: int, done: bool) -> None:
-        super().__init__()
-        self.at = at
-        self.done = done
-
-
-class Compared(Message):
-    """A function was compared on every port; `lines` tell, or are a sentence that it was not."""
-
-    def __init__(self, function: str, lines: Sequence[str]) -> None:
-        super().__init__()
-        self.function = function
-        self.lines = lines
-
-
-class WorkloadsFound(Message):
-    """The workloads to pick from."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__()
-        self.names = names
+        self.deliver = deliver
 
 
 class FunctionHighlighted(Message):
-    """The cursor of the function list is on the function with the call site at `ip`."""
+    """The cursor of the function list moved to the function with the call site at `ip`."""
+
+    def __init__(self, ip: int) -> None:
+        super().__init__()
+        self.ip = ip
+
+
+class FunctionWanted(Message):
+    """Show the function whose call site is at `ip` in the list (from a trace event or a report)."""
 
     def __init__(self, ip: int) -> None:
         super().__init__()
@@ -68,7 +38,7 @@ class FunctionHighlighted(Message):
 
 
 class CommandWanted(Message):
-    """A widget or the command line asks for a command of the tracefs shell."""
+    """Execute a command of the tracefs shell."""
 
     def __init__(self, command: str) -> None:
         super().__init__()
@@ -92,7 +62,7 @@ class SearchWanted(Message):
 
 
 class LineEdited(Message):
-    """The command line's text changed and wants candidates."""
+    """The text of the command line has changed; it needs candidates."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -100,11 +70,15 @@ class LineEdited(Message):
 
 
 class LineClosed(Message):
-    """The command line went away without a command."""
+    """The command line was closed."""
+
+
+class LineDone(Message):
+    """All messages that follow from closing the command line have been sent."""
 
 
 class FilterEdited(Message):
-    """The text of the trace's filter changed and wants candidates."""
+    """The text of the trace's filter has changed; it needs candidates."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -127,39 +101,13 @@ class ExportWanted(Message):
         self.export = export
 
 
-class Exported(Message):
-    """Rows of the trace were saved, or not: `text` is one sentence on it.
-
-    What a browser is to save is in `download`.
-    """
-
-    def __init__(self, text: str, failed: bool, download: str = "") -> None:
-        super().__init__()
-        self.download = download
-        self.text = text
-        self.failed = failed
-
-
 class SaveWanted(Message):
-    """The session shall be kept."""
+    """Save the session."""
 
 
-class SessionSaved(Message):
-    """The session was kept; `reason` is why not, or what of it was not, or nothing."""
+class TourWanted(Message):
+    """Do `action` of a tour's keys on the main screen: the screen over it has been closed."""
 
-    def __init__(self, reason: str, failed: bool) -> None:
+    def __init__(self, action: str) -> None:
         super().__init__()
-        self.reason = reason
-        self.failed = failed
-
-
-class LineDone(Message):
-    """All that closing the command line leads to has been said."""
-
-
-class FunctionWanted(Message):
-    """Show the function with the call site at `ip` in the list; a trace event asks for it."""
-
-    def __init__(self, ip: int) -> None:
-        super().__init__()
-        self.ip = ip
+        self.action = action

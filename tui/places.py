@@ -1,4 +1,4 @@
-"""Where one has been in the console, to go back to."""
+"""The history of locations in the console."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from ..core.trace.place import Place as Event
 
 MOST = 100
-"""Places remembered."""
+"""Largest number of locations in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A pane, the function under the cursor of the list, and the event under the trace's.
+    """A location: a pane, the function under the list's cursor, the event under the trace's.
 
-    `function` is its rec.ip; `event` is None while the trace is followed.
+    `function` is a rec.ip; `event` is None while the trace is followed.
     """
 
     pane: int
@@ -23,7 +23,7 @@ class Place:
 
 
 class Places:
-    """A stack of places, the last of which one came from."""
+    """A stack of locations, the most recent one on top."""
 
     def __init__(self) -> None:
         self._places: list[Place] = []
@@ -32,11 +32,11 @@ class Places:
         return len(self._places)
 
     def leave(self, place: Place) -> None:
-        """One goes away from `place`."""
+        """Remember `place`, which the user is leaving."""
         if not self._places or self._places[-1] != place:
             self._places.append(place)
             del self._places[:-MOST]
 
     def back(self) -> Place | None:
-        """Where one came from, None at the first place."""
+        """Return the previous location, and forget it; None if there is none."""
         return self._places.pop() if self._places else None

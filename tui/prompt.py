@@ -16,8 +16,9 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError
-from ..core.shell import Shell, ShellSyntaxError
 from ..core.shell.outcome import Outcome
+from ..core.shell.parser import ShellSyntaxError
+from ..core.shell.shell import Shell
 
 if TYPE_CHECKING:
     from ..core.session import Session
@@ -91,7 +92,7 @@ def run_interactive(session: Session) -> int:
 
 
 def _incomplete(text: str) -> bool:
-    from ..core.shell import parse
+    from ..core.shell.parser import parse
 
     try:
         parse(text)

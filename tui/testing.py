@@ -22,7 +22,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ..core.session import Session
-    from ..core.shell import Shell
+    from ..core.shell.shell import Shell
 
 FOLDER = "pictures"
 
@@ -204,7 +204,7 @@ class ShellCommands:
         `AssertionError` where a command fails, in the command's words.
         """
         __tracebackhide__ = True
-        from ..core.shell import Shell
+        from ..core.shell.shell import Shell
 
         if session is None:
             session = self._default = self._default or open_machine()

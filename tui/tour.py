@@ -1,43 +1,78 @@
-"""Tours: a text in steps, each with something to do and a check that it was done.
+"""Tours: lessons in steps, each with something to do and a check that it was done.
 
 A tour is a Markdown file. It begins with a TOML table between two lines `+++`: its
-`summary`, and the machine it is for (`kernel`, `cpus`, `modules`, `patch`). Its title
-is the heading of first order, each heading of second order begins a step. What is
-special in a step stands in fenced blocks:
+`summary`, and its machine (`kernel`, `cpus`, `modules`, `patch`). Its title is the heading
+of first order; each heading of second order begins a step. Fenced blocks of these kinds are
+special:
 
-    ```do       commands of the shell that do the step: what "show me" executes
-    ```check    what holds once it is done, a line each (see `Check`)
-    ```hint     a sentence for who is stuck
+    ```do       shell commands that do the step: "show me" executes them
+    ```check    what holds after the step, one check a line
+    ```hint     a sentence for a student who is stuck
 
-A step without a check is one to read. Everything else is shown as it is.
+A line of `check` is one of
+
+    COMMAND => REGEX     a line of the command's output matches
+    COMMAND =/> REGEX    no line of it matches
+    saw WHAT [NAME]      the student saw it during this step, in whichever way
+    did WHAT [NAME]      the student did it during this step, in whichever way
+
+`saw` and `did` compare effects (see `DEEDS`), and not the text of commands: `saw site
+schedule` holds after `site schedule`, and after the call-site pane was opened by keys, mouse
+or palette. Without a NAME, any name will do. A step without a check is only to be read.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from ..core.errors import UsageError
+from ..core.shell import outcome
+from ..core.shell.outcome import Effect
 
 if TYPE_CHECKING:
     from ..core.session import Session
 
 FOLDER = Path(__file__).parent / "tours"
-"""The tours that come along."""
+"""The tours that come with the program."""
 
 SETTINGS = {"summary": str, "kernel": str, "cpus": int, "modules": list, "patch": str}
 
+DEEDS: Mapping[str, tuple[type[Effect], str]] = MappingProxyType(
+    {
+        "saw site": (outcome.ShowedSite, "function"),
+        "saw records": (outcome.ShowedRecords, "function"),
+        "saw bits": (outcome.ShowedBits, "symbol"),
+        "saw path": (outcome.ShowedPath, ""),
+        "saw stubs": (outcome.ShowedStubs, "module"),
+        "saw registers": (outcome.ShowedRegisters, ""),
+        "saw methods": (outcome.ShowedPatchMethods, ""),
+        "saw file": (outcome.ReadFile, "path"),
+        "saw refusal": (outcome.NotLoaded, "module"),
+        "did write": (outcome.WroteFile, "path"),
+        "did run": (outcome.RanWorkload, "name"),
+        "did reach": (outcome.Reached, "place"),
+        "did step": (outcome.Stepped, ""),
+        "did load": (outcome.Loaded, "module"),
+        "did unload": (outcome.Unloaded, "module"),
+        "did reboot": (outcome.Rebooted, ""),
+        "did undo": (outcome.WentBack, ""),
+    }
+)
+"""What `saw` and `did` can check: the effect, and its attribute that a NAME is compared with."""
+
 _BLOCKS = ("do", "check", "hint")
 _CHECK = re.compile(r"(?P<command>.+?) (?P<sign>=>|=/>) (?P<pattern>.+)")
-_RAN = "ran "
+_DEED = re.compile(r"(?P<deed>(?:saw|did) \S+)(?: (?P<name>\S+))?")
 
 
 class Said(Protocol):
-    """What a command said."""
+    """The two streams of a command's outcome."""
 
     @property
     def output(self) -> str: ...
@@ -47,29 +82,42 @@ class Said(Protocol):
 
 
 Execute = Callable[[str], Said]
-"""Executes a command of the shell that changes nothing."""
+"""Executes a shell command that changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that must hold: `COMMAND => REGEX`, `COMMAND =/> REGEX` or `ran REGEX`.
-
-    The output of a command has a match of the pattern in one of its lines, or none
-    (`=/>`); or a command was executed in this step that the pattern matches.
-    """
+class Shows:
+    """A check that the output of a command has a line that matches, or none if not `wanted`."""
 
     command: str
-    """Empty where commands that were executed are looked at."""
     pattern: re.Pattern[str]
     wanted: bool = True
 
-    def holds(self, ran: Sequence[str], execute: Execute) -> bool:
-        """Whether it is so now; `ran` are the commands of this step."""
-        if not self.command:
-            return any(self.pattern.search(command) for command in ran)
-        outcome = execute(self.command)
-        lines = [*outcome.output.splitlines(), *outcome.error.splitlines()]
+    def holds(self, effects: Sequence[Effect], execute: Execute) -> bool:
+        """Whether it holds now."""
+        said = execute(self.command)
+        lines = [*said.output.splitlines(), *said.error.splitlines()]
         return any(self.pattern.search(line) for line in lines) == self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A check that an effect happened during the step; `name` is "" for any name."""
+
+    effect: type[Effect]
+    attribute: str
+    name: str
+
+    def holds(self, effects: Sequence[Effect], execute: Execute) -> bool:
+        """Whether one of the step's `effects` is the one."""
+        return any(
+            isinstance(each, self.effect)
+            and (not self.name or getattr(each, self.attribute) == self.name)
+            for each in effects
+        )
+
+
+Check = Shows | Deed
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +126,19 @@ class Step:
 
     title: str
     text: str
-    """Markdown, without the special blocks."""
+    """Markdown without the special blocks."""
     commands: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     hint: str = ""
 
-    def done(self, ran: Sequence[str], execute: Execute) -> bool:
-        """Whether all of its checks hold."""
-        return all(check.holds(ran, execute) for check in self.checks)
+    def done(self, effects: Sequence[Effect], execute: Execute) -> bool:
+        """Whether all checks hold, after `effects` happened during the step."""
+        return all(check.holds(effects, execute) for check in self.checks)
 
 
 @dataclass(frozen=True, slots=True)
 class Tour:
-    """A text in steps, and the machine it is about."""
+    """A title, steps, and the machine to take them on."""
 
     name: str
     title: str
@@ -102,7 +150,7 @@ class Tour:
     patch: str | None = None
 
     def open(self) -> Session:
-        """Its machine. Raises as `Session.open`."""
+        """Open the tour's machine. Raises what `Session.open` raises."""
         from .. import arches
         from ..core.session import MachineSpec, Session
 
@@ -112,7 +160,7 @@ class Tour:
 
 @dataclass(slots=True)
 class _Draft:
-    """A step while its blocks are read."""
+    """A step whose blocks are still being read."""
 
     title: str
     lines: list[str] = field(default_factory=list)
@@ -120,21 +168,21 @@ class _Draft:
 
 
 def names() -> list[str]:
-    """The tours there are, in the order they are best taken."""
+    """Return the names of all tours, in the order in which they are best taken."""
     return [path.stem.partition("-")[2] for path in sorted(FOLDER.glob("[0-9][0-9]-*.md"))]
 
 
 def load(name: str) -> Tour:
-    """The tour called `name`; raises `UsageError`."""
+    """Load the tour called `name`. Raises `UsageError`."""
     found = list(FOLDER.glob(f"[0-9][0-9]-{name}.md")) if name in names() else []
     if not found:
-        raise UsageError(f"no tour '{name}'; there is: {', '.join(names())}")
+        raise UsageError(f"unknown tour '{name}' (choose from: {', '.join(names())})")
     return parse(found[0].read_text(encoding="utf-8"), name, found[0].name)
 
 
 def parse(source: str, name: str, where: str) -> Tour:
-    """Read a tour. Raises `UsageError` with the line of the file `where`."""
-    # Here, since a list of commands names the tours' and must not wait for it.
+    """Parse a tour. Raises `UsageError`, which names the file `where` and the line."""
+    # Imported here: listing the names of tours must not wait for it.
     from markdown_it import MarkdownIt
 
     settings, text, skipped = _settings(source, where)
@@ -160,33 +208,35 @@ def parse(source: str, name: str, where: str) -> Tour:
         else:
             line = first + 1 + skipped
             if not drafts:
-                raise UsageError(f"{where}:{line}: a block outside of any step")
+                raise UsageError(f"{where}:{line}: this block is before the first step")
             if token.info.strip() in drafts[-1].blocks:
-                raise UsageError(f"{where}:{line}: a second {token.info.strip()} in one step")
+                raise UsageError(
+                    f"{where}:{line}: this step already has a {token.info.strip()} block"
+                )
             if token.info.strip() == "check":
                 _checks(token.content, f"{where}:{line}")
             drafts[-1].blocks[token.info.strip()] = token.content
     if not title or not drafts:
-        raise UsageError(f"{where}: a tour has a title and steps")
+        raise UsageError(f"{where}: a tour needs a title and at least one step")
     drafts[-1].lines += lines[taken:]
     steps = tuple(_step(draft, where) for draft in drafts)
     return Tour(name, title, steps=steps, **settings)  # type: ignore[arg-type]
 
 
 def _settings(source: str, where: str) -> tuple[dict[str, object], str, int]:
-    """The table at the top, the text behind it, and the lines before that."""
+    """Return the table at the top, the text after it, and the number of lines before that."""
     head, _, rest = source.removeprefix("+++\n").partition("\n+++\n")
     if not source.startswith("+++\n") or not rest:
-        raise UsageError(f"{where}:1: a tour begins with a table between two lines +++")
+        raise UsageError(f"{where}:1: a tour must begin with a table between two lines +++")
     try:
         table = tomllib.loads(head)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{where}: {error}") from error
     for key, value in table.items():
         if key not in SETTINGS or not isinstance(value, SETTINGS[key]):
-            raise UsageError(f"{where}: {key} is no setting of a tour, or not of that type")
+            raise UsageError(f"{where}: {key} is not a setting of a tour, or has the wrong type")
     if "summary" not in table:
-        raise UsageError(f"{where}: a tour has a summary")
+        raise UsageError(f"{where}: the table has no summary")
     return (
         {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()},
         rest,
@@ -210,14 +260,22 @@ def _checks(text: str, where: str) -> tuple[Check, ...]:
 
 
 def _check(line: str, where: str) -> Check:
+    if (match := _DEED.fullmatch(line)) is not None:
+        return _deed(match["deed"], match["name"] or "", where)
+    if (match := _CHECK.fullmatch(line)) is None:
+        raise UsageError(f"{where}: '{line}' is not a check")
+    if ">" in match["command"]:
+        raise UsageError(f"{where}: a check must not change anything: '{match['command']}'")
     try:
-        if line.startswith(_RAN):
-            return Check("", re.compile(line.removeprefix(_RAN)))
-        match = _CHECK.fullmatch(line)
-        if match is None:
-            raise UsageError(f"{where}: '{line}' is no check")
-        if ">" in match["command"]:
-            raise UsageError(f"{where}: a check changes nothing: '{match['command']}'")
-        return Check(match["command"], re.compile(match["pattern"]), match["sign"] == "=>")
+        return Shows(match["command"], re.compile(match["pattern"]), match["sign"] == "=>")
     except re.error as error:
         raise UsageError(f"{where}: '{line}': {error}") from error
+
+
+def _deed(deed: str, name: str, where: str) -> Deed:
+    if deed not in DEEDS:
+        raise UsageError(f"{where}: unknown check '{deed}' (choose from: {', '.join(DEEDS)})")
+    effect, attribute = DEEDS[deed]
+    if name and not attribute:
+        raise UsageError(f"{where}: '{deed}' takes no name, but has '{name}'")
+    return Deed(effect, attribute, name)

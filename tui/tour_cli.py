@@ -1,4 +1,4 @@
-"""`dynftrace tour`: the tours there are, one of them in the console, or all of them checked."""
+"""`dynftrace tour`: list the tours, take one in the console, or check them all."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def _begun_tours(context: click.Context, option: click.Parameter, begun: str) ->
 
 @click.command(name="tour", short_help="Learn by doing: tours through ftrace.")
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=_begun_tours)
-@click.option("--check", is_flag=True, help="Do each step by its own commands, and see it done.")
+@click.option("--check", is_flag=True, help="Do each step by its own commands and check it.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
 @click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
 @click.pass_context
 def tour_command(
     context: click.Context, name: str | None, check: bool, step: int | None, theme: str | None
 ) -> None:
-    """Tours: each step tells something, has you do something, and sees that you did.
+    """Tours: each step explains something, asks you to do it, and checks that you did.
 
-    Without a NAME lists the tours, with how far you have come; with one opens the console
-    on the tour's machine, at the step you were at. --check walks one tour, or all.
+    Without a NAME, list the tours and your progress. With a NAME, open the console on the
+    tour's machine, at the step you had reached. --check walks one tour, or all of them.
     """
     if check:
         names = [name] if name is not None else tours.names()
@@ -43,11 +43,11 @@ def tour_command(
     config.check(context)
     tour = tours.load(name)
     if step is not None and step > len(tour.steps):
-        raise UsageError(f"the tour {name} has {len(tour.steps)} steps")
+        raise UsageError(f"step {step} does not exist: tour {name} has steps 1-{len(tour.steps)}")
     progress = Progress()
     begin = progress.next(tour) if step is None else step - 1
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise DynftraceError("a tour needs a terminal; --check walks it without one")
+        raise DynftraceError("a tour needs a terminal; --check works without one")
     from .console import run_console
 
     walk = Walk(tour, begin)
@@ -67,7 +67,7 @@ def _listing() -> Iterator[str]:
 
 
 def _walked(tour: Tour) -> bool:
-    """Walk `tour`, saying how each step went; whether all went well."""
+    """Walk `tour` and print how each step went; return whether all steps passed."""
     well = True
     for number, (title, reason) in enumerate(check_tour(tour), 1):
         print(f"{'FAILED' if reason else 'ok':<6}  {tour.name} {number}  {title}")
@@ -78,9 +78,9 @@ def _walked(tour: Tour) -> bool:
 
 
 def check_tour(tour: Tour) -> Iterator[tuple[str, str]]:
-    """Do each step by its own commands: its title, and what went wrong or nothing.
+    """Do each step by its own commands; yield its title, and what is wrong with it or "".
 
-    A check that holds before anything was done would tell nobody anything: it fails too.
+    A check that already holds before the step says nothing: that is an error too.
     """
     from ..core.shell.shell import Shell
 
@@ -89,12 +89,11 @@ def check_tour(tour: Tour) -> Iterator[tuple[str, str]]:
     while True:
         step = walk.step
         if step.checks and walk.look(shell.execute):
-            yield step.title, "its checks hold before anything was done"
+            yield step.title, "its checks already hold before the step"
         else:
             for command in step.commands:
-                shell.execute(command)
-                walk.told(command)
+                walk.did(shell.execute(command).effects)
             held = walk.look(shell.execute)
-            yield step.title, "" if held else "its commands do not fulfil its checks"
+            yield step.title, "" if held else "its checks do not hold after its commands"
         if not walk.go(1):
             return

@@ -8,11 +8,12 @@ first paint must not wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
+from ..core.shell.outcome import Effect, ShowedSite
 from .spans import Line
 
 if TYPE_CHECKING:
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from ..core.trace.rowfilter import RowFilter
     from ..core.trace.selection import Folded, Folds, Selection
     from ..core.views.stepping import Stepping
+
+
+STEPPING = 5
+"""The number of the stepping screen among the panes, which are 1 to 4."""
 
 
 class State(IntEnum):
@@ -256,16 +261,23 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a command: its texts as the shell gives them."""
+    """The outcome of a command line."""
 
     command: str
     output: str = ""
     error: str = ""
     status: int = 0
-    ip: int | None = None
-    """The call site the command is about, when it asks to see one."""
+    effects: tuple[Effect, ...] = ()
     column: int | None = None
-    """Where in `command` a word begins that could not be read, from 0."""
+    """Column, from 0, of the first word in `command` that could not be parsed."""
+
+    @property
+    def site(self) -> int | None:
+        """rec.ip of the call site that the command ended in showing; None if it showed several."""
+        *before, last = (None, None, *self.effects)
+        if self.status or not isinstance(last, ShowedSite) or isinstance(before[-1], ShowedSite):
+            return None
+        return last.ip if last.recorded else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,3 +299,9 @@ class View:
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None
     """Where the CPU is that is stepped, while that is watched."""
+    sights: Mapping[int, tuple[Effect, ...]] = field(default_factory=dict)
+    """The effects of the commands that show what each pane shows, by the pane's number."""
+
+    def contents(self) -> Mapping[int, object]:
+        """Return what is compared to find out whether a pane shows something new."""
+        return {2: self.site, 3: self.path, 4: self.trace, STEPPING: self.stepping}

@@ -1,8 +1,8 @@
-"""The machine's own thread: it runs chunks, does jobs, and makes views.
+"""The machine's thread: it runs the machine in chunks, does jobs, and makes views.
 
-Only this thread touches the session. The interface hands it jobs and takes the
-newest `View`; neither ever waits for the other. Each chunk is a fixed stretch of
-virtual time, so where a chunk ends does not depend on the host.
+Only this thread touches the session. The interface submits jobs and takes the newest
+`View`; neither waits for the other. Each chunk is a fixed stretch of virtual time, so
+where a chunk ends does not depend on the host.
 """
 
 from __future__ import annotations
@@ -20,39 +20,63 @@ from .view import Done, View
 T = TypeVar("T")
 
 CHUNK_NS = 1_000_000
-"""Virtual ns between two looks at the queue of jobs."""
+"""Virtual ns of a chunk; jobs are done between chunks."""
 
 FRAME_S = 0.1
 """Host seconds between two views while the machine runs."""
 
 AHEAD_S = 0.02
-"""Host seconds the machine may run ahead: it works in bursts, and between them leaves the
-interpreter to the interface."""
+"""Host seconds that the machine may run ahead of the wall clock. It works in bursts, and
+leaves the interpreter to the interface between them."""
 
 GIVE_WAY_S = 0.015
-"""Host seconds the machine stands still behind a key, so that its paint comes first."""
+"""Host seconds that the machine stands still after a key, so that its paint comes first."""
 
 BUSY_S = 0.2
-"""Host seconds after which a job is worth a word in the status line."""
+"""Host seconds after which the status line mentions a job."""
+
+
+class Clock(Protocol):
+    """The host's clock; a test can provide one that never waits."""
+
+    def now(self) -> float:
+        """Return seconds since some moment in the past."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class HostClock:
+    """The clock of the computer."""
+
+    def now(self) -> float:
+        """Return seconds that never jump."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
 
 
 class Driver(Protocol):
-    """What the thread drives: a session, and the view of it."""
+    """A session and the views of it, as the thread drives it."""
 
     def run(self, ns: int) -> None:
-        """Let the machine run this much virtual time."""
+        """Run the machine for `ns` of virtual time."""
         ...
 
     def now(self) -> int:
-        """Virtual ns."""
+        """Return the virtual time in ns."""
         ...
 
     def stop(self) -> None:
-        """From any thread: end a run soon."""
+        """End a run soon; may be called from any thread."""
         ...
 
     def view(self, *, hurry: bool = False) -> View:
-        """The state now; in a `hurry` big tables may be those of a moment ago."""
+        """Make a view; in a `hurry` its big tables may be slightly old."""
         ...
 
     def look_at(self, ip: int) -> None:
@@ -60,31 +84,31 @@ class Driver(Protocol):
         ...
 
     def watch(self, step: int | None) -> None:
-        """Make views tell where a CPU stands: the current one's number plus `step`, or none."""
+        """Make views show a CPU: the current one's number plus `step`; None for no CPU."""
         ...
 
     def execute(self, command: str) -> Done:
-        """A command of the tracefs shell; what the kernel refuses is in the result."""
+        """Execute a command of the tracefs shell; errors of the kernel are in the result."""
         ...
 
     def complete(self, text: str) -> Sequence[str]:
-        """What `text`, a command line so far, can become: whole lines."""
+        """Return the whole lines that `text`, an unfinished command line, can become."""
         ...
 
     def preview(self, text: str) -> str:
-        """What `text`, a command line so far, would do, on one line."""
+        """Say on one line what `text`, an unfinished command line, would do."""
         ...
 
     def workloads(self) -> Sequence[str]:
-        """What `run` can run."""
+        """Return the names that `run` accepts."""
         ...
 
 
 class Runner:
-    """Runs a driver; every method but `loop` may be called from the interface's thread.
+    """Runs a driver. Every method but `loop` may be called from the interface's thread.
 
-    `wake` is called, on the machine's thread, when a new view should be shown
-    at once; views made while the machine runs are left to the interface's timer.
+    `wake` is called, in the machine's thread, when a new view should be shown at once.
+    Views made while the machine runs wait for the interface's timer.
     """
 
     def __init__(
@@ -92,13 +116,15 @@ class Runner:
         start: Callable[[], Driver],
         wake: Callable[[], None],
         halt: Callable[[], None] = lambda: None,
+        clock: Clock | None = None,
     ) -> None:
-        """`halt`, called from any thread, ends `start` soon."""
+        """`halt`, called from any thread, ends `start` soon. `clock` is by default the host's."""
+        self._clock = clock or HostClock()
         self._start = start
         self._wake = wake
         self._halt = halt
         self.ended = Event()
-        """Set when the thread no longer touches the session."""
+        """Set when the thread has stopped using the session."""
         self._jobs: SimpleQueue[Callable[[Driver], None] | None] = SimpleQueue()
         self._driver: Driver | None = None
         self._lock = Lock()
@@ -113,12 +139,12 @@ class Runner:
 
     @property
     def mode(self) -> str:
-        """BOOTING, FAILED, BUSY, RUNNING or PAUSED."""
+        """One of BOOTING, FAILED, BUSY, RUNNING and PAUSED."""
         if self._driver is None:
             return "FAILED" if self.failure else "BOOTING"
         if self._running:
             return "RUNNING"
-        late = self._open_jobs and time.monotonic() - self._since > BUSY_S
+        late = self._open_jobs and self._clock.now() - self._since > BUSY_S
         return "BUSY" if late else "PAUSED"
 
     @property
@@ -137,7 +163,7 @@ class Runner:
         return self._running
 
     def take(self) -> View | None:
-        """The newest view, once; None when it was taken already."""
+        """Return the newest view; None if it was taken already."""
         with self._lock:
             view, self._view = self._view, None
             return view
@@ -158,10 +184,10 @@ class Runner:
         return future
 
     def _put(self, job: Callable[[Driver], None] | None) -> None:
-        """Queue a job, or None to make the thread look and publish."""
+        """Queue a job, or None to make the thread check its state and publish a view."""
         with self._lock:
             if not self._open_jobs:
-                self._since = time.monotonic()
+                self._since = self._clock.now()
             self._open_jobs += 1
         self._jobs.put(job)
 
@@ -170,23 +196,30 @@ class Runner:
         self._running = True
         self._put(None)
 
+    def toggle(self) -> None:
+        """Run, or pause."""
+        if self._running:
+            self.pause()
+        else:
+            self.run()
+
     def pause(self) -> None:
-        """Stop the machine after the chunk it is in."""
+        """Stop the machine after the current chunk."""
         self._running = False
         self._put(None)
 
     def give_way(self) -> None:
-        """A key was pressed: what it changes on the screen goes before all else."""
-        self._quiet_until = time.monotonic() + GIVE_WAY_S
+        """Let the machine stand still for a moment: the paint of a pressed key comes first."""
+        self._quiet_until = self._clock.now() + GIVE_WAY_S
 
     def interrupt(self) -> None:
-        """Stop the machine after the chunk it is in, and now what a job has made it run."""
+        """Stop the machine after the current chunk; stop at once what a job runs."""
         busy = self._open_jobs
         self.pause()
         if self._driver is None:
             self._halt()
         elif busy:
-            # A chunk is short; cut in the middle, it could not be done again.
+            # Not within a chunk: a chunk is short, and an interrupted one cannot be replayed.
             self._driver.stop()
 
     def close(self) -> None:
@@ -195,7 +228,7 @@ class Runner:
         self.interrupt()
 
     def loop(self) -> None:
-        """The thread: open, then work until `close`."""
+        """Be the thread: open the session, then work until `close`."""
         try:
             self._loop()
         finally:
@@ -209,10 +242,10 @@ class Runner:
             self._wake()
             return
         self._publish(driver)
-        self._driver = driver  # from here on it is open, and there is something to see
+        self._driver = driver  # only now: there is a view of the open session
         self._wake()
-        drawn = time.monotonic()
-        started = time.monotonic()
+        drawn = self._clock.now()
+        started = self._clock.now()
         begin = driver.now()
         while not self._closed:
             jobs = self._work(driver, self._patience(driver, begin, started))
@@ -221,30 +254,30 @@ class Runner:
                 with self._lock:
                     self._open_jobs -= jobs
                 self._wake()
-                started, begin = time.monotonic(), driver.now()
+                started, begin = self._clock.now(), driver.now()
             if self._running and not self._closed:
                 self._wait_quiet()
                 self._chunk(driver)
-                if time.monotonic() - drawn >= FRAME_S or not self._running:
+                if self._clock.now() - drawn >= FRAME_S or not self._running:
                     self._publish(driver, hurry=self._running)
-                    drawn = time.monotonic()
+                    drawn = self._clock.now()
 
     def _wait_quiet(self) -> None:
-        """While it runs, wait for what a key has set going."""
-        while self._running and (rest := self._quiet_until - time.monotonic()) > 0:
-            time.sleep(rest)
+        """While the machine runs, wait until a pressed key had its moment."""
+        while self._running and (rest := self._quiet_until - self._clock.now()) > 0:
+            self._clock.sleep(rest)
 
     def _patience(self, driver: Driver, begin: int, started: float) -> float | None:
-        """How long to wait for a job: the machine runs no faster than the clock on the wall."""
+        """Return how long to wait for a job: the machine runs no faster than the wall clock."""
         if not self._running:
             return None
-        ahead = (driver.now() - begin) / 1e9 - (time.monotonic() - started)
+        ahead = (driver.now() - begin) / 1e9 - (self._clock.now() - started)
         return min(ahead, FRAME_S) if ahead > AHEAD_S else 0.0
 
     def _work(self, driver: Driver, patience: float | None) -> int | None:
-        """Do all jobs that wait; wait `patience` seconds (None: for ever) for the first.
+        """Do all queued jobs; wait `patience` seconds (None: forever) for the first.
 
-        Returns how many were done, None when nothing came.
+        Return the number of jobs done; None if none came.
         """
         done: int | None = None
         while True:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..session import MachineSpec, Session
-from ..shell import Shell
+from ..shell.shell import Shell
 from ..views.callsite import expected_text
 from .check import Absent, expect
 from .equilibrium import reach

@@ -1,7 +1,5 @@
-"""The tracefs shell."""
+"""The tracefs shell. `shell.Shell` runs commands; `outcome` says what they did.
 
-from .outcome import Outcome
-from .parser import ShellSyntaxError, parse
-from .shell import Shell
-
-__all__ = ["Outcome", "Shell", "ShellSyntaxError", "parse"]
+This file imports nothing: the console needs the types of `outcome` before its first paint,
+when the session, and numpy with it, is not loaded yet.
+"""

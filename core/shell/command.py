@@ -1,4 +1,4 @@
-"""What a shell command is, and what it is given to work with."""
+"""The shell's commands as data, and the context that a command runs in."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DynftraceError
+from .outcome import Effect
 from .parser import SimpleCommand, Word
 
 if TYPE_CHECKING:
     from ..session import Session
 
 
+class Changes(Enum):
+    """When a command may change the machine's state."""
+
+    NEVER = 0
+    WITH_ARGUMENTS = 1
+    """Without arguments the command only shows something."""
+    ALWAYS = 2
+
+
 class Argument(Enum):
-    """What a command's arguments name, for completion."""
+    """Kind of name that a command's arguments are, for completion."""
 
     NONE = 0
     FILE = 1
@@ -27,29 +37,36 @@ class Argument(Enum):
 
 
 class UsageMistake(DynftraceError):
-    """Arguments a command cannot take; the shell adds the command's usage."""
+    """Arguments that a command does not accept; the shell adds the command's usage."""
 
 
 @dataclass(slots=True)
 class Context:
-    """One run of a command: the session and its streams, filled as it goes."""
+    """One run of a command: the session, and the parts of the outcome as they come."""
 
     session: Session
     commands: Mapping[str, Command]
     repeat: Callable[[SimpleCommand], object]
-    """Executes a command again."""
+    """Executes a command of the journal again."""
     output: list[str] = field(default_factory=list)
     error: list[str] = field(default_factory=list)
     status: int = 0
+    effects: list[Effect] = field(default_factory=list)
+    changed: bool = False
+    """Whether the machine's state may have changed: set before a command runs, see `Changes`."""
     wrong: tuple[str, int] | None = None
-    """Words that could not be read, joined by blanks, and the column where they are wrong."""
+    """Words that could not be parsed, joined by blanks, and the error's column in them."""
+
+    def did(self, effect: Effect) -> None:
+        """State what the command has done."""
+        self.effects.append(effect)
 
     def line(self, text: str = "") -> None:
-        """Put a line on standard output."""
+        """Write a line to standard output."""
         self.output.append(text + "\n")
 
     def fail(self, text: str, status: int = 1) -> None:
-        """Put a line on standard error; the command goes on and ends with `status`."""
+        """Write a line to standard error; the command goes on and exits with `status`."""
         self.error.append(text + "\n")
         self.status = status
 
@@ -59,10 +76,10 @@ Arguments: TypeAlias = Sequence[Word]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: `run` does it, or raises `DynftraceError`.
+    """A command: `run` executes it, or raises `DynftraceError`.
 
-    `usage` shows the arguments, `summary` is one line for `help`, `details`
-    are further lines of it.
+    `usage` names the arguments, `summary` is its line in `help`, `details` are the
+    further lines of `help COMMAND`.
     """
 
     name: str
@@ -71,19 +88,22 @@ class Command:
     run: Callable[[Context, Arguments], None]
     argument: Argument = Argument.NONE
     details: str = ""
-    changes: bool = False
-    """Whether the machine may be another afterwards, so that going back goes over it."""
-    bare_looks: bool = False
-    """Whether it only looks where it has no arguments."""
+    changes: Changes = Changes.NEVER
 
     @property
     def synopsis(self) -> str:
         """Name and usage."""
         return f"{self.name} {self.usage}".rstrip()
 
+    def changes_state(self, arguments: Arguments) -> bool:
+        """Whether the command can change the machine's state when run with `arguments`."""
+        if self.changes is Changes.WITH_ARGUMENTS:
+            return bool(arguments)
+        return self.changes is Changes.ALWAYS
+
 
 def expect(arguments: Arguments, least: int, most: int | None = None) -> None:
-    """Raise `UsageMistake` unless there are `least` to `most` (None: any number) arguments."""
+    """Raise `UsageMistake` unless there are `least` to `most` arguments (None: no limit)."""
     if len(arguments) < least:
         raise UsageMistake("missing argument")
     if most is not None and len(arguments) > most:
@@ -91,7 +111,7 @@ def expect(arguments: Arguments, least: int, most: int | None = None) -> None:
 
 
 def number(text: str, what: str, least: int = 0) -> int:
-    """A decimal or 0x number of at least `least`; raises `UsageMistake`."""
+    """Parse a decimal or 0x number of at least `least`. Raises `UsageMistake`."""
     try:
         value = int(text, 0)
     except ValueError:
@@ -102,8 +122,13 @@ def number(text: str, what: str, least: int = 0) -> int:
 
 
 def cpu_number(context: Context, text: str) -> int:
-    """The number of a vCPU that there is; raises `UsageMistake`."""
+    """Parse the number of an existing vCPU. Raises `UsageMistake`."""
     cpu, cpus = number(text, "CPU"), len(context.session.machine.vcpus)
     if cpu >= cpus:
-        raise UsageMistake(f"no CPU {cpu}; there is 0 to {cpus - 1}")
+        raise UsageMistake(f"CPU {cpu} does not exist: {valid_cpus(cpus)}")
     return cpu
+
+
+def valid_cpus(cpus: int) -> str:
+    """Say which CPU numbers a machine with `cpus` CPUs accepts."""
+    return "the only CPU is 0" if cpus == 1 else f"valid CPUs are 0-{cpus - 1}"

@@ -1,4 +1,4 @@
-"""How a command line can go on: candidates for the word being typed."""
+"""Completion: candidates for the last word of a command line."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from .shell import Shell
 
 MOST = 1000
-"""Candidates offered at most: a kernel has 60,000 functions."""
+"""Largest number of candidates: a kernel has 60,000 functions."""
 
 _BREAKS = frozenset(" \t;\n>&|")
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """`words` can stand for the text from `start` on, which is where the last word begins."""
+    """Candidates that can replace the text from `start` on, where the last word begins."""
 
     start: int
     words: tuple[str, ...]
 
 
 def complete(shell: Shell, text: str) -> Completion:
-    """Candidates for the last word of `text`."""
+    """Return candidates for the last word of `text`."""
     start = max((at + 1 for at, character in enumerate(text) if character in _BREAKS), default=0)
     word = text[start:]
     before = text[:start].rstrip(" \t")
@@ -46,7 +46,7 @@ def complete(shell: Shell, text: str) -> Completion:
 
 
 def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
-    """What may stand as an argument of command `name`."""
+    """Return possible arguments of the command `name`."""
     command = shell.commands.get(name)
     session = shell.session
     kind = command.argument if command is not None else Argument.NONE
@@ -70,7 +70,7 @@ def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
 
 
 def _functions(shell: Shell, word: str) -> Iterable[str]:
-    """Names of functions, without the prefix of code where `word` has none."""
+    """Return names of functions, without the prefix of code if `word` has none."""
     names = shell.session.function_names()
     prefix = shell.session.port.facts.abi.text_prefix
     if not prefix or word.startswith(prefix):
@@ -79,13 +79,13 @@ def _functions(shell: Shell, word: str) -> Iterable[str]:
 
 
 def _commands(word: str) -> Iterable[str]:
-    """What set_ftrace_filter takes behind the functions of `word` and a colon."""
+    """Return what set_ftrace_filter accepts after the functions of `word` and a colon."""
     functions = word.partition(":")[0]
     return (f"{functions}:{command}" for command in ("mod:", *COMMANDS))
 
 
 def _files(tree: Tracefs, word: str) -> list[str]:
-    """Paths that begin as `word` does; directories end in a slash."""
+    """Return the paths in the directory of `word`; directories end in a slash."""
     folder = word[: word.rfind("/") + 1]
     if not tree.is_dir(folder):
         return []

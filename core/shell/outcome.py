@@ -1,29 +1,194 @@
-"""What a command leaves: its two streams of text and its exit status."""
+"""The result of a command: its output, its exit status, and what it did.
+
+Text is for people. Whoever needs to know *what a command did* (the console, the tours, the
+journal) asks the effects, which each command states itself; nobody reads command lines or
+output again to find out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# What was shown
+
+
+@dataclass(frozen=True, slots=True)
+class ShowedSite:
+    """The call site of a function; the first site if several functions have that name."""
+
+    ip: int
+    function: str
+    """Without the ABI's prefix of code (`.` on ppc64)."""
+    recorded: bool = True
+    """Whether ftrace has a record of it; rec.ip is then `ip`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowedRecords:
+    """Entries of the compiler's lists of call sites: of one function, or all ("")."""
+
+    function: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowedPath:
+    """The path of a call through ftrace_caller to the tracer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowedStubs:
+    """The stubs of a module."""
+
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowedBits:
+    """The bit fields of the instruction at `address`, which lies in `symbol` ("" if in none)."""
+
+    address: int
+    symbol: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowedRegisters:
+    """The registers of a vCPU."""
+
+    cpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowedPatchMethods:
+    """How text is patched."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """The content of a file; `path` is relative to the root of tracefs, or begins at /proc."""
+
+    path: str
+
+
+# What was done
+
+
+@dataclass(frozen=True, slots=True)
+class WroteFile:
+    """`text` was written to a file; `path` as in `ReadFile`."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RanWorkload:
+    """A workload ran to its end without an error."""
+
+    name: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """`until` ran up to `place`, as it was typed: `cpu` is about to execute `pc`."""
+
+    place: str
+    cpu: int
+    pc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """`step`, `next` or `finish` ran; `cpu` is the vCPU on which that ended."""
+
+    cpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A module was loaded; `module` is its own name, not that of its file."""
+
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotLoaded:
+    """The kernel refused to load a module; `module` is the name that was typed."""
+
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded:
+    """A module was unloaded."""
+
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rebooted:
+    """The machine was started again."""
+
+
+@dataclass(frozen=True, slots=True)
+class WentBack:
+    """The last `count` actions were undone."""
+
+    count: int
+
+
+Showed = (
+    ShowedSite
+    | ShowedRecords
+    | ShowedPath
+    | ShowedStubs
+    | ShowedBits
+    | ShowedRegisters
+    | ShowedPatchMethods
+    | ReadFile
+)
+"""Effects on the reader alone. They need the output: a redirected command has none of them."""
+
+Effect = (
+    Showed
+    | WroteFile
+    | RanWorkload
+    | Reached
+    | Stepped
+    | Loaded
+    | NotLoaded
+    | Unloaded
+    | Rebooted
+    | WentBack
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Standard output, standard error and exit status of one or more commands."""
+    """Standard output, standard error, exit status and effects of one or more commands."""
 
     output: str = ""
     error: str = ""
     status: int = 0
+    effects: tuple[Effect, ...] = ()
+    """In the order in which they happened, also those of a command that failed later."""
+    changed: bool = False
+    """Whether the machine's state may have changed, so that `back` has to undo it."""
     wrong: tuple[str, int] | None = None
-    """Words that the last command could not read, joined by blanks, and where they are wrong."""
+    """Words that the last command could not parse, joined by blanks, and the error's column."""
 
 
 def combine(outcomes: Iterable[Outcome]) -> Outcome:
-    """The outcome of a list of commands: all text, and the status of the last."""
+    """Return the outcome of a list of commands: all text and effects, the status of the last."""
     output: list[str] = []
     error: list[str] = []
-    status, wrong = 0, None
+    effects: list[Effect] = []
+    status, changed, wrong = 0, False, None
     for outcome in outcomes:
         output.append(outcome.output)
         error.append(outcome.error)
+        effects += outcome.effects
+        changed = changed or outcome.changed
         status, wrong = outcome.status, outcome.wrong
-    return Outcome("".join(output), "".join(error), status, wrong)
+    return Outcome("".join(output), "".join(error), status, tuple(effects), changed, wrong)

@@ -1,11 +1,10 @@
-"""The words and commands of a shell text.
+"""Parser of the shell: text to words and commands.
 
-A small part of the POSIX shell's grammar, which covers what people type at
-tracefs: commands separated by `;`, newlines, `&&` and `||`; words with single
-quotes, double quotes and backslashes; `#` comments; `>` and `>>` redirections
-of a command's output. There are no variables, so `$` is an ordinary character, as
-are parentheses inside a word, which instructions need (`40(r1)`); and no
-subshells, pipes or background jobs, which are refused rather than misread.
+The grammar is a small part of the POSIX shell's, enough for what people type at tracefs:
+commands separated by `;`, newlines, `&&` and `||`; words with single quotes, double quotes
+and backslashes; `#` comments; `>` and `>>` redirections of a command's output. There are no
+variables: `$` is an ordinary character. So are parentheses inside a word, which instructions
+need (`40(r1)`). Subshells, pipes and background jobs are rejected.
 
 Quoting follows the Shell Command Language, sections 2.2 (quoting) and 2.3
 (token recognition): between double quotes a backslash is special only before
@@ -27,14 +26,14 @@ _OPERATORS = ("&&", "||", ">>", ">", ";", "\n", "|", "&", "<", "(", ")")
 _ENDS_WORD = frozenset(" \t\r\n;&|<>")
 _GLOB = frozenset("*?[]\\")
 _PARTS = re.compile(r"([*?\[\]]+)|((?:\\.|[^*?\[\]\\])+)", re.DOTALL)
-"""Of a word's pattern: characters of globs, or others with the quoted ones of these."""
+"""Parts of a word's pattern: glob characters, or other and quoted characters."""
 _LITERAL = re.compile(r"\\(.)", re.DOTALL)
 
 
 class ShellSyntaxError(DynftraceError):
-    """A text that is no command list.
+    """Text that is not a command list.
 
-    `incomplete` is true when more lines could still complete it.
+    `incomplete` is true if further lines could complete it.
     """
 
     def __init__(self, reason: str, *, incomplete: bool = False) -> None:
@@ -43,7 +42,7 @@ class ShellSyntaxError(DynftraceError):
 
 
 class Join(Enum):
-    """When a command runs, by how the one before it ended."""
+    """When a command runs, depending on the status of the command before it."""
 
     ALWAYS = ";"
     AND = "&&"
@@ -54,8 +53,7 @@ class Join(Enum):
 class Word:
     """A word after quote removal.
 
-    `pattern` is the same word as a glob in which quoted characters stand for
-    themselves.
+    `pattern` is the same word as a glob, in which quoted characters match themselves.
     """
 
     text: str
@@ -63,7 +61,7 @@ class Word:
 
     @property
     def is_glob(self) -> bool:
-        """Whether an unquoted `*`, `?` or `[` is in it."""
+        """Whether it contains an unquoted `*`, `?` or `[`."""
         quoted = False
         for character in self.pattern:
             if quoted:
@@ -75,7 +73,7 @@ class Word:
         return False
 
     def __str__(self) -> str:
-        """The word as it can be typed: what is quoted in it stays so."""
+        """The word as it can be typed: quoted parts stay quoted."""
         parts = [
             bare if bare else shlex.quote(_LITERAL.sub(r"\1", quoted))
             for bare, quoted in _PARTS.findall(self.pattern)
@@ -85,7 +83,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
-    """Where a command's output goes; `append` for `>>`."""
+    """The file that a command's output goes to; `append` for `>>`."""
 
     path: Word
     append: bool
@@ -93,14 +91,14 @@ class Redirection:
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """Words and redirections, and when to run them. `words` may be empty."""
+    """Words and redirections, and when they run. `words` may be empty."""
 
     join: Join
     words: tuple[Word, ...]
     redirections: tuple[Redirection, ...]
 
     def __str__(self) -> str:
-        """The command as it can be typed, without when it runs."""
+        """The command as it can be typed, without `join`."""
         parts = [str(word) for word in self.words]
         for to in self.redirections:
             parts += [">>" if to.append else ">", str(to.path)]
@@ -113,7 +111,7 @@ class _Operator:
 
 
 def parse(text: str) -> tuple[SimpleCommand, ...]:
-    """The commands of `text` in order; raises `ShellSyntaxError`."""
+    """Return the commands of `text` in order. Raises `ShellSyntaxError`."""
     commands: list[SimpleCommand] = []
     words: list[Word] = []
     redirections: list[Redirection] = []
@@ -170,7 +168,7 @@ def _tokens(text: str) -> Iterator[Word | _Operator]:
 
 
 def _word(text: str, at: int) -> tuple[Word, int]:
-    """The word that begins at `at`, and where it ends."""
+    """Return the word that begins at `at`, and its end."""
     plain: list[str] = []
     pattern: list[str] = []
 
@@ -203,7 +201,7 @@ def _word(text: str, at: int) -> tuple[Word, int]:
 
 
 def _double_quoted(text: str, at: int) -> tuple[str, int]:
-    """What stands between double quotes from `at` on, and the place behind the closing one."""
+    """Return the text up to the closing double quote, and the position after that quote."""
     parts: list[str] = []
     while at < len(text):
         character = text[at]

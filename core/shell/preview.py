@@ -1,4 +1,4 @@
-"""What a command line would do, said while it is typed: one line, and nothing is done."""
+"""One line that says what a command line would do, shown while it is typed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from .shell import Shell
 
 NAMED = 20
-"""Functions named at most."""
+"""Largest number of functions that a preview names."""
 
 _FILTER = "set_ftrace_filter"
 
 
 def preview(shell: Shell, text: str) -> str:
-    """What the last command of `text` would choose, or how it is used; empty while unclear."""
+    """Say what the last command of `text` would select, or its usage; "" while unclear."""
     try:
         commands = parse(text)
     except ShellSyntaxError as error:
@@ -40,9 +40,9 @@ def preview(shell: Shell, text: str) -> str:
 
 
 def _choice(shell: Shell, command: SimpleCommand) -> str:
-    """The functions that an `echo` into a filter file would choose; empty for what is none.
+    """Say which functions an `echo` into a filter file would select; "" for other files.
 
-    Without a file yet, set_ftrace_filter is meant by what is a function.
+    As long as no file is typed, words that name functions are taken as for set_ftrace_filter.
     """
     tree = shell.session.tracefs
     to = command.redirections[-1] if command.redirections else None
@@ -70,7 +70,7 @@ def _choice(shell: Shell, command: SimpleCommand) -> str:
 
 
 def _select(names: FunctionNames, words: str, hit: NDArray[np.bool_]) -> str:
-    """Apply `words` to `hit`, shape (n,); the first that finds nothing."""
+    """Apply `words` to `hit`, shape (n,); return the first one that matches nothing, or ""."""
     for word in parse_words(words):
         if word.command is not None:
             continue

@@ -1,8 +1,8 @@
-"""The tracefs shell: runs command lists against a session.
+"""The tracefs shell: runs command lists in a session.
 
-Each command leaves an `Outcome`; errors of the tree come out as a shell and
-the C library put them, such as `write error: Invalid argument`. Text that is no
-command list is refused as a whole, with status 2, before anything of it runs.
+Each command yields an `Outcome`. Errors of the tree are worded as a shell and the C
+library word them, such as `write error: Invalid argument`. A text with a syntax error
+is rejected as a whole, with status 2, before any of its commands runs.
 """
 
 from __future__ import annotations
@@ -15,62 +15,49 @@ from ..errors import DynftraceError, FtraceBug, GuestInterrupted, TracefsError
 from .command import Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
-from .outcome import Outcome, combine
+from .outcome import Outcome, Showed, WroteFile, combine
 from .parser import Join, Redirection, ShellSyntaxError, SimpleCommand, Word, parse
 
 if TYPE_CHECKING:
     from ..session import Session
 
 NAME = "dynftrace"
-"""What stands before the shell's own messages."""
+"""Default prefix of the shell's own messages."""
 
 NOT_FOUND = 127
 USAGE = 2
 
 
 class Shell:
-    """Executes text for one session."""
+    """Executes text in one session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, name: str = NAME) -> None:
+        """`name` begins the shell's own messages; "" leaves them without a prefix."""
         self.session = session
+        self._prefix = f"{name}: " if name else ""
         self.commands = commands()
 
     def run(self, text: str) -> Iterator[Outcome]:
-        """Execute the commands of `text`, yielding what each leaves as it ends.
+        """Execute the commands of `text`, and yield the outcome of each as it ends.
 
-        Raises `ShellSyntaxError` before the first.
+        Raises `ShellSyntaxError` before the first command.
         """
         return self._run(parse(text))
 
     def execute(self, text: str) -> Outcome:
-        """Execute `text`; the outcome is of all its commands together."""
+        """Execute `text`; return the combined outcome of all its commands."""
         try:
             return combine(self.run(text))
         except ShellSyntaxError as error:
-            return Outcome(error=f"{NAME}: {error}\n", status=USAGE)
+            return Outcome(error=f"{self._prefix}{error}\n", status=USAGE)
 
     def complete(self, text: str) -> Completion:
-        """How the last word of the command line `text` can go on."""
+        """Complete the last word of the command line `text`."""
         with self.session.lock:
             return complete(self, text)
 
-    def _changes(self, command: SimpleCommand) -> bool:
-        """Whether a command may leave the machine another than it was."""
-        known = self.commands.get(command.words[0].text) if command.words else None
-        # What is read from a pipe is gone from the buffer.
-        consumes = any(word.text.endswith("trace_pipe") for word in command.words)
-        return (
-            bool(command.redirections)
-            or consumes
-            or (
-                known is not None
-                and known.changes
-                and not (known.bare_looks and len(command.words) == 1)
-            )
-        )
-
     def repeat(self, command: SimpleCommand) -> Outcome:
-        """Execute a command of the journal, and have it there again."""
+        """Execute a command of the journal, which records it again."""
         return self._execute(command)
 
     def _run(self, parsed: tuple[SimpleCommand, ...]) -> Iterator[Outcome]:
@@ -83,53 +70,67 @@ class Shell:
             yield outcome
 
     def _execute(self, command: SimpleCommand) -> Outcome:
-        """One command, which the journal is told of when it has ended."""
+        """Execute one command, and record it in the journal if it may have changed the state."""
+        changed = True  # an exception leaves a state that nobody knows
         try:
-            return self._do(command)
+            outcome = self._do(command)
+            changed = outcome.changed
+            return outcome
         finally:
-            if self._changes(command):
+            if changed:
                 self.session.journal.note(command)
 
     def _do(self, command: SimpleCommand) -> Outcome:
-        """One command, with its output where it is to go."""
+        """Execute one command and its redirections."""
         tree = self.session.tracefs
         try:
-            # As a shell does: every file is opened (and emptied), the last gets the output.
+            # As in a shell: every file is opened (and emptied), the last one gets the output.
             for redirection in command.redirections[:-1]:
                 path = redirection.path.text
                 tree.open(path, write=True, truncate=not redirection.append).close()
         except TracefsError as error:
-            return Outcome(error=f"{NAME}: {path}: {error}\n", status=1)
+            return Outcome(error=f"{self._prefix}{path}: {error}\n", status=1, changed=True)
         outcome = self._call(command.words) if command.words else Outcome()
         if not command.redirections:
             return outcome
         return self._redirect(outcome, command.redirections[-1])
 
     def _redirect(self, outcome: Outcome, redirection: Redirection) -> Outcome:
-        path = redirection.path.text
+        """Write the output of a command to a file.
+
+        This counts as a change even if the write fails: opening may have emptied the file.
+        """
+        path, tree = redirection.path.text, self.session.tracefs
+        # Nobody saw what went into a file.
+        effects = tuple(each for each in outcome.effects if not isinstance(each, Showed))
+        error, status = outcome.error, 1
         try:
-            handle = self.session.tracefs.open(path, write=True, truncate=not redirection.append)
-        except TracefsError as error:
-            return Outcome(error=f"{outcome.error}{NAME}: {path}: {error}\n", status=1)
+            handle = tree.open(path, write=True, truncate=not redirection.append)
+        except TracefsError as refused:
+            error += f"{self._prefix}{path}: {refused}\n"
+            return Outcome("", error, status, effects, changed=True)
         try:
             with self.session.lock, handle:
                 if outcome.output:
                     handle.write(outcome.output)
-        except FtraceBug as error:
-            # errno alone, as the kernel has it, would not say which site it is.
-            message = f"{outcome.error}{NAME}: write error: {os.strerror(error.errno)}: {error}\n"
-            return Outcome(error=message, status=1)
-        except DynftraceError as error:
-            message = f"{outcome.error}{NAME}: write error: {error}\n"
-            return Outcome(error=message, status=1)
-        return Outcome(error=outcome.error, status=outcome.status, wrong=outcome.wrong)
+        except FtraceBug as bug:
+            # The kernel's errno alone would not say which site it is.
+            error += f"{self._prefix}write error: {os.strerror(bug.errno)}: {bug}\n"
+        except DynftraceError as refused:
+            error += f"{self._prefix}write error: {refused}\n"
+        else:
+            effects += (WroteFile(tree.canonical(path), outcome.output),)
+            status = outcome.status
+        return Outcome("", error, status, effects, changed=True, wrong=outcome.wrong)
 
     def _call(self, words: tuple[Word, ...]) -> Outcome:
         name = words[0].text
         command = self.commands.get(name)
         if command is None:
-            return Outcome(error=f"{NAME}: {name}: command not found\n", status=NOT_FOUND)
+            error = f"{self._prefix}{name}: command not found\n"
+            return Outcome(error=error, status=NOT_FOUND)
         context = Context(self.session, self.commands, self.repeat)
+        context.changed = command.changes_state(words[1:])
         try:
             command.run(context, words[1:])
         except UsageMistake as error:
@@ -139,5 +140,10 @@ class Shell:
                 self.session.journal.cut()
             context.fail(f"{name}: {error}")
         return Outcome(
-            "".join(context.output), "".join(context.error), context.status, context.wrong
+            "".join(context.output),
+            "".join(context.error),
+            context.status,
+            tuple(context.effects),
+            context.changed,
+            context.wrong,
         )

@@ -35,6 +35,7 @@ class TracePipe(File):
     """The events not read yet; reading takes them out of the buffer."""
 
     mode = 0o440
+    consumes = True
 
     def __init__(self, array: TraceArray, cpu: int | None = None) -> None:
         self._array = array

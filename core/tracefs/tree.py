@@ -61,6 +61,9 @@ class File:
 
     mode = 0o444
 
+    consumes = False
+    """Whether reading it takes something away, so that a second read finds less."""
+
     def open(self, *, write: bool = False, truncate: bool = False) -> Handle:
         """Open it; `truncate` empties it first, where that means something."""
         if truncate:
@@ -134,6 +137,12 @@ class Tracefs:
             if path == mount or path.startswith(mount + "/"):
                 return mount, path[len(mount) :]
         return "", path
+
+    def canonical(self, path: str) -> str:
+        """Return the one spelling of `path`: without this tree's mount point, `.` and `..`."""
+        mount, rest = self._mount(path)
+        below = "/".join(_names(rest))
+        return f"{mount}/{below}" if mount in self.beside else below
 
     def open(self, path: str, *, write: bool = False, truncate: bool = False) -> Handle:
         """Open a file; raises `TracefsError` (ENOENT, ENOTDIR, EISDIR, and the file's own)."""

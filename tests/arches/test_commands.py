@@ -12,7 +12,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.abi import RequestKind, TraceType, Vector
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 from ..support.user import User
 

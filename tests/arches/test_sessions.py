@@ -14,7 +14,7 @@ from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER
 from dynftrace.core.kernel import RAM
 from dynftrace.core.machine.function import enter
 from dynftrace.core.machine.vcpu import State
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 from ..support import equilibrium
 from ..support.user import User

@@ -60,10 +60,10 @@ async def measure(keys: int) -> None:
         print(*await moves(app, rows, keys))
         await pilot.press("t")
         await settle(pilot)
-        app.toggle_run()
+        app.runner.toggle()
         await asyncio.sleep(1)
         print(*await moves(app, rows, keys))
-        app.toggle_run()
+        app.runner.toggle()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.errors import DynftraceError, GuestError, ImageError
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("ld") is None, reason="needs gcc and ld"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dynftrace import arches
 from dynftrace.core.errors import DynftraceError, GuestInterrupted, TracefsError, UsageError
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 Sh = Callable[[str], str]
 

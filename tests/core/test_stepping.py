@@ -17,7 +17,7 @@ from dynftrace.core.errors import GuestError, GuestInterrupted, UsageError
 from dynftrace.core.machine.reach import finish_started
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 FUNCTION = "vfs_write"
 TRACED = f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer"

@@ -7,7 +7,7 @@ import numpy as np
 from dynftrace import arches
 from dynftrace.core.ftrace.sites import calls_of_mcount
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 ARCH = "x86_64-2008"
 

@@ -214,7 +214,7 @@ def test_options_of_another_machine_are_refused(
     assert (status, err) == (2 if reason else 0, told)
     assert len(seen) == (not reason)
     for app in seen:
-        assert app.keeper is not None and app.keeper._described == machine
+        assert app.saving.keeper is not None and app.saving.keeper._described == machine
         assert app.theme == ("dynftrace-light" if "--theme" in given else "nord")
 
 

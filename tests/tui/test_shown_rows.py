@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dynftrace import arches
 from dynftrace.core.session import Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.rowfilter import RowFilter
 from dynftrace.core.trace.tracetext import TraceText
 from dynftrace.tui.marks import Marks

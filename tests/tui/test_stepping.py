@@ -47,7 +47,7 @@ async def console(
 
 async def into(app: ConsoleApp, pilot: Pilot[None]) -> SteppingScreen:
     """To the site of vfs_write in the workload syscalls."""
-    app.workload = "syscalls"
+    app.stepping.workload = "syscalls"
     await press(pilot, "i")
     assert isinstance(app.screen, SteppingScreen)
     return app.screen
@@ -207,7 +207,7 @@ async def test_i_asks_for_a_workload_once(session: Session) -> None:
         assert isinstance(app.screen, WorkloadBox)
         await press(pilot, "down", "enter")
         assert isinstance(app.screen, SteppingScreen)
-        assert app.workload == "syscalls"
+        assert app.stepping.workload == "syscalls"
         await press(pilot, "q", "i")
         assert isinstance(app.screen, SteppingScreen)
 
@@ -217,7 +217,7 @@ async def test_i_in_the_trace_is_for_the_function_of_the_event(session: Session)
         for command in ("echo sys_read > set_ftrace_filter", "run syscalls", "site vfs_write"):
             app.command(command)
             await settle(pilot)
-        app.workload = "syscalls"
+        app.stepping.workload = "syscalls"
         await press(pilot, "4", "k", "i")
         assert isinstance(app.screen, SteppingScreen)
         assert same_as(app).startswith("same as: until sys_read syscalls")
@@ -227,9 +227,9 @@ async def test_i_in_the_trace_is_for_the_function_of_the_event(session: Session)
 
 async def test_what_is_not_reached_is_told_and_another_may_be_picked(session: Session) -> None:
     async with console(session) as (app, pilot):
-        app.workload = "locks"
+        app.stepping.workload = "locks"
         await press(pilot, "i")
-        assert app.screen is app.main and app.workload is None
+        assert app.screen is app.main and app.stepping.workload is None
         told = (
             "until vfs_write locks   ! until: vfs_write was not reached: workload locks has ended"
         )

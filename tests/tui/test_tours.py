@@ -124,7 +124,7 @@ async def test_the_palette_offers_tours_and_the_console_goes_to_their_machine() 
         assert titles <= set(offered) and len(titles) == 10
         offered["Tour: MIPS: the overflow and three ways out"].callback()
         await pilot.pause()
-    assert app.wanted_tour == "mips-overflow"
+    assert app.tour.wanted == "mips-overflow"
 
 
 async def test_the_panel_says_how_to_read_on_where_there_is_more() -> None:

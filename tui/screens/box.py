@@ -1,4 +1,4 @@
-"""A box over the main screen: output of a command, help, a report."""
+"""A box over the main screen: output of a command, help, or a report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BoxText(TextView):
     HAS_CURSOR = False
 
     def action_copy_all(self) -> None:
-        """Copy all of it."""
+        """Copy all lines."""
         if isinstance(self.screen, Box):
             self.screen.copy()
 
@@ -34,7 +34,7 @@ class Box(TourKeys, ModalScreen[str | None]):
     """Shows lines in a frame; `escape` closes it."""
 
     TEXT: type[TextView] = BoxText
-    """What shows the lines."""
+    """The widget for the lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX]
 
@@ -47,18 +47,18 @@ class Box(TourKeys, ModalScreen[str | None]):
         self._copy = copy
 
     def compose(self) -> ComposeResult:
-        """Frame, lines, keys."""
+        """Compose the frame, the lines and the keys."""
         with Vertical(id="box"):
             yield self.TEXT(self._lines, id="box-lines")
         yield KeysBar()
 
     def on_mount(self) -> None:
-        """Make the frame as large as its lines, within the screen."""
+        """Fit the frame to its lines."""
         box = self.query_one("#box", Vertical)
         box.border_title = self._title
         box.styles.height = len(self._lines) + 2
         widest = max((len(plain(line)) for line in self._lines), default=0)
-        # Border, padding, and a scrollbar that may come.
+        # Border, padding, and room for a scrollbar.
         box.styles.width = max(widest, len(self._title) + 4, 40) + 7
 
     def action_close(self) -> None:
@@ -66,7 +66,7 @@ class Box(TourKeys, ModalScreen[str | None]):
         self.dismiss(None)
 
     def copy(self) -> None:
-        """Copy everything in it."""
+        """Copy the whole content."""
         text = self._copy
         if text is None:
             text = "\n".join(plain(line).rstrip() for line in self._lines)
@@ -74,5 +74,5 @@ class Box(TourKeys, ModalScreen[str | None]):
         self.notify("copied", timeout=2)
 
     def on_screen_resume(self) -> None:
-        """The lines have the keys."""
+        """Give the focus to the lines."""
         self.query_one(Rows).focus()

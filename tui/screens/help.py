@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from .. import keymap
 from ..spans import Line, line, plain
-from ..view import SIGNS, TONES, WORDS, State
+from ..view import SIGNS, STEPPING, TONES, WORDS, State
 from .box import Box
 
 TWO_COLUMNS = 120
@@ -18,9 +18,6 @@ _COLUMN = 54
 _KEYS = 14
 
 _CODE = "Call site, trampoline"
-
-STEPPING = 5
-"""The number that stands for the stepping screen, which is no pane."""
 
 _OWN = {1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace", STEPPING: "Stepping"}
 """The group of keys a pane has for itself."""

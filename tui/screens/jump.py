@@ -1,4 +1,4 @@
-"""Jump mode: a letter over each pane, and the letter goes there."""
+"""Jump mode: each pane shows a letter, and the letter goes there."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LETTERS = {
     "tour": ("u", "Tour"),
     "line": ("l", "Line"),
 }
-"""The letter and the title of each place, by the id of its widget."""
+"""Letter and title of each target, by the id of its widget."""
 
 
 class JumpScreen(ModalScreen[str | None]):
-    """Shows a letter at each of `places`, ids with where they are; its result is an id.
+    """Shows a letter at each of `places`, regions by widget id; its result is such an id.
 
-    Places that cannot be seen have no area: these are listed in the middle.
+    Hidden widgets have a region without area: they are listed in the middle of the screen.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -45,7 +45,7 @@ class JumpScreen(ModalScreen[str | None]):
         self._places = places
 
     def compose(self) -> ComposeResult:
-        """The letters, each at its place, or a list of them."""
+        """Compose the letters, each at its widget or in the list."""
         listed: list[Content] = []
         for id, region in self._places.items():
             letter, title = LETTERS[id]
@@ -64,15 +64,15 @@ class JumpScreen(ModalScreen[str | None]):
         yield KeysBar()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what is there can be gone to."""
+        """Disable the letters of missing widgets."""
         if action == "jump":
             return parameters[0] in self._places
         return super().check_action(action, parameters)
 
     def action_jump(self, id: str) -> None:
-        """Go there."""
+        """Return the widget of that letter."""
         self.dismiss(id)
 
     def action_leave(self) -> None:
-        """Stay where one was."""
+        """Close without a result."""
         self.dismiss(None)

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.geometry import Size
+from textual.geometry import Region, Size
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ...core.errors import UsageError
 from .. import keymap
 from ..filterline import completed
+from ..flow_step_into import StepIntoFlow
+from ..flow_tour import TourFlow
 from ..messages import (
     BitsWanted,
     CommandWanted,
-    ExportWanted,
     FilterEdited,
     FilterWanted,
     FunctionHighlighted,
     FunctionWanted,
     LineEdited,
+    SaveWanted,
     SearchWanted,
 )
-from ..tourwalk import Walk
+from ..places import Place, Places
+from ..protocols import Console
 from ..view import View
 from ..widgets.candidates import Candidates
 from ..widgets.code_view import CodeView
@@ -36,29 +41,25 @@ from ..widgets.pane import Pane
 from ..widgets.rows import Rows
 from ..widgets.same_as import SameAs
 from ..widgets.status_bar import StatusBar
-from ..widgets.tour_pane import TourPane
 from ..widgets.trace_pane import TracePane
-from .travel import Travel
-
-if TYPE_CHECKING:
-    from ..app import ConsoleApp
+from .jump import JumpScreen
 
 LEAST = Size(60, 16)
-"""A smaller terminal is told so."""
+"""Least size of a terminal; a smaller one shows only a message."""
 
 PANES_WIDTH = 100
-"""From here on four panes stand side by side."""
+"""Least width for four panes side by side."""
 
 PANES_HEIGHT = 30
 
 WIDE_WIDTH = 160
-"""From here on call site and trampoline stand side by side."""
+"""Least width for call site and trampoline side by side."""
 
 LAYOUTS = ("-small", "-single", "-four", "-wide")
 
 
 def layout_for(size: Size, zoomed: bool) -> str:
-    """Which of `LAYOUTS` a terminal of this size gets."""
+    """Return the one of `LAYOUTS` for a terminal of this size."""
     if size.width < LEAST.width or size.height < LEAST.height:
         return "-small"
     if zoomed or size.width < PANES_WIDTH or size.height < PANES_HEIGHT:
@@ -67,40 +68,47 @@ def layout_for(size: Size, zoomed: bool) -> str:
 
 
 TOUR_WIDTH, TOUR_HEIGHT = 52, 10
-"""A tour's panel: columns beside the panes of a wide terminal, else rows below them."""
+"""Size of a tour's panel: columns beside the panes if these fit, else rows below them."""
 
 
 def beside_tour(size: Size) -> Size:
-    """What a tour leaves of a terminal."""
+    """Return the size that a tour's panel leaves to the panes."""
     if size.width - TOUR_WIDTH >= PANES_WIDTH:
         return Size(size.width - TOUR_WIDTH, size.height)
     return Size(size.width, size.height - TOUR_HEIGHT)
 
 
-class MainScreen(Travel):
-    """Shows the newest `View`; asks the app for everything that changes something."""
+class MainScreen(Screen[None]):
+    """Shows the newest `View`, and asks the console for everything that changes something."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.MAIN, *keymap.TOUR]
     AUTO_FOCUS = "#functions"
 
-    def __init__(self, walk: Walk | None = None) -> None:
-        """`walk` is a tour to be taken here."""
+    def __init__(
+        self, console: Console, tour: TourFlow, stepping: StepIntoFlow, session: str | None = None
+    ) -> None:
+        """`session` is the name of the kept session, if there is one."""
         super().__init__()
-        self.walk = walk
-        self.tour = TourPane()
+        self.console = console
+        self.tour = tour
+        self.stepping = stepping
+        self._session = session
         self.zoomed = False
         self.active = 1
+        self._layout = LAYOUTS[0]
         self._view = View()
-        # Kept, not queried: a view may still come while the screen is taken down.
+        self._places = Places()
+        self._awaited: int | None = None
+        """rec.ip of a function to go to as soon as the list has it."""
+        # Attributes, not queries: a view may still arrive while the screen is taken down.
         self.status = StatusBar(id="status")
         self.functions = FunctionPane()
-        self._wanted: int | None = None
         self.site = CodeView(id="site", empty="booting…")
         self.path = CodeView(id="path", empty="booting…")
         self.trace = TracePane()
 
     def compose(self) -> ComposeResult:
-        """The whole screen."""
+        """Compose the whole screen."""
         yield self.status
         with Container(id="work"):
             with Container(id="panes"):
@@ -108,28 +116,22 @@ class MainScreen(Travel):
                 yield Pane(2, self.site)
                 yield Pane(3, self.path)
                 yield self.trace
-            if self.walk is not None:
-                yield self.tour
+            if self.tour.walk is not None:
+                yield self.tour.pane
         yield Candidates(id="candidates")
         yield SameAs(id="same-as")
         yield CommandLine(id="line")
         yield KeysBar()
         yield Static("", id="too-small")
 
-    @property
-    def console(self) -> ConsoleApp:
-        """The app, by its own type."""
-        return cast("ConsoleApp", self.app)
-
     def on_mount(self) -> None:
-        """Start without candidates and line."""
+        """Start with the candidates and the command line hidden."""
         self.query_one(Candidates).display = False
         self.query_one(CommandLine).display = False
-        keeper = self.console.keeper
         told = (
             "each action shows its command here"
-            if keeper is None
-            else f"S and leaving keep session {keeper.name}"
+            if self._session is None
+            else f"S saves session {self._session}, and so does leaving"
         )
         self.query_one(SameAs).hint(f"{told}; ctrl+p offers tours and experiments")
         self._lay_out()
@@ -139,10 +141,11 @@ class MainScreen(Travel):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        size = self.size if self.walk is None else beside_tour(self.size)
+        size = self.size if self.tour.walk is None else beside_tour(self.size)
         layout = layout_for(size, self.zoomed)
         if layout == "-small" and layout_for(self.size, True) != "-small":
             layout = "-single"
+        self._layout = layout
         self.set_class(size.width < self.size.width, "-tour-right")
         for name in LAYOUTS:
             self.set_class(name == layout, name)
@@ -155,28 +158,29 @@ class MainScreen(Travel):
                 f"this terminal has {self.size.width}x{self.size.height}.\n\nq quits"
             )
 
+    def visible_panes(self) -> Sequence[int]:
+        """Return the numbers of the panes that this layout shows."""
+        if self._layout == "-small":
+            return ()
+        return (self.active,) if self._layout == "-single" else (1, 2, 3, 4)
+
     def show(self, view: View, mode: str) -> None:
-        """Show a new view; each widget draws what changed for it."""
+        """Show a new view; each widget draws what has changed for it."""
         self._view = view
         self.status.show(view.status, mode)
         self.functions.show(view.functions)
-        if self._wanted is not None:
-            self.go_to(self._wanted, soon=True)
+        if self._awaited is not None:
+            self.go_to(self._awaited, soon=True)
         self.site.show(view.site, view.site_row)
         self.path.show(view.path)
         self.trace.show(view.trace, view.status)
 
-    def show_tour(self, word: str = "") -> None:
-        """Show where the tour is; `word` is something to say about the step."""
-        if self.walk is not None:
-            self.tour.show(self.walk, word)
-
     def told(self, command: str, result: str, failed: bool) -> None:
-        """Show what was done and how it went."""
+        """Show the last command and how it went."""
         self.query_one(SameAs).show(command, result, failed=failed)
 
     def correct(self, command: str, column: int, reason: str) -> None:
-        """Have `command` typed again, from `column` on, where it is wrong by `reason`."""
+        """Let the user correct `command` from `column` on, where `reason` says what is wrong."""
         self.query_one(SameAs).display = False
         self.query_one(CommandLine).correct(command, column, reason)
 
@@ -185,20 +189,23 @@ class MainScreen(Travel):
         self.active = number
         self._lay_out()
         pane = self.query_one(f"#pane{number}", Pane)
-        # At once, and not when the toolkit comes to it: the next key is for this pane.
+        # At once, and not by a message: the next key is for this pane.
         self.set_focus(pane.query(Rows).first())
+        self.tour.opened(number, self.visible_panes())
 
     def on_descendant_focus(self) -> None:
-        """The pane that has the focus is the active one."""
+        """Make the pane that has the focus the active one."""
         widget: Widget | None = self.focused
         for ancestor in widget.ancestors_with_self if widget is not None else ():
             if isinstance(ancestor, Pane) and ancestor.number != self.active:
                 self.active = ancestor.number
                 self._lay_out()
+                self.tour.opened(self.active, self.visible_panes())
 
     def on_function_highlighted(self, message: FunctionHighlighted) -> None:
         """Show the call site of another function."""
-        self.console.look_at(message.ip)
+        ip = message.ip
+        self.console.ask(lambda driver: driver.look_at(ip))
 
     def on_function_wanted(self, message: FunctionWanted) -> None:
         """Go to a function in the list and show its site."""
@@ -207,20 +214,20 @@ class MainScreen(Travel):
     def go_to(self, ip: int, *, soon: bool = False) -> None:
         """Put the list's cursor on the function with the call site at `ip`; show its site.
 
-        With `soon` it may have come just now, and is gone to when a view has it.
+        With `soon`, wait for a view that has the function, which may be new.
         """
-        self._wanted = None
-        place = self.here()
+        self._awaited = None
+        place = self._here()
         if self.functions.go_to(ip):
-            self.places.leave(place)
+            self._places.leave(place)
             self.activate(2)
         elif soon:
-            self._wanted = ip
+            self._awaited = ip
         else:
             self.notify("that address is not in available_filter_functions", timeout=3)
 
     def on_command_wanted(self, message: CommandWanted) -> None:
-        """Hand a command to the shell."""
+        """Execute a command."""
         self.console.command(message.command)
 
     def on_bits_wanted(self, message: BitsWanted) -> None:
@@ -229,10 +236,14 @@ class MainScreen(Travel):
 
     def on_line_edited(self, message: LineEdited) -> None:
         """Fetch candidates for the command line."""
-        self.console.complete(message.text)
+        text, line = message.text, self.query_one(CommandLine)
+        self.console.ask(
+            lambda driver: (driver.complete(text), driver.preview(text)),
+            lambda found: line.offer(text, *found),
+        )
 
     def on_line_closed(self) -> None:
-        """Back to the pane."""
+        """Give the focus back to the pane."""
         self.query_one(CommandLine).close()
         self.query_one(SameAs).display = True
         self.activate(self.active)
@@ -247,19 +258,15 @@ class MainScreen(Travel):
         self.query_one(CommandLine).offer(message.text, words)
 
     def on_filter_wanted(self, message: FilterWanted) -> None:
-        """Filter the trace; what cannot be read can be put right."""
+        """Filter the trace; let the user correct an invalid filter."""
         try:
             self.trace.events.filter(message.text)
         except UsageError as error:
-            self.notify(str(error), title="not a filter", severity="error")
+            self.notify(str(error), title="invalid filter", severity="error")
             self.open_line("F", message.text)
 
-    def on_export_wanted(self, message: ExportWanted) -> None:
-        """Save rows of the trace."""
-        self.console.export(message.export)
-
     def on_line_done(self) -> None:
-        """What was typed behind the line is for the pane."""
+        """Handle the keys that were typed after the line was closed."""
         self.console.release_keys()
 
     def open_line(self, prefix: str, text: str = "") -> None:
@@ -268,11 +275,11 @@ class MainScreen(Travel):
         self.query_one(CommandLine).open(prefix, text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a text is edited, keys that write characters do nothing else."""
+        """Disable keys that write characters while a text is edited."""
         if isinstance(self.focused, Input) and action not in ("next_pane", "palette", "jump"):
             return False
         if action.startswith("tour_"):
-            return self.walk is not None
+            return self.tour.walk is not None
         return super().check_action(action, parameters)
 
     def action_command(self) -> None:
@@ -285,7 +292,7 @@ class MainScreen(Travel):
         self.open_line("F", "" if only is None else only.text)
 
     def action_search(self) -> None:
-        """Filter the functions, or search the trace when it has the focus."""
+        """Filter the functions, or search the trace if it has the focus."""
         if self.active == 4:
             self.open_line("/")
         else:
@@ -297,28 +304,28 @@ class MainScreen(Travel):
         self.activate(number)
 
     def action_next_pane(self, step: int) -> None:
-        """The next pane, round and round."""
+        """Go to the next pane, or the one before."""
         self.activate((self.active - 1 + step) % 4 + 1)
 
     def action_zoom(self) -> None:
-        """One pane in the whole window, and back."""
+        """Show one pane in the whole window, or all of them again."""
         self.zoomed = not self.zoomed
         self._lay_out()
 
     def action_run(self) -> None:
         """Run, or pause."""
-        self.console.toggle_run()
+        self.console.runner.toggle()
 
     def action_step(self) -> None:
         """Open the stepping screen."""
-        self.console.open_stepping()
+        self.stepping.open()
 
     def action_into(self) -> None:
-        """Run into the function under the cursor, in the trace that of the event; step there."""
-        self.console.step_into(self.trace.events.site_here() if self.active == 4 else None)
+        """Run into the function under the cursor, and step there; in the trace, the event's."""
+        self.stepping.into(self.trace.events.site_here() if self.active == 4 else None)
 
     def action_back(self) -> None:
-        """Go back by one action."""
+        """Undo the last action."""
         self.console.command("back", box=False)
 
     def action_registers(self) -> None:
@@ -326,7 +333,7 @@ class MainScreen(Travel):
         self.console.command("regs")
 
     def action_tracer(self) -> None:
-        """Function tracer on, or off."""
+        """Switch the function tracer on or off."""
         tracer = "function" if self._view.status.tracer == "nop" else "nop"
         self.console.command(f"echo {tracer} > current_tracer")
 
@@ -335,45 +342,108 @@ class MainScreen(Travel):
         self.console.command("echo > trace")
 
     def action_reboot(self) -> None:
-        """Boot again."""
+        """Reboot the machine."""
         self.console.command("reboot")
 
     def action_workload(self) -> None:
-        """Pick a workload."""
-        self.console.pick_workload()
+        """Pick a workload and run it."""
+        self.stepping.pick()
 
     def action_copy_command(self) -> None:
-        """Copy the command that does the same as the last action."""
+        """Copy the equivalent command of the last action."""
         command = self.query_one(SameAs).command
         if command:
             self.app.copy_to_clipboard(command)
             self.notify(f"copied: {command[:60]}", timeout=2)
         else:
-            self.notify("nothing was done yet", timeout=3)
+            self.notify("no action yet", timeout=3)
 
     def action_tour_text(self) -> None:
-        """Give the keys to the tour's text."""
+        """Move the focus to the tour's text."""
         self.query_one("#tour-text").focus()
 
     def action_tour_hint(self) -> None:
         """Show the step's hint."""
-        if self.walk is not None:
-            self.show_tour(
-                self.walk.step.hint.replace("`", "") or "no hint: read, and go on with F5"
-            )
+        self.tour.hint()
 
     def action_tour_show(self) -> None:
-        """Do the step."""
-        if self.walk is not None:
-            for command in self.walk.step.commands:
-                self.console.command(command)
+        """Execute the step's commands."""
+        self.tour.show_me()
 
     def action_tour_go(self, steps: int) -> None:
-        """To the next step, or the one before."""
-        if self.walk is not None and self.walk.go(steps):
-            self.show_tour()
-            self.console.look_at_tour()
+        """Go to the next step, or the one before."""
+        self.tour.go(steps)
+
+    def action_save(self) -> None:
+        """Save the session."""
+        self.post_message(SaveWanted())
 
     def action_help(self) -> None:
         """Show the keys."""
         self.console.show_help()
+
+    # Ways between the panes
+
+    def _here(self) -> Place:
+        event = self.trace.events.place() if self.active == 4 else None
+        return Place(self.active, self.functions.rows.ip, event)
+
+    def _return_to(self, place: Place) -> None:
+        """Go back to `place`, as far as its function and its event still exist."""
+        rows = self.functions.rows
+        if place.function not in (None, rows.ip) and not self.functions.go_to(place.function):
+            self.notify("the function you came from no longer exists", timeout=3)
+        if place.pane == 4:
+            events = self.trace.events
+            if place.event is None:
+                events.follow = True
+            elif not events.go_to(place.event):
+                self.notify("the event you came from is no longer in the buffer", timeout=3)
+        self.activate(place.pane)
+
+    def action_open_site(self) -> None:
+        """Go from the list to the call site."""
+        self._places.leave(self._here())
+        self.activate(2)
+
+    def action_events(self) -> None:
+        """Go from the function to its next event in the trace."""
+        place, ip = self._here(), self.functions.rows.ip
+        if ip is not None and self.trace.events.go_to_call(ip):
+            self._places.leave(place)
+            self.activate(4)
+        else:
+            self.notify("the trace has no event of this function", timeout=3)
+
+    def action_return_(self) -> None:
+        """Go back to the previous location."""
+        place = self._places.back()
+        if place is None:
+            self.notify("no previous location", timeout=3)
+        else:
+            self._return_to(place)
+
+    def action_jump(self) -> None:
+        """Show a letter over each pane; the letter goes there."""
+        line = self.query_one(CommandLine)
+        there: dict[str, Widget] = {f"pane{pane.number}": pane for pane in self.query(Pane)}
+        if self.tour.walk is not None:
+            there["tour"] = self.tour.pane
+        if line.display:
+            there["line"] = line
+        alone = self._layout == "-single"
+        places = {
+            id: Region() if alone and id.startswith("pane") else widget.region
+            for id, widget in there.items()
+        }
+        self.console.open_over(JumpScreen(places), self._jumped)
+
+    def _jumped(self, id: str | None) -> None:
+        line = self.query_one(CommandLine)
+        if id == "tour":
+            self.action_tour_text()
+        elif id is not None and id.startswith("pane"):
+            if line.display:
+                line.close()
+                self.query_one(SameAs).display = True
+            self.activate(int(id.removeprefix("pane")))

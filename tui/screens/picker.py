@@ -15,7 +15,7 @@ from .box import Box
 
 
 class Choices(TextView):
-    """Rows with a sign at the current one."""
+    """Rows with a mark at the current one."""
 
     def line(self, row: int, width: int) -> Line:
         """The choice of row `row`."""
@@ -24,7 +24,7 @@ class Choices(TextView):
 
 
 class WorkloadBox(Box):
-    """Lists workloads; its result is the picked one's name."""
+    """Lists workloads; its result is the name of the picked one."""
 
     TEXT = Choices
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -37,7 +37,7 @@ class WorkloadBox(Box):
         self._names = names
 
     def action_pick(self) -> None:
-        """Take the one under the cursor."""
+        """Pick the workload under the cursor."""
         rows = self.query_one(Rows)
         if rows.cursor < len(self._names):
             self.dismiss(self._names[rows.cursor])

@@ -5,13 +5,14 @@ Code and registers have fixed rows: a step changes their content and moves nothi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
 from .. import keymap
+from ..protocols import Console
 from ..spans import Line, plain
 from ..steptext import (
     LEAST_CODE,
@@ -33,7 +34,6 @@ from .tourkeys import TourKeys
 
 if TYPE_CHECKING:
     from ...core.views.stepping import Stepping
-    from ..app import ConsoleApp
 
 BESIDE = 110
 """From this width on the registers stand beside the code."""
@@ -59,9 +59,10 @@ class SteppingScreen(TourKeys):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.STEPPING]
     AUTO_FOCUS = "#step-registers"
 
-    def __init__(self, target: str | None = None) -> None:
+    def __init__(self, console: Console, target: str | None = None) -> None:
         """`target` are the words after `until` that run to the same place again."""
         super().__init__()
+        self.console = console
         self.target = target
         self._view: Stepping | None = None
         self._top: int | None = None
@@ -78,11 +79,6 @@ class SteppingScreen(TourKeys):
             yield self.registers
         yield self.same_as
         yield KeysBar()
-
-    @property
-    def console(self) -> ConsoleApp:
-        """Return the app by its own type."""
-        return cast("ConsoleApp", self.app)
 
     def on_mount(self) -> None:
         """Keep the focus off the code, whose rows follow pc."""
@@ -163,13 +159,13 @@ class SteppingScreen(TourKeys):
     def action_run_on(self) -> None:
         """Run to the same place again; without such a place, run or pause."""
         if self.target is None:
-            self.console.toggle_run()
+            self.console.runner.toggle()
         else:
             self._command(f"until {self.target}")
 
     def action_next_cpu(self) -> None:
         """Show the next CPU."""
-        self.console.watch_cpu(1)
+        self.console.ask(lambda driver: driver.watch(1))
 
     def action_bits(self) -> None:
         """Show the bit fields of the next instruction."""

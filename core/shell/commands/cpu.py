@@ -5,13 +5,14 @@ from __future__ import annotations
 from ...trace.tracefields import latest_time
 from ...views.hit import hit_at, hit_lines
 from ..command import Arguments, Command, Context, cpu_number, expect
+from ..outcome import ShowedRegisters
 
 COLUMNS = 3
 HIT = "hit"
 
 
 def regs(context: Context, arguments: Arguments) -> None:
-    """Show the registers of one vCPU, or of all, or those that a hit of an fprobe saved."""
+    """Show the registers of one vCPU, of all, or those that a hit of an fprobe saved."""
     if arguments and arguments[0].text == HIT:
         _saved(context, arguments[1:])
         return
@@ -28,10 +29,11 @@ def regs(context: Context, arguments: Arguments) -> None:
         cells = [f"{name:>{width}} {value:0{digits}x}" for name, value in values]
         for start in range(0, len(cells), COLUMNS):
             context.line("  ".join(cells[start : start + COLUMNS]))
+        context.did(ShowedRegisters(cpu))
 
 
 def _saved(context: Context, arguments: Arguments) -> None:
-    """Show the registers of the last hit, or the last up to a time, of any CPU or of one."""
+    """Show the registers of the last hit, or the last one up to a time, on any CPU or on one."""
     expect(arguments, 0, 2)
     session = context.session
     latest = cpu = None
@@ -44,7 +46,7 @@ def _saved(context: Context, arguments: Arguments) -> None:
     if row is None:
         until = "" if latest is None else " up to that time"
         where = "" if cpu is None else f" on CPU {cpu}"
-        context.fail(f"regs: no hit of an event with registers in the trace{until}{where}")
+        context.fail(f"regs: the trace has no event with saved registers{until}{where}")
         return
     facts = session.port.facts
     for line in hit_lines(hit_at(text, row), facts.abi, facts.pointer_size, session.kallsyms):
@@ -55,8 +57,8 @@ COMMANDS = (
     Command(
         "regs",
         "[CPU | hit [TIME [CPU]]]",
-        "show registers, or those an event saved",
+        "show registers, or those that an event saved",
         regs,
-        details="hit: of the last event of dynamic_events in the trace, or the last up to TIME.",
+        details="hit: the last event of dynamic_events in the trace, or the last one up to TIME.",
     ),
 )

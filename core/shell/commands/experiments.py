@@ -1,33 +1,35 @@
-"""Doing to the kernel what nobody should: how text is changed, and who is told of it."""
+"""Experiments: how ftrace patches text, and which CPUs it flushes afterwards."""
 
 from __future__ import annotations
 
-from ..command import Arguments, Command, Context, UsageMistake, cpu_number, expect
+from ..command import Arguments, Changes, Command, Context, UsageMistake, cpu_number, expect
+from ..outcome import ShowedPatchMethods
 
 
 def patch(context: Context, arguments: Arguments) -> None:
-    """Show how text is changed, or change it another way from now on."""
+    """Show the methods of patching, or choose one."""
     expect(arguments, 0, 1)
     session = context.session
     methods, patcher = session.port.facts.patch_methods, session.ftrace.patcher
     if arguments:
         method = arguments[0].text
         if method not in methods:
-            raise UsageMistake(f"no method '{method}'; there is: {', '.join(methods)}")
+            raise UsageMistake(f"unknown method '{method}' (choose from: {', '.join(methods)})")
         patcher.method = method
         return
     shown = (f"[{each}]" if each == patcher.method else each for each in methods)
     context.line(" ".join(shown))
+    context.did(ShowedPatchMethods())
 
 
 def icache(context: Context, arguments: Arguments) -> None:
-    """Show which CPUs are told of changed text, leave some out, or tell them again."""
+    """Show which CPUs are flushed after a patch, leave some out, or flush them again."""
     session = context.session
     patcher, cpus = session.ftrace.patcher, len(session.machine.vcpus)
     told = {*range(cpus)} if patcher.flush_cpus is None else {*patcher.flush_cpus}
     if not arguments:
         for cpu in range(cpus):
-            words = "is told of changed text" if cpu in told else "is not told: may run old text"
+            words = "flushed after a patch" if cpu in told else "not flushed: may run old text"
             context.line(f"cpu{cpu}  {words}")
         return
     verb, wanted = arguments[0].text, [cpu_number(context, word.text) for word in arguments[1:]]
@@ -46,20 +48,18 @@ COMMANDS = (
     Command(
         "patch",
         "[METHOD]",
-        "show or choose how text is changed",
+        "show or choose how text is patched",
         patch,
-        details="`none` writes byte by byte, or word by word, while the other CPUs go on.",
-        changes=True,
-        bare_looks=True,
+        details="`none` writes byte by byte, or word by word, while the other CPUs keep running.",
+        changes=Changes.WITH_ARGUMENTS,
     ),
     Command(
         "icache",
         "[skip|flush CPU…]",
-        "show or choose who is told of changed text",
+        "show or choose which CPUs are flushed",
         icache,
-        details="A CPU that is skipped goes on with the text that it has run before, until it is\n"
-        "flushed (without CPU: all). So does an instruction cache that nobody flushed.",
-        changes=True,
-        bare_looks=True,
+        details="A skipped CPU keeps running the text that it has run before until it is flushed,\n"
+        "like a stale instruction cache. `flush` without a CPU flushes all of them.",
+        changes=Changes.WITH_ARGUMENTS,
     ),
 )

@@ -1,4 +1,4 @@
-"""Reading, writing and listing the tree's files: cat, echo, ls."""
+"""Commands on files: cat, echo, ls."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ import stat
 
 from ...errors import TracefsError
 from ...ftrace.filter import Glob, NameTable
-from ...tracefs.tree import Directory, Tracefs
+from ...tracefs.tree import Directory, File, Tracefs
 from ..command import Argument, Arguments, Command, Context, expect
+from ..outcome import ReadFile
 from ..parser import Word
 
 
 def cat(context: Context, arguments: Arguments) -> None:
-    """Show files one after the other; one that fails does not keep the others away."""
+    """Show files one after the other; a file that cannot be read does not stop the rest."""
     expect(arguments, 1)
     tree = context.session.tracefs
     for path in paths(tree, arguments):
         try:
             context.output.append(tree.read(path))
+            node = tree.node(path)
         except TracefsError as error:
             context.fail(f"cat: {path}: {error}")
+        else:
+            context.did(ReadFile(tree.canonical(path)))
+            context.changed |= isinstance(node, File) and node.consumes
 
 
 def echo(context: Context, arguments: Arguments) -> None:
-    """Put the words on standard output, a space between them, a newline behind."""
+    """Write the words to standard output, with spaces between them and a newline at the end."""
     newline = True
     words = [word.text for word in arguments]
     if words[:1] == ["-n"]:
@@ -33,7 +38,7 @@ def echo(context: Context, arguments: Arguments) -> None:
 
 
 def ls(context: Context, arguments: Arguments) -> None:
-    """List directories, or the files named, one a line."""
+    """List directories, or the given files, one per line."""
     tree = context.session.tracefs
     words = list(arguments)
     long = [word.text for word in words[:1]] == ["-l"]
@@ -66,7 +71,7 @@ def _entry(tree: Tracefs, name: str, path: str, long: bool) -> str:
 
 
 def paths(tree: Tracefs, words: Arguments) -> list[str]:
-    """The paths of `words`: a glob stands for what it matches, or for itself if that is nothing."""
+    """Return the paths of `words`; a glob that matches nothing stands for itself."""
     found: list[str] = []
     for word in words:
         found.extend((_expand(tree, word) if word.is_glob else []) or [word.text])
@@ -96,14 +101,14 @@ def _expand(tree: Tracefs, word: Word) -> list[str]:
 
 
 COMMANDS = (
-    Command("cat", "FILE…", "show files of the tree", cat, Argument.FILE),
+    Command("cat", "FILE…", "show files", cat, Argument.FILE),
     Command(
         "echo",
         "[-n] TEXT… [> FILE]",
-        "write text: > empties the file first, >> adds",
+        "write text: > empties the file first, >> appends",
         echo,
         Argument.FILE,
-        "-n leaves out the newline at the end.",
+        "-n: without the newline at the end.",
     ),
-    Command("ls", "[-l] [FILE…]", "list the tree", ls, Argument.FILE),
+    Command("ls", "[-l] [FILE…]", "list directories", ls, Argument.FILE),
 )

@@ -1,4 +1,4 @@
-"""What the shell can do: help."""
+"""The help command."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from ..command import Argument, Arguments, Command, Context, UsageMistake, expec
 
 
 def help_command(context: Context, arguments: Arguments) -> None:
-    """List the commands, or say more about one."""
+    """List the commands, or describe one."""
     expect(arguments, 0, 1)
     if arguments:
         name = arguments[0].text
         if name not in context.commands:
-            raise UsageMistake(f"no command '{name}'")
+            raise UsageMistake(f"unknown command '{name}'")
         command = context.commands[name]
         context.line(f"usage: {command.synopsis}")
         context.line(command.summary)
@@ -23,4 +23,8 @@ def help_command(context: Context, arguments: Arguments) -> None:
         context.line(f"{command.synopsis:<{width}}  {command.summary}")
 
 
-COMMANDS = (Command("help", "[COMMAND]", "list the commands", help_command, Argument.COMMAND),)
+COMMANDS = (
+    Command(
+        "help", "[COMMAND]", "list the commands, or describe one", help_command, Argument.COMMAND
+    ),
+)

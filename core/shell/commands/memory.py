@@ -1,4 +1,4 @@
-"""Guest memory by hand: dump, poke."""
+"""Commands on guest memory: dump, poke."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import re
 
 from ...errors import AssemblyError
 from ...session import Session
-from ..command import Argument, Arguments, Command, Context, UsageMistake, expect, number
+from ..command import (
+    Argument,
+    Arguments,
+    Changes,
+    Command,
+    Context,
+    UsageMistake,
+    expect,
+    number,
+)
 
 MOST_WORDS = 4096
 
@@ -14,7 +23,7 @@ _BYTE = re.compile(r"(?:[0-9a-fA-F]{2})+")
 
 
 def dump(context: Context, arguments: Arguments) -> None:
-    """Show words of a pointer's size, and what each points to, up to the first not mapped."""
+    """Show pointer-sized words and the symbols they point to; stop at unmapped memory."""
     expect(arguments, 1, 2)
     session = context.session
     count = number(arguments[1].text, "N", 1) if len(arguments) > 1 else 4
@@ -34,10 +43,10 @@ def dump(context: Context, arguments: Arguments) -> None:
 
 
 def literal_address(session: Session, text: str) -> int:
-    """The address `text` means, where a symbol is the one of that very name.
+    """Return the address of `text`, with a symbol taken literally.
 
-    Elsewhere the name of a function means its code, whatever has its plain name.
-    Raises `UsageError`.
+    Other commands take the name of a function as its code, even if a descriptor has that
+    name. Raises `UsageError`.
     """
     name, plus, offset = text.strip().partition("+")
     address = session.kallsyms.address(name)
@@ -47,7 +56,7 @@ def literal_address(session: Session, text: str) -> int:
 
 
 def poke(context: Context, arguments: Arguments) -> None:
-    """Write bytes, or an instruction assembled for the place, and show what was there."""
+    """Write bytes, or assemble instructions for the address; show the text before and after."""
     expect(arguments, 2)
     session = context.session
     address = session.address_of(arguments[0].text)
@@ -69,10 +78,10 @@ def poke(context: Context, arguments: Arguments) -> None:
 
 
 def hex_bytes(words: list[str]) -> bytes | None:
-    """The bytes that `words` spell in hex; None if they are to be assembled.
+    """Return the bytes that `words` spell in hex; None if they are assembly.
 
-    Pairs of digits are bytes, with or without 0x in front of them. A single
-    word of letters alone could be an instruction (`fadd`) and is taken as one.
+    Pairs of digits are bytes, with or without a leading 0x. A single word of letters
+    may be an instruction (`fadd`), and is taken as one.
     """
     digits = [word[2:] if word[:2].lower() == "0x" else word for word in words]
     if not all(_BYTE.fullmatch(word) for word in digits):
@@ -83,19 +92,19 @@ def hex_bytes(words: list[str]) -> bytes | None:
 
 
 def _assembled(context: Context, source: str, address: int) -> bytes | None:
-    """The bytes of `source`; None after saying what is wrong with it, with a mark below."""
+    """Assemble `source`; on an error print it with a mark below, and return None."""
     try:
         return context.session.assemble(source, address)
     except AssemblyError as error:
         if re.fullmatch(r"[0-9a-fA-F]+", source):
             raise UsageMistake(
-                f"'{source}' is no instruction; for hex bytes write 0x{source}"
+                f"'{source}' is not an instruction; for hex bytes write 0x{source}"
             ) from error
         if error.column is None:
             raise
         context.wrong = source, error.column
         lines = (f"poke: {error.reason}", f"  {source}", f"  {'':{error.column}}^")
-        # What has no cell of its own, such as a tab, would move the mark.
+        # A character without a cell of its own, such as a tab, would move the mark.
         context.fail("\n".join(re.sub(r"[\0-\x1f\x7f]", " ", line) for line in lines))
         return None
 
@@ -107,8 +116,8 @@ COMMANDS = (
         "show N words of memory and what they point to",
         dump,
         Argument.FUNCTION,
-        "A line each: address, bytes, value, symbol. A SYMBOL is taken literally: where\n"
-        "functions have descriptors, `dump schedule` shows the descriptor (entry, TOC,\n"
+        "Each line: address, bytes, value, symbol. A SYMBOL is taken literally. With\n"
+        "function descriptors, `dump schedule` shows the descriptor (entry, TOC,\n"
         "environment) and `dump .schedule` the code.",
     ),
     Command(
@@ -118,7 +127,7 @@ COMMANDS = (
         poke,
         Argument.FUNCTION,
         "ASM is assembled for that address and may name symbols; HEX is pairs of digits.\n"
-        "Every vCPU is told of the new text. ftrace is not: that is the point.",
-        changes=True,
+        "Every CPU is flushed. ftrace does not learn of the change: that is the point.",
+        changes=Changes.ALWAYS,
     ),
 )

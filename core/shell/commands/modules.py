@@ -1,4 +1,4 @@
-"""Modules in and out: insmod, rmmod, lsmod."""
+"""Commands on modules: insmod, rmmod, lsmod."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import errno
 import os
 
 from ...errors import ImageError, ModuleError
-from ..command import Argument, Arguments, Command, Context, expect
+from ..command import Argument, Arguments, Changes, Command, Context, expect
+from ..outcome import Loaded, NotLoaded, Unloaded
 
 _INSERT_REASONS = {
     errno.ENOEXEC: "Invalid module format",
@@ -14,8 +15,7 @@ _INSERT_REASONS = {
     errno.ESRCH: "Module has wrong symbol version",
     errno.EINVAL: "Invalid parameters",
 }
-"""What the loader of a real machine says instead of strerror (init_module(2) has no words)."""
-
+"""Messages of kmod's insmod, which replace strerror for these errors of init_module(2)."""
 
 FAR = "--far"
 
@@ -27,14 +27,18 @@ def insmod(context: Context, arguments: Arguments) -> None:
     expect(arguments, 1, 1)
     name = arguments[0].text
     try:
-        context.session.insmod(name, far)
+        module = context.session.insmod(name, far)
     except ModuleError as error:
+        context.did(NotLoaded(name))
         reason = _INSERT_REASONS.get(error.errno) or os.strerror(error.errno)
         context.fail(f"insmod: ERROR: could not insert module {name}: {reason}")
         if str(error) != f"{error.module}: {os.strerror(error.errno)}":
             context.fail(f"insmod: {error}")
     except ImageError as error:
+        context.did(NotLoaded(name))
         context.fail(f"insmod: ERROR: could not insert module {error}")
+    else:
+        context.did(Loaded(module.name))
 
 
 def rmmod(context: Context, arguments: Arguments) -> None:
@@ -43,6 +47,7 @@ def rmmod(context: Context, arguments: Arguments) -> None:
     session = context.session
     for word in arguments:
         name = word.text
+        module = session.modules.find(name)
         try:
             session.rmmod(name)
         except ModuleError as error:
@@ -55,10 +60,12 @@ def rmmod(context: Context, arguments: Arguments) -> None:
                 context.fail(f"rmmod: ERROR: Module {name} is in use")
             else:
                 context.fail(f"rmmod: ERROR: could not remove module {name}: {error}")
+        else:
+            context.did(Unloaded(name if module is None else module.name))
 
 
 def lsmod(context: Context, arguments: Arguments) -> None:
-    """List the loaded modules, the newest first."""
+    """List the loaded modules, newest first."""
     expect(arguments, 0, 0)
     session = context.session
     context.line("Module                  Size  Used by")
@@ -76,9 +83,16 @@ COMMANDS = (
         "load a module",
         insmod,
         Argument.AVAILABLE_MODULE,
-        "With --far out of reach of a call, as where there is no room near the kernel.",
-        changes=True,
+        "--far: out of reach of a direct call, as if there were no room near the kernel.",
+        changes=Changes.ALWAYS,
     ),
-    Command("rmmod", "NAME…", "unload modules", rmmod, Argument.LOADED_MODULE, changes=True),
+    Command(
+        "rmmod",
+        "NAME…",
+        "unload modules",
+        rmmod,
+        Argument.LOADED_MODULE,
+        changes=Changes.ALWAYS,
+    ),
     Command("lsmod", "", "list the loaded modules", lsmod),
 )

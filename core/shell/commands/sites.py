@@ -1,4 +1,4 @@
-"""Call sites, the records of them, and the way a call takes: site, records, tramp."""
+"""Commands on call sites: site, records, bits, tramp."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from ...views.origin import entry_lines, listing_lines
 from ...views.sitetext import path_lines, site_lines, stub_lines
 from ...views.stubs import module_stubs
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
+from ..outcome import ShowedBits, ShowedPath, ShowedRecords, ShowedSite, ShowedStubs
 
 
 def site(context: Context, arguments: Arguments) -> None:
-    """Show the call sites of functions: as they came, as ftrace expects them, as they are."""
+    """Show the call sites of functions: as compiled, as ftrace expects them, as they are now."""
     expect(arguments, 1)
     session = context.session
     prefix = session.port.facts.abi.text_prefix
@@ -21,6 +22,9 @@ def site(context: Context, arguments: Arguments) -> None:
         views += session.unfound_sites(word.text)
         if not views:
             context.fail(f"site: {word.text}: no function of that name has a call site")
+        else:
+            function = views[0].name.removeprefix(prefix)
+            context.did(ShowedSite(views[0].ip, function, recorded=bool(rows)))
         for view in views:
             if shown:
                 context.line()
@@ -30,7 +34,7 @@ def site(context: Context, arguments: Arguments) -> None:
 
 
 def tramp(context: Context, arguments: Arguments) -> None:
-    """Show the ways of calls through ftrace_caller and its copies, or a module's stubs."""
+    """Show the paths of calls through ftrace_caller and its copies, or a module's stubs."""
     expect(arguments, 0, 2)
     session = context.session
     if not arguments:
@@ -44,10 +48,11 @@ def tramp(context: Context, arguments: Arguments) -> None:
                 context.line()
             for line in path_lines(hops):
                 context.line(line)
+        context.did(ShowedPath())
         return
     module = session.modules.find(arguments[0].text)
     if module is None:
-        raise UsageMistake(f"no module '{arguments[0].text}' is loaded")
+        raise UsageMistake(f"module '{arguments[0].text}' is not loaded")
     stubs = module_stubs(session.ftrace, session.paths, module.name, module.stubs)
     if not stubs:
         context.line(f"{module.name} reaches ftrace_caller without stubs")
@@ -59,10 +64,12 @@ def tramp(context: Context, arguments: Arguments) -> None:
             context.fail(f"tramp: {module.name} has no stub of {arguments[1].text}")
     for line in stub_lines(stubs):
         context.line(line)
+    if stubs:
+        context.did(ShowedStubs(module.name))
 
 
 def records(context: Context, arguments: Arguments) -> None:
-    """Show the compiler's lists of call sites, and which record each entry became."""
+    """Show the compiler's lists of call sites, and the record that each entry became."""
     session = context.session
     prefix = session.port.facts.abi.text_prefix
     known, rows = session.ftrace.records, None
@@ -72,9 +79,13 @@ def records(context: Context, arguments: Arguments) -> None:
             found = find_sites(known, word.text, prefix)
             if not found:
                 context.fail(f"records: {word.text}: no function of that name has a record")
+            else:
+                context.did(ShowedRecords(known.names[found[0]].removeprefix(prefix)))
             rows += found
         if not rows:
             return
+    else:
+        context.did(ShowedRecords())
     shown = 0
     for each in session.listings(rows):
         if rows is not None and not each.entries:
@@ -85,20 +96,26 @@ def records(context: Context, arguments: Arguments) -> None:
         for line in (listing_lines if rows is None else entry_lines)(each, known):
             context.line(line)
     if not shown:
-        context.line("no file that is loaded has a list of call sites")
+        context.line("no loaded file has a list of call sites")
 
 
 def bits(context: Context, arguments: Arguments) -> None:
-    """Draw the bit fields of the instructions of call sites, or of one at an address."""
+    """Draw the bit fields of the instructions of call sites, or of one instruction."""
     expect(arguments, 1)
     session = context.session
     prefix = session.port.facts.abi.text_prefix
     for word in arguments:
         rows = find_sites(session.ftrace.records, word.text, prefix)
         views = [view for row in rows for view in session.encodings.site(row)]
-        if not rows:
-            insns = session.instructions(session.address_of(word.text), 1)
+        if rows:
+            address = int(session.ftrace.records.table["ip"][rows[0]])
+        else:
+            address = session.address_of(word.text)
+            insns = session.instructions(address, 1)
             views = [session.encodings.lines(insn) for insn in insns]
+        symbol = session.kallsyms.lookup(address)
+        name = "" if symbol is None else symbol.name.removeprefix(prefix)
+        context.did(ShowedBits(address, name))
         for lines in views:
             if context.output:
                 context.line()
@@ -113,16 +130,16 @@ COMMANDS = (
         "show a call site as compiled, expected and now",
         site,
         Argument.FUNCTION,
-        "Of a module: as its file has it, as loaded, expected and now.\n"
+        "A module's site: as in its file, as loaded, expected and now.\n"
         "Marks: * changed since it was compiled or loaded, ! not what ftrace expects.",
     ),
     Command(
         "records",
         "[FUNC…]",
-        "show the lists that records come from",
+        "show the lists of call sites",
         records,
         Argument.FUNCTION,
-        "Each entry as the file has it, its relocation, what is in memory, its record.",
+        "Each entry: as in the file, its relocation, as in memory, its record.",
     ),
     Command(
         "bits",
@@ -130,8 +147,8 @@ COMMANDS = (
         "draw the bit fields of an instruction",
         bits,
         Argument.FUNCTION,
-        "Of a FUNC its call site as it is in memory, and what would change if it were\n"
-        "enabled; at an ADDR one instruction.",
+        "FUNC: its call site as it is in memory, and as it would be when enabled.\n"
+        "ADDR: the instruction at that address.",
     ),
     Command(
         "tramp",
@@ -139,6 +156,6 @@ COMMANDS = (
         "show how calls reach the tracer",
         tramp,
         Argument.LOADED_MODULE,
-        "Of a MODULE all stubs, or that of FUNC, as they are in memory; ! is wrong.",
+        "MODULE: its stubs, or the one of FUNC, as they are in memory; ! means damaged.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Going through the guest: step, next, finish, until."""
+"""Commands that execute the guest in steps: step, next, finish, until."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ...stepping import LIMIT_NS
 from ..command import (
     Argument,
     Arguments,
+    Changes,
     Command,
     Context,
     UsageMistake,
@@ -15,17 +16,18 @@ from ..command import (
     expect,
     number,
 )
+from ..outcome import Reached, Stepped
 
 MOST_STEPS = 100_000
 
 WIDTH = 80
-"""Cells of a line of what was changed."""
+"""Columns of a line that lists changed registers."""
 
 _SECONDS = f"{LIMIT_NS / 1e9:g}"
 
 
 def step(context: Context, arguments: Arguments) -> None:
-    """Execute instructions one by one on one vCPU, showing each before it runs."""
+    """Execute instructions one by one on one vCPU; show each before it runs."""
     expect(arguments, 0, 2)
     count = number(arguments[0].text, "N", 1) if arguments else 1
     if count > MOST_STEPS:
@@ -40,31 +42,33 @@ def step(context: Context, arguments: Arguments) -> None:
     context.line(session.instruction(cpu))
     with session.lock:
         session.stepper.steps_of(cpu, count, each)
+    context.did(Stepped(cpu))
 
 
 def over(context: Context, arguments: Arguments) -> None:
-    """Execute one instruction, and a call to its return."""
+    """Execute one instruction; run a call up to its return."""
     _go(context, arguments, context.session.stepper.over)
 
 
 def finish(context: Context, arguments: Arguments) -> None:
-    """Run to the return of a function."""
+    """Run until the current function returns."""
     _go(context, arguments, context.session.stepper.out)
 
 
 def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> None:
-    """Go on from where a vCPU is; `way` takes its number and gives that of the one that came."""
+    """Run a vCPU by `way`, which takes its number and returns that of the one that arrived."""
     expect(arguments, 0, 1)
     cpu = _cpu(context, arguments)
     context.line(context.session.instruction(cpu))
     with context.session.lock:
         cpu = way(cpu)
+    context.did(Stepped(cpu))
     _changed(context, cpu)
     context.line(context.session.instruction(cpu))
 
 
 def until(context: Context, arguments: Arguments) -> None:
-    """Run to a place in the code."""
+    """Run until a vCPU is about to execute a given address."""
     expect(arguments, 1, 2)
     session = context.session
     workload = arguments[1].text if len(arguments) > 1 else None
@@ -72,18 +76,20 @@ def until(context: Context, arguments: Arguments) -> None:
         if workload is not None:
             session.check_workload(workload)
         cpu = session.stepper.until(arguments[0].text, workload)
+        pc = session.machine.vcpus[cpu].registers.pc
+    context.did(Reached(arguments[0].text, cpu, pc))
     context.line(session.instruction(cpu))
 
 
 def _cpu(context: Context, arguments: Arguments) -> int:
-    """The CPU that is named, else the one that was stepped or stopped last."""
+    """Return the given CPU, or by default the one that was stepped or stopped last."""
     if arguments:
         return cpu_number(context, arguments[0].text)
     return context.session.stepper.last or 0
 
 
 def _changed(context: Context, cpu: int) -> None:
-    """What the last step has changed: registers, then virtual time."""
+    """Show what the last step has changed: registers, then virtual time."""
     stepper = context.session.stepper
     cells = [f"{each.name} {each.old:x}->{each.new:x}" for each in stepper.changes(cpu)]
     line = "   "
@@ -101,39 +107,39 @@ COMMANDS = (
         "[N [CPU]]",
         "execute N instructions, showing each",
         step,
-        details="CPU is the one that was stepped or stopped last, at first 0. Below each stands\n"
-        "what it has changed: registers, and virtual time. Interrupts wait for the next\n"
-        "run, and the other CPUs too.",
-        changes=True,
+        details="CPU defaults to the one that was stepped or stopped last, at first 0. Below each\n"
+        "instruction is what it has changed: registers and virtual time. Interrupts and\n"
+        "the other CPUs wait for the next run.",
+        changes=Changes.ALWAYS,
     ),
     Command(
         "next",
         "[CPU]",
-        "as step, but over a call",
+        "like step, but run a call up to its return",
         over,
-        details="CPU as for step. The other CPUs have their turns until the call returns, which\n"
-        f"must be within {_SECONDS} s of virtual time.",
-        changes=True,
+        details="CPU as for step. The other CPUs run too until the call returns, which must be\n"
+        f"within {_SECONDS} s of virtual time.",
+        changes=Changes.ALWAYS,
     ),
     Command(
         "finish",
         "[CPU]",
-        "run until the function returns",
+        "run until the current function returns",
         finish,
-        details="CPU as for step. Where the return is traced the function returns to\n"
-        f"return_to_handler, and that is where this ends. It must do so within {_SECONDS} s\n"
-        "of virtual time.",
-        changes=True,
+        details="CPU as for step. If the return is traced, the function returns to\n"
+        "return_to_handler, and `finish` ends there. It must return within\n"
+        f"{_SECONDS} s of virtual time.",
+        changes=Changes.ALWAYS,
     ),
     Command(
         "until",
         "FUNC|ADDR [WORKLOAD]",
-        "run until a CPU comes there",
+        "run until a CPU reaches an address",
         until,
         Argument.FUNCTION,
-        details="A FUNC is its call site, if it has one. WORKLOAD is started first, unless it\n"
-        "still goes on, and goes on with whatever runs next. The place must be reached\n"
-        f"within {_SECONDS} s of virtual time, and before WORKLOAD ends.",
-        changes=True,
+        details="A FUNC means its call site, if it has one. WORKLOAD is started first, unless it\n"
+        "is still running; it continues with the next command that runs the machine. The\n"
+        f"address must be reached within {_SECONDS} s of virtual time and before WORKLOAD ends.",
+        changes=Changes.ALWAYS,
     ),
 )

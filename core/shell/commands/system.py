@@ -1,4 +1,4 @@
-"""The machine as a whole: dmesg, reboot."""
+"""Commands on the whole machine: dmesg, reboot, back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import groupby
 
 from ...journal import redo
 from ..command import Arguments, Command, Context, expect, number
+from ..outcome import Rebooted, WentBack
 
 
 def dmesg(context: Context, arguments: Arguments) -> None:
@@ -16,13 +17,14 @@ def dmesg(context: Context, arguments: Arguments) -> None:
 
 
 def reboot(context: Context, arguments: Arguments) -> None:
-    """Start again from the state in which the session was opened."""
+    """Restart the machine as the session opened it."""
     expect(arguments, 0, 0)
     context.session.reboot()
+    context.did(Rebooted())
 
 
 def back(context: Context, arguments: Arguments) -> None:
-    """Go back to before the last command, or the last N: start anew, do the others again."""
+    """Undo the last N commands: restart the machine and replay the others."""
     expect(arguments, 0, 1)
     count = number(arguments[0].text, "N", 1) if arguments else 1
     session = context.session
@@ -33,17 +35,19 @@ def back(context: Context, arguments: Arguments) -> None:
     for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
         for told in ["the machine ran on its own"] if kind else map(str, same):
             context.line(f"undone: {told}")
+    context.did(WentBack(count))
 
 
 COMMANDS = (
     Command("dmesg", "", "show the kernel's messages", dmesg),
-    Command("reboot", "", "start the machine again", reboot),
+    Command("reboot", "", "restart the machine", reboot),
     Command(
         "back",
         "[N]",
         "undo the last command, or the last N",
         back,
-        details="Starts the machine anew and does the others again: the same commands leave the\n"
-        "same bytes. Commands that only look do not count; step, run and pokes do.",
+        details="Restarts the machine and replays the other commands: the same commands leave\n"
+        "the same bytes. Commands that only show something do not count; step, run and\n"
+        "poke do.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Making the guest do something, or nothing for a while: run, call, sleep."""
+"""Commands that run the guest: run, call, sleep."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ import os
 import re
 from fractions import Fraction
 
-from ..command import Argument, Arguments, Command, Context, UsageMistake, expect, number
+from ..command import (
+    Argument,
+    Arguments,
+    Changes,
+    Command,
+    Context,
+    UsageMistake,
+    expect,
+    number,
+)
+from ..outcome import RanWorkload
 
 MOST_SECONDS = 60
-"""Of virtual time in one sleep."""
+"""Longest sleep, in seconds of virtual time."""
 
 _SECONDS = re.compile(r"[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20}")
 
 
 def run(context: Context, arguments: Arguments) -> None:
-    """Run one of the guest's workloads to its end; without a name, list them."""
+    """Run one of the guest's workloads to its end, or list them."""
     expect(arguments, 0, 2)
     session = context.session
     if not arguments:
@@ -23,13 +33,16 @@ def run(context: Context, arguments: Arguments) -> None:
             context.line(name)
         return
     count = number(arguments[1].text, "COUNT", 1) if len(arguments) > 1 else 1
-    result = signed(session.run_workload(arguments[0].text, count), _bits(context))
+    name = arguments[0].text
+    result = signed(session.run_workload(name, count), _bits(context))
     if result < 0:
-        context.fail(f"run: {arguments[0].text}: {os.strerror(-result)}")
+        context.fail(f"run: {name}: {os.strerror(-result)}")
+    else:
+        context.did(RanWorkload(name, count))
 
 
 def call(context: Context, arguments: Arguments) -> None:
-    """Call a function of the guest and show what it returns."""
+    """Call a function of the guest and show its result."""
     expect(arguments, 1)
     session = context.session
     values = [_value(context, word.text) for word in arguments[1:]]
@@ -38,7 +51,7 @@ def call(context: Context, arguments: Arguments) -> None:
 
 
 def sleep(context: Context, arguments: Arguments) -> None:
-    """Let the machine run by itself for some virtual time."""
+    """Let the machine run on its own for some virtual time."""
     expect(arguments, 1, 1)
     text = arguments[0].text
     if not _SECONDS.fullmatch(text):
@@ -50,7 +63,7 @@ def sleep(context: Context, arguments: Arguments) -> None:
 
 
 def _value(context: Context, text: str) -> int:
-    """A number, or the address of a symbol."""
+    """Parse a number or a symbol, which stands for its address. Raises `UsageMistake`."""
     try:
         value = int(text, 0)
     except ValueError:
@@ -65,12 +78,12 @@ def _value(context: Context, text: str) -> int:
 
 
 def _bits(context: Context) -> int:
-    """The size of a result or an argument."""
+    """Return the width of a result or an argument, in bits."""
     return 8 * context.session.port.facts.pointer_size
 
 
 def signed(value: int, bits: int) -> int:
-    """`value`, of so many bits, as a signed number."""
+    """Return the low `bits` bits of `value` as a signed number."""
     value %= 1 << bits
     return value - (1 << bits) if value >> (bits - 1) else value
 
@@ -82,8 +95,7 @@ COMMANDS = (
         "run a workload, or list them",
         run,
         Argument.WORKLOAD,
-        changes=True,
-        bare_looks=True,
+        changes=Changes.WITH_ARGUMENTS,
     ),
     Command(
         "call",
@@ -91,15 +103,15 @@ COMMANDS = (
         "call a guest function and show its result",
         call,
         Argument.FUNCTION,
-        "An ARG is a number (decimal, 0x…, negative), or a symbol for its address.",
-        changes=True,
+        "An ARG is a number (decimal, 0x…, negative) or a symbol (its address).",
+        changes=Changes.ALWAYS,
     ),
     Command(
         "sleep",
         "SECONDS",
-        "let the machine run on its own for so long",
+        "let the machine run on its own for a while",
         sleep,
-        details=f"In virtual time, at most {MOST_SECONDS} seconds; 0.5 is half of one.",
-        changes=True,
+        details=f"SECONDS of virtual time, at most {MOST_SECONDS}; 0.5 is half a second.",
+        changes=Changes.ALWAYS,
     ),
 )

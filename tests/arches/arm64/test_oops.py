@@ -11,7 +11,7 @@ from dynftrace.arches.arm64 import oops
 from dynftrace.arches.arm64.arm64.port import FACTS
 from dynftrace.core.crash import Access, Crash, Fault
 from dynftrace.core.session import Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 TEXT = 0xFFFF_8000_0800_0000
 SP = 0xFFFF_0000_0001_0F00

@@ -9,7 +9,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 PORTS = ("mips", "mipsel", "mips64")
 

@@ -7,7 +7,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.assemble import assemble_line
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 AT = 0x8020_0040
 SYMBOLS = {"near": AT + 0x1C0}

@@ -15,7 +15,7 @@ from dynftrace.core.ftrace.records import Flag
 from dynftrace.core.machine.function import enter
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session import Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 from ...support.booted import Booted, boot
 from ...support.user import User

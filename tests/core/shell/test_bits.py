@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 from ...support.user import User
 

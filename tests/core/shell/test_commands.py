@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dynftrace.core.session import Session
-from dynftrace.core.shell import Outcome, Shell
+from dynftrace.core.shell.outcome import Outcome, ReadFile
+from dynftrace.core.shell.shell import Shell
 
 Sh = Callable[[str], str]
 
@@ -21,7 +22,8 @@ def shell(session: Session) -> Shell:
 
 def test_cat_goes_on_after_a_file_that_is_not_there(shell: Shell) -> None:
     outcome = shell.execute("cat current_tracer gone tracing_on")
-    assert outcome == Outcome("nop\n1\n", "cat: gone: No such file or directory\n", 1)
+    read = (ReadFile("current_tracer"), ReadFile("tracing_on"))
+    assert outcome == Outcome("nop\n1\n", "cat: gone: No such file or directory\n", 1, read)
 
 
 def test_echo(shell: Shell, sh: Sh) -> None:
@@ -30,10 +32,10 @@ def test_echo(shell: Shell, sh: Sh) -> None:
     sh("echo 1 > tracing_on; cat tracing_on > trace_marker")
     assert sh("cat trace").endswith("tracing_mark_write: 1\n")
     assert shell.execute("echo x > README") == Outcome(
-        error="dynftrace: write error: Invalid argument\n", status=1
+        error="dynftrace: write error: Invalid argument\n", status=1, changed=True
     )
     assert shell.execute("echo x > per_cpu") == Outcome(
-        error="dynftrace: per_cpu: Is a directory\n", status=1
+        error="dynftrace: per_cpu: Is a directory\n", status=1, changed=True
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 from ...support.user import User
 
@@ -25,37 +25,37 @@ def test_the_method_can_be_chosen_while_the_machine_runs() -> None:
     user("echo nop > current_tracer")
     user.same_text(before)
     refused = user.refused("patch fast")
-    assert "no method 'fast'; there is: stop_machine, breakpoint, none" in refused
+    assert "unknown method 'fast' (choose from: stop_machine, breakpoint, none)" in refused
     user("reboot")
     assert user("patch") == "[stop_machine] breakpoint none\n"
 
 
 @pytest.mark.parametrize("arch", [name for name in arches.names() if name != "x86_64-2008"])
-def test_a_cpu_that_is_not_told_runs_old_text_until_it_is_flushed(arch: str) -> None:
+def test_a_cpu_that_is_not_flushed_runs_old_text_until_it_is_flushed(arch: str) -> None:
     user = User(arch, cpus=2)
     user("echo schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
     user("echo nop > current_tracer; run syscalls; run syscalls; icache skip 1")
-    assert user("icache").splitlines()[1] == "cpu1  is not told: may run old text"
+    assert user("icache").splitlines()[1] == "cpu1  not flushed: may run old text"
     user("echo function > current_tracer; run syscalls; run syscalls")
     assert recorded(user, 0) > 0 and recorded(user, 1) == 0
     assert user.state("schedule") == "enabled"  # memory is as it shall be
     user("icache flush 1; run syscalls; run syscalls")
     assert recorded(user, 1) > 0
-    assert all("is told" in line for line in user("icache").splitlines())
+    assert all(line.endswith("flushed after a patch") for line in user("icache").splitlines())
 
 
 def test_what_only_looks_is_not_gone_back_over() -> None:
     user = User("ppc32")
     user("icache skip 0; icache; patch; run")
     assert user("back") == "undone: icache skip 0\n"
-    assert "nothing to go back over" in user.refused("back")
+    assert "nothing to undo" in user.refused("back")
 
 
 def test_arguments_that_make_no_sense() -> None:
     shell = Shell(User("ppc32").session)
     for text, error in (
         ("icache skip", "missing argument"),
-        ("icache skip 2", "no CPU 2; there is 0 to 1"),
+        ("icache skip 2", "CPU 2 does not exist: valid CPUs are 0-1"),
         ("icache flush x", "CPU must be a number, not 'x'"),
         ("icache look 1", "unexpected argument 'look'"),
         ("patch none none", "unexpected argument 'none'"),

@@ -6,7 +6,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 
 @pytest.fixture(scope="module", params=["ppc64", "ppc32"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.session import Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.events import EVENT, EventTable
 from dynftrace.core.trace.rowfilter import BadNumber, FilterError, NoPattern, RowFilter, UnknownKind
 from dynftrace.core.trace.textcontext import TextContext

@@ -239,7 +239,7 @@ def test_a_port_that_saves_no_registers_says_so() -> None:
 
 def test_regs_hit_shows_what_was_saved(session: Session, sh: Sh, text_in_guest: int) -> None:
     shell = Shell(session)
-    assert "no hit of an event" in shell.execute("regs hit").error
+    assert "no event with saved registers" in shell.execute("regs hit").error
     sh("echo 'f:p simple_strtol' > dynamic_events; echo 1 > events/fprobes/enable")
     session.call("simple_strtol", [text_in_guest, 0, 7])
     session.call("simple_strtol", [text_in_guest, 0, 8])

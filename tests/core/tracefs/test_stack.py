@@ -9,8 +9,8 @@ import pytest
 
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session import Session
-from dynftrace.core.shell import Shell
 from dynftrace.core.shell.completion import complete
+from dynftrace.core.shell.shell import Shell
 
 Sh = Callable[[str], str]
 

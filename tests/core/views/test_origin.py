@@ -8,7 +8,7 @@ from elftools.elf.relocation import RelocationSection
 
 from dynftrace import arches
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 from dynftrace.core.views.origin import Listing
 
 LISTED = [name for name in arches.names() if arches.load(name).facts.sites.sections]

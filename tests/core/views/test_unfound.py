@@ -6,7 +6,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.session import Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 from ...support.ftraced import address, machine, sh, site_of
 

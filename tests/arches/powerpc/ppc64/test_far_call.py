@@ -8,7 +8,7 @@ from dynftrace import arches
 from dynftrace.core.machine.function import enter, function_at
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 
 LD_R2 = 0xE841_0028
 STACK = 0xC000_0000_5000_0000
