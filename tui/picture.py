@@ -66,6 +66,15 @@ LOOKS = {
 """Looks of a picture by name: the theme, and whether the picture has colours."""
 
 
+@dataclass(frozen=True, slots=True)
+class Take:
+    """One screen to draw: commands to execute, keys to press, and the looks to draw it in."""
+
+    commands: Sequence[str] = ()
+    pose: Pose = POSES["main"]
+    looks: Iterable[str] = tuple(LOOKS)
+
+
 def take_picture(
     open_session: Callable[[], Session],
     commands: str,
@@ -142,34 +151,39 @@ async def picture(
 
 async def in_looks(
     start: Callable[[], Driver],
-    commands: Sequence[str],
-    pose: Pose,
+    takes: Sequence[Take],
     size: tuple[int, int],
-    looks: Iterable[str] = tuple(LOOKS),
     walk: Walk | None = None,
-) -> Mapping[str, str]:
-    """Return the SVG of one screen in each of `looks`, by the names `LOOKS` gives them.
+) -> list[Mapping[str, str]]:
+    """Open one console for all `takes`, and return the SVG of each by the name of its look.
 
-    The console is opened once. `walk` is the tour it takes, if any.
+    `walk` is the tour that the console takes, if any.
     """
-    made: dict[str, str] = {}
+    drawn: list[Mapping[str, str]] = []
     app = Posed(start, walk)
     async with app.run_test(size=size, notifications=True) as pilot:
-        await _strike(pilot, commands, pose)
-        for name in looks:
-            theme_name, colours = LOOKS[name]
-            if (app.theme, app.no_color) != (theme_name, not colours):
-                # Only our own screens are redrawn in another theme; Textual's are opened again.
-                foreign = app.screen if isinstance(app.screen, SystemModalScreen) else None
-                if foreign is not None:
-                    await _patiently(pilot.press("escape"))
-                app.dress(theme_name, colours=colours)
-                app.refresh_css(animate=False)
-                await settle(pilot)
-                if foreign is not None:
-                    await _press(pilot, pose.keys)
-            made[name] = svg(app)
-    return made
+        for take in takes:
+            await _strike(pilot, take.commands, take.pose)
+            drawn.append({name: await _in_look(pilot, take, name) for name in take.looks})
+    return drawn
+
+
+async def _in_look(pilot: Pilot[None], take: Take, name: str) -> str:
+    """Return the SVG of the screen that `take` has reached, in one of `LOOKS`."""
+    app = pilot.app
+    assert isinstance(app, Posed)
+    theme_name, colours = LOOKS[name]
+    if (app.theme, app.no_color) != (theme_name, not colours):
+        # Only our own screens are redrawn in another theme; Textual's are opened again.
+        foreign = app.screen if isinstance(app.screen, SystemModalScreen) else None
+        if foreign is not None:
+            await _patiently(pilot.press("escape"))
+        app.dress(theme_name, colours=colours)
+        app.refresh_css(animate=False)
+        await settle(pilot)
+        if foreign is not None:
+            await _press(pilot, take.pose.keys)
+    return svg(app)
 
 
 async def _strike(pilot: Pilot[None], commands: Sequence[str], pose: Pose) -> None:

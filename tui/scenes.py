@@ -27,6 +27,8 @@ class Scene:
     nop: str | None = None
     lesson: tuple[str, int] | None = None
     """A tour the console takes, and the number of its current step."""
+    after: str | None = None
+    """The scene in whose console this one goes on, if it does not open its own."""
 
 
 _FUNCTION = "echo function > current_tracer"
@@ -151,11 +153,13 @@ def port_scenes(arch: str) -> dict[str, Scene]:
     """Return the screens of one port, by their names."""
     function, offset, enable = ENABLED.get(arch, _FAR)
     base = Scene(enable, (f"site {function}",), arch=arch)
+    main = f"{arch}-main"
+    shown = replace(base, commands=(), after=main)
     refused = (f"poke {function}+{offset} {LOOPS[arch]}", f"site {function}", *enable[-3:-1])
     return {
-        f"{arch}-main": replace(base, pose=Pose(("1",))),
-        f"{arch}-site": replace(base, pose=POSES["site"]),
-        f"{arch}-trampoline": replace(base, pose=_WHOLE),
+        main: replace(base, pose=Pose(("1",))),
+        f"{arch}-site": replace(shown, pose=POSES["site"]),
+        f"{arch}-trampoline": replace(shown, pose=_WHOLE),
         f"{arch}-bits": replace(base, commands=(f"bits {function}",), pose=_BOX),
         f"{arch}-stepping": replace(
             base,

@@ -3,9 +3,9 @@
 Every scene is drawn as plain text, at 80x24 and 120x40, so that a diff shows what a change
 does to the console. SVG is kept of each kind of screen and of what the documents show.
 
-Each drawing has a session of its own, opened from the teaching kernel and driven by
-commands and keys, so it is the same on every host. The tests compare the two folders
-with what this module draws.
+Each console has a session of its own, opened from the teaching kernel and driven by
+commands and keys, so a drawing is the same on every host. The tests compare the two
+folders with what this module draws.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .. import arches
 from ..core.session import MachineSpec, Session
 from . import tour
 from .driver import SessionDriver
-from .picture import LOOKS, in_looks
+from .picture import LOOKS, Take, in_looks
 from .scenes import Scene, scenes
 from .svg import plain_text
 from .tourwalk import Walk
@@ -42,7 +42,7 @@ LARGE_SCENES = (
     "command",
     "filter",
     "workloads",
-    "x86_64-site",
+    "site-compiled",
     "x86_64-refused",
 )
 """Scenes drawn at `LARGE` too: one for each layout of the window."""
@@ -81,28 +81,48 @@ class Drawing:
     pictures: Mapping[str, str]
 
 
-def drawings() -> dict[str, tuple[Scene, tuple[int, int]]]:
-    """Return the scene and the size of every drawing, by its name."""
-    sized = [(name, scene, size) for name, scene in scenes().items() for size in SIZES]
-    sized += [(name, scenes()[name], LARGE) for name in LARGE_SCENES]
-    named = {f"{name}-{w}x{h}": (scene, (w, h)) for name, scene, (w, h) in sized}
-    return named | {TOO_SMALL: (Scene(), (50, 12))}
+def consoles() -> dict[str, tuple[tuple[int, int], dict[str, Scene]]]:
+    """Return the size of each console to open, and its scenes in order, by their names.
+
+    Its key is that of its first drawing.
+    """
+    all_scenes = scenes()
+    sized = [(name, size) for name in all_scenes for size in SIZES]
+    sized += [(name, LARGE) for name in LARGE_SCENES]
+    opened: dict[str, tuple[tuple[int, int], dict[str, Scene]]] = {}
+    for name, size in sized:
+        scene, named = all_scenes[name], _drawing(name, size)
+        first = named if scene.after is None else _drawing(scene.after, size)
+        opened.setdefault(first, (size, {}))[1][named] = scene
+    return opened | {TOO_SMALL: ((50, 12), {TOO_SMALL: Scene()})}
 
 
-def draw(name: str) -> Drawing:
-    """Open a machine for the drawing `name`, and draw it."""
-    scene, size = drawings()[name]
-    looks = PICTURES.get(name, ())
+def _drawing(name: str, size: tuple[int, int]) -> str:
+    """Return the name of a scene's drawing."""
+    return f"{name}-{size[0]}x{size[1]}"
+
+
+def draw(name: str) -> dict[str, Drawing]:
+    """Open a machine and the console `name` on it, and draw its scenes, by their names."""
+    size, named = consoles()[name]
+    scene = named[name]
     session = Session.open(arches.load(scene.arch), MachineSpec(nop=scene.nop))
     walk = None if scene.lesson is None else Walk(tour.load(scene.lesson[0]), scene.lesson[1] - 1)
     driver = SessionDriver(session)
     for command in scene.setup:
         driver.execute(command)
-    drawn = asyncio.run(
-        in_looks(lambda: driver, scene.commands, scene.pose, size, looks or ("dark",), walk)
-    )
-    text = plain_text(next(iter(drawn.values())), size[1])
-    return Drawing(text, {look: drawn[look] for look in looks})
+    takes = [
+        Take(each.commands, each.pose, PICTURES.get(drawing, ("dark",)))
+        for drawing, each in named.items()
+    ]
+    drawn = asyncio.run(in_looks(lambda: driver, takes, size, walk))
+    return {
+        drawing: Drawing(
+            plain_text(next(iter(by_look.values())), size[1]),
+            by_look if drawing in PICTURES else {},
+        )
+        for drawing, by_look in zip(named, drawn, strict=True)
+    }
 
 
 def index() -> str:
@@ -132,7 +152,8 @@ def files(pictures: Path, texts: Path, name: str) -> Iterator[Path]:
 
 def main(pictures: Path, texts: Path) -> None:
     """Draw everything into the two folders, and delete drawings that no scene makes."""
-    names = list(drawings())
+    opened = consoles()
+    names = [name for _, named in opened.values() for name in named]
     kept = {path for name in names for path in files(pictures, texts, name)}
     for folder in {path.parent for path in kept}:
         folder.mkdir(parents=True, exist_ok=True)
@@ -141,11 +162,12 @@ def main(pictures: Path, texts: Path) -> None:
     # half the time.
     rarely = partial(gc.set_threshold, 100_000)
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=rarely) as pool:
-        for name, drawn in zip(names, pool.map(draw, names), strict=True):
-            made = (drawn.text, *drawn.pictures.values())
-            for path, content in zip(files(pictures, texts, name), made, strict=True):
-                write_whole(path, content)
-            print(name)
+        for console in pool.map(draw, opened):
+            for name, drawn in console.items():
+                made = (drawn.text, *drawn.pictures.values())
+                for path, content in zip(files(pictures, texts, name), made, strict=True):
+                    write_whole(path, content)
+                print(name)
     for path in {*pictures.rglob("*.svg"), *texts.glob("*.txt")} - kept:
         path.unlink()
 

@@ -77,18 +77,14 @@ def test_every_cpu_comes_up_and_the_kernels_threads_run(guest: Session) -> None:
 
 def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
     assert guest.workloads() == WORKLOADS
-    for name in WORKLOADS:  # caches fill, names get their place in /proc
+    for name in WORKLOADS:  # the first time fills caches and adds names to /proc
         assert guest.run_workload(name) == 1
     before = in_use(guest)
     for name in WORKLOADS:
-        assert guest.run_workload(name, 3) == 3
+        assert guest.run_workload(name, 7) == 7
     after = in_use(guest)
-    # The task that serves the call which asks may be seen or not.
+    # The task that serves the request may be counted or not; a leak adds 7 or more.
     assert all(abs(after[what] - before[what]) <= 5 for what in before), (before, after)
-    for name in WORKLOADS * 3:
-        guest.run_workload(name, 2)
-    later = in_use(guest)
-    assert all(abs(later[what] - before[what]) <= 5 for what in before), (before, later)
     assert not guest.machine.oopses
 
 

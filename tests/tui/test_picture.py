@@ -13,7 +13,7 @@ import dynftrace
 from dynftrace.core.errors import UsageError
 from dynftrace.core.session import Session
 from dynftrace.tui.driver import SessionDriver
-from dynftrace.tui.picture import POSES, Pose, in_looks, parse_size, picture, take_picture
+from dynftrace.tui.picture import POSES, Pose, Take, in_looks, parse_size, picture, take_picture
 from dynftrace.tui.worker import Driver
 
 
@@ -56,7 +56,8 @@ def test_a_look_is_what_a_console_of_its_own_shows(
             picture(lambda: SessionDriver(session), ("site schedule",), pose, (80, 24), theme)
         )
 
-    made = asyncio.run(in_looks(lambda: SessionDriver(session), ("site schedule",), pose, (80, 24)))
+    take = Take(("site schedule",), pose)
+    (made,) = asyncio.run(in_looks(lambda: SessionDriver(session), [take], (80, 24)))
     assert made["dark"] == draw("dynftrace")
     assert made["light"] == draw("dynftrace-light")
     monkeypatch.setenv("NO_COLOR", "1")

@@ -14,34 +14,39 @@ from pathlib import Path
 import pytest
 
 from dynftrace.tui.picture import LOOKS
-from dynftrace.tui.screenshots import PICTURES, draw, drawings, files, index
+from dynftrace.tui.screenshots import PICTURES, consoles, draw, files, index
 from dynftrace.tui.svg import plain_text
 
 ROOT = Path(__file__).parents[2]
 PICTURE_FOLDER = ROOT / "screenshots"
 TEXT_FOLDER = Path(__file__).with_name("screens")
 
-NAMES = tuple(drawings())
+CONSOLES = consoles()
+ROWS = {name: size[1] for size, named in CONSOLES.values() for name in named}
+"""The drawings, and how many rows each has."""
 
 DEFAULT_COLOUR = "c5c8c6"
 """What the export gives text that has no colour of its own."""
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_shows_what_is_committed(name: str) -> None:
-    drawn = draw(name)
-    text, *pictures = (
-        path.read_text(encoding="utf-8") for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)
-    )
-    changes = list(unified_diff(text.splitlines(), drawn.text.splitlines(), "committed", "drawn"))
-    assert not changes, "\n".join((f"{name}: run `make screenshots`", *changes))
-    for look, made in drawn.pictures.items():
-        assert made == pictures.pop(0), f"{look}/{name}.svg: run `make screenshots`"
+@pytest.mark.parametrize("console", CONSOLES)
+def test_shows_what_is_committed(console: str) -> None:
+    wrong: list[str] = []
+    for name, drawn in draw(console).items():
+        text, *pictures = (
+            path.read_text(encoding="utf-8") for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)
+        )
+        lines = text.splitlines(), drawn.text.splitlines()
+        wrong += unified_diff(*lines, f"{name}, committed", f"{name}, drawn", lineterm="")
+        for (look, made), committed in zip(drawn.pictures.items(), pictures, strict=True):
+            if made != committed:
+                wrong.append(f"{look}/{name}.svg differs")
+    assert not wrong, "\n".join(("run `make screenshots` if this is on purpose:", *wrong))
 
 
 def test_there_are_no_other_files() -> None:
     found = {*PICTURE_FOLDER.rglob("*.svg"), *TEXT_FOLDER.iterdir()}
-    assert found == {path for name in NAMES for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)}
+    assert found == {path for name in ROWS for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)}
 
 
 def test_the_page_links_to_all() -> None:
@@ -60,11 +65,10 @@ def test_the_documents_show_pictures_that_are_kept() -> None:
 
 @pytest.mark.parametrize("name", [name for name, looks in PICTURES.items() if len(looks) > 1])
 def test_looks_differ_in_colours_alone(name: str) -> None:
-    rows = drawings()[name][1][1]
     by_look = {
         look: (PICTURE_FOLDER / look / f"{name}.svg").read_text(encoding="utf-8") for look in LOOKS
     }
-    assert len({plain_text(svg, rows) for svg in by_look.values()}) == 1
+    assert len({plain_text(svg, ROWS[name]) for svg in by_look.values()}) == 1
     ground = {look: brightness(grounds(svg)) for look, svg in by_look.items()}
     assert ground["dark"] < 90 and ground["no-colour"] < 90
     assert ground["light"] > 180
