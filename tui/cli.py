@@ -21,6 +21,7 @@ import click
 
 from .. import __version__, arches
 from ..core.errors import DynftraceError, UsageError
+from ..core.facts import DISCOVERIES, PATCH_METHODS
 from . import config
 from .machine import Described
 
@@ -33,9 +34,6 @@ R = TypeVar("R")
 
 INTERRUPTED = 130
 """Status after ctrl+c, as a shell reports it."""
-
-PATCH_METHODS = ("stop_machine", "breakpoint", "none")
-DISCOVERIES = ("table", "ftraced")
 
 ANY_PATH = click.Path(readable=False)
 """A shell completes it as a file; what is wrong with one is said by who reads it."""

@@ -38,7 +38,7 @@ from ...core.arch import Edit, Effect, Sites
 from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.encoding import Encoding
-from ...core.facts import AddressMap, Branches, CallSites, Engine, Register
+from ...core.facts import AddressMap, Branches, CallSites, Engine, ExampleSite, Register
 from . import callsite, encoding, insn, oops
 from .callsite import Form
 from .trapped import trapped_at
@@ -138,6 +138,9 @@ SITES = CallSites(
     # What any call may change; v0 may hold the static chain, which mcount keeps.
     clobbers=frozenset({"at", *(f"t{number}" for number in range(10)), "hi", "lo"}),
 )
+
+
+EXAMPLE = ExampleSite("usb_ifnum_to_if", module="usbcore")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,9 @@ PT_REGS = (*GENERAL, NIP, CTR, LR, XER, CR)
 SP, ARGUMENTS, RESULT = GENERAL[1], GENERAL[3:11], GENERAL[3]
 
 
+SELF_JUMP = insn.pack(insn.b(0))
+
+
 def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
     """Emulator, disassembler and assembler for words of the size that the modes say."""
     return Engine(

@@ -26,9 +26,9 @@ from ...core.encoding import Encoding
 from ...core.facts import Breakpoint, Engine, Register
 from . import callsite, encoding, insn, oops
 
-PATCH_METHODS = ("stop_machine", "breakpoint", "none")
 BREAKPOINT = Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1)
 MAX_INSN_SIZE = 15
+SELF_JUMP = bytes((insn.JMP8, 0xFE))
 
 
 def register(name: str) -> Register:

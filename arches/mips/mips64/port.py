@@ -57,6 +57,8 @@ FACTS = Facts(
     nops=("b", "nop"),
     max_insn_size=insn.CALL,
     insn_align=insn.WORD,
+    example=mips.EXAMPLE,
+    self_jump=insn.pack("big", insn.b(0)),
 )
 
 FORM = Form(order="big", bits=64, slot=insn.NOP)

@@ -27,7 +27,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ....core.arch import Calls, Effect, Sites
-from ....core.facts import Facts, Frames
+from ....core.facts import ExampleSite, Facts, Frames
 from .. import insn
 from .. import port as x86
 from ..x86_64 import port as x86_64
@@ -42,6 +42,7 @@ FACTS = replace(
     sites=replace(x86_64.FACTS.sites, sections=(), mcount_symbols=("mcount",)),
     nops=("nop", "jmp"),
     discovery=("ftraced",),
+    example=ExampleSite(offset=4),
 )
 
 
