@@ -1,4 +1,4 @@
-"""What the verbs of both ports are, and the facts they share.
+"""The verbs of both ports, and the facts they share.
 
 Calls pass up to eight arguments in x0..x7, the result comes in x0; x8 is the
 address of a result that does not fit. sp is aligned to 16 bytes whenever it is
@@ -166,5 +166,5 @@ class Arm64Port(BasePort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """Veneers, for modules that are far away."""
+        """How veneers are made, for modules that are far away."""
         return stub.Stubs()

@@ -38,7 +38,7 @@ def register(name: str) -> Register:
 
 
 def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
-    """Emulator, disassembler and assembler for words of the size that the modes say."""
+    """Return emulator, disassembler and assembler for the word size that the modes name."""
     return Engine(
         uc_arch=UC_ARCH_X86,
         uc_mode=uc_mode,

@@ -64,7 +64,7 @@ FACTS = Facts(
 FORM = Form(order="big", bits=64, slot=insn.NOP)
 
 MCOUNT = (insn.jr(insn.RA), insn.move(insn.RA, insn.AT))
-"""All of it."""
+"""All of mcount."""
 
 
 @dataclass(frozen=True, slots=True)

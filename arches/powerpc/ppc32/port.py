@@ -93,7 +93,7 @@ class Ppc32Port(power.PowerPort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """Stubs that reach every address."""
+        """How stubs that reach every address are made."""
         return stub.Stubs()
 
 

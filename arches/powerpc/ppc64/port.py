@@ -97,7 +97,7 @@ class Ppc64Port(power.PowerPort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """Stubs that change r2."""
+        """How stubs that change r2 are made."""
         return stub.Stubs()
 
 

@@ -89,7 +89,7 @@ class X8664Port(x86.X86Port):
 
     @property
     def trampolines(self) -> trampoline.Copies | None:
-        """A trampoline for each of several users."""
+        """How trampolines are made, one for each of several users."""
         return trampoline.Copies()
 
 

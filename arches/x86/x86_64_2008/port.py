@@ -60,7 +60,7 @@ class X8664In2008Port(x86_64.X8664Port):
         return replace(self, nop=name)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Where a call or jump with a fixed target goes; the jmp of a site goes nowhere."""
+        """Return where a call or jump with a fixed target goes; None for the jmp of a site."""
         if text.startswith(JMP_OVER):
             return None
         return x86_64.X8664Port.call_target(self, ip, text)
@@ -73,7 +73,7 @@ class X8664In2008Port(x86_64.X8664Port):
 
     @property
     def trampolines(self) -> None:
-        """Of 2014 and later."""
+        """None: trampolines came in 2014."""
         return None
 
     def calls(self, sites: Sites, target: int) -> Calls:
