@@ -1,13 +1,13 @@
-"""Architectures by name, each loaded when it is asked for.
+"""Architectures by name, each loaded when it is first needed.
 
 Nothing else in the project lists architectures: a port is a module with a
 function `port()`, and one line here. Where the teaching kernel is built in more
 than one way, each build is a port of its own, called ARCH-BUILD.
 
 Other packages bring ports by entry points of the group `dynftrace.arches`, each a
-name and a function that returns the port. They come behind those here, by name; a
-name that is here stays what it is. Looking for them takes 60 ms, so only what wants
-all names, or a name that is not here, does.
+name and a function that returns the port. They are listed after the ports here, in
+order of their names, and cannot replace one of these. Finding them takes 60 ms, so it
+is done only for a list of all names, or for a name that is not here.
 """
 
 from __future__ import annotations
@@ -40,56 +40,56 @@ _PORTS = {
 DEFAULT = "x86_64"
 
 GROUP = "dynftrace.arches"
-"""Of the entry points that bring ports."""
+"""Group of the entry points that bring ports."""
 
 
 def built_in() -> tuple[str, ...]:
-    """The ports that come along, in the order they are shown."""
+    """Return the names of our own ports, in the order they are shown."""
     return tuple(_PORTS)
 
 
 def builds() -> tuple[str, ...]:
-    """Those of them that are another build of the teaching kernel than their architecture's own."""
+    """Return our ports that are an alternative build of their architecture's kernel."""
     return tuple(name for name in _PORTS if name.partition("-")[0] != name)
 
 
 def names() -> tuple[str, ...]:
-    """The architectures `--arch` takes, in the order they are shown."""
+    """Return the architectures that `--arch` accepts, in the order they are shown."""
     return (*_PORTS, *_brought())
 
 
 def known(name: str) -> bool:
-    """Whether there is a port called `name`."""
+    """Return whether a port `name` exists."""
     return name in _PORTS or name in _brought()
 
 
 def build(arch: str | None, kernel: str | None) -> tuple[str, str | None]:
-    """The port that `--arch` and `--kernel` mean, either None if not given, and an image's path.
+    """Return the port that `--arch` and `--kernel` mean, and the path of an image, if any.
 
-    `kernel` may name a build, whose port it then is. Raises `UsageError` where
-    that is of another architecture.
+    Options not given are None. `kernel` may name a build, which is a port of its own.
+    Raises `UsageError` if that build is for another architecture.
     """
     if kernel not in _PORTS:
         return arch or DEFAULT, kernel
     of = kernel.partition("-")[0]
     if arch not in (None, of, kernel):
-        raise UsageError(f"the kernel {kernel} is one of {of}, not of {arch}")
+        raise UsageError(f"the kernel {kernel} is for {of}, not for {arch}")
     return kernel, None
 
 
 def load(name: str) -> Port:
-    """The port called `name`; raises `UsageError` when there is none, or it cannot be loaded."""
+    """Return the port `name`; raises `UsageError` if it does not exist or cannot be loaded."""
     if name in _PORTS:
         port: Port = import_module(_PORTS[name], __package__).port()
         return port
     entry = _brought().get(name)
     if entry is None:
-        raise UsageError(f"no architecture {name!r}; there is: {', '.join(names())}")
+        raise UsageError(f"unknown architecture {name!r} (choose from: {', '.join(names())})")
     try:
         brought: Port = entry.load()()
         own = brought.facts.name
     except Exception as error:
-        # Somebody else's code: whatever it raises, the user wants one sentence.
+        # Code of another package: whatever it raises, the user gets one sentence.
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise UsageError(f"the port {name!r} of {entry.value} cannot be loaded: {what}") from error
     if own != name:
@@ -99,7 +99,7 @@ def load(name: str) -> Port:
 
 @cache
 def _brought() -> dict[str, EntryPoint]:
-    """The entry points of other packages, by name in that order; of two the first value."""
+    """Return the entry points of other packages, by name; the first of two with one name."""
     from importlib.metadata import entry_points
 
     found: dict[str, EntryPoint] = {}

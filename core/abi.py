@@ -1,8 +1,8 @@
-"""What the machine and its guest agree on, seen from the host.
+"""Layouts and numbers that the machine and its guest share, as the host uses them.
 
-The one definition is `arches/guest/include/machine.h`; these are the same
-layouts as numpy dtypes, for either byte order, and the same numbers as enums.
-A test compares the two through the debug information of every built image.
+`arches/guest/include/machine.h` defines them; here are the same layouts as numpy
+dtypes, for either byte order, and the same numbers as enums. A test compares the
+two through the debug information of every built image.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ RB_PAGE_SIZE = 4096
 RB_PAGE_HEADER = 16
 
 TICK_NS = 1_000_000
-"""Virtual ns between two timer interrupts of a vCPU."""
+"""Time between two timer interrupts of a vCPU, in virtual ns."""
 
 FTRACE_RETFUNC_DEPTH = 50
 """Entries of a task's stack of return addresses."""
 
 THREAD_SIZE = 16384
-"""Bytes of a task's stack, which begins at a multiple of it."""
+"""Size and alignment of a task's stack, in bytes."""
 
 SAVED_CMDLINES = 128
 TASK_COMM_LEN = 16
@@ -80,7 +80,7 @@ class Hypercall(IntEnum):
 
 
 class ProbeCommand(IntEnum):
-    """`func_probe.command`: what is done when a function is called."""
+    """`func_probe.command`: the action when a function is called."""
 
     TRACEON = 1
     TRACEOFF = 2
@@ -91,14 +91,14 @@ class ProbeCommand(IntEnum):
 
 
 class SlotFlag(IntFlag):
-    """`dyn_ftrace.flags` of a kernel whose call sites are found as it runs."""
+    """`dyn_ftrace.flags` of a kernel whose call sites are found while it runs."""
 
     FREE = 1 << 0
     CONVERTED = 1 << 1
 
 
 class Vector(IntEnum):
-    """Interrupts the machine delivers."""
+    """Interrupts that the machine delivers."""
 
     TIMER = 0
     RESCHEDULE = 1
@@ -114,7 +114,7 @@ class RequestKind(IntEnum):
 
 
 class TraceType(IntEnum):
-    """`trace_entry.type` of the events the tracers write."""
+    """`trace_entry.type` of the events that the tracers write."""
 
     FN = 1
     STACK = 4
@@ -124,13 +124,13 @@ class TraceType(IntEnum):
 
 
 FIRST_SYSCALL_ID = 0x100
-"""`trace_entry.type` of events of system calls: from here to `FIRST_EVENT_ID`, two a call."""
+"""First `trace_entry.type` of system call events: two for each call, below `FIRST_EVENT_ID`."""
 
 SYSCALLS_MAX = 384
 SYSCALL_ARGS_MAX = 6
 
 FIRST_EVENT_ID = 0x400
-"""`trace_entry.type` of an event of an fprobe: this or higher, a number for each."""
+"""First `trace_entry.type` of fprobe events: one number for each fprobe."""
 
 LAST_EVENT_ID = 0xFFFF
 
@@ -202,32 +202,32 @@ _SAVED_CMDLINE = [("pid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
 
 
 def _layout(fields: list[Any], byteorder: str) -> np.dtype[np.void]:
-    """The dtype of `fields` in `byteorder` ("little" or "big"); packed, as the C layout is."""
+    """Return the dtype of `fields` in `byteorder` ("little" or "big"), packed like the C layout."""
     return np.dtype(fields).newbyteorder("<" if byteorder == "little" else ">")
 
 
 def cpu_clock(byteorder: str) -> np.dtype[np.void]:
-    """`struct cpu_clock`: the first CPU-local page, read-only in the guest."""
+    """Return `struct cpu_clock`, the first CPU-local page, read-only in the guest."""
     return _layout(_CPU_CLOCK, byteorder)
 
 
 def cpu_local(byteorder: str) -> np.dtype[np.void]:
-    """`struct cpu_local`: the second CPU-local page."""
+    """Return `struct cpu_local`, the second CPU-local page."""
     return _layout(_CPU_LOCAL, byteorder)
 
 
 def ring_buffer_cpu(byteorder: str) -> np.dtype[np.void]:
-    """`struct ring_buffer_cpu`, also the field `buffer` of `cpu_local`."""
+    """Return `struct ring_buffer_cpu`, also the field `buffer` of `cpu_local`."""
     return _layout(_RING_BUFFER_CPU, byteorder)
 
 
 def host_request(byteorder: str) -> np.dtype[np.void]:
-    """`struct host_request`."""
+    """Return `struct host_request`."""
     return _layout(_HOST_REQUEST, byteorder)
 
 
 def saved_cmdline(byteorder: str) -> np.dtype[np.void]:
-    """`struct saved_cmdline`."""
+    """Return `struct saved_cmdline`."""
     return _layout(_SAVED_CMDLINE, byteorder)
 
 
@@ -241,17 +241,17 @@ _FTRACE_OPS_ENTRY = [
 
 
 def ftrace_ops_entry(byteorder: str) -> np.dtype[np.void]:
-    """`struct ftrace_ops_entry` of `arches/guest/include/tracer.h`: an entry of ftrace_ops_list."""
+    """Return `struct ftrace_ops_entry` of the guest's tracer.h: an entry of ftrace_ops_list."""
     return _layout(_FTRACE_OPS_ENTRY, byteorder)
 
 
 def tracepoint(byteorder: str) -> np.dtype[np.void]:
-    """`struct tracepoint` of `arches/guest/include/tracepoint.h`."""
+    """Return `struct tracepoint` of `arches/guest/include/tracepoint.h`."""
     return _layout([("enabled", "u4"), ("unused", "u4"), ("func", "u8")], byteorder)
 
 
 def syscall_metadata(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
-    """`struct syscall_metadata`: pointers to the names of a system call and its arguments."""
+    """Return `struct syscall_metadata`: pointers to the names of a call and its arguments."""
     long = f"u{pointer_size}"
     fields: list[Any] = [("name", long), ("nb_args", f"i{pointer_size}")]
     fields += [(name, long, (SYSCALL_ARGS_MAX,)) for name in ("types", "args")]
@@ -259,12 +259,12 @@ def syscall_metadata(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
 
 
 def syscall_event(byteorder: str) -> np.dtype[np.void]:
-    """`struct syscall_event`: an entry of the tracer's `syscall_events`."""
+    """Return `struct syscall_event`: an entry of the tracer's `syscall_events`."""
     return _layout([(name, "u2") for name in ("enter", "exit", "nb_args", "unused")], byteorder)
 
 
 def fgraph_control(byteorder: str) -> np.dtype[np.void]:
-    """`struct fgraph_control` of `arches/guest/include/tracer.h`: the graph tracer's settings."""
+    """Return `struct fgraph_control` of the guest's tracer.h: settings of the graph tracer."""
     fields: list[Any] = [(name, "u4") for name in ("on", "max_depth", "skip_irqs", "sleep_off")]
     fields += [("thresh", "u8"), ("return_to_handler", "u8"), ("ops", _FTRACE_OPS_ENTRY)]
     fields += [(name, "u8") for name in ("graph", "graph_count", "notrace", "notrace_count")]
@@ -273,20 +273,20 @@ def fgraph_control(byteorder: str) -> np.dtype[np.void]:
 
 
 def ftrace_profile_control(byteorder: str) -> np.dtype[np.void]:
-    """`struct ftrace_profile_control` of `arches/guest/include/tracer.h`: the profiler's state."""
+    """Return `struct ftrace_profile_control` of the guest's tracer.h: the profiler's state."""
     fields: list[Any] = [(name, "u4") for name in ("on", "bits", "limit", "unused")]
     fields += [("tables", "u8"), ("used", "u4", (PROFILE_CPUS,))]
     return _layout(fields, byteorder)
 
 
 def ftrace_profile(byteorder: str) -> np.dtype[np.void]:
-    """`struct ftrace_profile`: what the profiler knows of a function on a CPU; times in ns."""
+    """Return `struct ftrace_profile`: hits and times of a function on one CPU; times in ns."""
     names = ("ip", "counter", "time", "time_squared")
     return _layout([(name, "u8") for name in names], byteorder)
 
 
 def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
-    """`struct ftrace_ret_stack`: where a task's functions return to that are traced until then."""
+    """Return `struct ftrace_ret_stack`: a task's traced functions and where they return to."""
     entry: list[Any] = [(name, f"u{pointer_size}") for name in ("ret", "func", "fp")]
     entry += [(name, "u4") for name in ("told", "profiled")]
     if pointer_size == 4:
@@ -299,14 +299,14 @@ def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
 
 
 def func_probe(byteorder: str) -> np.dtype[np.void]:
-    """`struct func_probe` of `arches/guest/include/tracer.h`: an entry of func_probes."""
+    """Return `struct func_probe` of the guest's tracer.h: an entry of func_probes."""
     fields: list[Any] = [("command", "u4"), ("counted", "u4")]
     fields += [(name, "u8") for name in ("ips", "counts", "nr")]
     return _layout(fields, byteorder)
 
 
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
-    """`struct module` of `arches/guest/include/module.h`: the module's `__this_module`."""
+    """Return `struct module` of the guest's module.h: the module's `__this_module`."""
     fields = [
         ("name", f"S{MODULE_NAME_LEN}"),
         ("refcnt", "i4"),
@@ -318,11 +318,11 @@ def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
 
 
 def dyn_ftrace(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
-    """`struct dyn_ftrace` of `arches/guest/include/ftraced.h`: a slot for a call site."""
+    """Return `struct dyn_ftrace` of the guest's ftraced.h: a slot for a call site."""
     names = ("next", "ip", "flags")
     return _layout([(name, f"u{pointer_size}") for name in names], byteorder)
 
 
 def ftrace_page(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
-    """`struct ftrace_page`, without the slots behind it."""
+    """Return `struct ftrace_page`, without the slots after it."""
     return _layout([(name, f"u{pointer_size}") for name in ("next", "index")], byteorder)

@@ -1,4 +1,4 @@
-"""What a vCPU did wrong, and the state it was in: what an oops report is made of."""
+"""A fault of a vCPU and the state it was in: the contents of an oops report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Access(Enum):
-    """What went wrong: an access that failed, or something else altogether."""
+    """Kinds of faults: accesses that failed, and others."""
 
     READ = "read access"
     WRITE = "write access"
@@ -20,34 +20,34 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What went wrong; `mapped` says that memory is there but may not be used so."""
+    """A fault; `mapped` means that the memory exists but does not allow the access."""
 
     access: Access
     address: int | None = None
-    """None where the engine does not tell."""
+    """The address accessed; None if the engine does not report it."""
     mapped: bool = False
     detail: str = ""
-    """A clause of its own where the access does not say all; it then names the oops."""
+    """A clause that names the oops, if `access` alone is too vague."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A vCPU that cannot go on."""
+    """A vCPU that cannot continue."""
 
     fault: Fault
     count: int
-    """Which it is since the machine was started, from 1."""
+    """Number of this crash since the machine was started, from 1."""
     cpu: int
     pid: int
     registers: Mapping[str, int]
     """All of `Abi.pt_regs`, by name."""
     text: bytes
-    """Code around pc as far as it can be read; empty where pc is not in memory."""
+    """Code around pc as far as it can be read; empty if pc is not in memory."""
     text_address: int
-    """Where `text` begins."""
+    """Address of the first byte of `text`."""
     stack: bytes
-    """What lies from the stack pointer up, at most 8 KB; empty where it is not in memory."""
+    """Memory from the stack pointer up, at most 8 KB; empty if it cannot be read."""
     trace: tuple[int, ...]
-    """Return addresses: the link register where there is one, then those found on the stack."""
+    """Return addresses: the link register, if the ABI has one, then those on the stack."""
     symbol: Callable[[int], str]
-    """`name+0x5/0x80 [module]` for an address, or the bare number."""
+    """Returns `name+0x5/0x80 [module]` for an address, or the bare number."""

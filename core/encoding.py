@@ -1,6 +1,6 @@
 """An instruction as its manual draws it: bit fields, and how a target follows from them.
 
-Ports make these (`Port.encoding`); what they look like on a screen is `views/encoding.py`.
+Ports make these (`Port.encoding`); `views/encoding.py` draws them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BitField:
-    """Bits that stand together and mean one thing."""
+    """Adjacent bits with one meaning."""
 
     name: str
-    """As the manual has it."""
+    """The field's name in the manual."""
     bits: str
     """`0` and `1`, as drawn from left to right."""
     meaning: str = ""
-    """What this value says, in a few words."""
+    """Meaning of this value, in a few words."""
 
     @property
     def value(self) -> int:
@@ -30,28 +30,28 @@ class Encoding:
     """All bits of one instruction."""
 
     form: str
-    """What the manual calls instructions of this shape."""
+    """The manual's name for instructions of this shape."""
     fields: tuple[BitField, ...]
     """From left to right."""
     unit: int = 1
-    """Bits to a number of the ruler: 1 where manuals number bits, 8 where they number bytes."""
+    """Bits for each number of the ruler: 1 if the manual numbers bits, 8 if bytes."""
     from_left: bool = False
-    """Whether the ruler counts from left to right; else the rightmost number is 0."""
+    """Whether the ruler counts from left to right; otherwise the rightmost number is 0."""
     rule: str = ""
-    """How the instruction's result follows from the fields, by their names."""
+    """How the instruction's result follows from the named fields."""
     reach: tuple[int, int] | None = None
-    """The first and the last address that the fields can say; None where it is no distance."""
+    """First and last address that the fields can encode; None without a distance field."""
 
     @property
     def size(self) -> int:
-        """In bits."""
+        """Width of the instruction in bits."""
         return sum(len(field.bits) for field in self.fields)
 
 
 def cut(value: int, *parts: tuple[str, int] | tuple[str, int, str]) -> tuple[BitField, ...]:
-    """The fields of `value`, highest bits first: (name, bits[, meaning]) each.
+    """Return the fields of `value`, highest bits first; a part is (name, bits[, meaning]).
 
-    Raises `ValueError` where they are fewer bits than `value` has.
+    Raises `ValueError` if `value` has more bits than the parts.
     """
     left = sum(part[1] for part in parts)
     if value >> left:
@@ -65,12 +65,12 @@ def cut(value: int, *parts: tuple[str, int] | tuple[str, int, str]) -> tuple[Bit
 
 
 def signed(field: BitField) -> int:
-    """The value of a field in two's complement."""
+    """Return the value of a field in two's complement."""
     return field.value - (int(field.bits[0]) << len(field.bits))
 
 
 def distance(words: int, size: int) -> str:
-    """A distance counted in units of `size` bytes, as a meaning: `-3 words, -0xc bytes`."""
+    """Return a distance in units of `size` bytes as a meaning: `-3 words, -0xc bytes`."""
     unit = "word" if size > 1 else "byte"
     plural = "" if abs(words) == 1 else "s"
     whole = f", {words * size:+#x} bytes" if size > 1 else ""
@@ -78,10 +78,11 @@ def distance(words: int, size: int) -> str:
 
 
 def window(base: int, bits: int, size: int, modulus: int) -> tuple[int, int] | None:
-    """What a signed field of `bits`, counting units of `size` bytes from `base`, can say.
+    """Return the first and last address that a signed distance field can encode.
 
-    The first and the last address; cut off at the ends of an address space of `modulus`
-    bytes, and None where the field says everything in it.
+    The field has `bits` bits and counts units of `size` bytes from `base`. The addresses
+    are cut off at the ends of an address space of `modulus` bytes. None if the field
+    reaches all of it.
     """
     half = size << bits - 1
     if 2 * half >= modulus:

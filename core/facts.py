@@ -1,4 +1,4 @@
-"""What an architecture is, as data: everything `core` reads of a port and never computes.
+"""What an architecture is, as data: everything that `core` reads of a port and never computes.
 
 Frozen dataclasses only; a port makes one `Facts` of them. The verbs, and the
 recipe for a new port, are in `arch.py`.
@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+PATCH_METHODS = ("stop_machine", "breakpoint", "none")
+"""How text is written: with the other CPUs stopped, by a breakpoint in between, or at once."""
+
+DISCOVERIES = ("table", "ftraced")
+"""How call sites are found: the compiler or the linker made a table of them, or the kernel
+notes each site it runs into."""
+
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A register by its ABI name and its Unicorn number."""
+    """A register: its ABI name and its Unicorn number."""
 
     name: str
     number: int
@@ -20,34 +27,34 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """What an interrupt number of the emulator means that no instruction of ours asked for."""
+    """A trap: what an interrupt number of the emulator means, if no guest code asked for it."""
 
     meaning: str
-    """In the words of the architecture's manual, such as `program interrupt: trap`."""
+    """The architecture manual's name for it, such as `program interrupt: trap`."""
     illegal: bool
-    """Whether the instruction is none."""
+    """Whether the instruction is undefined."""
     reported_at: int | None
-    """Where the emulator leaves pc: this many bytes behind the instruction's start.
+    """Where the emulator leaves pc, in bytes after the start of the instruction.
 
-    None where it loses pc: `Port.trapped_at` then finds the instruction.
+    None if it loses pc: `Port.trapped_at` then finds the instruction.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Where a saved context of the emulator says that a branch waits for its delay slot."""
+    """The word of a saved emulator context that says a branch is waiting for its delay slot."""
 
     context: int
-    """Bytes of a context, which tell the emulator's version."""
+    """Size of a context in bytes, which identifies the emulator's version."""
     offset: int
-    """Of a 32-bit word in it, in bytes."""
+    """Offset of the 32-bit word in the context, in bytes."""
     mask: int
-    """Its bits that are 0 outside of delay slots."""
+    """Bits of the word that are 0 outside of delay slots."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How the emulator, disassembler and assembler are opened (their own constants)."""
+    """How the emulator, disassembler and assembler are opened, by their own constants."""
 
     uc_arch: int
     uc_mode: int
@@ -56,40 +63,40 @@ class Engine:
     ks_arch: int
     ks_mode: int
     cs_returns: frozenset[str] = frozenset()
-    """Mnemonics of returns, where Capstone has no group of them."""
+    """Mnemonics of returns, if Capstone has no group for them."""
     cs_calls: frozenset[str] = frozenset()
-    """Mnemonics of calls, where Capstone has no group of them."""
+    """Mnemonics of calls, if Capstone has no group for them."""
     cs_names: Mapping[str, str] = field(default_factory=dict)
-    """Capstone's names of registers that this ABI calls otherwise."""
+    """ABI names of registers by the other names that Capstone prints."""
     cs_own_target: str = ""
-    """Branches that Capstone shows without target where that is the branch itself: their
-    mnemonics, a regular expression."""
+    """Regular expression for mnemonics of branches that Capstone prints without a target if
+    they branch to themselves."""
     ks_registers: str = ""
-    """Registers as people type them, a regular expression, where Keystone wants a prefix."""
+    """Regular expression for registers as people type them, if Keystone wants a prefix."""
     ks_prefix: str = ""
-    """That prefix."""
+    """The prefix that Keystone wants."""
     ks_prelude: str = ""
-    """Directives in front of a typed line, each ended by `;`."""
+    """Directives put before a typed line, each ended by `;`."""
     ks_branches: str = ""
-    """Mnemonics of branches to whose targets Keystone grants few bits, a regular expression."""
+    """Regular expression for mnemonics of branches whose targets Keystone cuts to few bits."""
     ks_branch_bits: int = 0
-    """So many, of which the highest is a sign; it takes no others into account."""
+    """Width of such a target in bits, sign bit included; Keystone ignores the higher bits."""
     uc_cpu: int | None = None
-    """The emulator's CPU model, where the one it takes by itself lacks instructions."""
+    """The emulator's CPU model, if its default lacks instructions."""
     branches: Branches | None = None
-    """None where branches have no delay slots."""
+    """None if branches have no delay slots."""
     traps: Mapping[int, Trap] = field(default_factory=dict)
-    """What the emulator reports as interrupts, by its numbers; each is an oops."""
+    """Traps by the interrupt numbers of the emulator; each becomes an oops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toc:
     """An ABI whose functions each bring a pointer to their data (ELFv1's table of contents).
 
-    The address of a function, in C, is that of its descriptor in `opd`: three
-    words of a pointer's size, where its code is, the value `register` must have
-    there, an environment. The code has a symbol of its own, `prefix` and name.
-    Every object has one TOC pointer: the address of `section` and `bias`.
+    The address of a function, in C, is that of its descriptor in `opd`: three words of a
+    pointer's size with the address of its code, the value `register` must have there, and
+    an environment. The code has a symbol of its own, `prefix` and name. Every object has
+    one TOC pointer: the address of `section` plus `bias`.
     """
 
     register: Register
@@ -101,31 +108,31 @@ class Toc:
 
 @dataclass(frozen=True, slots=True)
 class Stub:
-    """What a module's stubs are made of, in bytes."""
+    """The sizes of a module's stubs, in bytes, and their names."""
 
     size: int
     align: int
     code: int
-    """Instructions at the start; behind them lies data the instructions load."""
+    """Size of the instructions at the start; the data they load follows."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What the kernel calls the stubs of these callees."""
+    """The kernel's names of stubs, by callee; other stubs are named after their callee."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Frames that are chained: each begins with the address of its caller's."""
+    """Chained stack frames: each begins with the address of its caller's frame."""
 
     register: Register
-    """Has the address of the innermost."""
+    """The register that holds the address of the innermost frame."""
     link: int
-    """Where the return address is, in bytes from the frame's start."""
+    """Offset of the return address in the frame, in bytes."""
     of_caller: bool = False
-    """Whether that is in the frame of the caller."""
+    """Whether the return address lies in the frame of the caller instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abi:
-    """How code calls code, and what an interrupt must keep.
+    """How code calls code, and which registers an interrupt must keep.
 
     `pt_regs` lists the registers an interrupt saves, in the order they lie in
     memory, one `pointer_size` slot each; it contains `pc`, `sp` and the flags.
@@ -137,37 +144,40 @@ class Abi:
     result: Register
     pt_regs: tuple[Register, ...]
     link: Register | None
-    """Holds the return address of a call; None where the call pushes it."""
+    """Holds the return address of a call; None if the call pushes it."""
     stack_align: int
     """Alignment of `sp` at a call, before the return address is pushed, in bytes."""
     red_zone: int
     """Bytes below `sp` that an interrupt must leave alone."""
     call_frame: int
-    """Bytes a caller leaves at `sp` for the callee's use."""
+    """Bytes that a caller leaves at `sp` for the callee's use."""
     toc: Toc | None = None
-    """None where the address of a function is that of its code."""
+    """None if the address of a function is that of its code."""
     frames: Frames | None = None
-    """None where frames are not chained."""
+    """None if frames are not chained."""
     saves_link_late: bool = False
-    """Whether a function saves its return address below its locals, or beside them, and so the
-    one found behind a function's is of its caller's (`ARCH_FTRACE_SHIFT_STACK_TRACER`)."""
+    """Whether a function saves its return address at or below its locals.
+
+    The return address found above a function's frame is then its caller's
+    (`ARCH_FTRACE_SHIFT_STACK_TRACER`).
+    """
     stack_arguments: int = 0
-    """How many more than `arguments` the port's `enter_call` takes, and puts on the stack."""
+    """Number of arguments beyond `arguments` that `enter_call` can put on the stack."""
 
     @property
     def most_arguments(self) -> int:
-        """So many arguments a call by the machine may have."""
+        """Largest number of arguments that a call by the machine can have."""
         return len(self.arguments) + self.stack_arguments
 
     @property
     def text_prefix(self) -> str:
-        """What the names of code begin with, such as a dot; mostly nothing."""
+        """Prefix of the names of code, such as a dot; mostly empty."""
         return "" if self.toc is None else self.toc.prefix
 
 
 @dataclass(frozen=True, slots=True)
 class AddressMap:
-    """Where things go in the guest's address space; each a page-aligned address."""
+    """Where things go in the guest's address space, as page-aligned addresses."""
 
     local: int
     """The CPU-local pages."""
@@ -178,11 +188,11 @@ class AddressMap:
     ring_buffer: int
     hashes: int
     hashes_end: int
-    """Call sites of filters, for the list function: two areas, a half for each."""
+    """Start of the filters' call sites, for the list function: two areas of equal size."""
     direct_map: int
-    """Free RAM, handed to the kernel's page allocator."""
+    """Free RAM that the kernel's page allocator gets."""
     host_stack: int
-    """Stacks for calls the machine makes on its own."""
+    """Stacks for calls that the machine makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,44 +200,55 @@ class CallSites:
     """How call sites are recognised and how they look."""
 
     size: int
-    """Bytes from rec.ip that may change: the call (`MCOUNT_INSN_SIZE`), and what goes with it."""
+    """Bytes from rec.ip that may change: the call (`MCOUNT_INSN_SIZE`) and its companions."""
     sections: tuple[str, ...]
-    """Sections of a relocatable file that list sites, such as `__mcount_loc`; maybe none."""
+    """Sections of a relocatable file that list sites, such as `__mcount_loc`; may be empty."""
     mcount_symbols: tuple[str, ...]
-    """What a site calls as compiled, such as `__fentry__`."""
+    """Names of the function that a site calls as compiled, such as `__fentry__`."""
     call_relocations: frozenset[int]
-    """Relocation types of calls: of sites in images without a table, and of far callees."""
+    """Relocation types of calls: they find sites in images without a table, and far callees."""
     relocation_offset: int
     """rec.ip minus the place of such a relocation, in bytes."""
     linked_stubs: Mapping[str, str] = field(default_factory=dict)
-    """Symbols of stubs that are linked into modules, with what each leads to."""
+    """Symbols of stubs that are linked into modules, each with the symbol it leads to."""
     clobbers: frozenset[str] = frozenset()
-    """Registers that what a site calls may change, of `Abi.pt_regs`: no code there needs them."""
+    """Registers of `Abi.pt_regs` that the callee of a site may change: no code there needs them."""
     source_offset: int = 0
-    """Bytes from rec.ip to code that has a source line: where the compiler leaves room at the
-    start of a function, its lines begin behind that."""
+    """Bytes from rec.ip to code with a source line. If the compiler leaves room at the start
+    of a function, its lines begin after that room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breakpoint:
-    """A one-step-atomic trap instruction, where the architecture patches by one."""
+    """A trap instruction that one store can write, for patching by breakpoint."""
 
     insn: bytes
     interrupt: int
-    """Interrupt number the emulator reports for it."""
+    """Interrupt number that the emulator reports for it."""
     reported_at: int
-    """Where the emulator leaves pc: this many bytes behind the instruction's start."""
+    """Where the emulator leaves pc, in bytes after the start of the instruction."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElfFlags:
-    """What `e_flags` says of the ABI a file was built for."""
+    """The bits of `e_flags` that name the ABI a file was built for."""
 
     mask: int
     allowed: frozenset[int]
-    """Values under the mask."""
+    """Values under the mask that are accepted."""
     name: str
-    """What they stand for, such as `ELFv1`."""
+    """The ABI that these values stand for, such as `ELFv1`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleSite:
+    """A call site of the teaching kernel that shows what is special about a port."""
+
+    function: str = "schedule"
+    offset: int = 0
+    """Bytes from the start of the function to its call site."""
+    module: str = ""
+    """The module to load first; empty for a function of the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,9 +256,9 @@ class Facts:
     """Everything about an architecture that is data."""
 
     name: str
-    """As given to `--arch`."""
+    """The port's name, as given to `--arch`."""
     elf_machine: str
-    """`e_machine` as pyelftools names it, `EM_` and all."""
+    """`e_machine` as pyelftools names it, such as `EM_386`."""
     pointer_size: int
     byteorder: str
     """`little` or `big`."""
@@ -246,24 +267,23 @@ class Facts:
     map: AddressMap
     sites: CallSites
     patch_methods: tuple[str, ...]
-    """Of `stop_machine`, `breakpoint`, `none`; the first is the default."""
+    """Of `PATCH_METHODS`; the first is the default."""
     breakpoint: Breakpoint | None
     nops: tuple[str, ...]
     """Ways to disable a site, as given to `--nop`; the first is the default."""
     max_insn_size: int
     insn_align: int
-    """Instructions begin at multiples of it; text is stored in no smaller units."""
+    """Alignment of instructions in bytes; text is stored in no smaller units."""
     elf_flags: ElfFlags | None = None
-    """None where they say nothing of importance."""
+    """None if they say nothing about the ABI."""
     modules_far: tuple[int, int] | None = None
-    """Where modules go when what is near the kernel is full, and calls need stubs: start
-    and end, page-aligned. None where one area is all there is."""
+    """Start and end, page-aligned, of the area for modules that are out of reach of the
+    kernel, so that their calls need stubs. None if there is one module area only."""
     relative: int | None = None
-    """Relocation type of an address in an image that is loaded anywhere, as kernels that can
-    be moved are linked (`R_…_RELATIVE`). None where kernels are not."""
+    """Relocation type of an address in an image that can be loaded anywhere, as movable
+    kernels are linked (`R_…_RELATIVE`). None if kernels are not movable."""
     discovery: tuple[str, ...] = ("table",)
-    """How call sites are found, as given to `--discovery`; the first is the default.
-
-    Of `table`, which the compiler or the linker made, and `ftraced`: the kernel
-    notes each site it runs into.
-    """
+    """How call sites are found, of `DISCOVERIES`; the first is the default."""
+    example: ExampleSite = ExampleSite()
+    self_jump: bytes = b""
+    """A jump to itself as its bytes lie in memory: a wrong text that does no harm."""

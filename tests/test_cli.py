@@ -418,4 +418,4 @@ def test_port_check_wants_names_or_all(capsys: pytest.CaptureFixture[str]) -> No
         status, out, err = here(capsys, "port", "check", *arguments)
         assert (status, out) == (2, "") and "--all" in err
     status, out, err = here(capsys, "port", "check", "vax")
-    assert (status, out) == (2, "") and "no architecture 'vax'" in err
+    assert (status, out) == (2, "") and "unknown architecture 'vax'" in err

@@ -20,6 +20,7 @@ import click
 
 from .. import __version__, arches
 from ..core.errors import DynftraceError, UsageError
+from ..core.facts import DISCOVERIES, PATCH_METHODS
 from . import config
 from .machine import Described
 
@@ -32,9 +33,6 @@ R = TypeVar("R")
 
 INTERRUPTED = 130
 """Exit status after ctrl+c, as a shell reports it."""
-
-PATCH_METHODS = ("stop_machine", "breakpoint", "none")
-DISCOVERIES = ("table", "ftraced")
 
 ANY_PATH = click.Path(readable=False)
 """Completed as a file by a shell; the code that reads the file reports errors."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from .. import arches
+from ..core.facts import Facts
 from .picture import POSES, Pose
 
 _AS_OPENED = Pose()
@@ -123,39 +124,26 @@ SCREENS = {
 }
 """Screens that look much the same on every port, and those that only one port has."""
 
-_NEAR = ("schedule", 0, _TRACED)
 
-ENABLED = {
-    "x86_64": _NEAR,
-    "i386": _NEAR,
-    "x86_64-2008": ("schedule", 4, ("run syscalls", "sleep 1", *_TRACED)),
-    "ppc64": ("usb_ifnum_to_if", 0x1C, _module("insmod usbcore")),
-    "ppc32": ("usb_ifnum_to_if", 8, _module("insmod usbcore")),
-    "arm64": ("usb_ifnum_to_if", 0, _module("insmod --far usbcore")),
-    "arm64-mcount": ("usb_ifnum_to_if", 0x1C, _module("insmod --far usbcore")),
-}
-"""By port, a function whose call site is worth seeing, the site's offset, and what enables it."""
-
-_FAR = ("usb_ifnum_to_if", 0, _module("insmod usbcore"))
-"""The same for all other ports: a site in a module, out of reach of ftrace_caller."""
-
-LOOPS = {
-    **dict.fromkeys(("x86_64", "i386", "x86_64-2008"), "eb fe"),
-    **dict.fromkeys(("ppc64", "ppc32"), "48 00 00 00"),
-    **dict.fromkeys(("mips", "mips64"), "10 00 ff ff"),
-    "mipsel": "ff ff 00 10",
-    **dict.fromkeys(("arm64", "arm64-mcount"), "00 00 00 14"),
-}
-"""By port, a jump to itself, as its bytes lie in memory."""
+def _enabling(facts: Facts) -> tuple[str, ...]:
+    """Return the commands after which the port's example site has been traced."""
+    example = facts.example
+    if example.module:
+        far = "--far " if facts.modules_far else ""
+        return _module(f"insmod {far}{example.module}")
+    found_late = "ftraced" in facts.discovery
+    return ("run syscalls", "sleep 1", *_TRACED) if found_late else _TRACED
 
 
 def port_scenes(arch: str) -> dict[str, Scene]:
     """Return the screens of one port, by their names."""
-    function, offset, enable = ENABLED.get(arch, _FAR)
+    facts = arches.load(arch).facts
+    function, enable = facts.example.function, _enabling(facts)
     base = Scene(enable, (f"site {function}",), arch=arch)
     main = f"{arch}-main"
     shown = replace(base, commands=(), after=main)
-    refused = (f"poke {function}+{offset} {LOOPS[arch]}", f"site {function}", *enable[-3:-1])
+    loop = f"poke {function}+{facts.example.offset} {facts.self_jump.hex(' ')}"
+    refused = (loop, f"site {function}", *enable[-3:-1])
     return {
         main: replace(base, pose=Pose(("1",))),
         f"{arch}-site": replace(shown, pose=POSES["site"]),

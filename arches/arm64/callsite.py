@@ -2,7 +2,7 @@
 
 The forms are in the table of insn.py. Many sites are encoded at once. A site
 calls its target directly where it reaches it, or the stub of it that its module
-has. What cannot be encoded has zeros for a text, which is no instruction.
+has. A call that cannot be encoded has zeros for a text, which are not an instruction.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from . import insn
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a site is, apart from where its branch goes."""
+    """The form of a site, apart from where its branch goes."""
 
     before: tuple[int, ...]
-    """Instructions in front of the branch, once ftrace knows the site."""
+    """Instructions before the branch, after ftrace has first changed the site."""
     compiled: tuple[int, ...]
-    """The whole site as the compiler left it; empty where that is a call of mcount."""
+    """The whole site as the compiler left it; empty if that is a call of mcount."""
 
     @property
     def branch_offset(self) -> int:
-        """Where the branch is, in bytes from rec.ip (`REC_IP_BRANCH_OFFSET`)."""
+        """Offset of the branch from rec.ip, in bytes (`REC_IP_BRANCH_OFFSET`)."""
         return insn.WORD * len(self.before)
 
     @property
     def nops(self) -> bytes:
-        """A disabled site."""
+        """The text of a disabled site."""
         return insn.pack(*self.before, insn.NOP)
 
 
 SLOT = Form(before=(), compiled=())
-"""The slot of ftrace_caller, which the tracers lie near: a `bl`."""
+"""The slot of ftrace_caller, a `bl`: the tracers lie near it."""
 
 
 def calls(form: Form, sites: Sites, target: int) -> Calls:
@@ -65,7 +65,7 @@ def init_nop(form: Form, sites: Sites, mcount: int) -> Edit:
 
 
 def call_target(ip: int, text: bytes) -> int | None:
-    """Where the site `text` at `ip` branches to, behind what may stand in front of it."""
+    """Return where the site `text` at `ip` branches to, after the words before the branch."""
     for row, word in enumerate(insn.words(text)):
         target = insn.branch_target(ip + insn.WORD * row, word)
         if target is not None or word not in (insn.NOP, insn.SAVE_LR):
@@ -91,9 +91,9 @@ def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> E
 
 
 def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
-    """Why a site is refused, in the words of the kernel where it has some; see `Port.explain`.
+    """Return why a site is refused, in the kernel's words if it has some; see `Port.explain`.
 
-    It has some for a missing stub alone: all other differences are just EINVAL.
+    It has words for a missing stub only: all other differences are just EINVAL.
     """
     if expected == found or not any(expected):
         return "out of 26-bit reach (+-128 MB), and no module PLT for it"
@@ -110,5 +110,5 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
 
 
 def _rows(text: bytes, count: int) -> Bytes:
-    """The same text for `count` sites."""
+    """Return the same text for `count` sites."""
     return np.tile(np.frombuffer(text, np.uint8), (count, 1))

@@ -13,7 +13,7 @@ _PAGE = 1 << insn.PAGE_BITS
 
 
 def encoding(ip: int, text: bytes) -> Encoding | None:
-    """The instruction `text` at `ip`; None where it is not one that ftrace writes or meets."""
+    """Return the fields of the instruction at `ip`; None for one that ftrace never meets."""
     if len(text) < insn.WORD:
         return None
     word = insn.word_at(text)

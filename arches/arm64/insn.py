@@ -1,4 +1,4 @@
-"""A64 instructions ftrace writes and meets, one encoder and decoder a format.
+"""A64 instructions that ftrace writes and meets, an encoder and a decoder for each format.
 
 What this ISA does to ftrace. Every instruction is one aligned word of four
 bytes, little-endian whatever the data is, and an aligned word is stored and
@@ -40,10 +40,10 @@ NOP = 0xD503_201F  # nop, which is hint #0
 SAVE_LR = 0xAA1E_03E9  # mov x9, x30: in front of a call that may not lose x30
 
 REACH = 1 << 27
-"""B and BL go less than this many bytes forward, and at most as many back."""
+"""Reach of B and BL: less than this many bytes forward, at most as many back."""
 
 PAGES = 1 << 20
-"""ADRP goes less than this many pages forward, and at most as many back."""
+"""Reach of ADRP: less than this many pages forward, at most as many back."""
 
 PAGE_BITS = 12
 
@@ -61,7 +61,7 @@ _MOV, _MOV_MASK = 0xAA00_03E0, 0xFFE0_FFE0  # orr of the zero register
 
 
 def word_at(text: bytes, offset: int = 0) -> int:
-    """The instruction at `offset` bytes of `text`; raises `ValueError` where the text ends."""
+    """Return the instruction at byte `offset` of `text`; raises `ValueError` beyond its end."""
     raw = text[offset : offset + WORD]
     if len(raw) < WORD:
         raise ValueError(f"no instruction at byte {offset} of {len(text)}")
@@ -69,12 +69,12 @@ def word_at(text: bytes, offset: int = 0) -> int:
 
 
 def words(text: bytes) -> list[int]:
-    """The instructions of `text`; a partial one at the end is left out."""
+    """Return the instructions of `text`; a partial one at the end is left out."""
     return [word_at(text, offset) for offset in range(0, len(text) - WORD + 1, WORD)]
 
 
 def pack(*words: int) -> bytes:
-    """Instructions as they lie in memory."""
+    """Return instructions as they lie in memory."""
     return b"".join(word.to_bytes(WORD, "little") for word in words)
 
 
@@ -94,21 +94,21 @@ def bl(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
 
 
 def b(distance: int) -> int:
-    """`b .+distance`: raises `ValueError` for a distance out of reach, or not of words."""
+    """Encode `b .+distance`; raises `ValueError` if out of reach, or not a multiple of 4."""
     if distance % WORD or not -REACH <= distance < REACH:
         raise ValueError(f"a branch cannot go {distance:#x} bytes")
     return _B | distance >> 2 & _IMM26
 
 
 def branch_target(ip: int, word: int) -> int | None:
-    """Where the B or BL `word` at `ip` goes, modulo 2**64; None if it is none."""
+    """Return where the B or BL `word` at `ip` goes, modulo 2**64; None for other words."""
     if word & _BRANCH_MASK != _B:
         return None
     return (ip + (_signed(word & _IMM26, 26) << 2)) % 2**64
 
 
 def is_bl(word: int) -> bool:
-    """Whether `word` is BL."""
+    """Return whether `word` is BL."""
     return word & (_LINK | _BRANCH_MASK) == _LINK | _B
 
 
@@ -116,17 +116,17 @@ def is_bl(word: int) -> bool:
 
 
 def br(rn: int) -> int:
-    """`br xn`: jump to the address in it."""
+    """Encode `br xn`, a jump to the address in xn."""
     return _BR | _register(rn) << 5
 
 
 def br_register(word: int) -> int | None:
-    """The register of a BR; None if it is none."""
+    """Return the register of a BR; None for other words."""
     return word >> 5 & 31 if word & _REGISTER_MASK == _BR else None
 
 
 def is_call(word: int) -> bool:
-    """Whether `word` is BL or BLR, which set x30."""
+    """Return whether `word` is BL or BLR, which set x30."""
     return is_bl(word) or word & _REGISTER_MASK == _BLR
 
 
@@ -134,14 +134,14 @@ def is_call(word: int) -> bool:
 
 
 def adrp(rd: int, pages: int) -> int:
-    """`adrp xd, .+pages`: the address of this page plus so many; raises `ValueError`."""
+    """Encode `adrp xd, .+pages`, this page's address plus `pages`; raises `ValueError`."""
     if not -PAGES <= pages < PAGES:
         raise ValueError(f"adrp cannot go {pages:#x} pages")
     return _ADRP | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5 | _register(rd)
 
 
 def adrp_fields(word: int) -> tuple[int, int] | None:
-    """Rd and the distance in pages of an ADRP; None if it is none."""
+    """Return Rd and the distance in pages of an ADRP; None for other words."""
     if word & _ADRP_MASK != _ADRP:
         return None
     return word & 31, _signed((word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3, 21)
@@ -151,14 +151,14 @@ def adrp_fields(word: int) -> tuple[int, int] | None:
 
 
 def add(rd: int, rn: int, imm: int) -> int:
-    """`add xd, xn, #imm`; raises `ValueError` for an immediate of more than 12 bits."""
+    """Encode `add xd, xn, #imm`; raises `ValueError` beyond 12 bits."""
     if not 0 <= imm < 1 << 12:
         raise ValueError(f"immediate {imm:#x} does not fit 12 bits")
     return _ADD | imm << 10 | _register(rn) << 5 | _register(rd)
 
 
 def add_fields(word: int) -> tuple[int, int, int] | None:
-    """Rd, Rn and the immediate of an ADD as above; None if it is none."""
+    """Return Rd, Rn and the immediate of an ADD as above; None for other words."""
     if word & _ADD_MASK != _ADD:
         return None
     return word & 31, word >> 5 & 31, word >> 10 & 0xFFF
@@ -168,12 +168,12 @@ def add_fields(word: int) -> tuple[int, int, int] | None:
 
 
 def mov(rd: int, rm: int) -> int:
-    """`mov xd, xm`."""
+    """Encode `mov xd, xm`."""
     return _MOV | _register(rm) << 16 | _register(rd)
 
 
 def mov_fields(word: int) -> tuple[int, int] | None:
-    """Rd and Rm of a MOV; None if it is none."""
+    """Return Rd and Rm of a MOV; None for other words."""
     return (word & 31, word >> 16 & 31) if word & _MOV_MASK == _MOV else None
 
 

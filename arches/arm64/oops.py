@@ -38,16 +38,16 @@ WIDTH = 8
 """Bytes of a register."""
 
 A_ROW = 3
-"""General registers a row."""
+"""General registers in a row."""
 
 WORDS_BEFORE = 4
-"""Words of code in front of that at pc."""
+"""Words of code shown before the one at pc."""
 
 FRAMES = 32
-"""Frames shown at most."""
+"""Largest number of frames shown."""
 
 ABOVE = 512
-"""Bytes above the first frame in an interrupt in which the saved registers are looked for."""
+"""Bytes above an interrupt's first frame that are searched for the saved registers."""
 
 UNDEFINED = "Undefined instruction"
 SVC = "Supervisor Call exception"
@@ -62,19 +62,19 @@ TRAPS: Mapping[int, Trap] = {
     7: Trap(BREAKPOINT, False, 0),
     13: Trap(SMC, False, WORD),
 }
-"""The emulator's interrupts that instructions raise."""
+"""The emulator's interrupt numbers that instructions raise."""
 
 _IL = 1 << 25  # ESR: the instruction has 32 bits
 
 _FLAGS = (("nzcv", 28), ("daif", 6))
-"""Letters of flags with the bit of the last."""
+"""Letters of flags, and the bit number of the last."""
 
 _FEATURES = (("PAN", 22), ("UAO", 23), ("TCO", 25), ("DIT", 24), ("SSBS", 12))
 _BTYPES = ("--", "jc", "-c", "j-")  # 0: no branch by register was last
 
 
 def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
-    """All lines of the oops of a port."""
+    """Return all lines of the oops of a port."""
     return tuple(_lines(crash, facts))
 
 
@@ -95,7 +95,7 @@ _OVERFLOW = "Kernel panic - not syncing: kernel stack overflow"
 
 
 def _what(crash: Crash) -> tuple[list[str], str]:
-    """What happened, in lines of their own; and what die() is told, nothing for a panic."""
+    """Return lines saying what happened, and the text for die(), empty for a panic."""
     fault, pc = crash.fault, crash.registers["pc"]
     if fault.access is Access.INTERRUPT:
         return ["Insufficient stack space to handle exception!"], ""
@@ -115,7 +115,7 @@ def _what(crash: Crash) -> tuple[list[str], str]:
 
 
 def _abort(crash: Crash) -> list[str]:
-    """An access that failed, and what the syndrome says of it."""
+    """Return the lines of an access that failed, with its syndrome decoded."""
     fault = crash.fault
     fetch, write = fault.access is Access.FETCH, fault.access is Access.WRITE
     if fault.mapped:
@@ -139,12 +139,12 @@ def _abort(crash: Crash) -> list[str]:
 
 
 def _brk(crash: Crash) -> int:
-    """The syndrome of a BRK, with the number it carries."""
+    """Return the syndrome of a BRK, with the number it carries."""
     return 0x3C << 26 | _IL | ((_word_of_code(crash, 0) or 0) >> 5 & 0xFFFF)
 
 
 def _registers(crash: Crash) -> Iterator[str]:
-    """pstate; pc, lr and sp; the general ones."""
+    """Return the rows of pstate; pc, lr and sp; the general registers."""
     registers = crash.registers
     yield f"pstate: {registers['pstate']:08x} ({pstate(registers['pstate'])})"
     yield f"pc : {crash.symbol(registers['pc'])}"
@@ -158,7 +158,7 @@ def _registers(crash: Crash) -> Iterator[str]:
 
 
 def pstate(value: int) -> str:
-    """The flags of pstate as the kernel shows them."""
+    """Return the flags of pstate as the kernel shows them."""
     shown = [
         "".join(
             letter.upper() if value >> last + len(letters) - 1 - row & 1 else letter
@@ -171,7 +171,7 @@ def pstate(value: int) -> str:
 
 
 def _trace(crash: Crash, facts: Facts) -> Iterator[int]:
-    """pc, and where the function of each frame returns to."""
+    """Return pc, and where the function of each frame returns to."""
     yield crash.registers["pc"]
     frame = crash.registers[f"x{insn.FP}"]
     for _ in range(FRAMES):
@@ -191,7 +191,7 @@ def _trace(crash: Crash, facts: Facts) -> Iterator[int]:
 
 
 def _interrupted(crash: Crash, facts: Facts, frame: int, fp: int) -> int | None:
-    """The pc that an interrupt has saved above its first frame, at `frame`; `fp` was x29 then."""
+    """Return the pc that an interrupt saved above its first frame `frame`; `fp` was x29."""
     names = [register.name for register in facts.abi.pt_regs]
     size = WIDTH * len(names)
     for regs in range(frame + 2 * WIDTH, frame + ABOVE, facts.abi.stack_align):
@@ -205,7 +205,7 @@ def _interrupted(crash: Crash, facts: Facts, frame: int, fp: int) -> int | None:
 
 
 def _stack_word(crash: Crash, address: int) -> int | None:
-    """A word of the stack, None beyond what is known of it."""
+    """Return a word of the stack, None beyond the part that was read."""
     at = address - crash.registers["sp"]
     if not 0 <= at <= len(crash.stack) - WIDTH:
         return None
@@ -213,7 +213,7 @@ def _stack_word(crash: Crash, address: int) -> int | None:
 
 
 def _code(crash: Crash) -> str:
-    """Words up to that at pc."""
+    """Return the words up to the one at pc."""
     shown = []
     for number in range(-WORDS_BEFORE, 1):
         word = _word_of_code(crash, number)
@@ -226,7 +226,7 @@ def _code(crash: Crash) -> str:
 
 
 def _word_of_code(crash: Crash, number: int) -> int | None:
-    """The word `number` words behind pc, None where there is none."""
+    """Return the word `number` words after pc, None if it was not read."""
     at = crash.registers["pc"] + WORD * number - crash.text_address
     if not 0 <= at <= len(crash.text) - WORD:
         return None

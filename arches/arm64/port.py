@@ -1,4 +1,4 @@
-"""What the verbs of both ports are, and the facts they share.
+"""The verbs of both ports, and the facts they share.
 
 Calls pass up to eight arguments in x0..x7, the result comes in x0; x8 is the
 address of a result that does not fit. sp is aligned to 16 bytes whenever it is
@@ -33,7 +33,7 @@ from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding
-from ...core.facts import Abi, AddressMap, CallSites, Engine, Facts, Frames, Register
+from ...core.facts import Abi, AddressMap, CallSites, Engine, ExampleSite, Facts, Frames, Register
 from . import callsite, encoding, insn, oops, reloc, stub
 from .callsite import Form
 
@@ -82,8 +82,8 @@ MAP = AddressMap(
 )
 
 
-def facts(name: str, sites: CallSites) -> Facts:
-    """The facts of the port called `name`, whose call sites are `sites`."""
+def facts(name: str, sites: CallSites, example_offset: int) -> Facts:
+    """Return the facts of the port `name`; its example site is that far in its function."""
     return Facts(
         name=name,
         elf_machine="EM_AARCH64",
@@ -98,6 +98,8 @@ def facts(name: str, sites: CallSites) -> Facts:
         nops=("nop",),
         max_insn_size=insn.WORD,
         insn_align=insn.WORD,
+        example=ExampleSite("usb_ifnum_to_if", example_offset, module="usbcore"),
+        self_jump=insn.pack(insn.b(0)),
         modules_far=(0xFFFF_8000_2000_0000, 0xFFFF_8000_4000_0000),
         relative=reloc.RELATIVE,
     )
@@ -164,5 +166,5 @@ class Arm64Port(BasePort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """Veneers, for modules that are far away."""
+        """How veneers are made, for modules that are far away."""
         return stub.Stubs()

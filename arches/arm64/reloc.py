@@ -53,7 +53,7 @@ def _at(position: int) -> Callable[[Values], Values]:
 
 
 def _split(part: Values) -> Values:
-    """The 21 bits of ADR and ADRP: immlo at 29, immhi at 5."""
+    """Return the 21 bits of ADR and ADRP in place: immlo at 29, immhi at 5."""
     return (part & 3) << 29 | (part >> 2 & 0x7FFFF) << 5
 
 

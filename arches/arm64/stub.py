@@ -39,12 +39,12 @@ _PLACE = (1 << insn.PAGE_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """See `core.arch.Stubs`."""
+    """The maker of stubs; see `core.arch.Stubs`."""
 
     facts: Stub = STUB
 
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
-        """Calls and jumps to another object's functions, from their start, that do not reach."""
+        """Return which calls and jumps to the start of another object's function do not reach."""
         distance = (relocations.symbol - relocations.place).view(np.int64)
         far = (distance < -insn.REACH) | (distance >= insn.REACH)
         branches: NDArray[np.bool_] = np.isin(relocations.kind, (reloc.CALL26, reloc.JUMP26))
@@ -52,9 +52,9 @@ class Stubs:
         return branches & relocations.external & far
 
     def make(self, address: int, target: Function, toc: int) -> bytes:
-        """The stub at `address`; raises `ValueError` beyond 4 GB, or for a place not aligned."""
+        """Return the stub at `address`; raises `ValueError` if misaligned or beyond 4 GB."""
         if address % insn.WORD:
-            raise ValueError(f"{address:x} is no place for an instruction")
+            raise ValueError(f"{address:x} is not aligned for an instruction")
         pages = (target.code >> insn.PAGE_BITS) - (address >> insn.PAGE_BITS)
         if not -insn.PAGES <= pages < insn.PAGES:
             raise ValueError(f"{target.code:x} is more than 4 GB away")
@@ -62,7 +62,7 @@ class Stubs:
         return insn.pack(insn.adrp(IP0, pages), insn.add(IP0, IP0, place), insn.br(IP0))
 
     def target(self, address: int, stub: bytes, toc: int) -> int | None:
-        """The address that the code makes, if it is a stub's."""
+        """Return the address that the code makes; None if it is not a stub."""
         if len(stub) < self.facts.size:
             return None
         first, second = (insn.word_at(stub, offset) for offset in (0, insn.WORD))

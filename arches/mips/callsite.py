@@ -4,7 +4,7 @@ The forms are in the table of insn.py; which one a site has, its compiled text
 tells. Many sites are encoded at once. A near site calls its target directly
 where it reaches it, or the stub of it that its module has. A far site
 calls what it was compiled to call, which may be a stub too: mcount is one,
-of ftrace_caller. What cannot be encoded has ones for a text, as zeros are nops.
+of ftrace_caller. A call that cannot be encoded has ones for a text, since zeros are nops.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ NEAR, FAR = 2, 5
 """Instructions of a site."""
 
 UNENCODABLE = 0xFFFF_FFFF
-"""Stands for text that there is none of."""
+"""Stands in for a text that cannot be encoded."""
 
 _OVER_NEAR, _OVER_FAR = insn.b(NEAR * WORD), insn.b(FAR * WORD)
 _BEHIND = frozenset({*insn.MOVES_AT_RA, NOP})
-"""What may stand between the halves of an address and the jump there."""
+"""Instructions that may stand between the halves of an address and the jump there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What differs between the ABIs, and between the ways to disable a site."""
+    """The form of a site: it differs between ABIs and between ways to disable a site."""
 
     order: str
     """`big` or `little`."""
     bits: int
-    """Of an address."""
+    """Width of an address, in bits."""
     slot: int
-    """What the compiler puts into the delay slot of a call of mcount."""
+    """The instruction that compilers put into the delay slot of a call of mcount."""
     naive: bool = False
-    """Whether all of a site becomes nops. A task may be anywhere in them: for teaching."""
+    """Whether all of a site becomes nops, though a task may be in their midst: for teaching."""
 
     @property
     def add(self) -> int:
-        """The opcode that adds the low half of an address."""
+        """Opcode that adds the low half of an address."""
         return ADDIU if self.bits == 32 else DADDIU
 
     @property
     def near_nops(self) -> tuple[int, int]:
-        """A disabled near site: a branch and its delay slot, where two words would change."""
+        """A disabled near site: a branch and its delay slot, if two words would change."""
         return NOP if self.naive or self.slot == NOP else _OVER_NEAR, NOP
 
 
 def far(form: Form, sites: Sites) -> NDArray[np.bool_]:
-    """Which of `sites` were compiled as far calls, all five words of them."""
+    """Return which of `sites` were compiled as far calls, all five words of them."""
     return _is_far(form, _compiled(form, sites))
 
 
@@ -102,9 +102,9 @@ def slot_calls(form: Form, sites: Sites, target: int) -> Calls:
 
 
 def call_target(form: Form, ip: int, text: bytes) -> int | None:
-    """Where `text` at `ip` calls or jumps to: by its first word, or by loading an address.
+    """Return where `text` at `ip` calls or jumps to, by its first word or a loaded address.
 
-    A branch to within `text`, or right behind it, only goes on.
+    None for a branch to within `text` or to its end: execution just continues.
     """
     words = _words(form, text)
     if not words:
@@ -122,8 +122,8 @@ def call_target(form: Form, ip: int, text: bytes) -> int | None:
 def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
     """Do the two words of a near site `text`; raises `ValueError` for anything else.
 
-    `registers` holds sp. What a far site does to v1 is nobody's business, and
-    where it goes to takes registers that are not known here.
+    `registers` holds sp. Far sites are left out: they jump by registers that are not
+    known here.
     """
     if text in (insn.pack(form.order, NOP, NOP), insn.pack(form.order, *form.near_nops)):
         return Effect({"pc": ip + len(text)})
@@ -139,9 +139,9 @@ def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> E
 
 
 def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
-    """Why a site is refused, one clause; see `Port.explain`.
+    """Return why a site is refused, in one clause; see `Port.explain`.
 
-    The kernel of this architecture has no words for it: it writes without looking.
+    The MIPS kernel has no words for it: it writes without comparing.
     """
     want, have = _words(form, expected), _words(form, found)
     if not want or len(want) != len(have):
@@ -156,7 +156,7 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
 
 
 def _what(form: Form, ip: int, want: list[int], row: int) -> str:
-    """What row `row` of the text `want` is."""
+    """Return what row `row` of the text `want` is."""
     opcode = want[0] >> 26
     if row:
         delayed = opcode in (insn.JAL, insn.J) or want[0] in (_OVER_NEAR, _OVER_FAR)
@@ -176,7 +176,7 @@ def _what(form: Form, ip: int, want: list[int], row: int) -> str:
 
 
 def _compiled(form: Form, sites: Sites) -> Words:
-    """What the compiler left at each site, shape (n, FAR); zeros where it is not known."""
+    """Return the compiler's text of each site, shape (n, FAR); zeros if it is not known."""
     if not _known(sites):
         return np.zeros((len(sites), FAR), np.uint32)
     return insn.words_of(sites.compiled[:, : FAR * WORD], form.order)
@@ -188,7 +188,7 @@ def _known(sites: Sites) -> bool:
 
 
 def _is_far(form: Form, words: Words) -> NDArray[np.bool_]:
-    """Which rows of `words` are the five of a far call of mcount."""
+    """Return which rows of `words` are the five of a far call of mcount."""
     first, second, third, fourth, fifth = words.T
     found: NDArray[np.bool_] = (
         (first >> 16 == insn.lui(V1, 0) >> 16)
@@ -201,7 +201,7 @@ def _is_far(form: Form, words: Words) -> NDArray[np.bool_]:
 
 
 def _loaded(form: Form, words: Words) -> Addresses:
-    """The addresses that the first two of `words` load, where they do."""
+    """Return the addresses that the first two of `words` load; anything for other words."""
     high, low = (
         words[:, row].astype(np.uint16).astype(np.int16).astype(np.int64) for row in (0, 1)
     )
@@ -210,7 +210,7 @@ def _loaded(form: Form, words: Words) -> Addresses:
 
 
 def _far_target(form: Form, words: list[int]) -> int | None:
-    """Where words that load an address jump with it."""
+    """Return where words that load an address jump; None for other words."""
     if len(words) < 2:
         return None
     opcode, rs, register, high = insn.i_fields(words[0])

@@ -27,7 +27,7 @@ _UNSIGNED = frozenset({12, 13, 14, 15})  # their immediates are not sign-extende
 def encoding(
     ip: int, text: bytes, order: str, names: Sequence[str], modulus: int
 ) -> Encoding | None:
-    """The instruction `text` at `ip`; `names` are the ABI's of the 32 registers."""
+    """Return the fields of the instruction at `ip`; `names` are the ABI's of the registers."""
     if len(text) < insn.WORD:
         return None
     word = insn.word_at(text, order)

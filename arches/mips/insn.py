@@ -1,4 +1,4 @@
-"""MIPS instructions ftrace writes and meets, one encoder and decoder a format.
+"""MIPS instructions that ftrace writes and meets, an encoder and a decoder for each format.
 
 What this ISA does to ftrace. Every instruction is one aligned word of four
 bytes, and an aligned word is stored and fetched whole. Three things make a call
@@ -86,13 +86,13 @@ REGION = 1 << 28
 """Bytes of the aligned region that a jump stays in."""
 
 REACH = 1 << 17
-"""A branch goes less than this many bytes forward of its delay slot, and at most as many back."""
+"""Reach of a branch, from its delay slot: less than this many bytes forward, as many back."""
 
 SPECIAL, REGIMM, J, JAL, BEQ, ADDIU, LUI, DADDIU, JALX = 0, 1, 2, 3, 4, 9, 15, 25, 29
-"""Opcodes; the first two have more of it in other fields."""
+"""Opcodes; the first two name the instruction in another field."""
 
 JR, JALR, ADDU, OR, DADDU = 8, 9, 33, 37, 45
-"""Of SPECIAL: the function field."""
+"""Function field of SPECIAL."""
 
 _COP1, _COP2, _BC = 17, 18, 8  # branches of coprocessors: BC in the rs field
 _BRANCHES = frozenset({J, JAL, JALX, *range(BEQ, BEQ + 4), *range(20, 24)})
@@ -102,7 +102,7 @@ _BGEZAL = 17
 
 
 def word_at(text: bytes, order: str, offset: int = 0) -> int:
-    """The instruction at `offset` bytes of `text`; raises `ValueError` where the text ends.
+    """Return the instruction at byte `offset` of `text`; raises `ValueError` beyond its end.
 
     `order` is the byte order, `big` or `little`.
     """
@@ -113,18 +113,18 @@ def word_at(text: bytes, order: str, offset: int = 0) -> int:
 
 
 def pack(order: str, *words: int) -> bytes:
-    """Instructions as they lie in memory."""
+    """Return instructions as they lie in memory."""
     return b"".join(word.to_bytes(WORD, "little" if order == "little" else "big") for word in words)
 
 
 def words_of(text: Bytes, order: str) -> Words:
-    """Texts of whole instructions, shape (n, 4 k), as words, shape (n, k)."""
+    """Return texts of whole instructions, shape (n, 4 k), as words, shape (n, k)."""
     typed = np.ascontiguousarray(text).view("<u4" if order == "little" else ">u4")
     return typed.astype(np.uint32)
 
 
 def bytes_of(words: Words, order: str) -> Bytes:
-    """Words, shape (n, k), as they lie in memory, shape (n, 4 k)."""
+    """Return words, shape (n, k), as they lie in memory, shape (n, 4 k)."""
     typed = words.astype("<u4" if order == "little" else ">u4")
     return np.ascontiguousarray(typed).view(np.uint8)
 
@@ -162,7 +162,7 @@ def jal(ip: Addresses, target: Addresses) -> tuple[Words, NDArray[np.bool_]]:
 
 
 def jump_target(ip: int, word: int) -> int | None:
-    """Where the `j` or `jal` `word` at `ip` goes; None if it is neither."""
+    """Return where the `j` or `jal` `word` at `ip` goes; None if it is neither."""
     if word >> 26 not in (J, JAL):
         return None
     return (ip + WORD) // REGION * REGION | word << 2 & REGION - 1
@@ -172,41 +172,41 @@ def jump_target(ip: int, word: int) -> int | None:
 
 
 def i_type(opcode: int, rs: int, rt: int, immediate: int) -> int:
-    """Encode; raises `ValueError` for a register or an immediate that is none, signed or not."""
+    """Encode; raises `ValueError` for an invalid register or immediate, signed or not."""
     if not -0x8000 <= immediate < 0x10000:
         raise ValueError(f"immediate {immediate:#x} does not fit 16 bits")
     return opcode << 26 | _register(rs) << 21 | _register(rt) << 16 | immediate & 0xFFFF
 
 
 def i_fields(word: int) -> tuple[int, int, int, int]:
-    """opcode, rs, rt and the immediate, signed, of a word of I-type."""
+    """Return opcode, rs, rt and the immediate, signed, of a word of I-type."""
     return word >> 26, word >> 21 & 31, word >> 16 & 31, _signed(word & 0xFFFF, 16)
 
 
 def lui(rt: int, immediate: int) -> int:
-    """`lui rt,immediate`: rt = immediate << 16, sign-extended from 32 bits."""
+    """Encode `lui rt,immediate`: rt = immediate << 16, sign-extended from 32 bits."""
     return i_type(LUI, ZERO, rt, immediate)
 
 
 def addiu(rt: int, rs: int, immediate: int) -> int:
-    """`addiu rt,rs,immediate`: rt = rs + immediate, which is signed."""
+    """Encode `addiu rt,rs,immediate`: rt = rs + immediate, which is signed."""
     return i_type(ADDIU, rs, rt, immediate)
 
 
 def daddiu(rt: int, rs: int, immediate: int) -> int:
-    """`daddiu rt,rs,immediate`: the same in 64 bits."""
+    """Encode `daddiu rt,rs,immediate`: the same in 64 bits."""
     return i_type(DADDIU, rs, rt, immediate)
 
 
 def b(distance: int) -> int:
-    """`b .+distance`, which is beq zero,zero; raises `ValueError` out of reach."""
+    """Encode `b .+distance`, which is beq zero,zero; raises `ValueError` out of reach."""
     if distance % WORD or not -REACH <= distance - WORD < REACH:
         raise ValueError(f"a branch cannot go {distance:#x} bytes")
     return i_type(BEQ, ZERO, ZERO, (distance - WORD) // WORD)
 
 
 def branch_target(ip: int, word: int) -> int | None:
-    """Where `b` or `bal` at `ip` goes; None if `word` is neither."""
+    """Return where `b` or `bal` at `ip` goes; None if `word` is neither."""
     opcode, rs, rt, immediate = i_fields(word)
     if (opcode, rs, rt) not in ((BEQ, ZERO, ZERO), (REGIMM, ZERO, _BGEZAL)):
         return None
@@ -214,7 +214,7 @@ def branch_target(ip: int, word: int) -> int | None:
 
 
 def halves(value: int) -> tuple[int, int]:
-    """(hi, lo) such that `lui hi` and `addiu lo` make `value`, modulo 2**32.
+    """Return (hi, lo) such that `lui hi` and `addiu lo` make `value`, modulo 2**32.
 
     `addiu` sign-extends, so where lo is negative hi is one more than the high half.
     """
@@ -225,30 +225,30 @@ def halves(value: int) -> tuple[int, int]:
 
 
 def r_type(function: int, rs: int, rt: int, rd: int, sa: int = 0) -> int:
-    """Encode; raises `ValueError` for a register that is none."""
+    """Encode; raises `ValueError` for an invalid register."""
     registers = _register(rs) << 21 | _register(rt) << 16 | _register(rd) << 11
     return registers | _register(sa) << 6 | function
 
 
 def r_fields(word: int) -> tuple[int, int, int, int, int] | None:
-    """function, rs, rt, rd and sa of a word of R-type; None if its opcode is another."""
+    """Return function, rs, rt, rd and sa of a word of R-type; None for other opcodes."""
     if word >> 26 != SPECIAL:
         return None
     return word & 0x3F, word >> 21 & 31, word >> 16 & 31, word >> 11 & 31, word >> 6 & 31
 
 
 def jr(rs: int) -> int:
-    """`jr rs`: to the address in rs."""
+    """Encode `jr rs`, a jump to the address in rs."""
     return r_type(JR, rs, ZERO, ZERO)
 
 
 def jalr(rs: int) -> int:
-    """`jalr rs`: call the address in rs."""
+    """Encode `jalr rs`, a call of the address in rs."""
     return r_type(JALR, rs, ZERO, RA)
 
 
 def move(rd: int, rs: int) -> int:
-    """`move rd,rs`, which is or rd,rs,zero."""
+    """Encode `move rd,rs`, which is or rd,rs,zero."""
     return r_type(OR, rs, ZERO, rd)
 
 
@@ -256,17 +256,17 @@ NOP = 0
 """`nop`, which is sll zero,zero,0."""
 
 MOVES_AT_RA = (move(AT, RA), r_type(ADDU, RA, ZERO, AT), r_type(DADDU, RA, ZERO, AT))
-"""`move at,ra` as assemblers write it, the oldest by an addition."""
+"""`move at,ra` as assemblers write it; the oldest use an addition."""
 
 ADDIU_SP = addiu(SP, SP, -8)
-"""`addiu sp,sp,-8`: what mcount is given of the stack on o32, and gives back."""
+"""`addiu sp,sp,-8`: on o32 a site takes this stack for mcount, which gives it back."""
 
 
 # What an instruction is
 
 
 def has_delay_slot(word: int) -> bool:
-    """Whether `word` is a jump or a branch; each has a delay slot."""
+    """Return whether `word` is a jump or a branch; each has a delay slot."""
     opcode, rs, rt, _ = i_fields(word)
     if opcode == SPECIAL:
         return word & 0x3F in (JR, JALR)
@@ -278,7 +278,7 @@ def has_delay_slot(word: int) -> bool:
 
 
 def is_call(word: int) -> bool:
-    """Whether `word` is a jump or a branch that leaves a return address."""
+    """Return whether `word` is a jump or a branch that leaves a return address."""
     opcode, _, rt, _ = i_fields(word)
     if opcode == SPECIAL:
         return word & 0x3F == JALR

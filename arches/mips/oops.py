@@ -30,11 +30,11 @@ from .insn import WORD, word_at
 PAGE = 4096
 GENERAL = 32
 A_ROW = 4
-"""General registers a row."""
+"""General registers in a row."""
 
 STACK_WORDS = 40
 ROW_DIGITS = 64
-"""Digits of one row of the stack."""
+"""Hexadecimal digits in one row of the stack."""
 
 WORDS_BEFORE = 3
 WORDS_SHOWN = 9
@@ -60,7 +60,7 @@ TRAPS: Mapping[int, Trap] = {
     22: Trap(TRAP, False, None),
     23: Trap(FLOATING_POINT, False, None),
 }
-"""The emulator's interrupts that instructions raise."""
+"""The emulator's interrupt numbers that instructions raise."""
 
 _DEATHS = {
     ADDRESS_LOAD: "Unhandled kernel unaligned access",
@@ -71,11 +71,11 @@ _DEATHS = {
     TRAP: "Trap instruction in kernel code",
     FLOATING_POINT: "FP exception in kernel code",
 }
-"""What `die()` is told of exceptions."""
+"""Texts for `die()`, by exception."""
 
 
 def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
-    """All lines of the oops of a port."""
+    """Return all lines of the oops of a port."""
     return tuple(_lines(crash, facts))
 
 
@@ -105,7 +105,7 @@ def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _death(crash: Crash) -> str:
-    """What the task dies of, where it is no access."""
+    """Return what the task dies of, other than an access."""
     fault = crash.fault
     if fault.access is Access.ILLEGAL:
         return "Reserved instruction in kernel code"
@@ -113,7 +113,7 @@ def _death(crash: Crash) -> str:
 
 
 def _registers(crash: Crash, facts: Facts) -> Iterator[str]:
-    """The general registers, Hi and Lo."""
+    """Return the rows of the general registers, Hi and Lo."""
     digits = 2 * facts.pointer_size
     values = [f"{crash.registers[each.name]:0{digits}x}" for each in facts.abi.pt_regs[:GENERAL]]
     values[0] = "0" * digits
@@ -125,7 +125,7 @@ def _registers(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _stack(crash: Crash, facts: Facts) -> Iterator[str]:
-    """Rows of words from sp to the end of its page, as far as they are known."""
+    """Return rows of words from sp to the end of its page, as far as they were read."""
     width, a_row = facts.pointer_size, ROW_DIGITS // (2 * facts.pointer_size)
     order = "little" if facts.byteorder == "little" else "big"
     words: list[str] = []
@@ -141,7 +141,7 @@ def _stack(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _code(crash: Crash, epc: int, order: str) -> str:
-    """The words around `epc`, up to the first that cannot be read."""
+    """Return the words around `epc`, up to the first that cannot be read."""
     line = "Code:"
     for number in range(-WORDS_BEFORE, WORDS_SHOWN - WORDS_BEFORE):
         at = epc + WORD * number - crash.text_address

@@ -1,4 +1,4 @@
-"""What the verbs of all ports are, and the facts they share.
+"""The verbs of all MIPS ports, and the facts they share.
 
 A function gets its first arguments in a0-a3, on n64 in a0-a7, and returns in v0;
 ra is the way back, sp the stack pointer. On o32 a caller leaves 16 bytes at sp,
@@ -38,7 +38,7 @@ from ...core.arch import Edit, Effect, Sites
 from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.encoding import Encoding
-from ...core.facts import AddressMap, Branches, CallSites, Engine, Register
+from ...core.facts import AddressMap, Branches, CallSites, Engine, ExampleSite, Register
 from . import callsite, encoding, insn, oops
 from .callsite import Form
 from .trapped import trapped_at
@@ -66,7 +66,7 @@ R_MIPS_26, R_MIPS_HI16 = 4, 5
 
 
 def registers(names: Sequence[str]) -> tuple[Register, ...]:
-    """`pt_regs` with the general registers called `names`."""
+    """Return `pt_regs` with the general registers called `names`."""
     first = mips_const.UC_MIPS_REG_0
     return (*(Register(name, first + number) for number, name in enumerate(names)), *_BEHIND)
 
@@ -86,7 +86,7 @@ BRANCHES = {
 
 
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
-    """Emulator, disassembler and assembler for one byte order and the width the modes say."""
+    """Return the engines for one byte order and the word size that the modes name."""
     big = order == "big"
     return Engine(
         uc_arch=UC_ARCH_MIPS,
@@ -110,7 +110,7 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
 
 
 def address_map(width: int) -> AddressMap:
-    """Where things go, for addresses of `width` bytes."""
+    """Return where things go, for addresses of `width` bytes."""
     high = (1 << 8 * width) - (1 << 32)
     return AddressMap(
         local=high + 0xFFFF_8000,
@@ -138,6 +138,9 @@ SITES = CallSites(
     # What any call may change; v0 may hold the static chain, which mcount keeps.
     clobbers=frozenset({"at", *(f"t{number}" for number in range(10)), "hi", "lo"}),
 )
+
+
+EXAMPLE = ExampleSite("usb_ifnum_to_if", module="usbcore")
 
 
 @dataclass(frozen=True, slots=True)

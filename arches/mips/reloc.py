@@ -62,22 +62,22 @@ _NAMES = names_of(ENUM_RELOC_TYPE_MIPS)
 
 
 def words(values: Values) -> Values:
-    """How many words it is."""
+    """The value in words."""
     return values >> 2
 
 
 def hi(values: Values) -> Values:
-    """The bits from 16 on, one more where the low half is negative."""
+    """The bits from 16 on, one more if the low half is negative."""
     return (values + 0x8000) >> 16
 
 
 def higher(values: Values) -> Values:
-    """The bits from 32 on, one more where what is below is negative."""
+    """The bits from 32 on, one more if the bits below are negative."""
     return (values + 0x8000_8000) >> 32
 
 
 def highest(values: Values) -> Values:
-    """The bits from 48 on, one more where what is below is negative."""
+    """The bits from 48 on, one more if the bits below are negative."""
     return (values + 0x8000_8000_8000) >> 48
 
 
@@ -152,9 +152,9 @@ def abi(types: Mapping[int, RelocationType], bits: int, byteorder: str) -> MipsA
 
 
 def _pairs(module: str, relocations: Relocations) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The rows of all HI16, and for each that of its LO16: the next, of the same symbol.
+    """Return the rows of all HI16, and for each its LO16: the next, of the same symbol.
 
-    Raises `ModuleError` for one that has none.
+    Raises `ModuleError` for a HI16 without.
     """
     high, low = (np.flatnonzero(relocations.kind == kind) for kind in (HI16, LO16))
     after = np.searchsorted(low, high)

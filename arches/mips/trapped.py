@@ -1,7 +1,7 @@
-"""Which instruction of a block has trapped: the emulator tells that one did, and loses pc.
+"""Finds the instruction of a block that has trapped: the emulator loses pc at a trap.
 
 A block ends with a jump and its delay slot, at the end of a page, or with an
-instruction that always traps: `break`, `syscall`, one that is none. Others trap
+instruction that always traps: `break`, `syscall`, an undefined one. Others trap
 on condition, in the middle of it, and the registers, which no instruction has
 changed since, say which: the first whose condition they fulfil. An earlier one
 that has changed its own operands could fulfil it afterwards; it is taken for the
@@ -39,7 +39,7 @@ _CONDITIONS: Mapping[int, Callable[[int, int], bool]] = {
 
 
 def trapped_at(number: int, values: Sequence[int], address: int, words: Sequence[int]) -> int:
-    """Where in `words`, a block at `address`, trap `number` was raised.
+    """Return where in `words`, a block at `address`, trap `number` was raised.
 
     `values` are the general registers, sign-extended.
     """

@@ -2,7 +2,7 @@
 
 The forms are in the table of insn.py. Many sites are encoded at once. A site
 calls its target directly where it reaches it, or the stub of it that its module
-has. What cannot be encoded has zeros for a text, which is no instruction.
+has. A call that cannot be encoded has zeros for a text, which are not an instruction.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from . import insn
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What stands behind the `bl` of a site."""
+    """The instructions that follow the `bl` of a site."""
 
     direct: tuple[int, ...]
-    """Instructions behind a call of the target itself."""
+    """Instructions after a call of the target itself."""
     stub: tuple[int, ...]
-    """As many instructions behind a call of a stub."""
+    """Instructions after a call of a stub, as many."""
     prefer_stub: bool
     """Whether a module that has a stub of the target calls that even where it could reach
     the target, because the stub does more than to reach it."""
     branch_over: bool = False
-    """Whether a call of a stub is disabled by a `b` over what stands behind it, which stays."""
+    """Whether a call of a stub is disabled by a `b` over the words after it, which stay."""
 
     @property
     def nops(self) -> bytes:
-        """A disabled site, one that calls its target directly when it is enabled."""
+        """The text of a disabled site that calls its target itself when enabled."""
         return insn.pack(insn.NOP, *(insn.NOP for _ in self.direct))
 
     @property
     def stub_nops(self) -> bytes:
-        """A disabled site that calls a stub when it is enabled."""
+        """The text of a disabled site that calls a stub when enabled."""
         if not self.branch_over:
             return self.nops
         size = insn.WORD * (1 + len(self.stub))
@@ -89,7 +89,7 @@ def emulate(form: Form, bits: int, ip: int, text: bytes) -> Effect:
 
 
 def explain(ip: int, expected: bytes, found: bytes) -> str:
-    """Why a site is refused, in the words of the kernel where it has some; see `Port.explain`."""
+    """Return why a site is refused, in the kernel's words if it has some; see `Port.explain`."""
     if expected == found or not any(expected):
         return "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it"
     if len(found) != len(expected):

@@ -20,7 +20,7 @@ _TO_CTR, _TO_LR = 528, 16
 
 
 def encoding(ip: int, text: bytes, modulus: int) -> Encoding | None:
-    """The instruction `text` at `ip`, addresses below `modulus`; None where it is not known."""
+    """Return the fields of the instruction at `ip`; None for an unknown one."""
     if len(text) < insn.WORD:
         return None
     word = insn.word_at(text)

@@ -1,4 +1,4 @@
-"""PowerPC instructions ftrace writes and meets, one encoder and decoder a format.
+"""PowerPC instructions that ftrace writes and meets, an encoder and a decoder for each.
 
 What this ISA does to ftrace. Every instruction is one aligned word of four
 bytes, and an aligned word is stored and fetched whole: no CPU can see half of
@@ -51,7 +51,7 @@ BCTR = 0x4E80_0420  # bctr: to the address in CTR
 LD_R2 = 0xE841_0028  # ld r2,40(r1): the caller's TOC pointer, from where a stub put it
 
 REACH = 1 << 25
-"""A branch of I-form goes less than this many bytes forward, and at most as many back."""
+"""Reach of a branch of I-form: less than this many bytes forward, at most as many back."""
 
 ADDI, ADDIS, LD, STD = 14, 15, 58, 62
 """Primary opcodes of D-form and DS-form."""
@@ -66,7 +66,7 @@ _XL_BRANCHES = frozenset({16, 528})  # extended opcodes: bclr, bcctr
 
 
 def word_at(text: bytes, offset: int = 0) -> int:
-    """The instruction at `offset` bytes of `text`; raises `ValueError` where the text ends."""
+    """Return the instruction at byte `offset` of `text`; raises `ValueError` beyond its end."""
     raw = text[offset : offset + WORD]
     if len(raw) < WORD:
         raise ValueError(f"no instruction at byte {offset} of {len(text)}")
@@ -74,7 +74,7 @@ def word_at(text: bytes, offset: int = 0) -> int:
 
 
 def pack(*words: int) -> bytes:
-    """Instructions as they lie in memory."""
+    """Return instructions as they lie in memory."""
     return b"".join(word.to_bytes(WORD, "big") for word in words)
 
 
@@ -100,14 +100,14 @@ def bl(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
 
 
 def b(distance: int) -> int:
-    """`b .+distance`: raises `ValueError` for a distance out of reach, or not of words."""
+    """Encode `b .+distance`; raises `ValueError` if out of reach, or not a multiple of 4."""
     if distance % WORD or not -REACH <= distance < REACH:
         raise ValueError(f"a branch cannot go {distance:#x} bytes")
     return _B << 26 | distance & _LI
 
 
 def branch_target(ip: int, word: int) -> int | None:
-    """Where the branch of I-form `word` at `ip` goes, modulo 2**64; None if it is none."""
+    """Return where the I-form branch `word` at `ip` goes, modulo 2**64; None for others."""
     if word >> 26 != _B:
         return None
     distance = _signed(word & _LI, 26)
@@ -115,12 +115,12 @@ def branch_target(ip: int, word: int) -> int | None:
 
 
 def is_bl(word: int) -> bool:
-    """Whether `word` is a relative `bl`."""
+    """Return whether `word` is a relative `bl`."""
     return word >> 26 == _B and word & (_AA | _LK) == _LK
 
 
 def is_call(word: int) -> bool:
-    """Whether `word` is a branch that sets LR: of I-, B- or XL-form, on condition or not."""
+    """Return whether `word` is a branch that sets LR, of I-, B- or XL-form, conditional or not."""
     opcode, extended = word >> 26, word >> 1 & 0x3FF
     branches = opcode in (_BC, _B) or (opcode == _XL and extended in _XL_BRANCHES)
     return branches and bool(word & _LK)
@@ -130,29 +130,29 @@ def is_call(word: int) -> bool:
 
 
 def d_form(opcode: int, rt: int, ra: int, d: int) -> int:
-    """Encode; raises `ValueError` for a register or a displacement that is none."""
+    """Encode; raises `ValueError` for an invalid register or displacement."""
     if not -0x8000 <= d < 0x8000:
         raise ValueError(f"displacement {d:#x} does not fit 16 bits")
     return opcode << 26 | _register(rt) << 21 | _register(ra) << 16 | d & 0xFFFF
 
 
 def d_fields(word: int) -> tuple[int, int, int, int]:
-    """opcode, RT, RA and D of a word of D-form."""
+    """Return opcode, RT, RA and D of a word of D-form."""
     return word >> 26, word >> 21 & 31, word >> 16 & 31, _signed(word & 0xFFFF, 16)
 
 
 def addi(rt: int, ra: int, si: int) -> int:
-    """`addi rt,ra,si`: rt = ra + si; with ra 0 it is `li rt,si`."""
+    """Encode `addi rt,ra,si`: rt = ra + si; with ra 0 it is `li rt,si`."""
     return d_form(ADDI, rt, ra, si)
 
 
 def addis(rt: int, ra: int, si: int) -> int:
-    """`addis rt,ra,si`: rt = ra + (si << 16); with ra 0 it is `lis rt,si`."""
+    """Encode `addis rt,ra,si`: rt = ra + (si << 16); with ra 0 it is `lis rt,si`."""
     return d_form(ADDIS, rt, ra, si)
 
 
 def halves(value: int) -> tuple[int, int]:
-    """(ha, lo), signed, such that `addis ha` and `addi lo` add `value`, modulo 2**32.
+    """Return (ha, lo), signed, such that `addis ha` and `addi lo` add `value`, modulo 2**32.
 
     `addi` sign-extends, so where lo is negative ha is one more than the high half.
     """
@@ -163,24 +163,24 @@ def halves(value: int) -> tuple[int, int]:
 
 
 def ds_form(opcode: int, rt: int, ra: int, d: int, xo: int) -> int:
-    """Encode, `d` in bytes; raises `ValueError`, also where it is no multiple of 4."""
+    """Encode, `d` in bytes; raises `ValueError` also if `d` is not a multiple of 4."""
     if d % 4:
-        raise ValueError(f"displacement {d:#x} is no multiple of 4")
+        raise ValueError(f"displacement {d:#x} is not a multiple of 4")
     return d_form(opcode, rt, ra, d) | xo
 
 
 def ds_fields(word: int) -> tuple[int, int, int, int, int]:
-    """opcode, RT, RA, D in bytes, and XO of a word of DS-form."""
+    """Return opcode, RT, RA, D in bytes, and XO of a word of DS-form."""
     return *d_fields(word & ~3), word & 3
 
 
 def ld(rt: int, d: int, ra: int) -> int:
-    """`ld rt,d(ra)`: rt = the doubleword at ra + d."""
+    """Encode `ld rt,d(ra)`: rt = the doubleword at ra + d."""
     return ds_form(LD, rt, ra, d, 0)
 
 
 def std(rs: int, d: int, ra: int) -> int:
-    """`std rs,d(ra)`: rs to the doubleword at ra + d."""
+    """Encode `std rs,d(ra)`: rs to the doubleword at ra + d."""
     return ds_form(STD, rs, ra, d, 0)
 
 
@@ -188,21 +188,21 @@ def std(rs: int, d: int, ra: int) -> int:
 
 
 def xfx_form(xo: int, spr: int, rs: int) -> int:
-    """Encode; raises `ValueError` for a register that is none."""
+    """Encode; raises `ValueError` for an invalid register."""
     if not 0 <= spr < 1024:
         raise ValueError(f"no special purpose register {spr}")
     return _X << 26 | _register(rs) << 21 | (spr & 31) << 16 | spr >> 5 << 11 | xo << 1
 
 
 def xfx_fields(word: int) -> tuple[int, int, int] | None:
-    """XO, spr and RS of a word of XFX-form; None if its opcode is another."""
+    """Return XO, spr and RS of a word of XFX-form; None for other opcodes."""
     if word >> 26 != _X or word & 1:
         return None
     return word >> 1 & 0x3FF, word >> 16 & 31 | (word >> 11 & 31) << 5, word >> 21 & 31
 
 
 def mtctr(rs: int) -> int:
-    """`mtctr rs`: CTR = rs."""
+    """Encode `mtctr rs`: CTR = rs."""
     return xfx_form(MTSPR, CTR, rs)
 
 

@@ -37,13 +37,13 @@ WORDS_BEFORE = 12
 WORDS_SHOWN = 16
 WORDS_A_ROW = 8
 ROW_BYTES = 32
-"""General registers of one row, together."""
+"""General registers in one row."""
 
 FRAMES = 32
-"""Frames shown at most."""
+"""Largest number of frames shown."""
 
 LR_SAVE = {8: 16, 4: 4}
-"""Where in its caller's frame a function keeps LR, by the size of a register."""
+"""Offset in its caller's frame at which a function keeps LR, by the size of a register."""
 
 SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGSEGV = 4, 5, 6, 7, 11
 
@@ -61,14 +61,14 @@ TRAPS: Mapping[int, Trap] = {
     94: Trap(VSX, False, WORD),
     96: Trap("program interrupt: illegal instruction", True, WORD),
 }
-"""The emulator's interrupts that instructions raise."""
+"""The emulator's interrupt numbers that instructions raise."""
 
 _UNAVAILABLE = {FLOATING_POINT: ("FP", 0x800), VECTOR: ("VMX/Altivec", 0xF20), VSX: ("VSX", 0xF40)}
-"""Units that are switched off in the kernel: its name for each, and the vector."""
+"""Units that the kernel switches off: its name for each, and the vector."""
 
 
 def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
-    """All lines of the oops of a port."""
+    """Return all lines of the oops of a port."""
     return tuple(_lines(crash, facts))
 
 
@@ -91,7 +91,7 @@ def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _what(crash: Crash) -> tuple[list[str], str, int]:
-    """What happened, in lines of their own; what the task dies of; and by which signal."""
+    """Return lines saying what happened, what the task dies of, and by which signal."""
     fault, nip, r1 = crash.fault, crash.registers["nip"], crash.registers["r1"]
     if fault.access is Access.ILLEGAL:
         return [], "Exception in kernel mode", SIGILL
@@ -118,7 +118,7 @@ def _what(crash: Crash) -> tuple[list[str], str, int]:
 
 
 def _data(crash: Crash) -> str:
-    """A load or store that failed."""
+    """Return the lines of a load or store that failed."""
     fault = crash.fault
     kind = "write" if fault.access is Access.WRITE else "read"
     if fault.address is None:
@@ -129,7 +129,7 @@ def _data(crash: Crash) -> str:
 
 
 def _fetch(crash: Crash) -> list[str]:
-    """A jump to where no code is."""
+    """Return the lines of a jump to memory without code."""
     nip = crash.registers["nip"]
     null = " (NULL pointer?)" if nip < PAGE else ""
     first = [f"kernel tried to execute exec-protected page ({nip:x})"] if crash.fault.mapped else []
@@ -137,7 +137,7 @@ def _fetch(crash: Crash) -> list[str]:
 
 
 def _overran(crash: Crash) -> bool:
-    """Whether a store went right below the stack, where no memory is."""
+    """Return whether a store went right below the stack, where nothing is mapped."""
     fault = crash.fault
     if fault.access is not Access.WRITE or fault.mapped or fault.address is None:
         return False
@@ -145,7 +145,7 @@ def _overran(crash: Crash) -> bool:
 
 
 def _registers(crash: Crash, width: int) -> Iterator[str]:
-    """NIP, LR and CTR; CR and XER; the address of a failed data access; the general ones."""
+    """Return NIP, LR, CTR; CR, XER; the address of a failed access; the general registers."""
     registers, fault, digits = crash.registers, crash.fault, 2 * width
     named = {"NIP:  ": "nip", "LR: ": "lr", "CTR: ": "ctr"}
     yield " ".join(f"{label}{registers[name]:0{digits}x}" for label, name in named.items())
@@ -159,7 +159,7 @@ def _registers(crash: Crash, width: int) -> Iterator[str]:
 
 
 def _trace(crash: Crash, facts: Facts) -> Iterator[str]:
-    """The frames from r1 on, each with where the function it called returns to."""
+    """Return the frames from r1 on, each with the return address of the function it called."""
     width = facts.pointer_size
     sp, first = crash.registers["r1"], True
     for _ in range(FRAMES):
@@ -182,7 +182,7 @@ def _trace(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _interrupted(crash: Crash, facts: Facts, frame: int) -> dict[str, int] | None:
-    """The registers an interrupt has saved above its first frame, if that is one."""
+    """Return the registers an interrupt saved above its first frame, if the frame is one."""
     abi, width = facts.abi, facts.pointer_size
     regs = frame + abi.call_frame
     regs += -regs % abi.stack_align
@@ -198,7 +198,7 @@ def _interrupted(crash: Crash, facts: Facts, frame: int) -> dict[str, int] | Non
 
 
 def _word(crash: Crash, address: int, width: int) -> int | None:
-    """A word of the stack, None beyond what is known of it."""
+    """Return a word of the stack, None beyond the part that was read."""
     at = address - crash.registers["r1"]
     if not 0 <= at <= len(crash.stack) - width:
         return None
@@ -206,7 +206,7 @@ def _word(crash: Crash, address: int, width: int) -> int | None:
 
 
 def _instructions(crash: Crash, nip: int) -> Iterator[str]:
-    """Rows of the words around `nip`, crossed out where there are none."""
+    """Return rows of the words around `nip`, crossed out if they could not be read."""
     words = []
     for number in range(-WORDS_BEFORE, WORDS_SHOWN - WORDS_BEFORE):
         at = nip + WORD * number - crash.text_address

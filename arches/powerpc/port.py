@@ -1,4 +1,4 @@
-"""What the verbs of both ports are, and the facts they share.
+"""The verbs of both ports, and the facts they share.
 
 Calls pass up to eight arguments in r3..r10, the result comes in r3; r1 is the
 stack pointer, LR the way back. A frame begins with its back chain, the address
@@ -43,8 +43,11 @@ PT_REGS = (*GENERAL, NIP, CTR, LR, XER, CR)
 SP, ARGUMENTS, RESULT = GENERAL[1], GENERAL[3:11], GENERAL[3]
 
 
+SELF_JUMP = insn.pack(insn.b(0))
+
+
 def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
-    """Emulator, disassembler and assembler for words of the size that the modes say."""
+    """Return emulator, disassembler and assembler for the word size that the modes name."""
     return Engine(
         uc_arch=UC_ARCH_PPC,
         uc_mode=uc_mode | UC_MODE_BIG_ENDIAN,
@@ -140,4 +143,4 @@ class PowerPort(BasePort, ABC):
     @property
     @abstractmethod
     def stubs(self) -> Stubs:
-        """How modules reach the kernel."""
+        """How the stubs of modules are made."""

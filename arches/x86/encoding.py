@@ -16,7 +16,7 @@ _NO_BASE = 5  # without a displacement: there is no base register, but one of 32
 
 
 def encoding(ip: int, text: bytes, bits: int) -> Encoding | None:
-    """The instruction `text` at `ip`, addresses of `bits`; None where ftrace never meets it."""
+    """Return the fields of the instruction at `ip`; None for one that ftrace never meets."""
     if not text:
         return None
     if text[0] in (insn.CALL, insn.JMP) and len(text) >= insn.REL32_SIZE:

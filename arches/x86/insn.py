@@ -1,4 +1,4 @@
-"""x86 instructions ftrace writes and meets, one encoder and decoder a format.
+"""x86 instructions that ftrace writes and meets, an encoder and a decoder for each format.
 
 What this ISA does to ftrace. Instructions are 1 to 15 bytes long and need no
 alignment, so the five bytes of a call site may straddle a cache line, and a
@@ -75,10 +75,10 @@ NOPS32: Mapping[int, bytes] = {
     7: bytes.fromhex("8d b4 26 00 00 00 00"),  # lea esi, [esi + 0], 32-bit, SIB
     8: bytes.fromhex("3e 8d b4 26 00 00 00 00"),  # lea esi, ds:[esi + 0], 32-bit, SIB
 }
-"""The kernel's for any CPU of 32 bits, each one instruction as well."""
+"""The kernel's nops for any 32-bit CPU; each is one instruction too."""
 
 NOP5 = NOPS64[REL32_SIZE]
-"""The disabled call site of 64 bits, and what `-mnop-mcount` leaves in either."""
+"""The disabled call site of 64-bit kernels, and the text `-mnop-mcount` leaves in all."""
 
 
 def rel32(
@@ -110,7 +110,7 @@ def jmp(ip: Addresses, target: Addresses, bits: int = 64) -> tuple[Bytes, NDArra
 
 
 def rel32_target(ip: int, text: bytes, bits: int = 64) -> int | None:
-    """Where the `call rel32` or `jmp rel32` at `ip` goes; None if `text` is neither."""
+    """Return where the `call rel32` or `jmp rel32` at `ip` goes; None if `text` is neither."""
     if len(text) < REL32_SIZE or text[0] not in (CALL, JMP):
         return None
     distance = int.from_bytes(text[1:REL32_SIZE], "little", signed=True)
@@ -126,7 +126,7 @@ def jmp8(ip: int, target: int) -> bytes:
 
 
 def jmp8_target(ip: int, text: bytes, bits: int = 64) -> int | None:
-    """Where the `jmp rel8` at `ip` goes; None if `text` is none."""
+    """Return where the `jmp rel8` at `ip` goes; None for other text."""
     if len(text) < JMP8_SIZE or text[0] != JMP8:
         return None
     distance = int.from_bytes(text[1:JMP8_SIZE], "little", signed=True)
@@ -134,12 +134,12 @@ def jmp8_target(ip: int, text: bytes, bits: int = 64) -> int | None:
 
 
 def nop_size(text: bytes, nops: Mapping[int, bytes]) -> int:
-    """Size of the nop of `nops` that `text` begins with, 0 if there is none."""
+    """Return the size of the nop of `nops` that `text` begins with, 0 for other text."""
     return next((size for size, nop in nops.items() if text.startswith(nop)), 0)
 
 
 def ends_in_call(before: bytes) -> bool:
-    """Whether `before` ends in a call: `e8 rel32`, or `ff /2` with any operand.
+    """Return whether `before` ends in a call: `e8 rel32`, or `ff /2` with any operand.
 
     Operands have the same sizes in 32 and in 64 bits.
     """
@@ -152,7 +152,7 @@ def ends_in_call(before: bytes) -> bool:
 
 
 def _ff_call_size(text: bytes) -> int:
-    """Bytes of the `ff /2` (call r/m64) that `text` begins with, 0 if it is another ff.
+    """Return the size of the `ff /2` (call r/m64) at the start of `text`, 0 for another ff.
 
     ModRM is mod (2 bits), reg (3 bits, 2 for call), rm (3 bits); rm 4 asks for
     a SIB byte unless mod is 3, whose base 5 with mod 0 asks for a displacement.

@@ -23,7 +23,7 @@ from ...core.facts import Facts
 
 CODE_BEFORE = 42
 CODE_AFTER = 21
-"""Bytes shown on either side of the first one at pc."""
+"""Bytes shown before and after the byte at pc."""
 
 REGISTERS_A_ROW = 3
 ROWS32 = (("eax", "ebx", "ecx", "edx"), ("esi", "edi", "ebp", "esp"), ("eflags",))
@@ -36,7 +36,7 @@ _PRESENT, _WRITE, _FETCH = 1, 2, 16
 
 
 def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
-    """All lines of the oops of a port."""
+    """Return all lines of the oops of a port."""
     return tuple(_lines(crash, facts))
 
 
@@ -61,7 +61,7 @@ def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _error_code(crash: Crash) -> int:
-    """The error code of a page fault, as far as it follows from the access."""
+    """Return the error code of a page fault, as far as it follows from the access."""
     fault = crash.fault
     code = _PRESENT if fault.mapped else 0
     return code | {Access.WRITE: _WRITE, Access.FETCH: _FETCH}.get(fault.access, 0)
@@ -72,7 +72,7 @@ def _wide(facts: Facts) -> bool:
 
 
 def _rows(facts: Facts) -> tuple[tuple[str, ...], ...]:
-    """The names of the registers of each row; pc has been told."""
+    """Return the names of the registers of each row; pc has a line of its own."""
     if not _wide(facts):
         return ROWS32
     names = tuple(each.name for each in facts.abi.pt_regs if each != facts.abi.pc)
@@ -81,7 +81,7 @@ def _rows(facts: Facts) -> tuple[tuple[str, ...], ...]:
 
 
 def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
-    """What happened: one line for an exception, three or four for a page fault."""
+    """Return what happened: one line for an exception, three or four for a page fault."""
     fault, sp, digits = crash.fault, crash.registers[facts.abi.sp.name], 2 * facts.pointer_size
     if fault.access is Access.ILLEGAL:
         return ("invalid opcode",)
@@ -109,7 +109,7 @@ def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
 
 
 def _code(crash: Crash, pc: int, facts: Facts) -> str:
-    """The bytes around `pc`, the one at it in angle brackets; else where they would begin."""
+    """Return the bytes around `pc`, its own in angle brackets, or where they would begin."""
     if not crash.text:
         first = (pc - CODE_BEFORE) % (1 << 8 * facts.pointer_size)
         return f"Code: Unable to access opcode bytes at 0x{first:x}."

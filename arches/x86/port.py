@@ -26,9 +26,9 @@ from ...core.encoding import Encoding
 from ...core.facts import Breakpoint, Engine, Register
 from . import callsite, encoding, insn, oops
 
-PATCH_METHODS = ("stop_machine", "breakpoint", "none")
 BREAKPOINT = Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1)
 MAX_INSN_SIZE = 15
+SELF_JUMP = bytes((insn.JMP8, 0xFE))
 
 
 def register(name: str) -> Register:
@@ -38,7 +38,7 @@ def register(name: str) -> Register:
 
 
 def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
-    """Emulator, disassembler and assembler for words of the size that the modes say."""
+    """Return emulator, disassembler and assembler for the word size that the modes name."""
     return Engine(
         uc_arch=UC_ARCH_X86,
         uc_mode=uc_mode,

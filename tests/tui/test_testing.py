@@ -132,7 +132,7 @@ def test_again(dynftrace_picture):
     (project.path / "pictures").write_text("a file")
     printed = run(project, "--update-pictures", failed=4)
     assert "Failed: no screen 'nowhere'; there is: main" in printed
-    assert "Failed: no architecture 'vax'; there is: x86_64" in printed
+    assert "Failed: unknown architecture 'vax' (choose from: x86_64" in printed
     assert re.search(r"Failed: \S*pictures\S*: (File exists|Not a directory)", printed)
     assert re.search(
         r"Failed: pictures/test_arch.svg is the picture of \S+::test_arch; give", printed

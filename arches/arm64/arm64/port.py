@@ -32,6 +32,7 @@ FACTS = arm64.facts(
         clobbers=frozenset({*(f"x{number}" for number in range(9, 18)), "pstate"}),
         source_offset=2 * WORD,
     ),
+    example_offset=0,
 )
 
 FORM = Form(before=(SAVE_LR,), compiled=(NOP, NOP))

@@ -109,12 +109,4 @@ ret_from_fork:
 1:	b	1b
 	END	ret_from_fork
 
-	.bss
-	.balign	16384
-	.globl	init_stack
-	.type	init_stack, %object
-init_stack:
-	.skip	16384
-	.size	init_stack, 16384
-
-	.section .note.GNU-stack,"",%progbits
+#include "../../guest/init_stack.S"

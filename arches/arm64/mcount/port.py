@@ -31,6 +31,7 @@ FACTS = arm64.facts(
         # What any call may change.
         clobbers=frozenset({*(f"x{number}" for number in range(19)), f"x{LR}", "pstate"}),
     ),
+    example_offset=0x1C,
 )
 
 FORM = Form(before=(), compiled=())

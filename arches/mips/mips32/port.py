@@ -29,7 +29,7 @@ REGISTERS = mips.registers(mips.O32)
 
 
 def engine(order: str) -> Engine:
-    """The engines for one byte order."""
+    """Return the engines for one byte order."""
     return mips.engine(order, UC_MODE_MIPS32, CS_MODE_MIPS32, KS_MODE_MIPS32)
 
 
@@ -57,12 +57,14 @@ FACTS = Facts(
     nops=("b", "nop"),
     max_insn_size=insn.CALL,
     insn_align=insn.WORD,
+    example=mips.EXAMPLE,
+    self_jump=insn.pack("big", insn.b(0)),
 )
 
 FORM = Form(order="big", bits=32, slot=insn.ADDIU_SP)
 
 MCOUNT = (insn.addiu(insn.SP, insn.SP, 8), insn.jr(insn.RA))
-"""Behind them follows, in the delay slot, `move ra,at`."""
+"""The next word, in the delay slot, is `move ra,at`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,12 +57,14 @@ FACTS = Facts(
     nops=("b", "nop"),
     max_insn_size=insn.CALL,
     insn_align=insn.WORD,
+    example=mips.EXAMPLE,
+    self_jump=insn.pack("big", insn.b(0)),
 )
 
 FORM = Form(order="big", bits=64, slot=insn.NOP)
 
 MCOUNT = (insn.jr(insn.RA), insn.move(insn.RA, insn.AT))
-"""All of it."""
+"""All of mcount."""
 
 
 @dataclass(frozen=True, slots=True)

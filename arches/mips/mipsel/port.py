@@ -11,11 +11,18 @@ from typing import ClassVar
 
 from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Facts
+from .. import insn
 from ..callsite import Form
 from ..mips32 import port as mips32
 from ..mips32 import reloc
 
-FACTS = replace(mips32.FACTS, name="mipsel", byteorder="little", engine=mips32.engine("little"))
+FACTS = replace(
+    mips32.FACTS,
+    name="mipsel",
+    byteorder="little",
+    engine=mips32.engine("little"),
+    self_jump=insn.pack("little", insn.b(0)),
+)
 FORM = replace(mips32.FORM, order="little")
 
 

@@ -24,7 +24,7 @@ from keystone.keystone_const import KS_MODE_PPC32
 from unicorn.unicorn_const import UC_MODE_PPC32
 
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import Abi, AddressMap, CallSites, Facts, Frames
+from ....core.facts import Abi, AddressMap, CallSites, ExampleSite, Facts, Frames
 from .. import port as power
 from ..callsite import Form
 from ..insn import WORD
@@ -75,6 +75,8 @@ FACTS = Facts(
     nops=("nop",),
     max_insn_size=WORD,
     insn_align=WORD,
+    example=ExampleSite("usb_ifnum_to_if", 8, module="usbcore"),
+    self_jump=power.SELF_JUMP,
 )
 
 FORM = Form(direct=(), stub=(), prefer_stub=False)
@@ -91,7 +93,7 @@ class Ppc32Port(power.PowerPort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """Stubs that reach every address."""
+        """How stubs that reach every address are made."""
         return stub.Stubs()
 
 

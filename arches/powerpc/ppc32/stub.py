@@ -26,30 +26,30 @@ from ..reloc import BRANCH24, REL24
 STUB = Stub(size=16, align=4, code=16)
 
 _BEHIND = (insn.mtctr(12), insn.BCTR)
-"""The code behind the words that hold the address."""
+"""The code after the words that hold the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """See `core.arch.Stubs`."""
+    """The maker of stubs; see `core.arch.Stubs`."""
 
     facts: Stub = STUB
 
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
-        """Calls of another object's functions, from their start, that do not reach."""
+        """Return which calls of the start of another object's function do not reach."""
         distance = (relocations.symbol - relocations.place).view(np.int64)
         calls: NDArray[np.bool_] = (relocations.kind == REL24) & (relocations.addend == 0)
         return calls & relocations.external & ~BRANCH24(distance, relocations.place.view(np.int64))
 
     def make(self, address: int, target: Function, toc: int) -> bytes:
-        """The stub, the same at every address; raises `ValueError` beyond 32 bits."""
+        """Return the stub, the same at every address; raises `ValueError` beyond 32 bits."""
         if not 0 <= target.code < 2**32:
-            raise ValueError(f"{target.code:x} is no address of 32 bits")
+            raise ValueError(f"{target.code:x} does not fit 32 bits")
         ha, lo = insn.halves(target.code)
         return insn.pack(insn.addis(12, 0, ha), insn.addi(12, 12, lo), *_BEHIND)
 
     def target(self, address: int, stub: bytes, toc: int) -> int | None:
-        """The address that the code loads, if it is a stub's."""
+        """Return the address that the code loads; None if it is not a stub."""
         if len(stub) < self.facts.size:
             return None
         ha, lo = (insn.d_fields(insn.word_at(stub, offset))[3] for offset in (0, insn.WORD))

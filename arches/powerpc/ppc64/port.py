@@ -26,7 +26,7 @@ from keystone.keystone_const import KS_MODE_PPC64
 from unicorn.unicorn_const import UC_MODE_PPC64
 
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import Abi, AddressMap, CallSites, ElfFlags, Facts, Frames, Toc
+from ....core.facts import Abi, AddressMap, CallSites, ElfFlags, ExampleSite, Facts, Frames, Toc
 from .. import port as power
 from ..callsite import Form
 from ..insn import LD_R2, NOP, WORD
@@ -78,6 +78,8 @@ FACTS = Facts(
     nops=("nop", "b"),
     max_insn_size=WORD,
     insn_align=WORD,
+    example=ExampleSite("usb_ifnum_to_if", 0x1C, module="usbcore"),
+    self_jump=power.SELF_JUMP,
     elf_flags=ElfFlags(mask=3, allowed=frozenset({0, 1}), name="ELFv1"),
 )
 
@@ -95,7 +97,7 @@ class Ppc64Port(power.PowerPort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """Stubs that change r2."""
+        """How stubs that change r2 are made."""
         return stub.Stubs()
 
 

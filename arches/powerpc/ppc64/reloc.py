@@ -81,7 +81,7 @@ ABI = Elfv1(
 def _behind_stub_calls(
     module: str, text: NDArray[np.uint8], relocations: Relocations
 ) -> NDArray[np.uint64]:
-    """Offsets of the words that are to restore r2. Raises `ModuleError` where one is no nop."""
+    """Return offsets of the words that restore r2; raises `ModuleError` for one not a nop."""
     calls = np.flatnonzero(relocations.stub & (relocations.kind == REL24))
     behind = relocations.offset[calls] + np.uint64(WORD)
     for row, offset in enumerate(behind.tolist()):

@@ -42,7 +42,7 @@ ENTRY, TOC = 32, 40
 """Offsets of the doublewords of the descriptor."""
 
 TOC_SAVE = 40
-"""Where in its frame a caller's TOC pointer is saved."""
+"""Offset in its frame at which a caller's TOC pointer is saved."""
 
 _BEHIND = (
     insn.std(2, TOC_SAVE, 1),
@@ -51,25 +51,25 @@ _BEHIND = (
     insn.mtctr(11),
     insn.BCTR,
 )
-"""The code behind the words that hold the distance."""
+"""The code after the words that hold the distance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """See `core.arch.Stubs`."""
+    """The maker of stubs; see `core.arch.Stubs`."""
 
     facts: Stub = STUB
 
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
-        """Every call of another object's function, however near: r2 must change.
+        """Return every call of another object's function, however near: r2 must change.
 
-        A call into the middle of one is none that a descriptor could describe.
+        Calls into the middle of a function are left out: descriptors have none of those.
         """
         calls: NDArray[np.bool_] = (relocations.kind == REL24) & (relocations.addend == 0)
         return calls & relocations.external
 
     def make(self, address: int, target: Function, toc: int) -> bytes:
-        """The stub at `address`; raises `ValueError` where `toc` is too far or none is given."""
+        """Return the stub at `address`; raises `ValueError` if `toc` is missing or too far."""
         if target.toc is None:
             raise ValueError("its target has no TOC pointer")
         unused = bytes(ENTRY - self.facts.code)
@@ -77,7 +77,7 @@ class Stubs:
         return _code(address - toc) + unused + descriptor
 
     def target(self, address: int, stub: bytes, toc: int) -> int | None:
-        """The entry in the descriptor, if the code is a stub's and finds that descriptor."""
+        """Return the entry in the stub's descriptor; None if the code is not a stub's."""
         try:
             code = _code(address - toc)
         except ValueError:
@@ -88,7 +88,7 @@ class Stubs:
 
 
 def _code(distance: int) -> bytes:
-    """The code of a stub that lies `distance` from its module's TOC pointer."""
+    """Return the code of a stub that lies `distance` from its module's TOC pointer."""
     ha, lo = insn.halves(distance)
     if (ha << 16) + lo != distance:
         raise ValueError(f"it lies {distance:#x} from the TOC pointer, and +-2 GB are in reach")

@@ -24,7 +24,7 @@ from keystone.keystone_const import KS_MODE_32
 from unicorn.unicorn_const import UC_MODE_32
 
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import Abi, AddressMap, CallSites, Facts
+from ....core.facts import PATCH_METHODS, Abi, AddressMap, CallSites, Facts
 from .. import port as x86
 from ..insn import REL32_SIZE
 from . import reloc
@@ -69,11 +69,12 @@ FACTS = Facts(
         relocation_offset=-1,  # the field follows the opcode
         clobbers=frozenset({"eflags"}),
     ),
-    patch_methods=x86.PATCH_METHODS,
+    patch_methods=PATCH_METHODS,
     breakpoint=x86.BREAKPOINT,
     nops=("nop",),
     max_insn_size=x86.MAX_INSN_SIZE,
     insn_align=1,
+    self_jump=x86.SELF_JUMP,
 )
 
 

@@ -91,12 +91,4 @@ ret_from_fork:
 1:	jmp	1b
 	.size	ret_from_fork, . - ret_from_fork
 
-	.bss
-	.balign	16384
-	.globl	init_stack
-	.type	init_stack, @object
-init_stack:
-	.skip	16384
-	.size	init_stack, 16384
-
-	.section .note.GNU-stack,"",@progbits
+#include "../../guest/init_stack.S"

@@ -22,7 +22,7 @@ from keystone.keystone_const import KS_MODE_64
 from unicorn.unicorn_const import UC_MODE_64
 
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import Abi, AddressMap, CallSites, Facts
+from ....core.facts import PATCH_METHODS, Abi, AddressMap, CallSites, Facts
 from .. import port as x86
 from ..insn import REL32_SIZE
 from . import reloc, trampoline
@@ -70,11 +70,12 @@ FACTS = Facts(
         relocation_offset=-1,  # the field follows the opcode
         clobbers=frozenset({"rflags"}),
     ),
-    patch_methods=x86.PATCH_METHODS,
+    patch_methods=PATCH_METHODS,
     breakpoint=x86.BREAKPOINT,
     nops=("nop",),
     max_insn_size=x86.MAX_INSN_SIZE,
     insn_align=1,
+    self_jump=x86.SELF_JUMP,
 )
 
 
@@ -88,7 +89,7 @@ class X8664Port(x86.X86Port):
 
     @property
     def trampolines(self) -> trampoline.Copies | None:
-        """A trampoline for each of several users."""
+        """How trampolines are made, one for each of several users."""
         return trampoline.Copies()
 
 

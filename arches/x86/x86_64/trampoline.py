@@ -1,7 +1,7 @@
-"""Trampolines of single users: ftrace_caller, copied and told whom to call.
+"""Trampolines: ftrace_caller, copied for one user and pointed at that user's function.
 
-A copy runs anywhere in reach but for what it has relative to rip, which is four
-instructions, each looked for by its opcode and by what it reaches now:
+A copy runs anywhere in reach, except for four instructions that are relative to rip.
+Each is found by its opcode and by the address it reaches:
 
     83 3d rel32 00    cmp dword ptr [rip + function_trace_stop], 0
     48 8b 15 rel32    mov rdx, [rip + function_trace_op]      the user's pointer instead
@@ -32,7 +32,7 @@ from ....core.arch import EntryCode, TrampolineCode
 from .. import insn
 
 CALLERS = {"ftrace_caller": "ftrace_call", "ftrace_regs_caller": "ftrace_regs_call"}
-"""What can be copied, and the slot of each."""
+"""Code that can be copied, and the slot of each."""
 
 GRAPH_CALL = "ftrace_graph_call"
 
@@ -50,12 +50,12 @@ _POINTER = 8
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """See `core.arch.Trampolines`."""
+    """The maker of trampolines; see `core.arch.Trampolines`."""
 
     def make(
         self, entry: EntryCode, base: int, caller: str, address: int, func: int, op: int
     ) -> TrampolineCode | None:
-        """A copy of `caller`; None where its code is not as this module says."""
+        """Return a copy of `caller`; None if its code is not as this module says."""
         at = {name: base + offset for name, offset in entry.symbols.items()}
         needed = {caller, CALLERS.get(caller, ""), GRAPH_CALL}
         needed |= {"function_trace_stop", "function_trace_op"}
@@ -97,16 +97,16 @@ class Copies:
 
 
 def _end(labels: dict[str, int], start: int, end: int) -> int:
-    """Where the code ends that begins at `start`: at the next label that is not part of it."""
+    """Return the end of the code at `start`: the next label that is not part of it."""
     inner = {*CALLERS.values(), GRAPH_CALL, "ftrace_stub"}
     return min([end, *(at for name, at in labels.items() if at > start and name not in inner)])
 
 
 def _reference(code: bytes, start: int, opcode: bytes, behind: int, target: int) -> int | None:
-    """Where in `code`, which is at `start`, the one `opcode rel32` is that reaches `target`.
+    """Return the offset in `code`, at `start`, of the `opcode rel32` that reaches `target`.
 
-    `behind` its displacement lie so many more bytes of the instruction. None where
-    there is none, or more than one.
+    `behind` is how many bytes of the instruction follow its displacement. None if no
+    instruction of `code` reaches `target`, or more than one.
     """
     found = []
     at = code.find(opcode)

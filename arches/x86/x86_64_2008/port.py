@@ -27,7 +27,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ....core.arch import Calls, Effect, Sites
-from ....core.facts import Facts, Frames
+from ....core.facts import ExampleSite, Facts, Frames
 from .. import insn
 from .. import port as x86
 from ..x86_64 import port as x86_64
@@ -42,6 +42,7 @@ FACTS = replace(
     sites=replace(x86_64.FACTS.sites, sections=(), mcount_symbols=("mcount",)),
     nops=("nop", "jmp"),
     discovery=("ftraced",),
+    example=ExampleSite(offset=4),
 )
 
 
@@ -59,7 +60,7 @@ class X8664In2008Port(x86_64.X8664Port):
         return replace(self, nop=name)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Where a call or jump with a fixed target goes; the jmp of a site goes nowhere."""
+        """Return where a call or jump with a fixed target goes; None for the jmp of a site."""
         if text.startswith(JMP_OVER):
             return None
         return x86_64.X8664Port.call_target(self, ip, text)
@@ -72,7 +73,7 @@ class X8664In2008Port(x86_64.X8664Port):
 
     @property
     def trampolines(self) -> None:
-        """Of 2014 and later."""
+        """None: trampolines came in 2014."""
         return None
 
     def calls(self, sites: Sites, target: int) -> Calls:
