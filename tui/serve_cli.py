@@ -133,4 +133,4 @@ def _check_theme(name: str) -> None:
 
     known = {*BUILTIN_THEMES, *(theme.name for theme in THEMES)}
     if name not in known:
-        raise UsageError(f"no theme {name!r}; there is: {', '.join(sorted(known))}")
+        raise UsageError(f"unknown theme {name!r} (choose from: {', '.join(sorted(known))})")

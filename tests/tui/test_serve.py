@@ -160,7 +160,7 @@ def test_a_missing_package_is_one_sentence(
 @pytest.mark.parametrize(
     ("arguments", "status", "error"),
     [
-        (["--theme", "mauve"], 2, "dynftrace: no theme 'mauve'; there is: "),
+        (["--theme", "mauve"], 2, "dynftrace: unknown theme 'mauve' (choose from: "),
         (["--kernel", "/nothing"], 1, "dynftrace: /nothing: "),
         (["--port", "65536"], 2, "Usage: dynftrace serve"),
     ],
