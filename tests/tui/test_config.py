@@ -161,9 +161,9 @@ def test_a_theme_there_is_none_of_is_named_with_its_line(
     file.write_text('# mine\ncpus = 2\ntheme = "mauve"\n')
     status, out, err = here(capsys)
     assert (status, out) == (2, "")
-    assert err.startswith(f"dynftrace: {file}:3: theme: no theme 'mauve'; there is: ")
+    assert err.startswith(f"dynftrace: {file}:3: theme: unknown theme 'mauve' (choose from: ")
     status, _, err = here(capsys, "--theme", "puce")
-    assert status == 2 and err.startswith("dynftrace: no theme 'puce'; ")
+    assert status == 2 and err.startswith("dynftrace: unknown theme 'puce' ")
 
 
 def test_a_patch_method_the_port_has_not_is_named_with_its_line(

@@ -207,6 +207,31 @@ async def test_the_list_follows_what_ftraced_finds() -> None:
         assert app.view.ip == ip, "the cursor stays where it was"
 
 
+async def test_only_a_command_that_shows_a_site_goes_to_it(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        before = app.view.ip
+        await do(app, pilot, "echo '; site schedule'", "echo; echo 'site schedule'")
+        assert app.view.ip == before and app.main.active == 1
+        await do(app, pilot, "site schedule > trace_marker", "site schedule; site")
+        assert app.view.ip == before and app.main.active == 1
+        await do(app, pilot, "site schedule vfs_read")
+        assert isinstance(app.screen, Box)  # both are in the output
+        await pilot.press("escape")
+        assert app.view.ip == before
+        await do(app, pilot, "cat tracing_on; site 'vfs_read'")
+        assert app.view.ip == session.address_of("vfs_read") and app.main.active == 2
+        await do(app, pilot, f"site 0x{session.address_of('schedule'):x}")
+        assert app.view.ip == session.address_of("schedule")
+
+
+async def test_the_shells_own_messages_have_no_prefix_here(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        await do(app, pilot, "nothing")
+        assert same_as(app) == "same as: nothing   ! nothing: command not found"
+        await do(app, pilot, "echo 'dynftrace: x'")
+        assert same_as(app).startswith("same as: echo 'dynftrace: x'")
+
+
 async def test_an_instruction_is_drawn_bit_by_bit(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "echo schedule > set_ftrace_filter", "echo function > current_tracer")

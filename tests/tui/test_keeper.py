@@ -87,7 +87,7 @@ async def test_machine_and_layout_are_restored() -> None:
         assert layout.trace_filter == "usb_*" and layout.order == "name"
         await pilot.press("S")
         await settle(pilot)
-        assert toasts(app)[-1] == "session mine is kept"
+        assert toasts(app)[-1] == "session mine saved"
     again = keeper()
     async with console(again) as (app, pilot):
         assert again.differs == ""
@@ -121,8 +121,8 @@ async def test_what_was_interrupted_is_left_out_and_said() -> None:
         await pilot.press("S")
         await settle(pilot)
         assert toasts(app)[-1] == (
-            "session mine is kept without `run syscalls 100000`, and 1 more behind it: "
-            "what was interrupted cannot be done again"
+            "session mine saved without `run syscalls 100000` and 1 more after it: "
+            "an interrupted command cannot be replayed"
         )
     again = keeper()
     async with console(again) as (app, pilot):
@@ -170,7 +170,7 @@ async def test_without_a_session_nothing_is_kept(session: Session, folder: Path)
         await settle(pilot)
         await pilot.press("S")
         await settle(pilot)
-        assert toasts(app) == ["dynftrace --session NAME keeps its session"]
+        assert toasts(app) == ["to keep a session, start with --session NAME"]
     assert not folder.exists()
 
 

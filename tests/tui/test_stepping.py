@@ -212,6 +212,45 @@ async def test_i_asks_for_a_workload_once(session: Session) -> None:
         assert isinstance(app.screen, SteppingScreen)
 
 
+async def test_i_runs_the_workload_that_ran_last(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        for command, workload in (
+            ("run locks", "locks"),
+            ("run syscalls&& cat tracing_on", "syscalls"),
+            ("cat tracing_on;run locks 2; echo", "locks"),
+            ("echo 'run syscalls'", "locks"),
+            ("run nothing", "locks"),
+            ("run syscalls; nothing", "syscalls"),
+        ):
+            app.command(command, box=False)
+            await settle(pilot)
+            assert app.stepping.workload == workload, command
+        await press(pilot, "i")
+        assert same_as(app).startswith("same as: until vfs_write syscalls")
+        assert isinstance(app.screen, SteppingScreen)
+
+
+async def test_a_typed_until_stays_on_the_main_screen(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        app.command("until vfs_write syscalls")
+        await settle(pilot)
+        assert app.screen is app.main
+
+
+async def test_only_what_runs_the_machine_changes_the_watched_cpu(session: Session) -> None:
+    async with console(session) as (app, pilot):
+        screen = await into(app, pilot)
+        cpu = session.stepper.last or 0
+        await press(pilot, "tab")
+        for command in ("bits vfs_write", "cat 'trace'", " bits vfs_write"):
+            app.command(command, box=False)
+            await settle(pilot)
+            assert text(screen.head)[0].startswith(f" CPU {1 - cpu} ")
+        app.command(f"step 1 {cpu}", box=False)
+        await settle(pilot)
+        assert text(screen.head)[0].startswith(f" CPU {cpu} ")
+
+
 async def test_i_in_the_trace_is_for_the_function_of_the_event(session: Session) -> None:
     async with console(session) as (app, pilot):
         for command in ("echo sys_read > set_ftrace_filter", "run syscalls", "site vfs_write"):

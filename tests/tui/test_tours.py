@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from dynftrace.core.shell.outcome import Rebooted
 from dynftrace.tui import tour as tours
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.picture import settle
 from dynftrace.tui.tour_cli import check_tour
 from dynftrace.tui.tourwalk import Progress, Walk
+from dynftrace.tui.widgets.function_list import FunctionList
 
 
 @pytest.mark.parametrize("name", tours.names())
@@ -41,10 +43,10 @@ def test_progress_is_kept_and_never_goes_back(tmp_path: Path) -> None:
 def test_a_walk_stays_within_its_tour() -> None:
     walk = Walk(tours.load("call-site"), 99)
     assert walk.last and not walk.go(1)
-    walk.told("x")
+    walk.did((Rebooted(),))
     walk.found(walk.at, True)
     assert walk.done and walk.go(-1)
-    assert (walk.done, walk.ran) == (False, ())
+    assert (walk.done, walk.effects) == (False, ())
     walk.found(walk.at + 1, True)  # an answer that comes too late
     assert not walk.done
 
@@ -76,6 +78,83 @@ async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
         await press("f4")
         assert walk.at == 2 and not walk.done
         assert progress.of(tour) == 4
+
+
+def of_step(name: str, title: str) -> Walk:
+    """A walk at the step called `title`."""
+    tour = tours.load(name)
+    return Walk(tour, [step.title for step in tour.steps].index(title))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (180, 45)])
+@pytest.mark.parametrize("way", ["keys", "mouse", "command", "palette"])
+async def test_a_step_is_seen_done_by_whichever_way(way: str, size: tuple[int, int]) -> None:
+    walk = of_step("call-site", "Every function begins with five bytes")
+    session = walk.tour.open()
+    app = ConsoleApp(lambda: SessionDriver(session), walk)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        if way == "command":
+            await pilot.press("colon", *"site schedule", "enter")
+        else:
+            await pilot.press("1", "slash", *"schedul")
+            await settle(pilot)
+            assert not walk.done, "another function is under the cursor"
+            await pilot.press("e", "enter")
+            await settle(pilot)
+            if way == "keys":
+                await pilot.press("enter")
+            elif way == "mouse":
+                await pilot.click(FunctionList, offset=(4, 0))
+                await settle(pilot)
+                if size[0] > 80:
+                    await pilot.click("#site", offset=(4, 0))
+                else:
+                    await pilot.press("2")
+            else:
+                offered = {each.title: each for each in app.get_system_commands(app.screen)}
+                offered["Call site (2)"].callback()
+        await settle(pilot)
+        await settle(pilot)
+        assert walk.done
+
+
+async def test_what_is_on_the_screen_already_is_not_seen_again_until_it_changes() -> None:
+    walk = of_step("arm64-records", "Two nops")
+    session = walk.tour.open()
+    app = ConsoleApp(lambda: SessionDriver(session), walk)
+    async with app.run_test(size=(80, 24)) as pilot:
+
+        async def press(*keys: str) -> None:
+            await pilot.press(*keys)
+            await settle(pilot)
+            await settle(pilot)
+
+        await settle(pilot)
+        await press("colon", *"site schedule", "enter")
+        assert walk.done
+        await press("f5")
+        assert walk.effects == ()
+        await press("1", "space", "t")
+        assert not walk.done, "the site was not looked at"
+        await press("2")
+        assert walk.done, "the command `site schedule` is not needed"
+
+
+async def test_a_workload_and_registers_are_seen_by_key() -> None:
+    walk = of_step("port", "Watch it being called")
+    session = walk.tour.open()
+    app = ConsoleApp(lambda: SessionDriver(session), walk)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        for command in walk.step.commands[:-1]:
+            app.command(command)
+            await settle(pilot)
+        assert not walk.done
+        await pilot.press("s")
+        await settle(pilot)
+        await settle(pilot)
+        assert walk.done, "the stepping screen shows registers"
 
 
 async def test_a_tours_keys_close_what_stands_over_the_panes() -> None:
@@ -134,7 +213,7 @@ async def test_the_panel_says_how_to_read_on_where_there_is_more() -> None:
     told = set()
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        pane = app.main.tour
+        pane = app.main.tour.pane
         for at in range(len(tour.steps)):
             assert walk.at == at
             more = pane.query_one("#tour-text").max_scroll_y > 0

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dynftrace.core.errors import GuestHang, ImageError
-from dynftrace.tui import worker
 from dynftrace.tui.view import View
-from dynftrace.tui.worker import CHUNK_NS, Driver, Runner
+from dynftrace.tui.worker import BUSY_S, CHUNK_NS, GIVE_WAY_S, Clock, Driver, Runner
 
 from .canned import CannedDriver
 
@@ -19,10 +18,10 @@ from .canned import CannedDriver
 class Rig:
     """A runner in a thread of its own, and how often it woke the interface."""
 
-    def __init__(self, driver: CannedDriver) -> None:
+    def __init__(self, driver: CannedDriver, clock: Clock | None = None) -> None:
         self.driver = driver
         self.woken = threading.Semaphore(0)
-        self.runner = Runner(lambda: driver, self.woken.release)
+        self.runner = Runner(lambda: driver, self.woken.release, clock=clock)
         self.thread = threading.Thread(target=self.runner.loop)
         self.thread.start()
 
@@ -58,17 +57,48 @@ def test_a_view_is_there_when_the_session_is_open(rig: Rig) -> None:
     assert rig.runner.take() is None
 
 
-def test_a_running_machine_gives_way_to_a_key(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "GIVE_WAY_S", 0.2)
-    rig.runner.run()
-    rig.until(lambda: rig.driver.now() > 0)
+class StoppedClock:
+    """Time that passes only in `sleep`."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.seconds += seconds
+
+
+def test_a_running_machine_gives_way_to_a_key() -> None:
+    clock = StoppedClock()
+    rig = Rig(CannedDriver(), clock)
+    rig.until(lambda: rig.runner.opened)
     rig.runner.give_way()
-    pressed = time.monotonic()
-    rig.runner.submit(lambda driver: driver.now()).result(10)
-    # The machine's thread may have had the job in its hands already, but only for one chunk.
-    rig.runner.submit(lambda driver: driver.now()).result(10)
-    assert time.monotonic() - pressed >= 0.15
-    rig.runner.pause()
+    assert clock.slept == []
+    rig.runner.run()
+    rig.until(lambda: bool(clock.slept))
+    assert clock.slept == [pytest.approx(GIVE_WAY_S)]
+    rig.runner.close()
+    rig.thread.join(10)
+
+
+def test_a_job_that_takes_long_is_told() -> None:
+    clock, go_on = StoppedClock(), threading.Event()
+    rig = Rig(CannedDriver(), clock)
+    rig.until(lambda: rig.runner.opened)
+    job = rig.runner.submit(lambda driver: go_on.wait(10))
+    assert rig.runner.mode == "PAUSED"
+    clock.seconds += 2 * BUSY_S
+    assert rig.runner.mode == "BUSY"
+    go_on.set()
+    job.result(10)
+    rig.until(lambda: rig.runner.idle)
+    assert rig.runner.mode == "PAUSED"
+    rig.runner.close()
+    rig.thread.join(10)
 
 
 def test_jobs_are_done_in_order_and_seen_in_the_view(rig: Rig) -> None:
