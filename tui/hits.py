@@ -37,7 +37,7 @@ class HitCounter:
 
     def hits(self, session: Session, index: FunctionIndex, trace: TraceText) -> Hits:
         """The calls of the functions of `index`: the same object while nothing is new."""
-        profiled = session.array.profile.on
+        profiled = session.boot.array.profile.on
         of: object = (session.boots, session.now) if profiled else trace
         # A trace is a new object when it is another; to compare two would take long.
         same = self._of == of if profiled else self._of is of
@@ -50,7 +50,7 @@ class HitCounter:
         return self._hits
 
     def _profiled(self, session: Session, index: FunctionIndex) -> Hits:
-        ips, counts = session.array.profile.hits()
+        ips, counts = session.boot.array.profile.hits()
         return Hits(index.spread(ips, counts), PROFILED)
 
     def _traced(self, index: FunctionIndex, trace: TraceText) -> Hits:

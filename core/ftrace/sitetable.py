@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .records import Flag
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..boot import Boot
 
 NOP, ENABLED, FAILED = "nop", "enabled", "failed"
 
@@ -29,12 +29,12 @@ class SiteRow:
     """nop, enabled, or failed after ftrace refused to change it."""
 
 
-def site_rows(session: Session) -> list[SiteRow]:
+def site_rows(boot: Boot) -> list[SiteRow]:
     """Every call site, in the order of available_filter_functions."""
-    records = session.ftrace.records
+    records = boot.ftrace.records
     width = records.compiled.shape[1]
-    now, _ = session.machine.memory.gather(records.table["ip"], width)
-    lengths = session.port.lengths(records.sites(slice(None))).tolist()
+    now, _ = boot.machine.memory.gather(records.table["ip"], width)
+    lengths = boot.port.lengths(records.sites(slice(None))).tolist()
     enabled = records.flagged(Flag.ENABLED).tolist()
     failed = records.table["failed"].tolist()
     return [

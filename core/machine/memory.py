@@ -148,6 +148,17 @@ class Memory:
             return spans[0].tobytes()
         return b"".join(span.tobytes() for span in spans)
 
+    def read_mapped(self, address: int, size: int) -> bytes:
+        """Return up to `size` bytes: those in front of the first one that is not mapped."""
+        found = b""
+        while len(found) < size:
+            region = self.region_at(address + len(found))
+            if region is None:
+                break
+            start = address + len(found) - region.address
+            found += region.bytes[start : start + size - len(found)].tobytes()
+        return found
+
     def write(self, address: int, data: bytes) -> None:
         """Store bytes, all or none; raises `MemoryFault`. Translated code is not flushed."""
         source = np.frombuffer(data, np.uint8)

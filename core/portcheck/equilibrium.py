@@ -13,25 +13,25 @@ def reach(session: Session) -> None:
 
     The seconds between are left out: what ftraced does in them is done at once.
     """
-    ftraced = session.ftrace.ftraced
+    ftraced = session.boot.ftrace.ftraced
     if ftraced is None:
         return
-    tracer = session.array.tracer
-    session.tracefs.write("current_tracer", "nop")
+    tracer = session.boot.array.tracer
+    session.boot.tracefs.write("current_tracer", "nop")
     before = -1
-    while len(session.ftrace.records) != before:
-        before = len(session.ftrace.records)
+    while len(session.boot.ftrace.records) != before:
+        before = len(session.boot.ftrace.records)
         for workload in ("boot", "syscalls", "usb", "locks"):
             session.run_workload(workload)
         ftraced.collect()
         session.call("ftrace_shutdown_replenish")
     session.run(SECOND_NS)
-    session.tracefs.write("current_tracer", tracer)
+    session.boot.tracefs.write("current_tracer", tracer)
 
 
 def reach_with_modules(session: Session) -> None:
     """The same with usbcore and usbhub loaded for the time, so that what loads them is found."""
-    if session.ftrace.ftraced is None:
+    if session.boot.ftrace.ftraced is None:
         return
     reach(session)  # so that there are slots for what follows
     for name in ("usbcore", "usbhub"):

@@ -120,7 +120,7 @@ def _booted(subject: PortUnderTest) -> Machine:
     port, kernel = subject.port, subject.kernel
     if port.facts.discovery[0] != "table":
         # Its mcount calls what the tracer brings along.
-        return subject.session().machine
+        return subject.session().boot.machine
     machine = Machine(port, 2)
     load_kernel(port, kernel, machine.memory)
     machine.symbols = Kallsyms()

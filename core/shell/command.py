@@ -11,6 +11,7 @@ from ..errors import DynftraceError
 from .parser import SimpleCommand, Word
 
 if TYPE_CHECKING:
+    from ..boot import Boot
     from ..session import Session
 
 
@@ -43,6 +44,11 @@ class Context:
     status: int = 0
     wrong: tuple[str, int] | None = None
     """Words that could not be read, joined by blanks, and the column where they are wrong."""
+
+    @property
+    def boot(self) -> Boot:
+        """The current start of the machine; another one after `reboot`."""
+        return self.session.boot
 
     def line(self, text: str = "") -> None:
         """Put a line on standard output."""
@@ -103,7 +109,7 @@ def number(text: str, what: str, least: int = 0) -> int:
 
 def cpu_number(context: Context, text: str) -> int:
     """The number of a vCPU that there is; raises `UsageMistake`."""
-    cpu, cpus = number(text, "CPU"), len(context.session.machine.vcpus)
+    cpu, cpus = number(text, "CPU"), len(context.boot.machine.vcpus)
     if cpu >= cpus:
         raise UsageMistake(f"no CPU {cpu}; there is 0 to {cpus - 1}")
     return cpu

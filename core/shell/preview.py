@@ -44,7 +44,7 @@ def _choice(shell: Shell, command: SimpleCommand) -> str:
 
     Without a file yet, set_ftrace_filter is meant by what is a function.
     """
-    tree = shell.session.tracefs
+    tree = shell.session.boot.tracefs
     to = command.redirections[-1] if command.redirections else None
     try:
         file = tree.node(to.path.text if to else _FILTER)

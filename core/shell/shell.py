@@ -92,7 +92,7 @@ class Shell:
 
     def _do(self, command: SimpleCommand) -> Outcome:
         """One command, with its output where it is to go."""
-        tree = self.session.tracefs
+        tree = self.session.boot.tracefs
         try:
             # As a shell does: every file is opened (and emptied), the last gets the output.
             for redirection in command.redirections[:-1]:
@@ -108,7 +108,9 @@ class Shell:
     def _redirect(self, outcome: Outcome, redirection: Redirection) -> Outcome:
         path = redirection.path.text
         try:
-            handle = self.session.tracefs.open(path, write=True, truncate=not redirection.append)
+            handle = self.session.boot.tracefs.open(
+                path, write=True, truncate=not redirection.append
+            )
         except TracefsError as error:
             return Outcome(error=f"{outcome.error}{NAME}: {path}: {error}\n", status=1)
         try:

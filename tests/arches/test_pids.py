@@ -22,7 +22,7 @@ def user(request: pytest.FixtureRequest) -> User:
 
 def pids(user: User) -> set[int]:
     """Of the tasks that were seen to call a function; what they called before may return."""
-    events = user.session.ring.events().events
+    events = user.session.boot.ring.events().events
     return {int(event["pid"]) for event in events if event["type"] in KINDS}
 
 
@@ -67,8 +67,8 @@ def test_the_way_leads_through_the_pids_only_while_there_are_any(user: User) -> 
 def test_pids_that_change_at_any_moment_disturb_nothing(user: User) -> None:
     dice = random.Random(5)
     user("run syscalls")
-    machine = user.session.machine
-    request = user.session.kallsyms.address("host_request")
+    machine = user.session.boot.machine
+    request = user.session.boot.kallsyms.address("host_request")
     assert request is not None
     sequence = machine.requests.fill(request, RequestKind.WORKLOAD, name="syscalls")
     machine.vcpus[0].interrupts.send(Vector.REQUEST, machine.now)
@@ -83,6 +83,6 @@ def test_pids_that_change_at_any_moment_disturb_nothing(user: User) -> None:
             machine.run(dice.randrange(1, 300_000))
     assert machine.requests.result(sequence) >= 0
     user.alive()
-    events = user.session.ring.events()
+    events = user.session.boot.ring.events()
     assert not events.damaged
     assert (events.details.returns["depth"] < FTRACE_RETFUNC_DEPTH).all()

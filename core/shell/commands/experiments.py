@@ -8,8 +8,8 @@ from ..command import Arguments, Command, Context, UsageMistake, cpu_number, exp
 def patch(context: Context, arguments: Arguments) -> None:
     """Show how text is changed, or change it another way from now on."""
     expect(arguments, 0, 1)
-    session = context.session
-    methods, patcher = session.port.facts.patch_methods, session.ftrace.patcher
+    session, boot = context.session, context.boot
+    methods, patcher = session.port.facts.patch_methods, boot.ftrace.patcher
     if arguments:
         method = arguments[0].text
         if method not in methods:
@@ -22,8 +22,8 @@ def patch(context: Context, arguments: Arguments) -> None:
 
 def icache(context: Context, arguments: Arguments) -> None:
     """Show which CPUs are told of changed text, leave some out, or tell them again."""
-    session = context.session
-    patcher, cpus = session.ftrace.patcher, len(session.machine.vcpus)
+    boot = context.boot
+    patcher, cpus = boot.ftrace.patcher, len(boot.machine.vcpus)
     told = {*range(cpus)} if patcher.flush_cpus is None else {*patcher.flush_cpus}
     if not arguments:
         for cpu in range(cpus):
@@ -35,7 +35,7 @@ def icache(context: Context, arguments: Arguments) -> None:
         expect(arguments, 2)
         patcher.flush_cpus = tuple(sorted(told.difference(wanted)))
     elif verb == "flush":
-        session.machine.flush(cpus=wanted or None)
+        boot.machine.flush(cpus=wanted or None)
         told.update(wanted or range(cpus))
         patcher.flush_cpus = None if len(told) == cpus else tuple(sorted(told))
     else:

@@ -14,7 +14,7 @@ from ..parser import Word
 def cat(context: Context, arguments: Arguments) -> None:
     """Show files one after the other; one that fails does not keep the others away."""
     expect(arguments, 1)
-    tree = context.session.tracefs
+    tree = context.boot.tracefs
     for path in paths(tree, arguments):
         try:
             context.output.append(tree.read(path))
@@ -34,7 +34,7 @@ def echo(context: Context, arguments: Arguments) -> None:
 
 def ls(context: Context, arguments: Arguments) -> None:
     """List directories, or the files named, one a line."""
-    tree = context.session.tracefs
+    tree = context.boot.tracefs
     words = list(arguments)
     long = [word.text for word in words[:1]] == ["-l"]
     if long:

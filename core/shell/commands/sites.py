@@ -12,11 +12,11 @@ from ..command import Argument, Arguments, Command, Context, UsageMistake, expec
 def site(context: Context, arguments: Arguments) -> None:
     """Show the call sites of functions: as they came, as ftrace expects them, as they are."""
     expect(arguments, 1)
-    session = context.session
+    session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
     shown = 0
     for word in arguments:
-        rows = find_sites(session.ftrace.records, word.text, prefix)
+        rows = find_sites(boot.ftrace.records, word.text, prefix)
         views = [session.call_site(row) for row in rows]
         views += session.unfound_sites(word.text)
         if not views:
@@ -32,23 +32,23 @@ def site(context: Context, arguments: Arguments) -> None:
 def tramp(context: Context, arguments: Arguments) -> None:
     """Show the ways of calls through ftrace_caller and its copies, or a module's trampolines."""
     expect(arguments, 0, 2)
-    session = context.session
+    session, boot = context.session, context.boot
     if not arguments:
-        callers = session.ftrace.entry.callers
-        ways = [session.paths.mcount_hops(), *map(session.paths.entry_hops, callers)]
-        trampolines = session.ftrace.trampolines
+        callers = boot.ftrace.entry.callers
+        ways = [boot.paths.mcount_hops(), *map(boot.paths.entry_hops, callers)]
+        trampolines = boot.ftrace.trampolines
         if trampolines is not None:
-            ways += map(session.paths.trampoline_hops, trampolines.of(session.ftrace.ops))
+            ways += map(boot.paths.trampoline_hops, trampolines.of(boot.ftrace.ops))
         for hops in filter(None, ways):
             if context.output:
                 context.line()
             for line in path_lines(hops):
                 context.line(line)
         return
-    module = session.modules.find(arguments[0].text)
+    module = boot.modules.find(arguments[0].text)
     if module is None:
         raise UsageMistake(f"no module '{arguments[0].text}' is loaded")
-    stubs = module_stubs(session.ftrace, session.paths, module.name, module.trampolines)
+    stubs = module_stubs(boot.ftrace, boot.paths, module.name, module.trampolines)
     if not stubs:
         context.line(f"{module.name} reaches ftrace_caller without trampolines")
         return
@@ -63,9 +63,9 @@ def tramp(context: Context, arguments: Arguments) -> None:
 
 def records(context: Context, arguments: Arguments) -> None:
     """Show the compiler's lists of call sites, and which record each entry became."""
-    session = context.session
+    session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
-    known, rows = session.ftrace.records, None
+    known, rows = boot.ftrace.records, None
     if arguments:
         rows = []
         for word in arguments:
@@ -91,14 +91,14 @@ def records(context: Context, arguments: Arguments) -> None:
 def bits(context: Context, arguments: Arguments) -> None:
     """Draw the bit fields of the instructions of call sites, or of one at an address."""
     expect(arguments, 1)
-    session = context.session
+    session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
     for word in arguments:
-        rows = find_sites(session.ftrace.records, word.text, prefix)
-        views = [view for row in rows for view in session.encodings.site(row)]
+        rows = find_sites(boot.ftrace.records, word.text, prefix)
+        views = [view for row in rows for view in boot.encodings.site(row)]
         if not rows:
             insns = session.instructions(session.address_of(word.text), 1)
-            views = [session.encodings.lines(insn) for insn in insns]
+            views = [boot.encodings.lines(insn) for insn in insns]
         for lines in views:
             if context.output:
                 context.line()

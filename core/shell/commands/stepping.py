@@ -38,18 +38,17 @@ def step(context: Context, arguments: Arguments) -> None:
         context.line(session.instruction(cpu))
 
     context.line(session.instruction(cpu))
-    with session.lock:
-        session.stepper.steps_of(cpu, count, each)
+    session.step(cpu, count, each)
 
 
 def over(context: Context, arguments: Arguments) -> None:
     """Execute one instruction, and a call to its return."""
-    _go(context, arguments, context.session.stepper.over)
+    _go(context, arguments, context.session.step_over)
 
 
 def finish(context: Context, arguments: Arguments) -> None:
     """Run to the return of a function."""
-    _go(context, arguments, context.session.stepper.out)
+    _go(context, arguments, context.session.step_out)
 
 
 def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> None:
@@ -57,8 +56,7 @@ def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> No
     expect(arguments, 0, 1)
     cpu = _cpu(context, arguments)
     context.line(context.session.instruction(cpu))
-    with context.session.lock:
-        cpu = way(cpu)
+    cpu = way(cpu)
     _changed(context, cpu)
     context.line(context.session.instruction(cpu))
 
@@ -68,10 +66,7 @@ def until(context: Context, arguments: Arguments) -> None:
     expect(arguments, 1, 2)
     session = context.session
     workload = arguments[1].text if len(arguments) > 1 else None
-    with session.lock:
-        if workload is not None:
-            session.check_workload(workload)
-        cpu = session.stepper.until(arguments[0].text, workload)
+    cpu = session.run_to(arguments[0].text, workload)
     context.line(session.instruction(cpu))
 
 
@@ -79,12 +74,12 @@ def _cpu(context: Context, arguments: Arguments) -> int:
     """The CPU that is named, else the one that was stepped or stopped last."""
     if arguments:
         return cpu_number(context, arguments[0].text)
-    return context.session.stepper.last or 0
+    return context.boot.stepper.last or 0
 
 
 def _changed(context: Context, cpu: int) -> None:
     """What the last step has changed: registers, then virtual time."""
-    stepper = context.session.stepper
+    stepper = context.boot.stepper
     cells = [f"{each.name} {each.old:x}->{each.new:x}" for each in stepper.changes(cpu)]
     line = "   "
     for cell in [*cells, f"+{stepper.elapsed(cpu)} ns"]:

@@ -11,7 +11,7 @@ from ..command import Arguments, Command, Context, expect, number
 def dmesg(context: Context, arguments: Arguments) -> None:
     """Show the kernel's messages."""
     expect(arguments, 0, 0)
-    for line in context.session.machine.dmesg.lines:
+    for line in context.boot.machine.dmesg.lines:
         context.line(line)
 
 

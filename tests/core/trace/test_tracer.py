@@ -23,13 +23,13 @@ class Guest:
 
     def __init__(self) -> None:
         self.session = Session.open(arches.load("x86_64"), MachineSpec(boot=False))
-        self.machine = self.session.machine
-        self.ring = self.session.ring
+        self.machine = self.session.boot.machine
+        self.ring = self.session.boot.ring
         self.next = 1
         self.machine.memory.map(SCRATCH, 0x2000, "scratch")
 
     def address(self, name: str) -> int:
-        found = self.session.kallsyms.address(name)
+        found = self.session.boot.kallsyms.address(name)
         assert found is not None
         return found
 
