@@ -18,8 +18,10 @@ from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .kernel import load_kernel
 from .machine.machine import Machine
+from .machine.services import LateServices
 from .module import Modules
 from .quiet import settle
+from .services import TracingServices
 from .stepping import Stepper
 from .trace.ringbuffer import RingBuffer
 from .trace.subbuffer import PageFormat
@@ -71,11 +73,12 @@ class Boot:
         `MissingSymbolError`, `UsageError` and `FtraceBug`.
         """
         facts = port.facts
-        machine = Machine(port, cpus, native_clock=native_clock)
+        kallsyms, services = Kallsyms(), LateServices()
+        machine = Machine(
+            port, cpus, symbols=kallsyms, services=services, native_clock=native_clock
+        )
         load_kernel(port, image, machine.memory)
-        kallsyms = Kallsyms()
         kallsyms.add(image.symbols)
-        machine.symbols = kallsyms
         ftrace = Ftrace(machine, image, kallsyms, discovery)
         if patch is not None:
             ftrace.patcher.method = patch
@@ -97,6 +100,7 @@ class Boot:
             settle=lambda: settle(machine),
         )
         array = TraceArray(machine, kallsyms, ftrace, ring)
+        services.connect(TracingServices(ftrace, array))
         modules = Modules(machine, image, kallsyms, ftrace)
         disassembler = Disassembler(facts, kallsyms)
         addresses = AddressReader(facts, kallsyms)

@@ -25,7 +25,6 @@ from .errors import (
     AssemblyError,
     GuestError,
     GuestInterrupted,
-    GuestOops,
     MemoryFault,
     UsageError,
 )
@@ -173,9 +172,7 @@ class Session:
             if machine.alive and machine.run(ns):
                 raise GuestInterrupted("the sleep")
             if len(machine.oopses) > deaths:
-                fault = machine.oopses[deaths]
-                reason = f"CPU {fault.cpu} has stopped: {fault}"
-                raise GuestOops(reason, cpu=fault.cpu, pc=fault.pc, report=fault.report)
+                raise machine.oopses[deaths].ended()
             if not machine.alive:
                 raise GuestError("no CPU is running")
 
@@ -230,7 +227,7 @@ class Session:
         """
         with self.lock:
             self.check_workload(name)
-            return self.boot.machine.request_workload(name, count)
+            return self.boot.machine.requests.run_workload(name, count)
 
     def check_workload(self, name: str) -> None:
         """Raise `UsageError` for a name the guest does not know."""
@@ -252,7 +249,7 @@ class Session:
             most = self.port.facts.abi.most_arguments
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
-            return self.boot.machine.request_call(pointer, arguments)
+            return self.boot.machine.requests.call(pointer, arguments)
 
     # Modules
 

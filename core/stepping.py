@@ -21,7 +21,6 @@ from .ftrace.entry import RETURN_TO_HANDLER
 from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .machine.machine import Machine
-from .machine.reach import run_to, start_workload
 from .machine.vcpu import State, Vcpu
 from .views.callsite import find_sites
 from .views.disasm import Disassembler, Insn
@@ -100,11 +99,11 @@ class Stepper:
         Raises `GuestError` if it does not run, `GuestInterrupted` on `Machine.stop`.
         """
         machine = self._machine
-        with machine.interruptible():
+        with machine.scheduler.interruptible():
             for _ in range(count):
                 self.step(cpu)
                 each()
-                if machine.stopping:
+                if machine.scheduler.stopping:
                     raise GuestInterrupted("the stepping")
 
     def _step(self, cpu: int) -> None:
@@ -186,7 +185,7 @@ class Stepper:
         self.mark()
         if workload is None:
             return self._run_to(places, lambda vcpu: True, LIMIT_NS, place)
-        ended = start_workload(machine, workload)
+        ended = machine.requests.start_workload(workload)
         return self._run_to(places, lambda vcpu: True, LIMIT_NS, place, ended)
 
     def _run_to(
@@ -197,7 +196,7 @@ class Stepper:
         what: str,
         ended: Callable[[], str | None] = lambda: None,
     ) -> int:
-        vcpu = run_to(self._machine, places, wanted, limit_ns, what, ended)
+        vcpu = self._machine.scheduler.run_to(places, wanted, limit_ns, what, ended)
         self.last = vcpu.number
         return vcpu.number
 

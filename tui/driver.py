@@ -265,7 +265,6 @@ class SessionDriver:
         return self._trace
 
     def _all_reports(self) -> tuple[Report, ...]:
-        session = self.session
         errors = [*self.boot.machine.oopses]
         bug = self.boot.ftrace.bug
         known = self._reports

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..errors import GuestOops
 from .memory import PAGE_SIZE, Memory, Region
-from .request import Started
-from .turn import Turn
+from .request import SavedRequests
+from .scheduler import SavedScheduler
 from .vcpu import VcpuState
 
 
@@ -39,10 +39,9 @@ class Snapshot:
     regions: tuple[RegionImage, ...]
     vcpus: tuple[VcpuState, ...]
     dmesg: tuple[int, tuple[str, ...]]
-    requests: tuple[int, dict[int, int], Started | None]
+    requests: SavedRequests
     oopses: tuple[GuestOops, ...]
-    reached: int
-    turn: Turn | None
+    scheduler: SavedScheduler
 
 
 def copy_memory(memory: Memory) -> tuple[RegionImage, ...]:

@@ -72,7 +72,7 @@ def test_every_cpu_comes_up_and_the_kernels_threads_run(guest: Session) -> None:
     threads |= {f"kworker/{cpu}:0" for cpu in range(cpus)}
     threads |= {f"ksoftirqd/{cpu}" for cpu in range(cpus)}
     assert threads <= names(guest)
-    assert not guest.machine.oopses
+    assert not guest.boot.machine.oopses
 
 
 def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
@@ -89,15 +89,15 @@ def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
         guest.run_workload(name, 2)
     later = in_use(guest)
     assert all(abs(later[what] - before[what]) <= 5 for what in before), (before, later)
-    assert not guest.machine.oopses
+    assert not guest.boot.machine.oopses
 
 
 def test_a_round_of_syscalls_is_short(guest: Session) -> None:
     equilibrium.reach(guest)
-    guest.tracefs.write("current_tracer", "function")
-    start, events = guest.now, guest.ring.written()
+    guest.boot.tracefs.write("current_tracer", "function")
+    start, events = guest.now, guest.boot.ring.written()
     assert guest.run_workload("syscalls") == 1
-    assert 300 < guest.ring.written() - events < 10_000
+    assert 300 < guest.boot.ring.written() - events < 10_000
     assert guest.now - start < 50_000_000
 
 

@@ -70,7 +70,7 @@ def _loop(port: Port, value: str, source: str, file: str = "current_tracer") -> 
         session = Session.open(port, MachineSpec(kernel=path, cpus=1))
     called(session)
     session.boot.tracefs.write(file, value)
-    return lambda: _ended(session.boot.machine.request_call(LOOP, limit_ns=LIMIT))
+    return lambda: _ended(session.boot.machine.requests.call(LOOP, limit_ns=LIMIT))
 
 
 def _ended(result: int) -> None:

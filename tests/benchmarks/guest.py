@@ -61,7 +61,7 @@ def allocations(machine: Machine, image: Image) -> Callable[[], None]:
     machine.memory.map(LOOP, 4096, "loop")
     code = assemble(machine.port.facts, source, LOOP, image.symbols.address_of).code
     machine.memory.write(LOOP, code)
-    return lambda: _finished(machine.request_call(LOOP, limit_ns=LIMIT))
+    return lambda: _finished(machine.requests.call(LOOP, limit_ns=LIMIT))
 
 
 def _finished(result: int) -> None:
@@ -72,12 +72,11 @@ def boot(
     port: Port, image: Image, patch: Callable[[Machine], None] = lambda machine: None
 ) -> Machine:
     """A kernel booted without ftrace, after `patch` changed its text."""
-    machine = Machine(port, 1)
-    load_kernel(port, image, machine.memory)
-    patch(machine)
     symbols = Kallsyms()
     symbols.add(image.symbols)
-    machine.symbols = symbols
+    machine = Machine(port, 1, symbols=symbols)
+    load_kernel(port, image, machine.memory)
+    patch(machine)
     machine.start(image.entry)
     machine.run_until(lambda: machine.vcpus[0].idle_calls > 0, LIMIT, "the boot")
     return machine
@@ -103,7 +102,7 @@ def _calls(port: Port) -> Iterator[Row]:
     called(session)
 
     def loop() -> None:
-        machine.request_call(LOOP, limit_ns=LIMIT)
+        machine.requests.call(LOOP, limit_ns=LIMIT)
 
     nops = median(loop)
     session.boot.tracefs.write("current_tracer", "function")

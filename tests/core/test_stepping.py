@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.errors import GuestError, GuestInterrupted, UsageError
-from dynftrace.core.machine.reach import finish_started
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session import MachineSpec, Session
 from dynftrace.core.shell import Shell
@@ -70,7 +69,7 @@ def site(session: Session, name: str = FUNCTION) -> int:
 
 
 def finished(session: Session) -> str:
-    finish_started(session.boot.machine, LIMIT_NS)
+    session.boot.machine.requests.finish_started(LIMIT_NS)
     return digest(session)
 
 
@@ -312,7 +311,7 @@ def test_other_code_keeps_its_stale_translations(one: Shell) -> None:
     address = session.address_of("ksys_read")
     session.boot.machine.memory.write(address, b"\x0f\x0b")  # and nobody is told
     session.boot.stepper.until(FUNCTION, "syscalls")
-    finish_started(session.boot.machine, LIMIT_NS)
+    session.boot.machine.requests.finish_started(LIMIT_NS)
     assert not session.boot.machine.oopses
     session.boot.machine.flush(address, address + 2)
     assert one.execute("run syscalls").status == 1

@@ -51,7 +51,7 @@ def test_a_tour_has_a_machine_and_steps() -> None:
         ("cat trace", "schedule", False),
     ]
     assert (second.title, second.text, second.checks) == ("Second", "to read", ())
-    assert tour.open().modules.find("usbcore") is not None
+    assert tour.open().boot.modules.find("usbcore") is not None
 
 
 @pytest.mark.parametrize(

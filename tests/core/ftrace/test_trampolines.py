@@ -64,7 +64,7 @@ def test_a_site_goes_through_every_state_with_the_guest_running(guest: Booted, m
     counts = [guest.counted()]
 
     def calls() -> tuple[int | None, int | None]:
-        guest.machine.request_workload("syscalls", 3)
+        guest.machine.requests.run_workload("syscalls", 3)
         counts.append(guest.counted())
         assert counts[-1] > counts[-2] or not ftrace.ops
         return called(guest, "schedule"), called(guest, "kfree")
@@ -155,7 +155,7 @@ def test_function_trace_stop_keeps_them_off(guest: Booted) -> None:
     for ops in (counter(guest, "one", "schedule"), counter(guest, "two", "kfree", save_regs=True)):
         guest.ftrace.register(ops)
     guest.machine.memory.write_int(guest.address("function_trace_stop"), 1, 4)
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert not guest.counted() and not guest.machine.oopses
 
 
@@ -288,7 +288,7 @@ def test_a_user_without_a_place_shares(guest: Booted, monkeypatch: pytest.Monkey
         guest.ftrace.register(ops)
     assert called(guest, "schedule") == own(guest, one)
     assert called(guest, "kfree") == guest.address(REGS_CALLER)
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert guest.counted() and not guest.machine.oopses
 
 
@@ -299,7 +299,7 @@ def test_places_go_on_from_page_to_page(guest: Booted) -> None:
         guest.ftrace.register(ops)
     assert len({own(guest, ops) // 4096 for ops in users}) == 2
     assert called(guest, "vfs_read") == own(guest, users[11])
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert guest.counted() and not guest.machine.oopses
 
 
@@ -311,7 +311,7 @@ def test_they_go_back_with_the_machine(guest: Booted) -> None:
 
     def again() -> tuple[int, int]:
         ftrace.register(two)
-        guest.machine.request_workload("syscalls", 2)
+        guest.machine.requests.run_workload("syscalls", 2)
         return own(guest, two), guest.counted()
 
     first = again()
@@ -328,13 +328,13 @@ def test_a_function_that_changes_is_called_from_then_on(guest: Booted) -> None:
     two.func = guest.address("ftrace_graph_stub")
     for ops in (one, two):
         guest.ftrace.register(ops)
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert (count := guest.counted()) > 0
     one.func = two.func
     guest.ftrace.set_hashes(two, guest.filter("vfs_write"))
     assert guest.ftrace.trampolines is not None
     assert guest.ftrace.trampolines.calls(own(guest, one)) == one.func
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert guest.counted() == count and not guest.machine.oopses
 
 

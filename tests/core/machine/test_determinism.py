@@ -40,7 +40,7 @@ def work(session: Session) -> str:
 def test_two_machines_and_both_clocks_do_the_same() -> None:
     first = opened()
     result = work(first)
-    assert len(first.tracefs.read("trace").splitlines()) > 100
+    assert len(first.boot.tracefs.read("trace").splitlines()) > 100
     assert work(opened()) == result
     assert work(opened(native=False)) == result
 

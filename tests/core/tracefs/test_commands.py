@@ -188,7 +188,7 @@ def _shared() -> Session:
     """One session for all examples: each takes away what it made."""
     if not _SESSION:
         _SESSION.append(Session.open(arches.load(arches.DEFAULT)))
-        _SESSION[0].tracefs.write("tracing_on", "0")
+        _SESSION[0].boot.tracefs.write("tracing_on", "0")
     return _SESSION[0]
 
 

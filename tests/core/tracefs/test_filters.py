@@ -139,7 +139,7 @@ def _shared() -> Session:
     """One session for all examples: each begins by emptying both files."""
     if not _SESSION:
         _SESSION.append(Session.open(arches.load(arches.DEFAULT)))
-        _SESSION[0].tracefs.write("current_tracer", "function")
+        _SESSION[0].boot.tracefs.write("current_tracer", "function")
     return _SESSION[0]
 
 

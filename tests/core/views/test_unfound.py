@@ -74,7 +74,7 @@ def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
 def test_the_readme_names_the_files_there_are(session: Session) -> None:
     table = Session.open(arches.load("x86_64"))
     for each in (session, table):
-        lines = each.tracefs.read("README").splitlines()
+        lines = each.boot.tracefs.read("README").splitlines()
         assert max(map(len, lines)) <= 80
         named = any("ftraced_enabled" in line for line in lines)
-        assert named == ("ftraced_enabled" in each.tracefs.listdir())
+        assert named == ("ftraced_enabled" in each.boot.tracefs.listdir())
