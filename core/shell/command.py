@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DynftraceError
-from .parser import SimpleCommand, Word
+from .parser import Word
 
 if TYPE_CHECKING:
     from ..boot import Boot
@@ -37,8 +37,8 @@ class Context:
 
     session: Session
     commands: Mapping[str, Command]
-    repeat: Callable[[SimpleCommand], object]
-    """Executes a command again."""
+    repeat: Callable[[str], object]
+    """Executes a command of the journal again."""
     output: list[str] = field(default_factory=list)
     error: list[str] = field(default_factory=list)
     status: int = 0

@@ -69,9 +69,9 @@ class Shell:
             )
         )
 
-    def repeat(self, command: SimpleCommand) -> Outcome:
-        """Execute a command of the journal, and have it there again."""
-        return self._execute(command)
+    def repeat(self, command: str) -> Outcome:
+        """Execute one command of the journal, which notes it again."""
+        return combine(map(self._execute, parse(command)))
 
     def _run(self, parsed: tuple[SimpleCommand, ...]) -> Iterator[Outcome]:
         status = 0
@@ -88,7 +88,7 @@ class Shell:
             return self._do(command)
         finally:
             if self._changes(command):
-                self.session.journal.note(command)
+                self.session.journal.note(str(command))
 
     def _do(self, command: SimpleCommand) -> Outcome:
         """One command, with its output where it is to go."""

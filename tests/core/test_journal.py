@@ -99,10 +99,10 @@ def test_back_says_what_it_undid_and_where_it_ends() -> None:
     assert shell.execute("back").output == "undone: step 2\n"
     assert shell.execute("back").output == "undone: echo 'vfs_*' > set_ftrace_filter\n"
     refused = shell.execute("back")
-    assert (refused.status, refused.error) == (1, "back: there is nothing to go back over\n")
+    assert (refused.status, refused.error) == (1, "back: nothing to undo\n")
     assert "must be at least 1" in shell.execute("back 0").error
     shell.execute("step; reboot")
-    assert "nothing to go back over" in shell.execute("back").error
+    assert "nothing to undo" in shell.execute("back").error
 
 
 def test_what_was_interrupted_cannot_be_repeated() -> None:
@@ -133,7 +133,7 @@ def test_the_way_back_can_be_interrupted_too(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Session, "run", lambda session, ns: session.journal.cut())
     outcome = shell.execute("back")
     assert (outcome.status, outcome.error) == (1, "back: the way back was interrupted\n")
-    assert "cannot be done again" in shell.execute("back").error
+    assert "cannot be replayed" in shell.execute("back").error
 
 
 def test_the_whole_actions_are_those_before_the_first_interruption() -> None:

@@ -31,7 +31,7 @@ def back(context: Context, arguments: Arguments) -> None:
     session.reboot()
     redo(session, left, context.repeat, "the way back")
     for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
-        for told in ["the machine ran on its own"] if kind else map(str, same):
+        for told in ["the machine ran on its own"] if kind else same:
             context.line(f"undone: {told}")
 
 

@@ -48,7 +48,7 @@ def test_what_only_looks_is_not_gone_back_over() -> None:
     user = User("ppc32")
     user("icache skip 0; icache; patch; run")
     assert user("back") == "undone: icache skip 0\n"
-    assert "nothing to go back over" in user.refused("back")
+    assert "nothing to undo" in user.refused("back")
 
 
 def test_arguments_that_make_no_sense() -> None:
