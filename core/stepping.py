@@ -38,6 +38,15 @@ class Change:
     new: int
 
 
+@dataclass(frozen=True, slots=True)
+class SavedStepper:
+    """State of a `Stepper`."""
+
+    steps: int
+    last: int | None
+    before: tuple[tuple[int, tuple[int, dict[str, int]]], ...]
+
+
 class Stepper:
     """Steps the vCPUs of one machine."""
 
@@ -60,6 +69,14 @@ class Stepper:
         self.last: int | None = None
         """The vCPU that the last step was about."""
         self._before: dict[int, tuple[int, dict[str, int]]] = {}
+
+    def save(self) -> SavedStepper:
+        """Return the state to `restore`."""
+        return SavedStepper(self.steps, self.last, tuple(self._before.items()))
+
+    def restore(self, saved: SavedStepper) -> None:
+        """Go back to what `save` returned."""
+        self.steps, self.last, self._before = saved.steps, saved.last, dict(saved.before)
 
     # What was changed
 

@@ -266,7 +266,7 @@ def test_a_workload_that_ends_first_and_one_that_is_another(one: Shell) -> None:
     assert outcome.error == "until: panic was not reached: workload syscalls has ended\n"
     sh(one, f"until {FUNCTION} syscalls")
     outcome = one.execute(f"until {FUNCTION} locks")
-    assert "workload syscalls still goes on" in outcome.error
+    assert "workload syscalls is still running" in outcome.error
     sh(one, "run locks")
     sh(one, f"until {FUNCTION} syscalls")
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynftrace import arches
+from dynftrace.core import checkpoint
 from dynftrace.core.errors import FtraceBug, TracefsError
 from dynftrace.core.session import Session
 
@@ -129,13 +130,10 @@ def test_as_many_users_as_there_are_kinds(session: Session, sh: Sh) -> None:
 def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
     sh("echo kfree:stacktrace:1000 >> set_ftrace_filter; run boot")
     (_, before) = listed(session)
-    parts = (session.boot.ftrace, session.boot.array.commands.probes)
-    moment, saved = session.boot.machine.snapshot(), [part.save() for part in parts]
+    moment = checkpoint.save(session.boot)
     sh("echo schedule:stacktrace:5 do_exit:traceoff >> set_ftrace_filter; run boot")
     sh("echo '!kfree:stacktrace:0' >> set_ftrace_filter")
-    session.boot.machine.restore(moment)
-    for part, state in zip(parts, saved, strict=True):
-        part.restore(state)  # type: ignore[attr-defined]
+    checkpoint.restore(session.boot, moment)
     assert listed(session) == [ALL, before]
     assert "kfree (1) " in sh("cat enabled_functions")
     sh("run boot")

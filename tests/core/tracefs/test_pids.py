@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dynftrace.core import checkpoint
 from dynftrace.core.abi import TraceType
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session import Session
@@ -70,12 +71,9 @@ def test_they_end_with_the_machine(session: Session, sh: Sh) -> None:
 
 def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
     sh("echo 4 2 > set_ftrace_pid; echo function > current_tracer; run boot")
-    parts = (session.boot.ftrace, session.boot.ring)
-    moment, saved = session.boot.machine.snapshot(), [part.save() for part in parts]
+    moment = checkpoint.save(session.boot)
     sh("echo > set_ftrace_pid; echo 9 > set_ftrace_notrace_pid; run boot")
-    session.boot.machine.restore(moment)
-    for part, state in zip(parts, saved, strict=True):
-        part.restore(state)  # type: ignore[attr-defined]
+    checkpoint.restore(session.boot, moment)
     assert sh("cat set_ftrace_pid set_ftrace_notrace_pid") == "2\n4\nno pid\n"
     sh("echo > trace; run boot")
     assert set(session.boot.ring.events().events["pid"].tolist()) <= {2, 4}
