@@ -347,7 +347,7 @@ def sites(
         raise click.UsageError("give either --json or --csv, not both")
     session = open_session()
     run_before(session, commands)
-    rows = site_rows(session.boot)
+    rows = site_rows(session.boot.ftrace, session.boot.machine.memory)
     sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))
 
 

@@ -178,7 +178,7 @@ class Ftraced:
 
     def collect(self) -> None:
         """Convert what was found until now. Raises `FtraceBug` with nothing written."""
-        self._quiet()
+        self._settle()
         if not self._off:
             self._update()
 
@@ -309,7 +309,7 @@ class Ftraced:
             self._change(self.mcount_edit(self._suspended))
             self.recorder = self._wanted(self._suspended)
 
-    def _quiet(self) -> None:
+    def _settle(self) -> None:
         """Run the CPU that is changing the table until it has released its lock."""
 
         def changing(vcpu: Vcpu) -> bool:
