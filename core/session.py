@@ -1,10 +1,10 @@
 """A session: one machine with its kernel, its modules, ftrace and the tracefs tree.
 
-Everything a front end does goes through here, and most of it through
-`tracefs`. A session is opened from a port and a `MachineSpec`; `reboot` builds
-the machine again from the same files and the same spec, so it is in the state
-in which it was opened. `lock` is held in every call: a front end may run the
-machine in one thread and read the tree in another.
+Everything a front end does goes through here, and most of it through `tracefs`. A session is
+opened from a port and a `MachineSpec`. `boot` is the current start of the machine. `reboot`
+replaces it by a new one from the same files and the same spec, so the session is again in the
+state in which it was opened. Every method holds `lock`: a front end may run the machine in one
+thread and read the tree in another.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from .workloads import workload_names
 KERNEL = "vmlinux.elf"
 
 START = "_start"
-"""The symbol at a kernel's first instruction."""
+"""Symbol of a kernel's first instruction."""
 
 BOOT_LIMIT_NS = 2_000_000_000
-"""Virtual time a kernel has to come to rest after its start."""
+"""Limit for the boot, in virtual ns: CPU 0 must be idle by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
-    """What machine to open; what is None is the port's default.
+    """Description of the machine to open; None means the default of the port.
 
     `modules` are names or paths, loaded in order after the boot.
     """
@@ -59,10 +59,10 @@ class MachineSpec:
     cpus: int = 2
     patch: str | None = None
     nop: str | None = None
-    """How sites are disabled, one of the port's `nops`."""
+    """Way to disable sites, one of the port's `nops`."""
     native_clock: bool | None = None
     discovery: str | None = None
-    """How call sites are found, one of the port's `discovery`."""
+    """Way to find call sites, one of the port's `discovery`."""
     boot: bool = True
 
 
@@ -84,20 +84,20 @@ class Session:
     def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
         """Load the kernel, boot it and load the modules of `spec`.
 
-        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError` and
-        `GuestError`, each a sentence for the user.
+        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError` and `GuestError`,
+        with a message for the user.
         """
         spec = spec or MachineSpec()
         if spec.nop is not None:
             if spec.nop not in port.facts.nops:
                 known = ", ".join(port.facts.nops)
-                raise UsageError(f"no nop {spec.nop!r}; there is: {known}")
+                raise UsageError(f"unknown nop {spec.nop!r} (choose from: {known})")
             port = port.with_nop(spec.nop)
         ways = port.facts.discovery
         if spec.discovery is not None and spec.discovery not in ways:
             raise UsageError(
-                f"the kernel of {port.facts.name} has no discovery {spec.discovery!r}; "
-                f"its call sites are found by: {', '.join(ways)}"
+                f"the kernel of {port.facts.name} does not support discovery {spec.discovery!r} "
+                f"(choose from: {', '.join(ways)})"
             )
         path = port.images() / KERNEL if spec.kernel is None else spec.kernel
         session = cls(port, spec, Image.load(path, port.facts))
@@ -133,18 +133,18 @@ class Session:
             self.insmod(name)
 
     def _run_boot(self) -> None:
-        """Run from `_start` until CPU 0 first has nothing to do.
+        """Run from `_start` until CPU 0 is idle for the first time.
 
-        A kernel without that symbol is a collection of functions to call. The
-        entry point of the file cannot tell: where none was named, a linker takes
-        the start of the text.
+        A kernel without that symbol is a collection of functions to call. The entry point of
+        the file does not tell them apart: a linker defaults to the start of the text.
         """
         entry = self.image.symbols.address_of(START)
         if entry is None:
             return
-        self.boot.machine.start(entry, None)
-        first = self.boot.machine.vcpus[0]
-        self.boot.machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
+        machine = self.boot.machine
+        machine.start(entry, None)
+        first = machine.vcpus[0]
+        machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
 
     # Running
 
@@ -161,10 +161,10 @@ class Session:
             self.journal.note(ns)
 
     def sleep(self, ns: int) -> None:
-        """Let the machine run this much virtual time, to the end.
+        """Let the machine run this much virtual time, all of it.
 
-        Raises `GuestError` when no CPU is left to run, `GuestOops` when one has stopped
-        meanwhile, and `GuestInterrupted` on `stop`.
+        Raises `GuestError` if no CPU is left to run, `GuestOops` if one oopses meanwhile, and
+        `GuestInterrupted` on `stop`.
         """
         with self.lock:
             machine = self.boot.machine
@@ -177,7 +177,7 @@ class Session:
                 raise GuestError("no CPU is running")
 
     def stop(self) -> None:
-        """From any thread: end whatever runs, soon."""
+        """End the current run soon; called from any thread."""
         self.boot.machine.stop()
 
     def step(self, cpu: int, count: int = 1, each: Callable[[], None] = lambda: None) -> None:
@@ -216,7 +216,7 @@ class Session:
             return self.boot.stepper.until(place, workload)
 
     def workloads(self) -> list[str]:
-        """The names `run_workload` takes; from the guest's own table."""
+        """Return the names that `run_workload` takes, from the guest's own table."""
         with self.lock:
             return workload_names(self.boot.machine.memory, self.boot.kallsyms)
 
@@ -232,20 +232,20 @@ class Session:
     def check_workload(self, name: str) -> None:
         """Raise `UsageError` for a name the guest does not know."""
         known = self.workloads()
+        if not known:
+            raise UsageError(f"unknown workload '{name}': this kernel has no workloads")
         if name not in known:
-            there = f"; there is: {', '.join(known)}" if known else " in this kernel"
-            raise UsageError(f"no workload '{name}'{there}")
+            raise UsageError(f"unknown workload '{name}' (choose from: {', '.join(known)})")
 
     def call(self, function: str, arguments: Sequence[int] = ()) -> int:
         """Call a function of the guest, by name or address, and return its result.
 
-        Raises `UsageError` for a symbol that does not exist or too many
-        arguments, and `GuestError`.
+        Raises `UsageError` for an unknown symbol or too many arguments, and `GuestError`.
         """
         with self.lock:
             pointer = pointer_to(self.port.facts, self.boot.kallsyms, self.address_of(function))
             if pointer is None:
-                raise UsageError(f"no function descriptor leads to '{function}'")
+                raise UsageError(f"'{function}' cannot be called: it has no function descriptor")
             most = self.port.facts.abi.most_arguments
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
@@ -254,44 +254,46 @@ class Session:
     # Modules
 
     def module_path(self, name: str) -> Path:
-        """The file that `name`, the name of a module that comes along or a path, means."""
+        """Return the file of the module `name`: the name of a bundled module, or a path."""
         known = self.port.images() / f"{name}.ko"
         plain = "/" not in name and not name.endswith(".ko") and "\0" not in name
         return known if plain and known.exists() else Path(name)
 
     def available_modules(self) -> list[str]:
-        """Names of the modules that come along."""
+        """Return the names of the bundled modules."""
         return sorted(path.stem for path in self.port.images().glob("*.ko"))
 
     def insmod(self, name: str, far: bool = False) -> Module:
-        """Load a module by name or path, `far` where a call does not reach the kernel.
+        """Load a module by name or path; `far` puts it out of reach of a call of the kernel.
 
-        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` where modules
-        have one area only.
+        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` for `far` on a port
+        with a single module area.
         """
         with self.lock:
-            module = self.boot.modules.insmod(self.module_path(name), far)
-            self.boot.tracefs.module_loaded(module.name)
+            boot = self.boot
+            module = boot.modules.insmod(self.module_path(name), far)
+            boot.tracefs.module_loaded(module.name)
             return module
 
     def rmmod(self, name: str) -> None:
         """Unload a module. Raises `ModuleError` (ENOENT, EBUSY) and `GuestError`."""
         with self.lock:
-            records = self.boot.ftrace.records
+            boot = self.boot
+            records = boot.ftrace.records
             owners = records.module_names()
             rows = [row for row, owner in enumerate(owners) if owner == name]
             gone = records.table["ip"][rows].copy()
-            self.boot.modules.rmmod(name)
-            self.boot.array.forget(gone)
+            boot.modules.rmmod(name)
+            boot.array.forget(gone)
 
     # Call sites
 
     def call_site(self, row: int) -> CallSite:
-        """The call site of record `row` as it was compiled, is expected, and is."""
+        """Return the call site of record `row` as compiled, as expected, and as it is now."""
         return self._view_site(call_site, row)
 
     def unfound_sites(self, name: str) -> list[CallSite]:
-        """The call sites of the function `name` that ftraced has made no records of yet."""
+        """Return the call sites of the function `name` that ftraced has not converted yet."""
         with self.lock:
             prefix = self.port.facts.abi.text_prefix
             ips = unfound_sites(self.boot.ftrace, self.boot.file_bytes, name, prefix)
@@ -299,33 +301,35 @@ class Session:
 
     def _view_site(self, view: Callable[..., CallSite], which: int) -> CallSite:
         with self.lock:
+            boot = self.boot
             return view(
-                self.boot.ftrace,
-                self.boot.machine.memory,
-                self.boot.disassembler,
+                boot.ftrace,
+                boot.machine.memory,
+                boot.disassembler,
                 which,
-                image_text=self.boot.file_bytes,
-                file_text=partial(file_text, self.boot.modules.loaded),
+                image_text=boot.file_bytes,
+                file_text=partial(file_text, boot.modules.loaded),
                 source_line=self.source_line,
             )
 
     def listings(self, rows: Collection[int] | None = None) -> list[Listing]:
-        """The lists of call sites that the kernel and its modules came with.
+        """Return the lists of call sites in the files of the kernel and its modules.
 
-        With `rows` only the entries of those records. Raises `ImageError`.
+        With `rows`, only the entries of those records. Raises `ImageError`.
         """
         with self.lock:
+            boot = self.boot
             kernel = {s.index: s.address for s in self.image.sections if s.loaded}
             files = [(self.image, kernel)]
-            files += [(each.image, dict(each.linked.bases)) for each in self.boot.modules.loaded]
-            records, memory = self.boot.ftrace.records, self.boot.machine.memory
+            files += [(each.image, dict(each.linked.bases)) for each in boot.modules.loaded]
+            records, memory = boot.ftrace.records, boot.machine.memory
             found = [
                 listing(self.port, image, bases, memory, records, rows) for image, bases in files
             ]
             return [each for each in found if each is not None]
 
     def call_path(self, row: int) -> tuple[Hop, ...]:
-        """The way of a call from the site of record `row` to the tracer.
+        """Return the path of a call from the site of record `row` to the tracer.
 
         Raises `MissingSymbolError` for a kernel without the entry code.
         """
@@ -339,11 +343,11 @@ class Session:
     # Memory and symbols
 
     def function_names(self) -> Sequence[str]:
-        """The functions with a call site."""
+        """Return the names of the functions with a call site."""
         return self.boot.ftrace.records.names
 
     def tracers(self) -> Sequence[str]:
-        """The tracers current_tracer takes."""
+        """Return the tracers that current_tracer takes."""
         return self.boot.array.tracers()
 
     def code_address(self, name: str) -> int | None:
@@ -358,10 +362,10 @@ class Session:
         return self.boot.addresses.of(text)
 
     def assemble(self, source: str, address: int) -> bytes:
-        """The instructions of `source` for `address`.
+        """Return the instructions of `source` for `address`.
 
-        Raises `AssemblyError`, also for a branch that does not reach: the
-        assembler cuts it short and says nothing.
+        Raises `AssemblyError`, also for a branch out of range: the assembler truncates it
+        without an error.
         """
         code = assemble_line(self.port.facts, source, address, self.code_address)
         values = typed_values(source, self.code_address)
@@ -378,29 +382,31 @@ class Session:
         return code
 
     def poke(self, address: int, data: bytes) -> bytes:
-        """Write `data` to guest memory and tell every vCPU; returns what was there.
+        """Write `data` to guest memory and flush every vCPU. Return the bytes before.
 
-        Raises `MemoryFault` with nothing written.
+        Raises `MemoryFault`, with nothing written.
         """
         with self.lock:
-            before = self.boot.machine.memory.read(address, len(data))
-            self.boot.machine.memory.write(address, data)
-            self.boot.machine.flush(address, address + len(data))
+            boot = self.boot
+            before = boot.machine.memory.read(address, len(data))
+            boot.machine.memory.write(address, data)
+            boot.machine.flush(address, address + len(data))
             return before
 
     def instructions(self, address: int, size: int) -> list[Insn]:
-        """The instructions in memory that begin in the `size` bytes at `address`.
+        """Return the instructions in memory that begin in the `size` bytes at `address`.
 
-        The last may end behind them. Raises `MemoryFault` if they are not mapped.
+        The last one may end after these bytes. Raises `MemoryFault` if they are not mapped.
         """
         with self.lock:
             return self.boot.instructions(address, size)
 
     def instruction(self, cpu: int) -> str:
-        """Where `cpu` is and what its next step executes, on one line."""
+        """Return one line: where `cpu` is and what its next step executes."""
         with self.lock:
-            pc = self.boot.machine.registers(cpu)[self.port.facts.abi.pc.name]
-            place = f"cpu{cpu}  {pc:x}  {self.boot.kallsyms.format(pc)}"
+            boot = self.boot
+            pc = boot.machine.registers(cpu)[self.port.facts.abi.pc.name]
+            place = f"cpu{cpu}  {pc:x}  {boot.kallsyms.format(pc)}"
             try:
                 insns = self.instructions(pc, 1)
                 if self.port.has_delay_slot(insns[0].data):
@@ -408,5 +414,5 @@ class Session:
             except MemoryFault:
                 return f"{place}  (not mapped)"
             data = b"".join(insn.data for insn in insns)
-            text = "; ".join(self.boot.disassembler.text(insn) for insn in insns)
+            text = "; ".join(boot.disassembler.text(insn) for insn in insns)
             return f"{place}  {data.hex(' ')}  {text}"

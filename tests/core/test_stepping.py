@@ -261,7 +261,7 @@ def test_a_place_that_is_none(one: Shell, place: str) -> None:
 
 def test_a_workload_that_ends_first_and_one_that_is_another(one: Shell) -> None:
     outcome = one.execute("until do_exit nosuch")
-    assert "no workload 'nosuch'" in outcome.error
+    assert "unknown workload 'nosuch'" in outcome.error
     outcome = one.execute("until panic syscalls")
     assert outcome.error == "until: panic was not reached: workload syscalls has ended\n"
     sh(one, f"until {FUNCTION} syscalls")
@@ -323,7 +323,7 @@ def test_an_idle_cpu_and_a_cpu_that_has_stopped(one: Shell) -> None:
     session.run(100_000)
     idle = next(vcpu for vcpu in session.boot.machine.vcpus if vcpu.state is State.IDLE)
     outcome = one.execute(f"finish {idle.number}")
-    assert outcome.error == f"finish: CPU {idle.number} is in no function: it does not run\n"
+    assert outcome.error == f"finish: CPU {idle.number} is not running\n"
     sh(one, f"next {idle.number}")
     assert where(session, idle.number) == "common_interrupt"
     assert one.execute("next 7").status == 2 and one.execute("until").status == 2

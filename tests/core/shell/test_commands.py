@@ -83,7 +83,7 @@ def test_run(shell: Shell, sh: Sh) -> None:
     assert shell.execute("run usb").error == "run: usb: No such device\n"
     outcome = shell.execute("run party")
     assert outcome.status == 1
-    assert outcome.error.startswith("run: no workload 'party'; there is: boot, ")
+    assert outcome.error.startswith("run: unknown workload 'party' (choose from: boot, ")
     assert shell.execute("run boot 0").status == 2
     assert shell.execute("run boot many").status == 2
 
