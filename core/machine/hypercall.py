@@ -175,7 +175,7 @@ def _graph_stop(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
         f"  from func {machine.symbols.name(function)} return to {back:x}",
     ):
         machine.dmesg.write(vcpu.ticks, line)
-    machine.panic(vcpu, b"a function did not return as it was called")
+    machine.panic(vcpu, b"a traced function did not return to its caller")
     return 0
 
 

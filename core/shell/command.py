@@ -111,5 +111,5 @@ def cpu_number(context: Context, text: str) -> int:
     """The number of a vCPU that there is; raises `UsageMistake`."""
     cpu, cpus = number(text, "CPU"), len(context.boot.machine.vcpus)
     if cpu >= cpus:
-        raise UsageMistake(f"no CPU {cpu}; there is 0 to {cpus - 1}")
+        raise UsageMistake(f"CPU {cpu} does not exist: valid CPUs are 0-{cpus - 1}")
     return cpu

@@ -55,7 +55,7 @@ def test_arguments_that_make_no_sense() -> None:
     shell = Shell(User("ppc32").session)
     for text, error in (
         ("icache skip", "missing argument"),
-        ("icache skip 2", "no CPU 2; there is 0 to 1"),
+        ("icache skip 2", "CPU 2 does not exist: valid CPUs are 0-1"),
         ("icache flush x", "CPU must be a number, not 'x'"),
         ("icache look 1", "unexpected argument 'look'"),
         ("patch none none", "unexpected argument 'none'"),
