@@ -1,10 +1,10 @@
-"""Where a typed line of assembly is wrong.
+"""The column of the mistake in a typed line of assembly.
 
-Keystone says that a source is wrong, and not where. So the instructions of the line
-are tried one by one. Of the first that is not taken the mnemonic is wrong if Keystone
-says so; else each operand in turn is replaced by others: by those beside it, by 0, by
-the stack pointer. The one whose replacement makes an instruction is the wrong one. If
-that is none or several of them, the first is pointed at, and all are said to be wrong.
+Keystone says that a source is wrong, but not where. So the instructions of the line are tried
+one by one. In the first that Keystone refuses, the mnemonic is wrong if Keystone says so.
+Otherwise each operand in turn is replaced by others: by its neighbours, by 0, by the stack
+pointer. The operand whose replacement makes a valid instruction is the wrong one. If none or
+several do, the error names all operands and points at the first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .facts import Facts
 
 Trial = Callable[[str], str]
-"""Tries an instruction: what the assembler says against it, empty when it is taken."""
+"""Tries an instruction and returns the assembler's error, empty if there is none."""
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _LABEL = re.compile(r"\s*(?:[.\w$]+:\s*)*")
@@ -26,7 +26,7 @@ _NO_SUCH_MNEMONIC = "Invalid mnemonic"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong, and the column in the line as typed, from 0."""
+    """A mistake and its column in the line as typed, from 0."""
 
     reason: str
     column: int
@@ -41,12 +41,12 @@ class Piece:
 
 
 def plain(line: str) -> str:
-    """`line` with blanks for its comments, so that all else stays in its column."""
+    """Return `line` with blanks for its comments, so that everything else keeps its column."""
     return _COMMENT.sub(lambda match: " " * len(match[0]), line)
 
 
 def instructions(line: str) -> list[Piece]:
-    """The instructions of a line, without labels."""
+    """Return the instructions of a line, without labels."""
     found, column = [], 0
     for part in plain(line).split(";"):
         label = _LABEL.match(part)
@@ -58,7 +58,7 @@ def instructions(line: str) -> list[Piece]:
 
 
 def operands(instruction: Piece) -> list[Piece]:
-    """What an instruction's mnemonic is followed by, divided at commas outside of brackets."""
+    """Return the operands of an instruction: what commas outside of brackets separate."""
     text = instruction.text
     begin = len(text.split(None, 1)[0])
     ends, depth = [], 0
@@ -76,13 +76,16 @@ def operands(instruction: Piece) -> list[Piece]:
 
 
 def symbol(line: str, name: str) -> int | None:
-    """The column of the symbol `name`, where it stands in the line as a word."""
+    """Return the column of the symbol `name` in the line, or None if it is not there."""
     place = re.search(rf"(?<![\w.$]){re.escape(name)}(?![\w.$])", plain(line))
     return None if place is None else place.start()
 
 
 def target(line: str, row: int, count: int) -> int | None:
-    """The column of the last operand of instruction `row`, where the line makes `count` of them."""
+    """Return the column of the last operand of instruction `row`.
+
+    Return None unless the line has `count` instructions.
+    """
     found = instructions(line)
     if len(found) != count:
         return None
@@ -91,7 +94,7 @@ def target(line: str, row: int, count: int) -> int | None:
 
 
 def fault(line: str, facts: Facts, trial: Trial) -> Fault | None:
-    """The first thing that is wrong with `line`; None where each instruction alone is right."""
+    """Return the first mistake in `line`; None if each instruction alone is valid."""
     for each in instructions(line):
         against = trial(each.text)
         if against:
@@ -102,7 +105,7 @@ def fault(line: str, facts: Facts, trial: Trial) -> Fault | None:
 def _in_instruction(instruction: Piece, against: str, facts: Facts, trial: Trial) -> Fault:
     mnemonic, _, rest = instruction.text.partition(" ")
     if against == _NO_SUCH_MNEMONIC:
-        # A prefix is an instruction by itself; the mnemonic comes behind it.
+        # A prefix is an instruction by itself; the mnemonic follows it.
         begin = len(instruction.text) - len(rest.lstrip())
         if rest.strip() and not trial(mnemonic) and trial(rest) == _NO_SUCH_MNEMONIC:
             inner = Piece(rest.strip(), instruction.column + begin)
@@ -110,7 +113,7 @@ def _in_instruction(instruction: Piece, against: str, facts: Facts, trial: Trial
         return Fault(f"unknown instruction '{mnemonic}'", instruction.column)
     given = operands(instruction)
     if not given:
-        return Fault(f"'{mnemonic}' lacks its operands", instruction.column)
+        return Fault(f"'{mnemonic}' needs operands", instruction.column)
     wrong = [each for each in given if _mended(instruction, each, given, facts, trial)]
     if len(wrong) == 1:
         return Fault(f"wrong operand '{wrong[0].text}' of '{mnemonic}'", wrong[0].column)
@@ -120,7 +123,7 @@ def _in_instruction(instruction: Piece, against: str, facts: Facts, trial: Trial
 def _mended(
     instruction: Piece, operand: Piece, given: list[Piece], facts: Facts, trial: Trial
 ) -> bool:
-    """Whether another operand in its place makes it an instruction."""
+    """Whether another operand in its place makes the instruction valid."""
     begin = operand.column - instruction.column
     before, behind = instruction.text[:begin], instruction.text[begin + len(operand.text) :]
     others = dict.fromkeys((*(each.text for each in given), *_common(facts)))
@@ -130,6 +133,6 @@ def _mended(
 
 
 def _common(facts: Facts) -> Iterator[str]:
-    """Operands that many instructions take."""
+    """Yield operands that many instructions take."""
     stack = facts.abi.sp.name
     yield from ("0", stack, f"[{stack}]", f"0({stack})")

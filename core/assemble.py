@@ -1,15 +1,16 @@
 """Assembly to bytes: the port's entry.S at start, and single lines for `poke`.
 
-Keystone 0.9.2 leaves four things to its caller. It places a call of an
-external symbol four bytes off on some architectures, so external symbols are found in a first
-pass, in which every one of them stands for a nearby address, and go into the
-source as numbers before the second. It never sets the radix of numbers without
-a prefix, so that `16` means 16 or 22 by what lay in memory before: decimal
-numbers are written in hexadecimal for it. And it does not tell where labels
-came to lie, so the source gets a line `.long label - start` for each exported
-label at its end, whose assembled values are read and cut off. And where it
-knows registers by a prefix only, it drops an instruction that names them
-without: they get the prefix.
+Keystone 0.9.2 leaves four things to its caller:
+
+- On some architectures it places a call of an external symbol four bytes off. So a first pass
+  finds the external symbols, with a nearby address for each, and the second pass gets numbers
+  in their place.
+- It never sets the radix of numbers without a prefix: `16` means 16 or 22, depending on
+  uninitialized memory. So decimal numbers are rewritten in hexadecimal.
+- It does not report the addresses of labels. So a line `.long label - start` is appended for
+  each exported label, and the assembled values are read and cut off.
+- If it knows registers with a prefix only, it drops an instruction that names one without. So
+  the prefix is added.
 """
 
 from __future__ import annotations
@@ -30,11 +31,10 @@ from .facts import Facts
 from .keystone_child import Answer, assemble_once
 
 Resolver = Callable[[str], int | None]
-"""Finds the address of a symbol; None where there is none."""
+"""Returns the address of a symbol, or None if it is unknown."""
 
 PATIENCE = 2.0
-"""Seconds of the host a typed line may take before it is given up, with all that is tried to
-find what is wrong with it."""
+"""Limit for a typed line in seconds of the host, including the search for its mistake."""
 
 _Assembler = Callable[[str, bool], Answer]
 
@@ -46,10 +46,10 @@ _START = "assembly_start"
 
 
 def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> EntryCode:
-    """Assemble `source` for `address`; its exported labels are those of its `.globl` lines.
+    """Assemble `source`, which may have C comments, for `address`.
 
-    Comments are those of C. Raises `AssemblyError` with the line where one can
-    be told.
+    Its `.globl` lines name the exported labels. Raises `AssemblyError`, with the line if it is
+    known.
     """
 
     def here(text: str, lenient: bool) -> Answer:
@@ -61,13 +61,13 @@ def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> Entr
 def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> bytes:
     """Assemble the instructions of one typed line for `address`.
 
-    Raises `AssemblyError`, with the column of what is wrong where it can be told.
+    Raises `AssemblyError`, with the column of the mistake if it is known.
     """
     if "\n" in line:
-        raise AssemblyError("one line of instructions is taken", line)
+        raise AssemblyError("write one line of instructions", line)
     for each in asmplace.instructions(line):
         if each.text.startswith("."):
-            raise AssemblyError("no directives are taken", line, column=each.column)
+            raise AssemblyError("directives are not allowed", line, column=each.column)
     with _Child(facts, address, line) as child:
         try:
             code = _assemble(facts, line, resolve, child.assemble, facts.engine.ks_prelude).code
@@ -75,10 +75,10 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
             if error.column is not None or child.lost:
                 raise
             raise _placed(facts, line, resolve, child, error) from error
-        # An instruction that cannot be is dropped without a word at times.
+        # Keystone sometimes drops an invalid instruction without an error.
         alone = asmplace.instructions(line)
         if not code or len(alone) > 1:
-            unknown = AssemblyError("there is no instruction", line)
+            unknown = AssemblyError("not an instruction", line)
             placed = _placed(facts, line, resolve, child, unknown)
             if not code or placed is not unknown:
                 raise placed
@@ -88,11 +88,11 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
 def _placed(
     facts: Facts, line: str, resolve: Resolver, child: _Child, error: AssemblyError
 ) -> AssemblyError:
-    """`error` with the place in `line`, where it can be told."""
+    """Return `error` with the column in `line`, if it can be found."""
     labels = set(re.findall(r"([.\w$]+):", line))
 
     def trial(text: str) -> str:
-        """Why `text` is no instruction."""
+        """Return why `text` is not an instruction, or nothing if it is."""
 
         def near(name: str) -> int | None:
             return child.address if name in labels else resolve(name)
@@ -108,16 +108,16 @@ def _placed(
     try:
         found = asmplace.fault(line, facts, trial)
     except AssemblyError:
-        return error  # the time is over
+        return error  # out of time
     if found is None:
         return error
     return AssemblyError(found.reason, line, column=found.column)
 
 
 def typed_values(line: str, resolve: Resolver) -> set[int] | None:
-    """The numbers and addresses in a typed line, sums of them evaluated.
+    """Return the numbers and addresses in a typed line, with sums evaluated.
 
-    None where it counts from its own place, by `.` or `$`.
+    Return None if the line refers to its own address, by `.` or `$`.
     """
     found = set()
     for each in _SUM.findall(line):
@@ -141,7 +141,7 @@ def typed_values(line: str, resolve: Resolver) -> set[int] | None:
 
 
 class _Child:
-    """Keystone in a process of its own, for text that may never end."""
+    """Keystone in its own process, for text on which it may hang or crash."""
 
     def __init__(self, facts: Facts, address: int, source: str) -> None:
         self._request = [facts.engine.ks_arch, facts.engine.ks_mode]
@@ -149,7 +149,7 @@ class _Child:
         self._until = time.monotonic() + PATIENCE
         self.address = address
         self.lost = False
-        """Whether it does not answer any more."""
+        """Whether it has stopped answering."""
         self._process = subprocess.Popen(
             [sys.executable, str(Path(keystone_child.__file__))],
             stdin=subprocess.PIPE,
@@ -166,7 +166,7 @@ class _Child:
         self._process.communicate()
 
     def assemble(self, text: str, lenient: bool) -> Answer:
-        """As `assemble_once`; raises `AssemblyError` when no answer comes."""
+        """Like `assemble_once`. Raises `AssemblyError` if there is no answer."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
         try:
@@ -181,7 +181,7 @@ class _Child:
             line = stdout.readline() if selector.select(left) else None
         if not line:
             self.lost = True
-            reason = "does not come to an end with" if line is None else "has crashed on"
+            reason = "hangs on" if line is None else "has crashed on"
             raise AssemblyError(f"the assembler {reason} {self._source.strip()!r}", self._source)
         code, error, externals = json.loads(line)
         return Answer(bytes.fromhex(code), error, externals)
@@ -190,14 +190,14 @@ class _Child:
 def _assemble(
     facts: Facts, source: str, resolve: Resolver, assembler: _Assembler, prelude: str = ""
 ) -> EntryCode:
-    """Assemble `source` with its labels and symbols, behind the directives of `prelude`."""
+    """Assemble `source` with its labels and symbols, after the directives of `prelude`."""
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), source)
     if not text.isascii() or "\0" in text:
         column = next(
             (at for at, mark in enumerate(source) if not mark.isascii() or mark == "\0"), None
         )
         place = None if "\n" in source else column
-        raise AssemblyError("the source is not plain ASCII", source, column=place)
+        raise AssemblyError("the source has characters outside of ASCII", source, column=place)
     exported = [match["name"] for match in _GLOBL.finditer(text)]
     text = _DECIMAL.sub(lambda match: hex(int(match[0])), _GLOBL.sub("", text))
     if facts.engine.ks_registers:
@@ -222,9 +222,9 @@ def _assemble(
 
 
 def _near_branch(facts: Facts, line: str) -> str:
-    """`line` with the target of a branch cut to the bits the assembler takes; who typed it checks.
+    """Return `line` with the target of a branch truncated to the bits the assembler takes.
 
-    The branch goes where it should if that is in reach, and elsewhere if not.
+    The branch is right if its target is in reach; the caller checks that.
     """
     match = re.fullmatch(
         rf"(?P<branch>\s*(?:{facts.engine.ks_branches})\s(?:.*,)?)(?P<target>[^,]+)", line
@@ -245,7 +245,7 @@ def _integer(raw: bytes, facts: Facts) -> int:
 
 
 def _with_numbers(text: str, externals: list[str], resolve: Resolver, source: str) -> str:
-    """The `text` of `source` with the addresses of external symbols in their place."""
+    """Return the `text` of `source` with addresses in place of external symbols."""
     for name in dict.fromkeys(externals):
         word = rf"(?<![\w.$]){re.escape(name)}(?![\w.$])"
         value = resolve(name)
@@ -259,7 +259,7 @@ def _with_numbers(text: str, externals: list[str], resolve: Resolver, source: st
 
 
 def _error(text: str, reason: str, assembler: _Assembler) -> AssemblyError:
-    """What is wrong with `text`, and in which line: the end of its shortest bad beginning."""
+    """Return the error in `text`, with its line: the last of the shortest prefix that fails."""
     lines = text.split("\n")
     if len(lines) == 1:
         return AssemblyError(f"{reason}: {text.strip()}", text)

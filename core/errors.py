@@ -218,6 +218,12 @@ class GuestOops(GuestError):
         self.pc = pc
         self.report = report
 
+    def ended(self, failure: str = "") -> GuestOops:
+        """Return the error of what this oops has ended: `failure`, and the oops as its reason."""
+        reason = f"CPU {self.cpu} has stopped: {self}"
+        reason = f"{failure}: {reason}" if failure else reason
+        return GuestOops(reason, cpu=self.cpu, pc=self.pc, report=self.report)
+
 
 class GuestHang(GuestError):
     """A run that was given `limit` virtual ns did not come to its end in them."""

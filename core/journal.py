@@ -1,27 +1,23 @@
-"""What was done to a machine since it was started: enough to do it again.
+"""The journal: what was done to a machine since its start, enough to do it again.
 
-Equal commands on equal machines leave equal bytes, so the way back is the way there:
-start anew, and do all but the last again. Only what a user interrupted cannot be done
-again, since nobody knows how far it had come.
+Equal commands on equal machines leave equal bytes. So going back means starting anew and
+replaying all but the last action. Only what a user interrupted cannot be replayed, since
+nobody knows how far it had come.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from .errors import GuestInterrupted, UsageError
 
-if TYPE_CHECKING:
-    from .session import Session
-    from .shell.parser import SimpleCommand
-
-Action: TypeAlias = "SimpleCommand | int"
-"""A command of the shell, or virtual ns that the machine ran on its own."""
+Action: TypeAlias = str | int
+"""A command as the shell takes it, or virtual ns that the machine ran on its own."""
 
 
 class Journal:
-    """The actions so far, those that only look left out."""
+    """The actions so far, without those that only look."""
 
     def __init__(self) -> None:
         self._actions: list[Action] = []
@@ -29,37 +25,38 @@ class Journal:
 
     @property
     def actions(self) -> Sequence[Action]:
-        """In their order."""
+        """All actions, oldest first."""
         return tuple(self._actions)
 
     @property
     def interrupted(self) -> bool:
-        """Whether something was, since the machine was started."""
+        """Whether any action was interrupted since the start of the machine."""
         return self._cut is not None
 
     @property
     def whole(self) -> Sequence[Action]:
-        """Those that can be done again: the ones before the first that was interrupted."""
+        """The actions that can be replayed: those before the first interrupted one."""
         return tuple(self._actions[: self._cut])
 
     def note(self, action: Action) -> None:
-        """An action has ended."""
+        """Add an action that has ended."""
         self._actions.append(action)
 
     def cut(self) -> None:
-        """What is going on, and is not noted yet, has been interrupted."""
+        """Note that the current action, which is not in the journal yet, was interrupted."""
         if self._cut is None:
             self._cut = len(self._actions)
 
     def clear(self) -> None:
-        """The machine was started anew."""
+        """Forget everything: the machine was started anew."""
         self._actions.clear()
         self._cut = None
 
     def before(self, count: int) -> list[Action]:
-        """What is left without the last `count` actions; running on its own is one.
+        """Return what is left without the last `count` actions.
 
-        Raises `UsageError` where there are not so many, or one was interrupted.
+        Consecutive runs of the machine on its own count as one action. Raises `UsageError` if
+        there are fewer actions, or if one was interrupted.
         """
         if self._cut is not None:
             raise UsageError("cannot undo: an interrupted command cannot be replayed")
@@ -73,15 +70,23 @@ class Journal:
         return left
 
 
-def redo(
-    session: Session,
-    actions: Iterable[Action],
-    repeat: Callable[[SimpleCommand], object],
-    what: str,
-) -> None:
-    """Do `actions` in `session`, commands by `repeat`.
+class Replayed(Protocol):
+    """The session, as far as replaying needs it."""
 
-    Raises `GuestInterrupted`, which names `what` it was, when one is interrupted.
+    @property
+    def journal(self) -> Journal: ...
+
+    def run(self, ns: int) -> None:
+        """Let the machine run."""
+        ...
+
+
+def redo(
+    session: Replayed, actions: Iterable[Action], repeat: Callable[[str], object], what: str
+) -> None:
+    """Replay `actions` in `session`, its commands by `repeat`.
+
+    Raises `GuestInterrupted`, which names `what`, if one is interrupted.
     """
     for action in actions:
         if isinstance(action, int):

@@ -1,7 +1,7 @@
-"""Names of addresses over everything that is loaded: kernel, entry code, modules.
+"""Symbols of everything that is loaded: kernel, entry code, modules.
 
-Each loaded image adds its symbol table and takes it away again. Lookups of
-many addresses are one binary search, because a trace asks for thousands.
+Each loaded image adds its symbol table and removes it when it is unloaded. Looking up many
+addresses is one binary search, because a trace needs thousands.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .elf.symbols import Symbol, SymbolTable
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """Named addresses of all tables, in order, one row an address."""
+    """Columns of the symbols of all tables, sorted by address."""
 
     start: NDArray[np.uint64]
     end: NDArray[np.uint64]
@@ -26,7 +26,7 @@ class _Merged:
 
 
 class Kallsyms:
-    """The symbol tables of what is loaded, in the order it was loaded."""
+    """The symbol tables of what is loaded, in the order of loading."""
 
     def __init__(self) -> None:
         self._tables: list[tuple[str | None, SymbolTable]] = []
@@ -38,21 +38,21 @@ class Kallsyms:
         self._merged = None
 
     def remove(self, module: str) -> None:
-        """Take the tables of `module` away."""
+        """Remove the tables of `module`."""
         self._tables = [(name, table) for name, table in self._tables if name != module]
         self._merged = None
 
     def save(self) -> tuple[tuple[str | None, SymbolTable], ...]:
-        """The tables there are now, for `restore`."""
+        """Return the current tables, for `restore`."""
         return tuple(self._tables)
 
     def restore(self, saved: tuple[tuple[str | None, SymbolTable], ...]) -> None:
-        """Go back to the tables `save` gave."""
+        """Go back to what `save` returned."""
         self._tables = list(saved)
         self._merged = None
 
     def address(self, name: str, module: str | None = None) -> int | None:
-        """Where `name` is defined, in the first table that has it; in `module` only, if given."""
+        """Return the address of `name` in the first table that has it, or in `module` only."""
         for owner, table in self._tables:
             if module is not None and owner != module:
                 continue
@@ -62,7 +62,7 @@ class Kallsyms:
         return None
 
     def lookup(self, address: int) -> Symbol | None:
-        """The symbol that covers `address`."""
+        """Return the symbol that covers `address`, or None."""
         merged = self._all()
         row = int(np.searchsorted(merged.start, np.uint64(address), "right")) - 1
         if row < 0 or address >= int(merged.end[row]):
@@ -77,7 +77,7 @@ class Kallsyms:
         )
 
     def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
-        """The symbols that cover n addresses, without module; `0x…` where there is none."""
+        """Return the names that cover n addresses, without module; `0x…` for unknown addresses."""
         merged = self._all()
         addresses = np.asarray(addresses, np.uint64)
         if not len(merged.start):
@@ -90,7 +90,7 @@ class Kallsyms:
         return names
 
     def format(self, address: int) -> str:
-        """`name+0x5/0x80 [module]` as the kernel prints an address; `0x…` where unknown."""
+        """Return `name+0x5/0x80 [module]`, as the kernel prints an address; `0x…` if unknown."""
         symbol = self.lookup(address)
         if symbol is None:
             return f"0x{address:x}"
@@ -98,14 +98,14 @@ class Kallsyms:
         return text if symbol.module is None else f"{text} [{symbol.module}]"
 
     def name(self, address: int) -> str:
-        """`name [module]` (`%ps`); `0x…` where unknown."""
+        """Return `name [module]` (`%ps`); `0x…` if unknown."""
         symbol = self.lookup(address)
         if symbol is None:
             return f"0x{address:x}"
         return symbol.name if symbol.module is None else f"{symbol.name} [{symbol.module}]"
 
     def functions(self) -> list[Symbol]:
-        """Every function, in order of address."""
+        """Return every function, sorted by address."""
         merged = self._all()
         rows = np.flatnonzero(merged.function)
         return [
@@ -120,7 +120,7 @@ class Kallsyms:
         ]
 
     def _all(self) -> _Merged:
-        """The merged columns, made again after a change."""
+        """Return the merged columns, rebuilt after a change."""
         if self._merged is None:
             self._merged = self._merge()
         return self._merged

@@ -1,9 +1,8 @@
-"""A kernel image in guest memory: its segments, and the RAM it may hand out.
+"""Loading a kernel image: its segments, and free RAM.
 
-An executable is mapped where it is linked. Segments need not begin on page
-boundaries and two may share a page, so the pages they touch are mapped as a
-whole first. The kernel learns how much free RAM lies at the port's direct map
-from its variable `mem_size`, where it has one.
+An executable is mapped where it is linked. Segments need not begin on page boundaries and two
+may share a page, so the pages they touch are mapped first. The variable `mem_size`, if the
+kernel has one, says how much free RAM is at the port's direct map.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from .errors import MemoryFault
 from .machine.memory import PAGE_SIZE, Memory
 
 RAM_SIZE = 16 << 20
-"""Bytes of free RAM."""
+"""Size of free RAM in bytes."""
 
 RAM = "ram"
 MEM_SIZE = "mem_size"
 
 
 def load_kernel(port: Port, image: Image, memory: Memory) -> None:
-    """Put `image` into `memory`. Raises `ImageError` for one that cannot be there."""
+    """Put `image` into `memory`. Raises `ImageError` if it does not fit there."""
     if image.relocatable:
-        raise image.error("a kernel must be an executable, and this is a relocatable file")
+        raise image.error("a kernel must be an executable, not a relocatable file")
     spans: list[tuple[int, int, bool]] = []
     for segment in sorted(image.segments, key=lambda each: each.address):
         if not segment.memsz:
@@ -41,7 +40,7 @@ def load_kernel(port: Port, image: Image, memory: Memory) -> None:
     for start, end, _code in spans:
         for modules, modules_end in ((area.modules, area.modules_end), far or (0, 0)):
             if start < modules_end and modules < end:
-                raise image.error(f"it is linked at {start:#x}, where modules go")
+                raise image.error(f"it is linked at {start:#x}, in the area of modules")
     try:
         for number, (start, end, code) in enumerate(spans):
             memory.map(start, end - start, f"kernel{number}", code)

@@ -1,10 +1,9 @@
-"""Keystone, one source at a time: in this process, or run as a script in one of its own.
+"""Keystone, one source at a time: in this process, or as a script in a child process.
 
-Keystone 0.9.2 does not come back from some sources with an error (`lock 0x`,
-`% `), and nothing can interrupt it. Text that a user typed is therefore
-assembled in a child, which is told to go when it takes too long. As a script it
-reads one JSON request a line and answers each with one line; it must stand
-alone, so it imports nothing of this package.
+Keystone 0.9.2 hangs on some invalid sources (`lock 0x`, `% `), and nothing can interrupt it.
+So text that a user typed is assembled in a child process, which is killed if it takes too long.
+The script reads one JSON request per line and answers each with one line. It must run by
+itself, so it imports nothing from this package.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from typing import NamedTuple
 from keystone.keystone import Ks, KsError
 
 MEMORY = 1 << 30
-"""Bytes a child may use."""
+"""Memory limit of the child process, in bytes."""
 
 
 class Answer(NamedTuple):
-    """What became of a source; `error` is empty when it was taken."""
+    """Result for one source; `error` is empty on success."""
 
     code: bytes
     error: str
     externals: list[str]
-    """Symbols that were not defined and stood for the address itself, in order of use."""
+    """Undefined symbols, which were given the address itself, in order of use."""
 
 
 def assemble_once(arch: int, mode: int, text: str, address: int, lenient: bool) -> Answer:
-    """Assemble `text` for `address`; `lenient` lets symbols that are not defined stand for it."""
+    """Assemble `text` for `address`; `lenient` gives undefined symbols that address."""
     engine = Ks(arch, mode)
     externals: list[str] = []
 
@@ -49,7 +48,7 @@ def assemble_once(arch: int, mode: int, text: str, address: int, lenient: bool) 
 
 
 def _serve() -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the end of input."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for line in sys.stdin:
         answer = assemble_once(*json.loads(line))

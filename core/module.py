@@ -203,7 +203,7 @@ class Modules:
                 raise ModuleError(name, errno.EBUSY, f"Module {name} has no exit: it stays")
             self._set_state(module, abi.ModuleState.GOING)
             if leave:
-                self._machine.request_call(leave, (), "rmmod")
+                self._machine.requests.call(leave, (), "rmmod")
         self._take_out(module)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
@@ -366,7 +366,7 @@ class Modules:
         self._set_state(module, abi.ModuleState.COMING)
         start = int(self._this(module)["init"])
         if start:
-            result = self._machine.request_call(start, (), "insmod") & 0xFFFF_FFFF
+            result = self._machine.requests.call(start, (), "insmod") & 0xFFFF_FFFF
             if result >= 2**31:
                 raise ModuleError(module.name, 2**32 - result)
             if result:

@@ -1,15 +1,14 @@
 """A session: one machine with its kernel, its modules, ftrace and the tracefs tree.
 
-Everything a front end does goes through here, and most of it through
-`tracefs`. A session is opened from a port and a `MachineSpec`; `reboot` builds
-the machine again from the same files and the same spec, so it is in the state
-in which it was opened. `lock` is held in every call: a front end may run the
-machine in one thread and read the tree in another.
+Everything a front end does goes through here, and most of it through `tracefs`. A session is
+opened from a port and a `MachineSpec`. `boot` is the current start of the machine. `reboot`
+replaces it by a new one from the same files and the same spec, so the session is again in the
+state in which it was opened. Every method holds `lock`: a front end may run the machine in one
+thread and read the tree in another.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -20,49 +19,37 @@ from typing import Self
 from . import asmplace
 from .arch import Port
 from .assemble import assemble_line, typed_values
+from .boot import Boot
 from .elf.image import Image
 from .errors import (
     AssemblyError,
     GuestError,
     GuestInterrupted,
-    GuestOops,
     MemoryFault,
     UsageError,
 )
-from .ftrace.ftrace import Ftrace
 from .journal import Journal
-from .kallsyms import Kallsyms
-from .kernel import load_kernel
 from .machine.function import pointer_to
-from .machine.machine import Machine
-from .module import Module, Modules
-from .quiet import settle
-from .stepping import Stepper
-from .trace.ringbuffer import RingBuffer
-from .trace.subbuffer import PageFormat
-from .tracefs import TraceArray, TracefsTree
+from .module import Module
 from .views.callsite import CallSite, call_site, unfound_site, unfound_sites
-from .views.disasm import Disassembler, Insn
-from .views.encoding import EncodingReader
+from .views.disasm import Insn
 from .views.filetext import file_text
 from .views.origin import Listing, listing
-from .views.path import Hop, PathReader
+from .views.path import Hop
 from .workloads import workload_names
 
 KERNEL = "vmlinux.elf"
 
 START = "_start"
-"""The symbol at a kernel's first instruction."""
+"""Symbol of a kernel's first instruction."""
 
 BOOT_LIMIT_NS = 2_000_000_000
-"""Virtual time a kernel has to come to rest after its start."""
-
-_ADDRESS = re.compile(r"(?P<symbol>[^+]+)(?:\+(?P<offset>\w+))?")
+"""Limit for the boot, in virtual ns: CPU 0 must be idle by then."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineSpec:
-    """What machine to open; what is None is the port's default.
+    """Description of the machine to open; None means the default of the port.
 
     `modules` are names or paths, loaded in order after the boot.
     """
@@ -72,27 +59,15 @@ class MachineSpec:
     cpus: int = 2
     patch: str | None = None
     nop: str | None = None
-    """How sites are disabled, one of the port's `nops`."""
+    """Way to disable sites, one of the port's `nops`."""
     native_clock: bool | None = None
     discovery: str | None = None
-    """How call sites are found, one of the port's `discovery`."""
+    """Way to find call sites, one of the port's `discovery`."""
     boot: bool = True
 
 
 class Session:
     """An open machine; made by `open`."""
-
-    machine: Machine
-    kallsyms: Kallsyms
-    modules: Modules
-    ftrace: Ftrace
-    ring: RingBuffer
-    array: TraceArray
-    tracefs: TracefsTree
-    disassembler: Disassembler
-    paths: PathReader
-    encodings: EncodingReader
-    stepper: Stepper
 
     def __init__(self, port: Port, spec: MachineSpec, image: Image) -> None:
         self.port = port
@@ -100,27 +75,29 @@ class Session:
         self.image = image
         self.lock = threading.RLock()
         self.journal = Journal()
-        self.boots = 0
-        """How often the machine was started; changes with every reboot."""
+        self.boot = self._load()
+        """The current start; `reboot` replaces it, so keep none across one."""
+        self.boots = 1
+        """Number of starts so far, to tell what a view shows from the same after a reboot."""
 
     @classmethod
     def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
         """Load the kernel, boot it and load the modules of `spec`.
 
-        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError` and
-        `GuestError`, each a sentence for the user.
+        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError` and `GuestError`,
+        with a message for the user.
         """
         spec = spec or MachineSpec()
         if spec.nop is not None:
             if spec.nop not in port.facts.nops:
                 known = ", ".join(port.facts.nops)
-                raise UsageError(f"no nop {spec.nop!r}; there is: {known}")
+                raise UsageError(f"unknown nop {spec.nop!r} (choose from: {known})")
             port = port.with_nop(spec.nop)
         ways = port.facts.discovery
         if spec.discovery is not None and spec.discovery not in ways:
             raise UsageError(
-                f"the kernel of {port.facts.name} has no discovery {spec.discovery!r}; "
-                f"its call sites are found by: {', '.join(ways)}"
+                f"the kernel of {port.facts.name} does not support discovery {spec.discovery!r} "
+                f"(choose from: {', '.join(ways)})"
             )
         path = port.images() / KERNEL if spec.kernel is None else spec.kernel
         session = cls(port, spec, Image.load(path, port.facts))
@@ -130,114 +107,118 @@ class Session:
     def reboot(self) -> None:
         """Start again from the state in which the session was opened."""
         with self.lock:
+            self.boot = self._load()
+            self.boots += 1
             self._start()
             self.journal.clear()
 
-    def _start(self) -> None:
-        spec, port, image = self.spec, self.port, self.image
-        machine = Machine(port, spec.cpus, native_clock=spec.native_clock)
-        load_kernel(port, image, machine.memory)
-        kallsyms = Kallsyms()
-        kallsyms.add(image.symbols)
-        machine.symbols = kallsyms
-        self.machine, self.kallsyms = machine, kallsyms
-        self.ftrace = Ftrace(machine, image, kallsyms, spec.discovery)
-        if spec.patch is not None:
-            self.ftrace.patcher.method = spec.patch
-        self.ftrace.init()
-        self.ring = self._ring_buffer()
-        self.modules = Modules(machine, image, kallsyms, self.ftrace)
-        self.array = TraceArray(machine, kallsyms, self.ftrace, self.ring)
-        self.tracefs = TracefsTree(self.array, self.lock)
-        self.disassembler = Disassembler(port.facts, kallsyms)
-        self.paths = PathReader(self.ftrace, machine.memory, self.disassembler)
-        self.encodings = EncodingReader(
-            self.ftrace, machine.memory, self.disassembler, lambda: self.modules.loaded
+    def _load(self) -> Boot:
+        """Return a machine with the kernel in it that has not run yet."""
+        spec = self.spec
+        return Boot.load(
+            self.port,
+            self.image,
+            self.lock,
+            cpus=spec.cpus,
+            native_clock=spec.native_clock,
+            discovery=spec.discovery,
+            patch=spec.patch,
         )
-        self.stepper = Stepper(machine, self.ftrace, kallsyms, self.disassembler, self.address_of)
-        self.boots += 1
-        if spec.boot:
-            self._boot()
-        for name in spec.modules:
+
+    def _start(self) -> None:
+        """Boot the kernel and load the modules of the spec."""
+        if self.spec.boot:
+            self._run_boot()
+        for name in self.spec.modules:
             self.insmod(name)
 
-    def _ring_buffer(self) -> RingBuffer:
-        machine, facts = self.machine, self.port.facts
-        return RingBuffer(
-            machine.memory,
-            [vcpu.local["buffer"] for vcpu in machine.vcpus],
-            PageFormat(facts.byteorder, facts.pointer_size, len(facts.abi.pt_regs)),
-            facts.map.ring_buffer,
-            now=self._stamp,
-            settle=lambda: settle(machine),
-        )
+    def _run_boot(self) -> None:
+        """Run from `_start` until CPU 0 is idle for the first time.
 
-    def _stamp(self, cpu: int) -> int:
-        """What the trace clock says on `cpu`."""
-        if self.array.clock_in_ns:
-            return self.machine.vcpus[cpu].ticks
-        counter = self.kallsyms.address("trace_counter")
-        return 0 if counter is None else self.machine.memory.read_int(counter, 8)
-
-    def _boot(self) -> None:
-        """Run from `_start` until CPU 0 first has nothing to do.
-
-        A kernel without that symbol is a collection of functions to call. The
-        entry point of the file cannot tell: where none was named, a linker takes
-        the start of the text.
+        A kernel without that symbol is a collection of functions to call. The entry point of
+        the file does not tell them apart: a linker defaults to the start of the text.
         """
         entry = self.image.symbols.address_of(START)
         if entry is None:
             return
-        self.machine.start(entry, None)
-        first = self.machine.vcpus[0]
-        self.machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
+        machine = self.boot.machine
+        machine.start(entry, None)
+        first = machine.vcpus[0]
+        machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
 
     # Running
 
     @property
     def now(self) -> int:
         """Virtual ns."""
-        return self.machine.now
+        return self.boot.machine.now
 
     def run(self, ns: int) -> None:
         """Let the machine run this much virtual time."""
         with self.lock:
-            if self.machine.run(ns):
+            if self.boot.machine.run(ns):
                 self.journal.cut()
             self.journal.note(ns)
 
     def sleep(self, ns: int) -> None:
-        """Let the machine run this much virtual time, to the end.
+        """Let the machine run this much virtual time, all of it.
 
-        Raises `GuestError` when no CPU is left to run, `GuestOops` when one has stopped
-        meanwhile, and `GuestInterrupted` on `stop`.
+        Raises `GuestError` if no CPU is left to run, `GuestOops` if one oopses meanwhile, and
+        `GuestInterrupted` on `stop`.
         """
         with self.lock:
-            machine = self.machine
+            machine = self.boot.machine
             deaths = len(machine.oopses)
             if machine.alive and machine.run(ns):
                 raise GuestInterrupted("the sleep")
             if len(machine.oopses) > deaths:
-                fault = machine.oopses[deaths]
-                reason = f"CPU {fault.cpu} has stopped: {fault}"
-                raise GuestOops(reason, cpu=fault.cpu, pc=fault.pc, report=fault.report)
+                raise machine.oopses[deaths].ended()
             if not machine.alive:
                 raise GuestError("no CPU is running")
 
     def stop(self) -> None:
-        """From any thread: end whatever runs, soon."""
-        self.machine.stop()
+        """End the current run soon; called from any thread."""
+        self.boot.machine.stop()
 
-    def step(self, cpu: int) -> None:
-        """Execute one instruction on `cpu`."""
+    def step(self, cpu: int, count: int = 1, each: Callable[[], None] = lambda: None) -> None:
+        """Execute `count` instructions on `cpu`, calling `each` after every one.
+
+        Raises `GuestError` if `cpu` is not running, and `GuestInterrupted` on `stop`.
+        """
         with self.lock:
-            self.stepper.step(cpu)
+            self.boot.stepper.steps_of(cpu, count, each)
+
+    def step_over(self, cpu: int) -> int:
+        """Like `step`, but run a call to its return. Return the vCPU that got there.
+
+        Raises `GuestError`.
+        """
+        with self.lock:
+            return self.boot.stepper.over(cpu)
+
+    def step_out(self, cpu: int) -> int:
+        """Run until the function on `cpu` returns. Return the vCPU on which it did.
+
+        Raises `GuestError`.
+        """
+        with self.lock:
+            return self.boot.stepper.out(cpu)
+
+    def run_to(self, place: str, workload: str | None = None) -> int:
+        """Run until a vCPU is about to execute `place`, and return the number of that vCPU.
+
+        `place` is a function or an address. Starts `workload` first, unless it is still
+        running. Raises `UsageError` for an unknown place or workload, and `GuestError`.
+        """
+        with self.lock:
+            if workload is not None:
+                self.check_workload(workload)
+            return self.boot.stepper.until(place, workload)
 
     def workloads(self) -> list[str]:
-        """The names `run_workload` takes; from the guest's own table."""
+        """Return the names that `run_workload` takes, from the guest's own table."""
         with self.lock:
-            return workload_names(self.machine.memory, self.kallsyms)
+            return workload_names(self.boot.machine.memory, self.boot.kallsyms)
 
     def run_workload(self, name: str, count: int = 1) -> int:
         """Run a workload of the guest to its end and return its result.
@@ -246,178 +227,151 @@ class Session:
         """
         with self.lock:
             self.check_workload(name)
-            return self.machine.request_workload(name, count)
+            return self.boot.machine.requests.run_workload(name, count)
 
     def check_workload(self, name: str) -> None:
         """Raise `UsageError` for a name the guest does not know."""
         known = self.workloads()
+        if not known:
+            raise UsageError(f"unknown workload '{name}': this kernel has no workloads")
         if name not in known:
-            there = f"; there is: {', '.join(known)}" if known else " in this kernel"
-            raise UsageError(f"no workload '{name}'{there}")
+            raise UsageError(f"unknown workload '{name}' (choose from: {', '.join(known)})")
 
     def call(self, function: str, arguments: Sequence[int] = ()) -> int:
         """Call a function of the guest, by name or address, and return its result.
 
-        Raises `UsageError` for a symbol that does not exist or too many
-        arguments, and `GuestError`.
+        Raises `UsageError` for an unknown symbol or too many arguments, and `GuestError`.
         """
         with self.lock:
-            pointer = pointer_to(self.port.facts, self.kallsyms, self.address_of(function))
+            pointer = pointer_to(self.port.facts, self.boot.kallsyms, self.address_of(function))
             if pointer is None:
-                raise UsageError(f"no function descriptor leads to '{function}'")
+                raise UsageError(f"'{function}' cannot be called: it has no function descriptor")
             most = self.port.facts.abi.most_arguments
             if len(arguments) > most:
                 raise UsageError(f"a call takes at most {most} arguments")
-            return self.machine.request_call(pointer, arguments)
+            return self.boot.machine.requests.call(pointer, arguments)
 
     # Modules
 
     def module_path(self, name: str) -> Path:
-        """The file that `name`, the name of a module that comes along or a path, means."""
+        """Return the file of the module `name`: the name of a bundled module, or a path."""
         known = self.port.images() / f"{name}.ko"
         plain = "/" not in name and not name.endswith(".ko") and "\0" not in name
         return known if plain and known.exists() else Path(name)
 
     def available_modules(self) -> list[str]:
-        """Names of the modules that come along."""
+        """Return the names of the bundled modules."""
         return sorted(path.stem for path in self.port.images().glob("*.ko"))
 
     def insmod(self, name: str, far: bool = False) -> Module:
-        """Load a module by name or path, `far` where a call does not reach the kernel.
+        """Load a module by name or path; `far` puts it out of reach of a call of the kernel.
 
-        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` where modules
-        have one area only.
+        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` for `far` on a port
+        with a single module area.
         """
         with self.lock:
-            module = self.modules.insmod(self.module_path(name), far)
-            self.tracefs.module_loaded(module.name)
+            boot = self.boot
+            module = boot.modules.insmod(self.module_path(name), far)
+            boot.tracefs.module_loaded(module.name)
             return module
 
     def rmmod(self, name: str) -> None:
         """Unload a module. Raises `ModuleError` (ENOENT, EBUSY) and `GuestError`."""
         with self.lock:
-            records = self.ftrace.records
+            boot = self.boot
+            records = boot.ftrace.records
             owners = records.module_names()
             rows = [row for row, owner in enumerate(owners) if owner == name]
             gone = records.table["ip"][rows].copy()
-            self.modules.rmmod(name)
-            self.array.forget(gone)
+            boot.modules.rmmod(name)
+            boot.array.forget(gone)
 
     # Call sites
 
     def call_site(self, row: int) -> CallSite:
-        """The call site of record `row` as it was compiled, is expected, and is."""
+        """Return the call site of record `row` as compiled, as expected, and as it is now."""
         return self._view_site(call_site, row)
 
     def unfound_sites(self, name: str) -> list[CallSite]:
-        """The call sites of the function `name` that ftraced has made no records of yet."""
+        """Return the call sites of the function `name` that ftraced has not converted yet."""
         with self.lock:
             prefix = self.port.facts.abi.text_prefix
-            ips = unfound_sites(self.ftrace, self._loaded_text, name, prefix)
+            ips = unfound_sites(self.boot.ftrace, self.boot.file_bytes, name, prefix)
             return [self._view_site(unfound_site, ip) for ip in ips]
 
     def _view_site(self, view: Callable[..., CallSite], which: int) -> CallSite:
         with self.lock:
+            boot = self.boot
             return view(
-                self.ftrace,
-                self.machine.memory,
-                self.disassembler,
+                boot.ftrace,
+                boot.machine.memory,
+                boot.disassembler,
                 which,
-                image_text=self._loaded_text,
-                file_text=partial(file_text, self.modules.loaded),
+                image_text=boot.file_bytes,
+                file_text=partial(file_text, boot.modules.loaded),
                 source_line=self.source_line,
             )
 
     def listings(self, rows: Collection[int] | None = None) -> list[Listing]:
-        """The lists of call sites that the kernel and its modules came with.
+        """Return the lists of call sites in the files of the kernel and its modules.
 
-        With `rows` only the entries of those records. Raises `ImageError`.
+        With `rows`, only the entries of those records. Raises `ImageError`.
         """
         with self.lock:
+            boot = self.boot
             kernel = {s.index: s.address for s in self.image.sections if s.loaded}
             files = [(self.image, kernel)]
-            files += [(each.image, dict(each.linked.bases)) for each in self.modules.loaded]
-            records, memory = self.ftrace.records, self.machine.memory
+            files += [(each.image, dict(each.linked.bases)) for each in boot.modules.loaded]
+            records, memory = boot.ftrace.records, boot.machine.memory
             found = [
                 listing(self.port, image, bases, memory, records, rows) for image, bases in files
             ]
             return [each for each in found if each is not None]
 
     def call_path(self, row: int) -> tuple[Hop, ...]:
-        """The way of a call from the site of record `row` to the tracer.
+        """Return the path of a call from the site of record `row` to the tracer.
 
         Raises `MissingSymbolError` for a kernel without the entry code.
         """
         with self.lock:
-            return self.paths.path(row)
+            return self.boot.paths.path(row)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
-        """File and line that the code at `address` was compiled from, where that is known."""
-        found = self.modules.source_line(address)
-        return self.image.source_line(address) if found is None else found
-
-    def _loaded_text(self, address: int, size: int) -> bytes | None:
-        """What the loaded files have for an address, relocated."""
-        text = self.image.read(address, size)
-        if text is not None:
-            return text.tobytes()
-        for module in self.modules.loaded:
-            for index, content in module.linked.content.items():
-                start = address - module.linked.bases[index]
-                if start >= 0 and start + size <= len(content):
-                    return content[start : start + size].tobytes()
-        return None
+        """Return the source file and line of the code at `address`, or None if unknown."""
+        return self.boot.source_line(address)
 
     # Memory and symbols
 
     def function_names(self) -> Sequence[str]:
-        """The functions with a call site."""
-        return self.ftrace.records.names
+        """Return the names of the functions with a call site."""
+        return self.boot.ftrace.records.names
 
     def tracers(self) -> Sequence[str]:
-        """The tracers current_tracer takes."""
-        return self.array.tracers()
+        """Return the tracers that current_tracer takes."""
+        return self.boot.array.tracers()
 
     def code_address(self, name: str) -> int | None:
-        """Where the symbol `name` is; of a function its code, and not its descriptor."""
-        prefix = self.port.facts.abi.text_prefix
-        code = self.kallsyms.address(prefix + name) if prefix else None
-        return self.kallsyms.address(name) if code is None else code
+        """Return the address of the symbol `name`; for a function its code, not its descriptor."""
+        return self.boot.addresses.code(name)
 
     def address_of(self, text: str) -> int:
-        """The address `text` means: a number, a symbol, or a symbol and an offset.
+        """Return the address `text` means: a number, a symbol, or a symbol and an offset.
 
         Raises `UsageError`.
         """
-        match = _ADDRESS.fullmatch(text.strip())
-        if match is None:
-            raise UsageError(f"'{text}' is no address")
-        name = match["symbol"]
-        try:
-            offset = int(match["offset"] or "0", 0)
-        except ValueError:
-            raise UsageError(f"'{match['offset']}' is no offset") from None
-        address = self.code_address(name)
-        if address is None:
-            try:
-                address = int(name, 0 if name[:2].lower() == "0x" else 16)
-            except ValueError:
-                raise UsageError(f"no symbol '{name}'") from None
-        if not 0 <= address + offset < 1 << 8 * self.port.facts.pointer_size:
-            raise UsageError(f"'{text}' is outside the address space")
-        return address + offset
+        return self.boot.addresses.of(text)
 
     def assemble(self, source: str, address: int) -> bytes:
-        """The instructions of `source` for `address`.
+        """Return the instructions of `source` for `address`.
 
-        Raises `AssemblyError`, also for a branch that does not reach: the
-        assembler cuts it short and says nothing.
+        Raises `AssemblyError`, also for a branch out of range: the assembler truncates it
+        without an error.
         """
         code = assemble_line(self.port.facts, source, address, self.code_address)
         values = typed_values(source, self.code_address)
         modulus = 1 << 8 * self.port.facts.pointer_size
         wanted = {value % modulus for value in values or ()}
-        insns = self.disassembler.decode(address, code)
+        insns = self.boot.disassembler.decode(address, code)
         for row, insn in enumerate(insns):
             if wanted and insn.target is not None and insn.target not in wanted:
                 raise AssemblyError(
@@ -428,38 +382,31 @@ class Session:
         return code
 
     def poke(self, address: int, data: bytes) -> bytes:
-        """Write `data` to guest memory and tell every vCPU; returns what was there.
+        """Write `data` to guest memory and flush every vCPU. Return the bytes before.
 
-        Raises `MemoryFault` with nothing written.
+        Raises `MemoryFault`, with nothing written.
         """
         with self.lock:
-            before = self.machine.memory.read(address, len(data))
-            self.machine.memory.write(address, data)
-            self.machine.flush(address, address + len(data))
+            boot = self.boot
+            before = boot.machine.memory.read(address, len(data))
+            boot.machine.memory.write(address, data)
+            boot.machine.flush(address, address + len(data))
             return before
 
     def instructions(self, address: int, size: int) -> list[Insn]:
-        """The instructions in memory that begin in the `size` bytes at `address`.
+        """Return the instructions in memory that begin in the `size` bytes at `address`.
 
-        The last may end behind them. Raises `MemoryFault` if they are not mapped.
+        The last one may end after these bytes. Raises `MemoryFault` if they are not mapped.
         """
         with self.lock:
-            memory = self.machine.memory
-            data = memory.read(address, size)
-            for more in range(self.port.facts.max_insn_size - 1, 0, -1):
-                try:
-                    data = memory.read(address, size + more)
-                    break
-                except MemoryFault:
-                    continue
-            insns = self.disassembler.decode(address, data)
-            return [insn for insn in insns if insn.address < address + size]
+            return self.boot.instructions(address, size)
 
     def instruction(self, cpu: int) -> str:
-        """Where `cpu` is and what its next step executes, on one line."""
+        """Return one line: where `cpu` is and what its next step executes."""
         with self.lock:
-            pc = self.machine.registers(cpu)[self.port.facts.abi.pc.name]
-            place = f"cpu{cpu}  {pc:x}  {self.kallsyms.format(pc)}"
+            boot = self.boot
+            pc = boot.machine.registers(cpu)[self.port.facts.abi.pc.name]
+            place = f"cpu{cpu}  {pc:x}  {boot.kallsyms.format(pc)}"
             try:
                 insns = self.instructions(pc, 1)
                 if self.port.has_delay_slot(insns[0].data):
@@ -467,5 +414,5 @@ class Session:
             except MemoryFault:
                 return f"{place}  (not mapped)"
             data = b"".join(insn.data for insn in insns)
-            text = "; ".join(self.disassembler.text(insn) for insn in insns)
+            text = "; ".join(boot.disassembler.text(insn) for insn in insns)
             return f"{place}  {data.hex(' ')}  {text}"

@@ -1,13 +1,13 @@
-"""Going through the guest: an instruction, over a call, out of a function, up to a place.
+"""Stepping through the guest: one instruction, over a call, out of a function, up to a place.
 
-A step stays on its CPU, and time does not take the others along; whatever goes farther is
-a run that stops at a place (machine/reach.py), in which all have their turns. Which return
-is the one that is waited for is told by the stack pointer: calls of the same function
-further in have a lower one, and other tasks have stacks of their own.
+A step runs one CPU, and the time of the others stands still. Everything longer is a run that
+stops at a place (`Scheduler.run_to`), in which all CPUs take their turns. The stack pointer
+tells which return is the right one: an inner call of the same function has a lower one, and
+other tasks have their own stacks.
 
-The way out of a function is not looked up on the stack, where it may be wrong, but gone:
-to an instruction that leaves the function, and over it. Where returns are traced, that
-leads to return_to_handler, since this is where the function returns to.
+To leave a function, its return address is not read from the stack, where it may be wrong.
+Instead the CPU runs to an instruction that leaves the function, and over it. If returns are
+traced, this ends in return_to_handler, since that is where the function returns to.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from .ftrace.entry import RETURN_TO_HANDLER
 from .ftrace.ftrace import Ftrace
 from .kallsyms import Kallsyms
 from .machine.machine import Machine
-from .machine.reach import run_to, start_workload
 from .machine.vcpu import State, Vcpu
 from .views.callsite import find_sites
 from .views.disasm import Disassembler, Insn
 
 LIMIT_NS = 10_000_000_000
-"""Virtual time in which a place must be reached."""
+"""Limit for reaching a place, in virtual ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +36,15 @@ class Change:
     name: str
     old: int
     new: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedStepper:
+    """State of a `Stepper`."""
+
+    steps: int
+    last: int | None
+    before: tuple[tuple[int, tuple[int, dict[str, int]]], ...]
 
 
 class Stepper:
@@ -50,28 +58,36 @@ class Stepper:
         disassembler: Disassembler,
         address_of: Callable[[str], int],
     ) -> None:
-        """`address_of` gives the address that a text means, or raises `UsageError`."""
+        """`address_of` returns the address that a text means, or raises `UsageError`."""
         self._machine = machine
         self._ftrace = ftrace
         self._kallsyms = kallsyms
         self._disasm = disassembler
         self._address_of = address_of
         self.steps = 0
-        """Instructions that were executed one by one."""
+        """Number of instructions executed one by one."""
         self.last: int | None = None
-        """The vCPU that the last step was about."""
+        """Number of the vCPU of the last step."""
         self._before: dict[int, tuple[int, dict[str, int]]] = {}
+
+    def save(self) -> SavedStepper:
+        """Return the state to `restore`."""
+        return SavedStepper(self.steps, self.last, tuple(self._before.items()))
+
+    def restore(self, saved: SavedStepper) -> None:
+        """Go back to what `save` returned."""
+        self.steps, self.last, self._before = saved.steps, saved.last, dict(saved.before)
 
     # What was changed
 
     def mark(self) -> None:
-        """Changes are counted from here on."""
+        """Report changes and elapsed time from here on."""
         self._before = {
             vcpu.number: (vcpu.ticks, vcpu.registers.read()) for vcpu in self._machine.vcpus
         }
 
     def changes(self, cpu: int) -> tuple[Change, ...]:
-        """The registers of `cpu` that the last step has changed, pc left out."""
+        """Return the registers of `cpu` that the last step has changed, without pc."""
         if cpu not in self._before:
             return ()
         now, pc = self._machine.registers(cpu), self._machine.port.facts.abi.pc.name
@@ -83,28 +99,28 @@ class Stepper:
         )
 
     def elapsed(self, cpu: int) -> int:
-        """Virtual ns that the last step took on `cpu`."""
+        """Return the virtual ns that the last step took on `cpu`."""
         before = self._before.get(cpu)
         return 0 if before is None else self._machine.vcpus[cpu].ticks - before[0]
 
     # Steps
 
     def step(self, cpu: int) -> None:
-        """Execute one instruction on `cpu`. Raises `GuestError` if it does not run."""
+        """Execute one instruction on `cpu`. Raises `GuestError` if it is not running."""
         self.mark()
         self._step(cpu)
 
     def steps_of(self, cpu: int, count: int, each: Callable[[], None]) -> None:
-        """Execute `count` instructions on `cpu`, with `each` called after every one.
+        """Execute `count` instructions on `cpu`, calling `each` after every one.
 
-        Raises `GuestError` if it does not run, `GuestInterrupted` on `Machine.stop`.
+        Raises `GuestError` if it is not running, `GuestInterrupted` on `Machine.stop`.
         """
         machine = self._machine
-        with machine.interruptible():
+        with machine.scheduler.interruptible():
             for _ in range(count):
                 self.step(cpu)
                 each()
-                if machine.stopping:
+                if machine.scheduler.stopping:
                     raise GuestInterrupted("the stepping")
 
     def _step(self, cpu: int) -> None:
@@ -113,9 +129,9 @@ class Stepper:
         self.last = cpu
 
     def over(self, cpu: int) -> int:
-        """As `step`, but a call is run to its return; the vCPU on which that was.
+        """Like `step`, but run a call to its return. Return the vCPU on which it returned.
 
-        Raises what `run_to` does.
+        Raises what `Scheduler.run_to` raises.
         """
         vcpu = self._machine.vcpus[cpu]
         call = self._call(vcpu) if vcpu.state is State.RUNNING else None
@@ -128,26 +144,26 @@ class Stepper:
         return self._run_to({call}, lambda each: each.registers.sp == sp, LIMIT_NS, what)
 
     def out(self, cpu: int) -> int:
-        """Run until the function that `cpu` is in returns; the vCPU on which that was.
+        """Run until the current function of `cpu` returns. Return the vCPU on which it did.
 
-        A function that ends in a jump to another one returns when that does. Raises
-        `GuestError` where no function is known, and what `run_to` does.
+        A function that ends in a jump to another one returns when that one does. Raises
+        `GuestError` outside of known functions, and what `Scheduler.run_to` raises.
         """
         machine = self._machine
         vcpu = machine.vcpus[cpu]
         if vcpu.state is not State.RUNNING:
-            raise GuestError(f"CPU {cpu} is in no function: it does not run")
+            raise GuestError(f"CPU {cpu} is not running")
         limit = machine.now + LIMIT_NS
         self.mark()
         pc, sp = vcpu.registers.pc, vcpu.registers.sp
         base = sp & -THREAD_SIZE
         inside = self._function(pc)
         begins = pc == inside.start
-        handles = self._name(pc) == RETURN_TO_HANDLER  # its return address comes from elsewhere
+        handles = self._name(pc) == RETURN_TO_HANDLER  # its return address is not on the stack
         what = f"the end of {self._name(pc)}"
         exits = self._exits(inside)
         if not exits:
-            raise GuestError(f"{self._name(pc)} has no instruction that returns")
+            raise GuestError(f"{self._name(pc)} does not return: it has no return instruction")
         while True:
             if pc not in exits:
                 rest = max(limit - machine.now, 0)
@@ -161,32 +177,32 @@ class Stepper:
                 return vcpu.number
             pc, now = vcpu.registers.pc, vcpu.registers.sp
             if pc == behind:
-                continue  # a branch that was not taken
+                continue  # the branch was not taken
             symbol = self._kallsyms.lookup(pc)
             if not self._is_return(pc) and (symbol is None or symbol.name != RETURN_TO_HANDLER):
                 if pc not in inside and symbol is not None and symbol.address == pc:
-                    # It goes on as another function, which returns in its stead.
+                    # A tail call: the other function returns instead.
                     exits |= self._exits(self._function(pc))
                     continue
                 if symbol is not None:
-                    continue  # elsewhere in the same code
+                    continue  # still inside the same code
             same = now == sp and (handles or not pops) and (begins or pc not in inside)
             if now > sp or same:
                 return vcpu.number
 
     def until(self, place: str, workload: str | None = None) -> int:
-        """Run until a vCPU is about to execute `place`, and which one.
+        """Run until a vCPU is about to execute `place`. Return the number of that vCPU.
 
-        `place` is a function, for its call site if it has one, or an address. `workload`
-        is started first, unless it still goes on. Raises `UsageError` for a place that is
-        none, and what `run_to` and `start_workload` do.
+        `place` is an address or a function, which means its call site if it has one. Starts
+        `workload` first, unless it is still running. Raises `UsageError` for an unknown place,
+        and what `Scheduler.run_to` and `Requests.start_workload` raise.
         """
         machine = self._machine
         places = self._places(place)
         self.mark()
         if workload is None:
             return self._run_to(places, lambda vcpu: True, LIMIT_NS, place)
-        ended = start_workload(machine, workload)
+        ended = machine.requests.start_workload(workload)
         return self._run_to(places, lambda vcpu: True, LIMIT_NS, place, ended)
 
     def _run_to(
@@ -197,14 +213,14 @@ class Stepper:
         what: str,
         ended: Callable[[], str | None] = lambda: None,
     ) -> int:
-        vcpu = run_to(self._machine, places, wanted, limit_ns, what, ended)
+        vcpu = self._machine.scheduler.run_to(places, wanted, limit_ns, what, ended)
         self.last = vcpu.number
         return vcpu.number
 
     # Code
 
     def _places(self, text: str) -> set[int]:
-        """The addresses that `text` means. Raises `UsageError`."""
+        """Return the addresses that `text` means. Raises `UsageError`."""
         records = self._ftrace.records
         if text[:2].lower() != "0x":
             rows = find_sites(records, text, self._machine.port.facts.abi.text_prefix)
@@ -214,13 +230,11 @@ class Stepper:
         step = self._machine.port.facts.insn_align
         region = self._machine.memory.region_at(address)
         if region is None or not region.executable:
-            raise UsageError(f"no code is at '{text}'")
+            raise UsageError(f"'{text}' is not in executable memory")
         if address % step:
-            raise UsageError(f"no instruction begins at '{text}'")
+            raise UsageError(f"'{text}' is inside an instruction: use a multiple of {step}")
         if self._in_slot(address):
-            raise UsageError(
-                f"'{text}' is a delay slot, one step with the branch at {address - step:x}"
-            )
+            raise UsageError(f"'{text}' is a delay slot: use its branch at {address - step:x}")
         return {address}
 
     def _in_slot(self, address: int) -> bool:
@@ -232,7 +246,7 @@ class Stepper:
             return False
 
     def _call(self, vcpu: Vcpu) -> int | None:
-        """Where the call that `vcpu` is about to execute returns to; None if it is none."""
+        """Return where the next instruction of `vcpu` returns to, if it is a call, else None."""
         pc = vcpu.registers.pc
         insns = self._insns(pc, 1)
         if not insns or not insns[0].calls:
@@ -250,31 +264,25 @@ class Stepper:
             return False
 
     def _insns(self, address: int, size: int) -> list[Insn]:
-        """The instructions that begin in `size` bytes, as far as there are any."""
-        memory, most = self._machine.memory, self._machine.port.facts.max_insn_size
-        for more in range(most - 1, -1, -1):
-            try:
-                data = memory.read(address, size + more)
-            except MemoryFault:
-                continue
-            insns = self._disasm.decode(address, data)
-            return [each for each in insns if each.address < address + size]
-        return []
+        """Return the instructions that begin in `size` bytes, up to the first unmapped byte."""
+        most = size + self._machine.port.facts.max_insn_size - 1
+        insns = self._disasm.decode(address, self._machine.memory.read_mapped(address, most))
+        return [each for each in insns if each.address < address + size]
 
     def _function(self, pc: int) -> range:
-        """The code of the function at `pc`; entry.S is one. Raises `GuestError`."""
+        """Return the code of the function at `pc`; entry.S counts as one. Raises `GuestError`."""
         entry = self._ftrace.entry
         if entry.address <= pc < entry.address + len(entry.code):
             return range(entry.address, entry.address + len(entry.code))
         symbol = self._kallsyms.lookup(pc)
         if symbol is None or not symbol.size:
-            raise GuestError(f"no function is known at {pc:x}")
+            raise GuestError(f"{pc:x} is not in a known function")
         return range(symbol.address, symbol.address + symbol.size)
 
     def _exits(self, inside: range) -> dict[int, tuple[int, bool]]:
-        """The instructions by which `inside` can be left for good.
+        """Return the instructions that leave the code `inside` for good, by address.
 
-        And where each ends, and whether it takes the return address from the stack.
+        For each: its end, and whether it pops the return address from the stack.
         """
         port = self._machine.port
         stacked = port.facts.abi.link is None

@@ -1,7 +1,7 @@
-"""The workloads a guest brings along.
+"""The workloads of a guest.
 
 The kernel's symbol `workloads` is an array of `struct workload`, a name of 16
-bytes and a pointer, ended by an empty name (arches/guest/include/workload.h).
+bytes and a pointer, terminated by an empty name (arches/guest/include/workload.h).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from .machine.memory import Memory
 TABLE = "workloads"
 NAME_SIZE = 16
 MOST = 256
-"""Entries looked at: the table is the guest's and may have no end."""
+"""Entries read at most: the table is the guest's, and may lack its terminator."""
 
 
 def workload_names(memory: Memory, kallsyms: Kallsyms) -> list[str]:
-    """The names in the table's order; none for a kernel without it."""
+    """Return the names in the table's order; none for a kernel without a table."""
     address = kallsyms.address(TABLE)
     names: list[str] = []
     if address is None:
@@ -28,7 +28,7 @@ def workload_names(memory: Memory, kallsyms: Kallsyms) -> list[str]:
         except MemoryFault:
             break
         raw = raw.split(b"\0")[0]
-        # Names go to terminals, and these are whatever the guest has there.
+        # Names go to terminals, and the guest may have any bytes there.
         name = "".join(chr(byte) if 0x20 < byte < 0x7F else f"\\x{byte:02x}" for byte in raw)
         if not name:
             break

@@ -345,7 +345,7 @@ def sites(
         raise click.UsageError("give either --json or --csv, not both")
     session = open_session()
     run_before(session, commands)
-    rows = site_rows(session)
+    rows = site_rows(session.boot.ftrace, session.boot.machine.memory)
     sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))
 
 

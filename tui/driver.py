@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.boot import Boot
 from ..core.errors import MemoryFault, MissingSymbolError
 from ..core.ftrace.records import Flag
 from ..core.session import Session
@@ -81,6 +82,11 @@ class SessionDriver:
         self._reports: dict[int, Report] = {}
         """By the identity of their errors, in the order of these."""
 
+    @property
+    def boot(self) -> Boot:
+        """The current start of the machine; another one after `reboot`."""
+        return self.session.boot
+
     def run(self, ns: int) -> None:
         """Let the machine run."""
         self.session.run(ns)
@@ -102,14 +108,14 @@ class SessionDriver:
         if step is None:
             self._watched = None
             return
-        cpus = len(self.session.machine.vcpus)
-        at = self.session.stepper.last or 0 if self._watched is None else self._watched
+        cpus = len(self.boot.machine.vcpus)
+        at = self.boot.stepper.last or 0 if self._watched is None else self._watched
         self._watched = (at + step) % cpus
 
     def execute(self, command: str) -> Done:
         """Execute a command of the shell."""
         outcome = self.shell.execute(command)
-        last = self.session.stepper.last
+        last = self.boot.stepper.last
         if self._watched is not None and outcome.changed and last is not None:
             self._watched = last
         column = None if outcome.wrong is None else column_in(command, *outcome.wrong)
@@ -137,8 +143,8 @@ class SessionDriver:
         with session.lock:
             trace = self._events(hurry)
             table = self._functions(trace)
-            row = None if self._ip is None else session.ftrace.records.find(self._ip)
-            nothing = () if len(session.ftrace.records) else _NOTHING_FOUND
+            row = None if self._ip is None else self.boot.ftrace.records.find(self._ip)
+            nothing = () if len(self.boot.ftrace.records) else _NOTHING_FOUND
             site = nothing if row is None else site_lines(session.call_site(row))
             return View(
                 status=self._status(),
@@ -149,13 +155,13 @@ class SessionDriver:
                 site_row=site_row(site),
                 path=self._way(row, hurry) if nothing or row is not None else (),
                 reports=self._all_reports(),
-                stepping=None if self._watched is None else stepping(session, self._watched),
+                stepping=None if self._watched is None else stepping(self.boot, self._watched),
                 sights=self._sights(row),
             )
 
     def _sights(self, row: int | None) -> Mapping[int, tuple[Effect, ...]]:
         """The effects of the commands that show the same as the panes, for record `row`."""
-        records = self.session.ftrace.records
+        records = self.boot.ftrace.records
         sights: dict[int, tuple[Effect, ...]] = {3: (ShowedPath(),), 4: (ReadFile("trace"),)}
         if row is not None:
             prefix = self.session.port.facts.abi.text_prefix
@@ -169,15 +175,15 @@ class SessionDriver:
 
     def _status(self) -> Status:
         session = self.session
-        machine, ring, ftrace = session.machine, session.ring, session.ftrace
+        machine, ring, ftrace = self.boot.machine, self.boot.ring, self.boot.ftrace
         found = None
         if ftrace.ftraced is not None:
             found = ftrace.records.converted, ftrace.ftraced.waiting()
         return Status(
             arch=session.port.facts.name,
             cpus=len(machine.vcpus),
-            tracer=session.array.tracer,
-            tracing_on=session.array.tracing_on,
+            tracer=self.boot.array.tracer,
+            tracing_on=self.boot.array.tracing_on,
             events=ring.in_buffer(),
             lost=ring.overrun() + ring.dropped(),
             now=machine.now,
@@ -189,7 +195,7 @@ class SessionDriver:
 
     def _functions(self, trace: TraceText) -> FunctionTable:
         session = self.session
-        records = session.ftrace.records
+        records = self.boot.ftrace.records
         version = (session.boots, records.generation)
         if self._index is None or version != self._index_of:
             modules = [module or "" for module in records.module_names()]
@@ -213,8 +219,8 @@ class SessionDriver:
         return old
 
     def _states(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        records = self.session.ftrace.records
-        chosen = self.session.array.hash(False)
+        records = self.boot.ftrace.records
+        chosen = self.boot.array.hash(False)
         filtered = np.zeros(len(records), np.bool_)
         if not chosen.empty:
             filtered = chosen.contains(records.table["ip"])
@@ -235,51 +241,50 @@ class SessionDriver:
 
     def _reason(self, row: int) -> tuple[Line, ...]:
         try:
-            return reason_lines(self.session.encodings.out_of_reach(row))
+            return reason_lines(self.boot.encodings.out_of_reach(row))
         except MemoryFault:
             return ()  # the call site pane already says that the memory is not mapped
 
     def _stub_table(self, row: int, hurry: bool) -> tuple[Line, ...]:
         """The stubs of the module of record `row`; in a `hurry` they may be slightly old."""
         session = self.session
-        module = session.modules.find(session.ftrace.records.module_names()[row] or "")
+        module = self.boot.modules.find(self.boot.ftrace.records.module_names()[row] or "")
         of = (session.boots, "" if module is None else module.name)
         if module is None:
             self._stubs = of, ()
         elif not hurry or self._stubs[0] != of:
-            stubs = module_stubs(session.ftrace, session.paths, module.name, module.stubs)
+            stubs = module_stubs(self.boot.ftrace, self.boot.paths, module.name, module.stubs)
             own = [stub for stub in stubs if module.contains(stub.hop.address)]
             self._stubs = of, stub_lines(module.name, own)
         return self._stubs[1]
 
     def _unfound(self) -> tuple[Line, ...]:
         """The path that all calls take as long as no site was found."""
-        return path_lines(self.session.paths.mcount_hops()) or _NOTHING_FOUND
+        return path_lines(self.boot.paths.mcount_hops()) or _NOTHING_FOUND
 
     def _events(self, hurry: bool) -> TraceText:
         session = self.session
-        ring = session.ring
+        ring = self.boot.ring
         counts = [(ring.in_buffer(cpu), ring.overrun(cpu)) for cpu in ring.cpus]
-        version = (session.boots, ring.resets, *counts, session.array.context())
+        version = (session.boots, ring.resets, *counts, self.boot.array.context())
         if self._trace is None or version != self._trace_of:
             begin = self._clock.now()
             if self._trace is None or not hurry or begin >= self._next_trace:
-                self._trace = session.array.follow()
+                self._trace = self.boot.array.follow()
                 self._trace_of = version
                 # Decoding a big buffer takes long; leave most of the time to the machine.
                 self._next_trace = begin + TRACE_SHARE * (self._clock.now() - begin)
         return self._trace
 
     def _all_reports(self) -> tuple[Report, ...]:
-        session = self.session
-        errors = [*session.machine.oopses]
-        bug = session.ftrace.bug
+        errors = [*self.boot.machine.oopses]
+        bug = self.boot.ftrace.bug
         known = self._reports
         self._reports = {}
         for oops in errors:
             self._reports[id(oops)] = known.get(id(oops)) or oops_report(oops)
         if bug is not None:
             self._reports[id(bug)] = known.get(id(bug)) or bug_report(
-                bug, session.paths.insns, session.kallsyms.format
+                bug, self.boot.paths.insns, self.boot.kallsyms.format
             )
         return tuple(self._reports.values())

@@ -39,7 +39,7 @@ class HitCounter:
 
     def hits(self, session: Session, index: FunctionIndex, trace: TraceText) -> Hits:
         """Return the calls of the functions of `index`; the same object if nothing is new."""
-        profiled = session.array.profile.on
+        profiled = session.boot.array.profile.on
         of: object = (session.boots, session.now) if profiled else trace
         # A trace that has changed is a new object; comparing the contents would take long.
         same = self._of == of if profiled else self._of is of
@@ -52,7 +52,7 @@ class HitCounter:
         return self._hits
 
     def _profiled(self, session: Session, index: FunctionIndex) -> Hits:
-        ips, counts = session.array.profile.hits()
+        ips, counts = session.boot.array.profile.hits()
         return Hits(index.sum_by_function(ips, counts), PROFILED)
 
     def _traced(self, index: FunctionIndex, trace: TraceText) -> Hits:

@@ -266,7 +266,7 @@ def _done(value: object) -> list[Action]:
             raise _Wrong(f"{where} is not a command: {error}") from error
         if len(commands) != 1:
             raise _Wrong(f"{where} must be exactly one command")
-        done += commands
+        done += map(str, commands)
     return done
 
 

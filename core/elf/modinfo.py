@@ -7,9 +7,9 @@ of pointers: a value, and where its name stands.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from ..arch import Addresses
-from ..machine.memory import Memory
 from .image import Image
 
 MODINFO = ".modinfo"
@@ -59,13 +59,18 @@ def image_string(image: Image, address: int) -> str | None:
     return None
 
 
-def guest_string(memory: Memory, address: int) -> str | None:
-    """The string in guest memory at `address`; None where nothing is mapped."""
-    region = memory.region_at(address)
-    if region is None:
-        return None
-    raw = memory.read(address, min(_MOST, region.end - address))
-    return _printable(raw.split(b"\0")[0])
+class Readable(Protocol):
+    """Guest memory, as far as strings need it."""
+
+    def read_mapped(self, address: int, size: int) -> bytes:
+        """Return up to `size` bytes: those in front of the first one that is not mapped."""
+        ...
+
+
+def guest_string(memory: Readable, address: int) -> str | None:
+    """Return the string in guest memory at `address`, or None if it is not mapped."""
+    raw = memory.read_mapped(address, _MOST)
+    return None if not raw else _printable(raw.split(b"\0")[0])
 
 
 def _printable(raw: bytes) -> str:

@@ -26,7 +26,6 @@ class Callers:
     def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
         self._machine = machine
         self._ftrace = ftrace
-        machine.trace_stack_handler = self.addresses
 
     def addresses(self, vcpu: Vcpu, ip: int = 0) -> list[int]:
         """The traced function and its callers, as where their calls return to."""

@@ -31,7 +31,7 @@ from ..arch import Addresses, Edit
 from ..elf.image import Image
 from ..errors import FtraceBug, MemoryFault, MissingSymbolError
 from ..machine.machine import Machine
-from ..machine.vcpu import State
+from ..machine.vcpu import Vcpu
 from .records import Records
 
 FTRACED = "ftraced"
@@ -50,8 +50,8 @@ Found = tuple[Addresses, str | None]
 Ranges = Mapping[str, tuple[tuple[int, int], ...]]
 """Code of each module: start and end."""
 
-_STEP_NS = 64
-_MOST_STEPS = 10_000
+_LIMIT_NS = 640_000
+"""Virtual ns after which the lock of the table is taken to be stuck."""
 _INT = 4
 """Bytes of the guest's int."""
 
@@ -116,7 +116,6 @@ class Ftraced:
         self._initialized = False
         self._suspended = False
         self._off = False
-        machine.ftrace_handler = self._asked
 
     # What there is to see
 
@@ -164,7 +163,7 @@ class Ftraced:
 
     # What happens
 
-    def _asked(self, call: Hypercall) -> int:
+    def asked(self, call: Hypercall) -> int:
         """What a guest's call of the machine comes to: a number, or minus an errno."""
         try:
             if self._off:
@@ -179,7 +178,7 @@ class Ftraced:
 
     def collect(self) -> None:
         """Convert what was found until now. Raises `FtraceBug` with nothing written."""
-        self._quiet()
+        self._settle()
         if not self._off:
             self._update()
 
@@ -310,15 +309,13 @@ class Ftraced:
             self._change(self.mcount_edit(self._suspended))
             self.recorder = self._wanted(self._suspended)
 
-    def _quiet(self) -> None:
-        """Let the CPU that changes the table, if one does, be done; a dead one never is."""
-        machine = self._machine
-        for _ in range(_MOST_STEPS):
-            if not self._read("ftrace_shutdown_lock"):
-                break
-            for vcpu in machine.vcpus:
-                if vcpu.state is State.RUNNING and vcpu.local["irqs_disabled"]:
-                    machine.turn(vcpu, ns=_STEP_NS)
+    def _settle(self) -> None:
+        """Run the CPU that is changing the table until it has released its lock."""
+
+        def changing(vcpu: Vcpu) -> bool:
+            return bool(self._read("ftrace_shutdown_lock") and vcpu.local["irqs_disabled"])
+
+        self._machine.scheduler.run_while(changing, self._machine.vcpus, _LIMIT_NS)
 
     def _read(self, name: str) -> int:
         return self._memory.read_int(self._symbols[name], _INT)

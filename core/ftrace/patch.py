@@ -22,7 +22,7 @@ Methods, for a guest that is in the middle of running:
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -50,8 +50,6 @@ class Text(Protocol):
 
 class Processors(Protocol):
     """The machine, as far as patching needs it."""
-
-    breakpoint_handler: Callable[[int, int], bool] | None
 
     @property
     def memory(self) -> Text: ...
@@ -82,7 +80,12 @@ class Patcher:
         self._port = port
         self._method = port.facts.patch_methods[0]
         self.flush_cpus: tuple[int, ...] | None = None
-        """vCPUs that are told of new text; None for all. To leave one out is a lesson."""
+        """vCPUs to flush after a write; None means all.
+
+        Leaving one out demonstrates a stale instruction cache.
+        """
+        self._under_breakpoint: Edit | None = None
+        """The edit that `_by_breakpoint` is writing now."""
 
     @property
     def method(self) -> str:
@@ -206,8 +209,7 @@ class Patcher:
         if breakpoint_ is None:
             raise UsageError(f"{self._port.facts.name} has no breakpoint to patch by")
         machine, trap = self._machine, np.frombuffer(breakpoint_.insn, np.uint8)
-        before = machine.breakpoint_handler
-        machine.breakpoint_handler = self._emulator(edit, before)
+        self._under_breakpoint = edit
         try:
             machine.memory.scatter(edit.address, np.tile(trap, (len(edit.address), 1)))
             self._flush(edit)
@@ -217,27 +219,23 @@ class Patcher:
             self._put(edit, slice(0, len(trap)))
             machine.sync()
         finally:
-            machine.breakpoint_handler = before
+            self._under_breakpoint = None
 
-    def _emulator(
-        self, edit: Edit, otherwise: Callable[[int, int], bool] | None
-    ) -> Callable[[int, int], bool]:
-        """A handler that makes a vCPU at one of the edit's breakpoints do the new text."""
-        rows = {address: row for row, address in enumerate(edit.address.tolist())}
-        machine = self._machine
+    def emulate(self, cpu: int, ip: int) -> bool:
+        """Have `cpu`, at the breakpoint of a site being patched, do the site's new text.
 
-        def handle(cpu: int, ip: int) -> bool:
-            row = rows.get(ip)
-            if row is None:
-                return otherwise is not None and otherwise(cpu, ip)
-            text = edit.replacement[row].tobytes()
-            effect = self._port.emulate(machine.registers(cpu), ip, text)
-            for address, data in effect.stores:
-                machine.memory.write(address, data)
-            machine.set_registers(cpu, effect.registers)
-            return True
-
-        return handle
+        Return False if there is no such site at `ip`.
+        """
+        edit, machine = self._under_breakpoint, self._machine
+        rows = [] if edit is None else np.flatnonzero(edit.address == np.uint64(ip)).tolist()
+        if edit is None or not rows:
+            return False
+        text = edit.replacement[rows[0]].tobytes()
+        effect = self._port.emulate(machine.registers(cpu), ip, text)
+        for address, data in effect.stores:
+            machine.memory.write(address, data)
+        machine.set_registers(cpu, effect.registers)
+        return True
 
 
 def joined(*edits: Edit) -> Edit:

@@ -6,12 +6,10 @@ import csv
 import io
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ..machine.memory import Memory
+from .ftrace import Ftrace
 from .records import Flag
-
-if TYPE_CHECKING:
-    from ..session import Session
 
 NOP, ENABLED, FAILED = "nop", "enabled", "failed"
 
@@ -29,12 +27,12 @@ class SiteRow:
     """nop, enabled, or failed after ftrace refused to change it."""
 
 
-def site_rows(session: Session) -> list[SiteRow]:
-    """Every call site, in the order of available_filter_functions."""
-    records = session.ftrace.records
+def site_rows(ftrace: Ftrace, memory: Memory) -> list[SiteRow]:
+    """Return every call site, in the order of available_filter_functions."""
+    records = ftrace.records
     width = records.compiled.shape[1]
-    now, _ = session.machine.memory.gather(records.table["ip"], width)
-    lengths = session.port.lengths(records.sites(slice(None))).tolist()
+    now, _ = memory.gather(records.table["ip"], width)
+    lengths = ftrace.port.lengths(records.sites(slice(None))).tolist()
     enabled = records.flagged(Flag.ENABLED).tolist()
     failed = records.table["failed"].tolist()
     return [

@@ -53,7 +53,6 @@ class StackTracer:
         self._memory = machine.memory
         self._ftrace = ftrace
         self._callers = callers
-        machine.stack_max_handler = self._check_stack
 
     @property
     def max_size(self) -> int:
@@ -99,7 +98,7 @@ class StackTracer:
         if self.ops is not None:
             self.ops.filter_hash = self.ops.filter_hash.forget(ips)
 
-    def _check_stack(self, vcpu: Vcpu, used: int, ip: int) -> None:
+    def check_stack(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """`used` bytes of its stack are in use on `vcpu`, those of the tracer included."""
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
         found: list[StackUse] = []

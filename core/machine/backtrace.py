@@ -1,15 +1,15 @@
-"""The return addresses on a vCPU's stack, from where it stands outwards.
+"""The return addresses on a vCPU's stack, innermost first.
 
-A word of the stack counts as a return address when it lies in a known function
-and a call stands right in front of it; like the kernel's scan without frame
-pointers, it may name a call that has already returned. Where calls leave their
-return address in a register, what that register holds comes first.
+A word of the stack counts as a return address if it lies in a known function and the
+instruction in front of it is a call. Like the kernel's scan without frame pointers, this may
+find a call that has already returned. If the ABI keeps return addresses in a link register,
+the value of that register comes first.
 
-Functions that the graph tracer follows have the address of return_to_handler there;
-where they will really go on is on the task's ret_stack, innermost last, and stands
-here instead (`ftrace_graph_ret_addr`). The frame pointer that each entry holds tells
-where in the stack its function's word can be, so a word that an earlier call has left
-takes no other's entry.
+A function that the graph tracer follows has the address of return_to_handler on the stack.
+Its real return address is on the task's ret_stack, whose last entry is the innermost call, and
+is reported instead (`ftrace_graph_ret_addr`). Each entry also has a frame pointer, which says
+where on the stack the word of its function can be. So a word left by an earlier call never
+takes the entry of another function.
 
 The stack may be arbitrarily broken, so nothing here assumes that any address can be read.
 """
@@ -17,7 +17,6 @@ The stack may be arbitrarily broken, so nothing here assumes that any address ca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,38 +26,27 @@ from ..arch import Port
 from ..errors import MemoryFault
 from ..facts import Facts
 from .memory import Memory
+from .symbols import Names
 from .vcpu import Vcpu
 
 RETURN_TO_HANDLER = "return_to_handler"
 CPU_RET_STACK = "cpu_ret_stack"
-"""The ret_stacks of CPUs that run no task, in the guest."""
-
-
-class Symbols(Protocol):
-    """What is needed of kallsyms."""
-
-    def address(self, name: str) -> int | None:
-        """Where `name` is, or None."""
-        ...
-
-    def lookup(self, address: int) -> object | None:
-        """Something for an address that a symbol covers, else None."""
-        ...
+"""The guest's ret_stacks of CPUs that run no task."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnAddress:
-    """Where a call returns to."""
+    """The address that a call returns to."""
 
     address: int
     place: int | None
-    """The address it was found at; None for the link register."""
+    """Address of the stack word that holds it; None for the link register."""
 
 
 def backtrace(
-    vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols, end: int, most: int | None = None
+    vcpu: Vcpu, memory: Memory, port: Port, symbols: Names, end: int, most: int | None = None
 ) -> list[ReturnAddress]:
-    """The return addresses from the stack pointer of `vcpu` up to `end`, at most `most`."""
+    """Return the return addresses from the stack pointer of `vcpu` up to `end`, at most `most`."""
     sp, size = vcpu.registers.sp, port.facts.pointer_size
     start = sp + -sp % size
     words = _words(memory, start, end)
@@ -85,13 +73,13 @@ def backtrace(
 
 
 def _is_code(memory: Memory, address: int) -> bool:
-    """Whether `address` is where instructions may be."""
+    """Whether `address` is in executable memory."""
     region = memory.region_at(address)
     return region is not None and region.executable
 
 
 def _words(memory: Memory, start: int, end: int) -> NDArray[np.uint64]:
-    """The words from `start` to `end`, none where it is not in memory."""
+    """Return the words from `start` to `end`, or none if `start` is not mapped."""
     region = memory.region_at(start)
     if region is None:
         return np.empty(0, np.uint64)
@@ -102,7 +90,7 @@ def _words(memory: Memory, start: int, end: int) -> NDArray[np.uint64]:
 
 
 def _behind_calls(words: NDArray[np.uint64], memory: Memory, port: Port) -> NDArray[np.bool_]:
-    """Which of `words` are addresses with a call in front of them."""
+    """Return a mask of the `words` that are addresses right after a call."""
     before = port.facts.max_insn_size
     texts, readable = memory.gather(words - np.uint64(before), before)
     behind = np.zeros(len(words), np.bool_)
@@ -119,9 +107,9 @@ def _behind_calls(words: NDArray[np.uint64], memory: Memory, port: Port) -> NDAr
 
 
 def live_places(memory: Memory, facts: Facts, frame: int, end: int) -> set[int]:
-    """Places of return addresses in the chain of frames from `frame` on, up to `end`.
+    """Return the places of return addresses in the chain of frames from `frame` up to `end`.
 
-    None where the port's frames are not chained (`Abi.frames`).
+    The set is empty if the frames of the port are not chained (`Abi.frames`).
     """
     frames, size = facts.abi.frames, facts.pointer_size
     places: set[int] = set()
@@ -138,12 +126,13 @@ def live_places(memory: Memory, facts: Facts, frame: int, end: int) -> set[int]:
 
 
 def _graph_ret_addrs(
-    vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols, places: list[int], end: int
+    vcpu: Vcpu, memory: Memory, port: Port, symbols: Names, places: list[int], end: int
 ) -> dict[int, int]:
-    """Where functions really return to that have return_to_handler at `places`, which rise.
+    """Return the real return addresses of the stack words at `places`, which are ascending.
 
-    An entry's word is the one beside its frame pointer, where the ABI says so, else the
-    last below it that is in the chain of frames, if any of these is.
+    These words hold return_to_handler. The word of an entry is the one beside its frame
+    pointer, if the ABI has such a word. Otherwise it is the last one below the frame pointer,
+    preferably one in the chain of frames.
     """
     real: dict[int, int] = {}
     facts = port.facts
@@ -166,8 +155,8 @@ def _graph_ret_addrs(
     return real
 
 
-def _ret_stack(vcpu: Vcpu, memory: Memory, port: Port, symbols: Symbols) -> list[tuple[int, int]]:
-    """What the ret_stack of the task on `vcpu` has, the innermost first: address, frame pointer."""
+def _ret_stack(vcpu: Vcpu, memory: Memory, port: Port, symbols: Names) -> list[tuple[int, int]]:
+    """Return (address, frame pointer) of the ret_stack entries on `vcpu`, innermost first."""
     layout = abi.ftrace_ret_stack(port.facts.byteorder, port.facts.pointer_size)
     address = int(vcpu.local["ret_stack"])
     if not address:

@@ -1,8 +1,8 @@
 """Virtual time: a vCPU's clock, advanced by the length of the code it executes.
 
-One byte of executed code is one virtual nanosecond. The engine calls a hook
-before each block of guest code, and the hook either stops the engine, so that
-the block has not run and pc is its start, or counts the block:
+One byte of executed code is one virtual nanosecond. The engine calls a hook before each block
+of guest code. The hook either stops the engine, with the block not run and pc at its start, or
+counts the block:
 
     if (control->ticks >= control->deadline || local->stop_request)
             return control->stop(uc);
@@ -10,17 +10,17 @@ the block has not run and pc is its start, or counts the block:
     control->ticks += size;
     clock->ticks = control->ticks;      in the guest's byte order
 
-The deadline is compared before the block is counted: the total does not depend
-on where slices end. `control` and the two CPU-local pages are three pages of
-host memory in a row, so one pointer reaches all:
+The deadline is compared before the block is counted, so the total does not depend on where
+slices end. `control` and the two CPU-local pages are three consecutive pages of host memory,
+so one pointer reaches all of them:
 
     +0      control   u64 ticks, u64 deadline, address of uc_emu_stop, u64 block, u64 size;
                       host byte order
     +4096   clock     struct cpu_clock, mapped read-only into the guest
-    +8192   local     struct cpu_local, mapped into the guest behind it
+    +8192   local     struct cpu_local, mapped into the guest after it
 
-The hook is machine code where the host allows it (native.py). Elsewhere the
-same few lines in Python count the same ticks, slower.
+The hook is machine code if the host allows it (native.py). Otherwise the same few lines in
+Python count the same ticks, more slowly.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _NEVER = (1 << 64) - 1
 
 
 class Clock:
-    """The three pages of one vCPU, and the hook that keeps them."""
+    """The three pages of one vCPU, and the hook that updates them."""
 
     def __init__(self, uc: Uc, byteorder: str, *, native: bool | None) -> None:
-        """Hook `uc`. `native` asks for machine code or for Python; None takes what works.
+        """Hook `uc`, with machine code if `native`, or with Python; None tries machine code first.
 
-        Raises `OSError` when machine code is demanded and the host refuses it.
+        Raises `OSError` if `native` is True and the host refuses machine code.
         """
         self.byteorder = byteorder
         self._pages, self.bytes = host_pages((1 + abi.LOCAL_PAGES) * PAGE_SIZE)
@@ -58,7 +58,7 @@ class Clock:
         self._control = self.control
         self._control[_STOP] = _address_of(uclib.uc_emu_stop)
         clock = self.bytes[PAGE_SIZE : 2 * PAGE_SIZE]
-        # The guest's copy as words, where it has the host's byte order.
+        # The guest's copy as words, if it has the host's byte order.
         self._shared = (
             words[PAGE_SIZE : PAGE_SIZE + 16].cast("Q") if byteorder == sys.byteorder else None
         )
@@ -66,12 +66,12 @@ class Clock:
         self.clock: np.void = _record(clock, abi.cpu_clock(byteorder))
         self.local: np.void = _record(local, abi.cpu_local(byteorder))
         self.local_bytes = words[2 * PAGE_SIZE :]
-        """The local page again, as bytes."""
+        """The local page as bytes."""
         # Tested for zero only, so the guest's byte order does not matter.
         self._stop_request = self.local_bytes[:4].cast("I")
         hook = None if native is False else native_hook("block", byteorder != sys.byteorder)
         if native and hook is None:
-            raise OSError("this host runs no machine code made at run time")
+            raise OSError("this host does not run machine code made at run time")
         self.native = hook is not None
         if hook is not None:
             hook.add(uc, UC_HOOK_BLOCK, int(self.bytes.ctypes.data))
@@ -80,7 +80,7 @@ class Clock:
 
     @property
     def host_address(self) -> int:
-        """Where the guest's two pages begin in this process: the clock, then the local page."""
+        """Address of the guest's two pages in this process: the clock, then the local page."""
         return int(self.bytes.ctypes.data) + PAGE_SIZE
 
     @property
@@ -95,7 +95,7 @@ class Clock:
 
     @property
     def deadline(self) -> int:
-        """The engine stops at the first block that starts at or after it."""
+        """Virtual ns; the engine stops at the first block that starts at or after it."""
         return self._control[_DEADLINE]
 
     @deadline.setter
@@ -108,7 +108,7 @@ class Clock:
 
     @property
     def block(self) -> tuple[int, int]:
-        """Address and bytes of the block that ran last."""
+        """Address and size in bytes of the block that ran last."""
         return self._control[_BLOCK], self._control[_SIZE]
 
     @property
@@ -117,11 +117,11 @@ class Clock:
         return self._stop_request[0] != 0
 
     def save(self) -> bytes:
-        """The three pages, for `restore`."""
+        """Return the three pages, for `restore`."""
         return self.bytes.tobytes()
 
     def restore(self, saved: bytes) -> None:
-        """Put back what `save` of this clock gave."""
+        """Go back to what `save` of this clock returned."""
         self.bytes[:] = np.frombuffer(saved, np.uint8)
 
     def _hook_python(self, uc: Uc) -> None:
@@ -145,7 +145,7 @@ class Clock:
 
 
 def _record(page: NDArray[np.uint8], layout: np.dtype[np.void]) -> np.void:
-    """A record over the start of `page`; assigning a field writes through."""
+    """Return a record over the start of `page`; assigning a field writes through."""
     record: np.void = page[: layout.itemsize].view(layout)[0]
     return record
 

@@ -1,19 +1,18 @@
-"""Delay slots: a branch and the instruction behind it are one, and the engine forgets it.
+"""Delay slots: a branch and the next instruction belong together, and the engine forgets it.
 
-Where branches take the instruction behind them along, the engine keeps in a word
-of its own whether the next instruction is one of those and where the branch goes.
-It is set in two cases that nobody asked for:
+On architectures with delay slots, the engine keeps a word of its own: whether the next
+instruction is in a delay slot, and where the branch goes. This word is wrong or hidden in two
+cases:
 
-- It looks up what it was translating when memory is accessed that its TLB does not
-  hold, to have pc right, and with that marks the word as if it stood between branch
-  and slot. It goes on with the branch's target as the slot, once more or into a
-  reserved instruction. So after each such access the mark is taken off. Known of
-  Unicorn 2.1.4 as issue 2272 of its project.
-- A branch that ends a page ends a block too. A stop in front of the next block is
-  in between then, and no pc says so: nothing but the slot may run there.
+- If memory is accessed that is not in the engine's TLB, the engine looks up what it was
+  translating, to restore pc. This marks the word as if the engine stood between a branch and
+  its slot. The engine would then run the branch's target as the slot. So this module removes
+  the mark after each such access. It is issue 2272 of Unicorn, present in 2.1.4.
+- A branch at the end of a page also ends a block. A stop in front of the next block is then
+  between branch and slot, which pc does not show. Only the slot may run there.
 
-The word is found in a saved context, at the place that `Branches` says for the
-engine's version, and comes back by restoring the context.
+The word is read from a saved context, at the offset that `Branches` has for the engine's
+version, and written by restoring the context.
 """
 
 from __future__ import annotations
@@ -51,15 +50,15 @@ _FILL = ctypes.CFUNCTYPE(
 
 
 class DelaySlots:
-    """What one engine believes of branches, and may be told."""
+    """The word of one engine about delay slots."""
 
     def __init__(self, uc: Uc, branches: Branches) -> None:
-        """Hook `uc`. Raises `GuestError` where its contexts are not what `branches` knows."""
+        """Hook `uc`. Raises `GuestError` if its contexts differ from those `branches` describes."""
         size = uclib.uc_context_size(uc._uch)
         if size != branches.context:
             raise GuestError(
-                f"this emulator's branches cannot be followed: a context of it has {size} bytes, "
-                f"and that of the version known has {branches.context}"
+                f"this version of the emulator is not supported: its contexts have {size} bytes "
+                f"instead of {branches.context}"
             )
         self._uc = uc._uch
         self._context = uc.context_save()  # owns the memory
@@ -73,7 +72,7 @@ class DelaySlots:
             uc._uch, ctypes.byref(handle), UC_HOOK_TLB_FILL, self._callback, 0, *everywhere
         )
         if status:
-            raise GuestError(f"the emulator takes no hook: error {status}")
+            raise GuestError(f"the emulator refused a hook: error {status}")
 
     def pending(self) -> bool:
         """Whether the engine, now stopped, is between a branch and its slot."""
@@ -81,7 +80,7 @@ class DelaySlots:
         return bool(self._word.value & self._mask)
 
     def forget(self) -> None:
-        """Whatever pc is, nothing is a slot there."""
+        """Remove the mark: the next instruction is not in a delay slot."""
         if self.pending():
             self._word.value &= ~self._mask
             uclib.uc_context_restore(self._uc, self._context.context)
@@ -89,7 +88,7 @@ class DelaySlots:
     def _fill(
         self, uc: int, address: int, access: int, entry: ctypes._Pointer[_Entry], data: object
     ) -> bool:
-        """Enter a page, as `fill_whole_pages` does, and take off the mark of an access to data."""
+        """Fill in a page as `fill_whole_pages` does; after an access to data remove the mark."""
         entry[0].paddr = address
         if access == UC_MEM_FETCH:
             # The mark is right here: the slot is being fetched from a page of its own.

@@ -1,14 +1,14 @@
-"""The kernel's log: what printk, an oops and the machine say, with virtual time."""
+"""The kernel's log: lines of printk, of an oops and of the machine, with virtual time."""
 
 from __future__ import annotations
 
 from collections import deque
 
 LIMIT = 16_384
-"""Lines kept; the oldest give way, as in the kernel's ring."""
+"""Lines kept; the oldest are dropped first, as in the kernel's ring."""
 
 LINE_MAX = 1024
-"""Bytes of one message that are taken, as `LOG_LINE_MAX` in kernel/printk/printk.c."""
+"""Longest message in bytes; the rest is cut off (`LOG_LINE_MAX` in kernel/printk/printk.c)."""
 
 
 class Dmesg:
@@ -17,14 +17,14 @@ class Dmesg:
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=LIMIT)
         self.total = 0
-        """Lines ever written; `since` counts from it."""
+        """Lines written so far, including those dropped since; the argument of `since`."""
 
     def __len__(self) -> int:
         return len(self._lines)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """All lines there are."""
+        """All lines that are kept."""
         return tuple(self._lines)
 
     def write(self, ns: int, text: str) -> None:
@@ -35,25 +35,25 @@ class Dmesg:
             self.total += 1
 
     def write_bytes(self, ns: int, data: bytes) -> None:
-        """Log what the guest printed; what is not printable ASCII is written as `\\x1b`."""
+        """Log what the guest printed, with bytes that are not printable ASCII as `\\x1b`."""
         text = data[:LINE_MAX].rstrip(b"\0").decode("latin-1")
         self.write(ns, "".join(_printable(char) for char in text))
 
     def since(self, total: int) -> tuple[str, ...]:
-        """Lines written after the log held `total`, as far as they are still kept."""
+        """Return the lines written after the first `total` ones, as far as they are still kept."""
         new = self.total - total
         return self.lines[-new:] if new > 0 else ()
 
     def text(self) -> str:
-        """The whole log, each line ended."""
+        """Return the whole log, each line with its newline."""
         return "".join(f"{line}\n" for line in self._lines)
 
     def save(self) -> tuple[int, tuple[str, ...]]:
-        """All of it, for `restore`."""
+        """Return the state to `restore`."""
         return self.total, self.lines
 
     def restore(self, saved: tuple[int, tuple[str, ...]]) -> None:
-        """Put back what `save` gave."""
+        """Go back to what `save` returned."""
         self.total, lines = saved
         self._lines = deque(lines, maxlen=LIMIT)
 

@@ -1,11 +1,10 @@
-"""The address of a fault, learned without slowing what does not fault.
+"""The address of a fault, found without slowing down accesses that do not fault.
 
-The engine tells the address of a bad access to hooks only, and a hook that
-covers a page makes every store to that page take a slow path, nine times as
-slow. So the hooks lie over the gaps between mapped memory and nowhere else; they
-move when memory is mapped or unmapped. A fault inside mapped memory (a write to
-a read-only page, an access that begins on the last bytes before a gap) is had
-again: the instruction is run once more under a hook that covers everything.
+The engine passes the address of a bad access to hooks only. A hook that covers a page sends
+every store to that page down a slow path, nine times as slow. So the hooks cover only the gaps
+between mapped memory, and move when memory is mapped or unmapped. A fault inside mapped memory
+(a write to a read-only page, an access that begins on the last bytes before a gap) is
+repeated: the instruction runs once more under a hook that covers everything.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class FaultWatch:
     """The hooks of one engine over the gaps of its address space."""
 
     def __init__(self, uc: Uc, end: int) -> None:
-        """`end` is the first address behind the address space."""
+        """`end` is the first address after the address space."""
         self._uc = uc
         self._end = end
         self._mapped: set[tuple[int, int]] = set()
@@ -65,12 +64,12 @@ class FaultWatch:
         self._place()
 
     def mapped(self, start: int, end: int) -> None:
-        """[start, end) holds memory from now on."""
+        """Note that [start, end) is mapped from now on."""
         self._mapped.add((start, end))
         self._place()
 
     def unmapped(self, start: int, end: int) -> None:
-        """[start, end), as given to `mapped`, holds none any more."""
+        """Note that [start, end), as given to `mapped`, is no longer mapped."""
         self._mapped.remove((start, end))
         self._place()
 
@@ -79,7 +78,7 @@ class FaultWatch:
         self._seen = None
 
     def fault(self, error: UcError, pc: int) -> Fault:
-        """What the run that ended with `error` at `pc` did wrong."""
+        """Return the fault of a run that ended with `error` at `pc`."""
         if self._seen is not None:
             return self._seen
         if error.errno not in _ERRORS:
@@ -90,7 +89,7 @@ class FaultWatch:
         return Fault(access, self._again(pc), mapped)
 
     def _again(self, pc: int) -> int | None:
-        """The address the instruction at `pc`, which has just faulted, cannot access."""
+        """Run the instruction at `pc`, which has just faulted, again. Return the bad address."""
         hook = self._uc.hook_add(UC_HOOK_MEM_INVALID, self._on_invalid)
         try:
             self._uc.emu_start(pc, 0, count=1)

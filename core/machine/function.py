@@ -1,45 +1,33 @@
 """Function pointers: what the address of a function in C leads to.
 
-On most machines it is the address of the code. Where the ABI has a `Toc`, it is
-that of a descriptor, which names the code and the TOC pointer the code expects;
-the code has a symbol of its own, and whoever enters code has to bring that
-pointer. So a pointer is told from the address of code by the symbol there.
+On most machines it is the address of the code. If the ABI has a `Toc`, it is the address of a
+descriptor, which holds the address of the code and the TOC pointer that the code expects. The
+code has a symbol of its own, and its caller sets that pointer. So the symbol at an address
+tells a descriptor from code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from ..arch import Effect, Function, Port
-from ..elf.symbols import Symbol
 from ..facts import Facts
 from .memory import Memory
-
-
-class Names(Protocol):
-    """What is needed of kallsyms."""
-
-    def address(self, name: str) -> int | None:
-        """Where `name` is, or None."""
-        ...
-
-    def lookup(self, address: int) -> object | None:
-        """The `Symbol` that covers `address`."""
-        ...
+from .symbols import Names
 
 
 def function_at(facts: Facts, memory: Memory, names: Names, pointer: int) -> Function:
-    """What `pointer` leads to; code stands for itself, with the TOC pointer of its function.
+    """Return the code and the TOC pointer that `pointer` leads to.
 
-    Code that no descriptor names is of the kernel: the entry code is such.
-    Raises `MemoryFault` for a descriptor that is not in memory.
+    The address of code leads to itself, with the TOC pointer of its function. Code without a
+    descriptor, such as the entry code, belongs to the kernel. Raises `MemoryFault` for a
+    descriptor that is not mapped.
     """
     toc = facts.abi.toc
     if toc is None:
         return Function(pointer)
     symbol = names.lookup(pointer)
-    if isinstance(symbol, Symbol):
+    if symbol is not None:
         if not symbol.function:
             return Function(_word(facts, memory, pointer, 0), _word(facts, memory, pointer, 1))
         own = names.address(symbol.name.removeprefix(toc.prefix))
@@ -49,9 +37,9 @@ def function_at(facts: Facts, memory: Memory, names: Names, pointer: int) -> Fun
 
 
 def kernel_toc(facts: Facts, memory: Memory, names: Names) -> int:
-    """The TOC pointer of the kernel, 0 where the ABI has none or no kernel is loaded.
+    """Return the TOC pointer of the kernel, or 0 without a `Toc` or a kernel.
 
-    Read from the descriptor of what call sites call, which every kernel defines.
+    It is read from the descriptor of mcount, which every kernel defines.
     """
     toc = facts.abi.toc
     if toc is None:
@@ -72,9 +60,9 @@ def enter(
     sp: int,
     return_to: int,
 ) -> Effect:
-    """How the function behind `pointer` begins, as `Port.enter_call` and with its TOC pointer.
+    """Return how a call of `pointer` begins: that of `Port.enter_call`, plus the TOC pointer.
 
-    Raises `MemoryFault` for a descriptor that is not in memory.
+    Raises `MemoryFault` for a descriptor that is not mapped.
     """
     function = function_at(port.facts, memory, names, pointer)
     effect = port.enter_call(function.code, arguments, sp, return_to)
@@ -85,15 +73,15 @@ def enter(
 
 
 def pointer_to(facts: Facts, names: Names, address: int) -> int | None:
-    """The pointer by which C calls the function at `address`; None where it has none.
+    """Return the pointer by which C calls the function at `address`, or None without one.
 
-    An address that is no code is taken for a pointer already.
+    An address that is not code is returned unchanged: it is a pointer already.
     """
     toc = facts.abi.toc
     if toc is None:
         return address
     symbol = names.lookup(address)
-    if not isinstance(symbol, Symbol) or not symbol.function:
+    if symbol is None or not symbol.function:
         return address
     if symbol.address != address or not symbol.name.startswith(toc.prefix):
         return None

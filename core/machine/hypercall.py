@@ -1,38 +1,68 @@
-"""Calls of the machine by its guest (`HC_*` in machine.h), one function each.
+"""Hypercalls (`HC_*` in machine.h), one function each.
 
-A guest stores the number and the arguments in its CPU-local page, sets
-`stop_request` and waits in a loop until `call` is 0 again; so there is no trap
-instruction and all ports do alike. Results are values of the kernel: 0, or a
-negative errno. A call that cannot be understood, or names memory that is not
-there, is the guest's end on that vCPU: `GuestFault` becomes its oops.
+A guest stores the number and the arguments in its CPU-local page, sets `stop_request` and
+loops until `call` is 0 again. This needs no trap instruction, so it is the same on every port.
+Results are the kernel's: 0, or a negative errno. An unknown call, or one that names unmapped
+memory, oopses that vCPU (`GuestFault`).
 """
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from ..abi import TICK_NS, Hypercall, Vector
+from ..arch import Port
 from . import interrupt
-from .dmesg import LINE_MAX
+from .dmesg import LINE_MAX, Dmesg
 from .function import enter
+from .memory import Memory
+from .request import Requests
+from .services import Services
+from .symbols import Symbols
 from .vcpu import State, Vcpu
-
-if TYPE_CHECKING:
-    from .machine import Machine
 
 Arguments = Sequence[int]
 
 
+class Host(Protocol):
+    """The machine, as far as its calls need it."""
+
+    @property
+    def port(self) -> Port: ...
+
+    @property
+    def memory(self) -> Memory: ...
+
+    @property
+    def vcpus(self) -> Sequence[Vcpu]: ...
+
+    @property
+    def symbols(self) -> Symbols: ...
+
+    @property
+    def services(self) -> Services: ...
+
+    @property
+    def dmesg(self) -> Dmesg: ...
+
+    @property
+    def requests(self) -> Requests: ...
+
+    def panic(self, vcpu: Vcpu, text: bytes) -> None:
+        """Stop every vCPU: the guest on `vcpu` has given up, saying `text`."""
+        ...
+
+
 class GuestFault(Exception):
-    """The guest misused the machine; the sentence heads its oops. Never leaves the machine."""
+    """A call the machine cannot do; its text heads the oops. Never leaves the machine."""
 
 
-def dispatch(machine: Machine, vcpu: Vcpu) -> None:
-    """Do what `vcpu` asks for and let it go on; raises `GuestFault` or `MemoryFault`."""
+def dispatch(machine: Host, vcpu: Vcpu) -> None:
+    """Do what `vcpu` asks for, so that it can go on. Raises `GuestFault` and `MemoryFault`."""
     local = vcpu.local
     local["stop_request"] = 0
     number, *arguments = vcpu.call()
@@ -40,24 +70,24 @@ def dispatch(machine: Machine, vcpu: Vcpu) -> None:
         return
     function = _CALLS.get(number)
     if function is None:
-        raise GuestFault(f"unknown call {number} of the machine")
+        raise GuestFault(f"unknown hypercall {number}")
     local["call_result"] = function(machine, vcpu, arguments) % (1 << 64)
     local["call"] = 0
 
 
-def _printk(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _printk(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     address, length, *_ = arguments
     machine.dmesg.write_bytes(vcpu.ticks, machine.memory.read(address, min(length, LINE_MAX)))
     return 0
 
 
-def _idle(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _idle(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     vcpu.state = State.IDLE
     vcpu.idle_calls += 1
     return 0
 
 
-def _cpu_up(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _cpu_up(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     number, entry, stack, task = arguments
     if number >= len(machine.vcpus):
         return -errno.EINVAL
@@ -73,12 +103,12 @@ def _cpu_up(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
     return 0
 
 
-def _iret(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _iret(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     interrupt.leave(vcpu, machine.memory, arguments[0])
     return 0
 
 
-def _send_ipi(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _send_ipi(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     number, vector, *_ = arguments
     if number >= len(machine.vcpus) or vector not in set(Vector):
         return -errno.EINVAL
@@ -86,60 +116,56 @@ def _send_ipi(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
     return 0
 
 
-def _request_done(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _request_done(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     sequence, result, *_ = arguments
     machine.requests.finish(sequence, result)
     return 0
 
 
-def _panic(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _panic(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     address, length, *_ = arguments
     text = machine.memory.read(address, min(length, LINE_MAX))
     machine.panic(vcpu, text)
     return 0
 
 
-def _ftrace_init(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _ftrace_init(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     return _ftrace(machine, Hypercall.FTRACE_INIT)
 
 
-def _ftrace_update(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
+def _ftrace_update(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     return _ftrace(machine, Hypercall.FTRACE_UPDATE)
 
 
-def _ftrace(machine: Machine, call: Hypercall) -> int:
-    """No vCPU runs meanwhile: this is the guest's stop_machine."""
-    handler = machine.ftrace_handler
-    return -errno.ENODEV if handler is None else handler(call)
+def _ftrace(machine: Host, call: Hypercall) -> int:
+    """Ask ftrace. No vCPU runs meanwhile: this is the guest's stop_machine."""
+    return machine.services.ftrace(call)
 
 
-def _trace_control(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
-    """What a command of set_ftrace_filter is for, at its time on this vCPU."""
-    handler = machine.trace_handler
+def _trace_control(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    """Do a command of set_ftrace_filter, at its time on this vCPU."""
     probe, ip, parent_ip, _ = arguments
-    return -errno.ENODEV if handler is None else handler(vcpu.number, probe, ip, parent_ip)
+    return machine.services.trace_control(vcpu.number, probe, ip, parent_ip)
 
 
-def _trace_stack(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
-    """Store who called the traced function; 0 where nobody knows about tracing."""
+def _trace_stack(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    """Store the callers of a traced function, and return how many there are."""
     address, most, ip, *_ = arguments
-    handler = machine.trace_stack_handler
-    callers = [] if handler is None else handler(vcpu, ip)[:most]
+    callers = machine.services.callers(vcpu, ip)[:most]
     order = "<" if machine.memory.byteorder == "little" else ">"
     machine.memory.write(address, np.array(callers, f"{order}u8").tobytes())
     return len(callers)
 
 
-def _stack_max(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
-    """More of a task's stack is in use than of any before, as far as the guest can tell."""
+def _stack_max(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    """Note that more of a task's stack is in use than ever before, as far as the guest knows."""
     used, ip, *_ = arguments
-    if machine.stack_max_handler is not None:
-        machine.stack_max_handler(vcpu, used, ip)
+    machine.services.stack_max(vcpu, used, ip)
     return 0
 
 
-def _graph_stop(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
-    """A traced function did not come back as it went (`ftrace_pop_return_trace`)."""
+def _graph_stop(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    """Stop the guest: a traced function returned to the wrong place (`ftrace_pop_return_trace`)."""
     expected, received, function, back = arguments
     stop = machine.symbols.address("function_trace_stop")
     if stop is not None:
@@ -149,11 +175,11 @@ def _graph_stop(machine: Machine, vcpu: Vcpu, arguments: Arguments) -> int:
         f"  from func {machine.symbols.name(function)} return to {back:x}",
     ):
         machine.dmesg.write(vcpu.ticks, line)
-    machine.panic(vcpu, b"a function did not return as it was called")
+    machine.panic(vcpu, b"a traced function did not return to its caller")
     return 0
 
 
-_CALLS: dict[int, Callable[[Machine, Vcpu, Arguments], int]] = {
+_CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int]] = {
     Hypercall.PRINTK: _printk,
     Hypercall.IDLE: _idle,
     Hypercall.CPU_UP: _cpu_up,

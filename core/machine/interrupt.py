@@ -1,57 +1,84 @@
-"""Interrupts: what is pending for a vCPU, and how it is delivered and left.
+"""Interrupts: which are pending for a vCPU, and how one is delivered and left.
 
-An interrupt is delivered between two blocks, while `irqs_disabled` is 0. The
-interrupted registers go to a `struct pt_regs` on the interrupted stack, in the
-order `Abi.pt_regs` has, one pointer each; then the CPU is inside
+An interrupt is delivered between two blocks, while `irqs_disabled` is 0. The interrupted
+registers go to a `struct pt_regs` on the interrupted stack, one pointer each in the order of
+`Abi.pt_regs`. Then the CPU enters
 
     void common_interrupt(struct pt_regs *regs, unsigned long vector)
 
-with interrupts off. It never returns: `HC_IRET` loads every register from a
-`struct pt_regs`. Because the interrupted state lies on the task's own stack,
-the guest may switch tasks in between, and the task goes on wherever that call
-is made, on another vCPU too.
+with interrupts off. This function never returns: `HC_IRET` loads every register from a
+`struct pt_regs`. Because the interrupted state is on the task's own stack, the guest may
+switch tasks in between. The task then resumes wherever that call is made, on another vCPU too.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
+
+import numpy as np
 
 from ..abi import TICK_NS, Vector
-from .function import Names, enter
+from ..arch import Effect, Port
+from .function import enter
+from .memory import Memory
+from .registers import Registers
+from .symbols import Names
 
-if TYPE_CHECKING:
-    from ..arch import Port
-    from .memory import Memory
-    from .vcpu import Vcpu
+ENTRY = "common_interrupt"
+"""The kernel's function that takes every interrupt; a kernel without it takes none."""
+
+
+class Processor(Protocol):
+    """A vCPU, as far as interrupts need it."""
+
+    @property
+    def registers(self) -> Registers:
+        """Its registers."""
+        ...
+
+    @property
+    def pt_regs(self) -> struct.Struct:
+        """`struct pt_regs` in memory."""
+        ...
+
+    @property
+    def local(self) -> np.void:
+        """Its `struct cpu_local`."""
+        ...
+
+    def apply(self, effect: Effect, memory: Memory) -> None:
+        """Set the registers and store the bytes of `effect`. Raises `MemoryFault`."""
+        ...
 
 
 @dataclass(slots=True)
 class Interrupts:
-    """What is pending for one vCPU, each with the virtual time it is due at."""
+    """The interrupts pending for one vCPU, each with the virtual time at which it is due."""
 
     next_tick: int = TICK_NS
     pending: dict[int, int] = field(default_factory=dict)
 
     def send(self, vector: int, at: int) -> None:
-        """Make `vector` pending from time `at`; one of a kind, the earliest counts."""
+        """Make `vector` pending from time `at`, or from an earlier time it is pending from."""
         self.pending[vector] = min(at, self.pending.get(vector, at))
 
     def next(self) -> int:
-        """When the first is due."""
+        """Return the time at which the first is due."""
         if not self.pending:
             return self.next_tick
         return min((self.next_tick, *self.pending.values()))
 
     def next_after(self, now: int, limit: int) -> int:
-        """When the first that is not yet due comes, or `limit` if that is sooner."""
+        """Return when the first one after `now` is due, or `limit` if that is earlier."""
         if not self.pending:
             return self.next_tick if now < self.next_tick < limit else limit
         later = (at for at in (self.next_tick, *self.pending.values()) if now < at < limit)
         return min(later, default=limit)
 
     def take(self, now: int) -> int | None:
-        """Take the vector that has been due the longest (the lowest of several), if any."""
+        """Remove and return the vector that has been due longest (of equals the lowest), if any."""
         due = [(at, vector) for vector, at in self.pending.items() if at <= now]
         if self.next_tick <= now:
             due.append((self.next_tick, Vector.TIMER))
@@ -64,14 +91,14 @@ class Interrupts:
         return vector
 
     def copy(self) -> Interrupts:
-        """An equal one of its own."""
+        """Return an independent copy."""
         return Interrupts(self.next_tick, dict(self.pending))
 
 
 def deliver(
-    vcpu: Vcpu, memory: Memory, port: Port, names: Names, handler: int, vector: int
+    vcpu: Processor, memory: Memory, port: Port, names: Names, handler: int, vector: int
 ) -> None:
-    """Have `vcpu` enter `handler(regs, vector)`; raises `MemoryFault` if its stack is not there."""
+    """Have `vcpu` enter `handler(regs, vector)`. Raises `MemoryFault` if its stack is unmapped."""
     abi, layout = port.facts.abi, vcpu.pt_regs
     regs = vcpu.registers.sp - abi.red_zone - layout.size
     regs -= regs % abi.stack_align
@@ -80,8 +107,8 @@ def deliver(
     vcpu.local["irqs_disabled"] = 1
 
 
-def leave(vcpu: Vcpu, memory: Memory, regs: int) -> None:
-    """Load the `struct pt_regs` at `regs`, interrupts on again; raises `MemoryFault`."""
+def leave(vcpu: Processor, memory: Memory, regs: int) -> None:
+    """Load the `struct pt_regs` at `regs` and enable interrupts. Raises `MemoryFault`."""
     layout = vcpu.pt_regs
     vcpu.registers.pt_regs.write(layout.unpack(memory.read(regs, layout.size)))
     vcpu.local["irqs_disabled"] = 0

@@ -1,13 +1,12 @@
 """Guest RAM: host buffers that every vCPU maps at the kernel's own addresses.
 
-A region is one page-aligned host buffer. The engines of all vCPUs map the same
-buffer, so a store by one is seen by all and by the host, and the host works on
-text and data with array operations. There are no page tables: an address is
-mapped or it is not.
+A region is one page-aligned host buffer. The engines of all vCPUs map the same buffer. So all
+vCPUs and the host see a store by any of them, and the host works on text and data with array
+operations. There are no page tables: an address is mapped or it is not.
 
-A host write changes memory only. A vCPU that has already translated the code
-there goes on running the old bytes until it is flushed (`Machine.flush`), as a
-real CPU may with its instruction cache.
+A host write changes memory only. A vCPU that has already translated the code there goes on
+running the old bytes until it is flushed (`Machine.flush`), as a real CPU may because of its
+instruction cache.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from ..errors import MemoryFault
 PAGE_SIZE = 4096
 
 LIMIT = 1 << 30
-"""Bytes of RAM a machine may have; a damaged file must not take the host's memory."""
+"""Most RAM of a machine, in bytes: a damaged file must not use up the host's memory."""
 
 
 def host_pages(size: int) -> tuple[mmap.mmap, NDArray[np.uint8]]:
-    """`size` bytes of zeroed, page-aligned host memory: the mapping and an array over it."""
+    """Return `size` bytes of zeroed, page-aligned host memory: the mapping and an array over it."""
     pages = mmap.mmap(-1, size)
     return pages, np.frombuffer(pages, np.uint8)
 
@@ -44,21 +43,21 @@ class Region:
     address: int
     bytes: NDArray[np.uint8] = field(repr=False)
     executable: bool = True
-    """Whether a CPU may run what is in it; other code there is a fault."""
+    """Whether a CPU may execute from it; otherwise a fetch is a fault."""
 
     @property
     def size(self) -> int:
-        """In bytes, a multiple of the page size."""
+        """Size in bytes, a multiple of the page size."""
         return len(self.bytes)
 
     @property
     def end(self) -> int:
-        """The first address behind it."""
+        """The first address after it."""
         return self.address + len(self.bytes)
 
     @property
     def host_address(self) -> int:
-        """Where the buffer lies in this process."""
+        """Address of the buffer in this process."""
         return int(self.bytes.ctypes.data)
 
 
@@ -66,7 +65,7 @@ Observer = Callable[[Region], None]
 
 
 class Memory:
-    """The regions of one machine, by address."""
+    """The regions of one machine."""
 
     def __init__(self, byteorder: str, pointer_size: int) -> None:
         if byteorder not in ("little", "big"):
@@ -82,32 +81,32 @@ class Memory:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """All regions, by address."""
+        """All regions, sorted by address."""
         return tuple(self._regions)
 
     def observe(self, on_map: Observer, on_unmap: Observer) -> None:
-        """Have an engine follow: `on_map` is called for each region there is and will be."""
+        """Call `on_map` for each region there is and will be, `on_unmap` before one is removed."""
         for region in self._regions:
             on_map(region)
         self._on_map.append(on_map)
         self._on_unmap.append(on_unmap)
 
     def reserve(self, address: int, size: int, name: str) -> None:
-        """Keep a range from being mapped: it is backed by something else on each vCPU."""
+        """Reserve a range that each vCPU maps to something of its own."""
         self._check_free(address, size)
         self._reserved.append((address, address + size, name))
 
     def map(self, address: int, size: int, name: str, executable: bool = True) -> Region:
         """Add a zero-filled region; `address` and `size` are multiples of the page size.
 
-        What holds data alone is not `executable`, as in a kernel with strict permissions.
+        A region of data is not `executable`, as in a kernel with strict permissions.
 
-        Raises `MemoryFault` where it overlaps, is not aligned, leaves the
-        address space or asks for more than `LIMIT` in all.
+        Raises `MemoryFault` if the region overlaps another one, is not aligned, leaves the
+        address space or brings the total above `LIMIT`.
         """
         self._check_free(address, size)
         if any(region.name == name for region in self._regions):
-            raise MemoryFault(address, size, f"there is a region {name} already")
+            raise MemoryFault(address, size, f"region {name} exists already")
         if size + sum(region.size for region in self._regions) > LIMIT:
             raise MemoryFault(address, size, f"the machine may have {LIMIT >> 20} MB of memory")
         region = Region(name, address, host_pages(size)[1], executable)
@@ -119,7 +118,7 @@ class Memory:
         return region
 
     def unmap(self, name: str) -> None:
-        """Take the region `name` away; raises `MemoryFault` when there is none."""
+        """Remove the region `name`. Raises `MemoryFault` if it does not exist."""
         region = self.region(name)
         row = self._regions.index(region)
         for on_unmap in self._on_unmap:
@@ -128,28 +127,39 @@ class Memory:
         del self._regions[row]
 
     def region(self, name: str) -> Region:
-        """The region `name`; raises `MemoryFault` when there is none."""
+        """Return the region `name`. Raises `MemoryFault` if it does not exist."""
         for region in self._regions:
             if region.name == name:
                 return region
-        raise MemoryFault(0, 0, f"there is no region {name}")
+        raise MemoryFault(0, 0, f"region {name} does not exist")
 
     def region_at(self, address: int) -> Region | None:
-        """The region that holds `address`."""
+        """Return the region that contains `address`, or None."""
         row = bisect_right(self._starts, address) - 1
         if row < 0 or address >= self._regions[row].end:
             return None
         return self._regions[row]
 
     def read(self, address: int, size: int) -> bytes:
-        """`size` bytes; raises `MemoryFault` if not all of them are mapped."""
+        """Return `size` bytes. Raises `MemoryFault` unless all of them are mapped."""
         spans = self._spans(address, size)
         if len(spans) == 1:
             return spans[0].tobytes()
         return b"".join(span.tobytes() for span in spans)
 
+    def read_mapped(self, address: int, size: int) -> bytes:
+        """Return up to `size` bytes: those in front of the first one that is not mapped."""
+        found = b""
+        while len(found) < size:
+            region = self.region_at(address + len(found))
+            if region is None:
+                break
+            start = address + len(found) - region.address
+            found += region.bytes[start : start + size - len(found)].tobytes()
+        return found
+
     def write(self, address: int, data: bytes) -> None:
-        """Store bytes, all or none; raises `MemoryFault`. Translated code is not flushed."""
+        """Store bytes, all or none. Raises `MemoryFault`. Does not flush translated code."""
         source = np.frombuffer(data, np.uint8)
         done = 0
         for span in self._spans(address, len(data)):
@@ -157,14 +167,14 @@ class Memory:
             done += len(span)
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """A writable array over `size` bytes of one region; raises `MemoryFault`."""
+        """Return a writable array over `size` bytes of one region. Raises `MemoryFault`."""
         region = self.region_at(address)
         if region is None or size < 0 or address + size > region.end:
             raise MemoryFault(address, size)
         return region.bytes[address - region.address : address - region.address + size]
 
     def gather(self, addresses: Addresses, width: int) -> tuple[Bytes, NDArray[np.bool_]]:
-        """`width` bytes at each of n addresses: (uint8[n, width], bool[n] readable).
+        """Return `width` bytes at each of n addresses: (uint8[n, width], bool[n] readable).
 
         A row that is not mapped, or leaves its region, is zero and not readable.
         """
@@ -177,7 +187,10 @@ class Memory:
         return found, readable
 
     def scatter(self, addresses: Addresses, data: Bytes) -> None:
-        """Store row i of `data` (uint8[n, width]) at address i; `MemoryFault` before any write."""
+        """Store row i of `data` (uint8[n, width]) at address i, all rows or none.
+
+        Raises `MemoryFault`.
+        """
         addresses = np.asarray(addresses, np.uint64)
         places = list(self._rows(addresses, data.shape[1]))
         if sum(len(rows) for _, rows, _ in places) != len(addresses):
@@ -189,11 +202,11 @@ class Memory:
             region.bytes[offsets] = data[rows]
 
     def read_int(self, address: int, size: int | None = None) -> int:
-        """An unsigned integer of `size` bytes (a pointer's size) in the guest's byte order."""
+        """Return an unsigned integer of `size` bytes (default: a pointer), in guest byte order."""
         return int.from_bytes(self.read(address, size or self.pointer_size), self.byteorder)
 
     def write_int(self, address: int, value: int, size: int | None = None) -> None:
-        """Store `value` modulo its size in the guest's byte order."""
+        """Store `value`, truncated to `size` bytes (default: a pointer), in guest byte order."""
         size = size or self.pointer_size
         self.write(address, (value % (1 << (8 * size))).to_bytes(size, self.byteorder))
 
@@ -208,7 +221,7 @@ class Memory:
                 raise MemoryFault(address, size, f"overlaps {name}")
 
     def _spans(self, address: int, size: int) -> list[NDArray[np.uint8]]:
-        """Arrays that together cover the range, over as many regions as it takes."""
+        """Return arrays that together cover the range, over as many regions as needed."""
         spans = []
         here, left = address, size
         while left > 0:
@@ -227,7 +240,7 @@ class Memory:
     def _rows(
         self, addresses: Addresses, width: int
     ) -> list[tuple[Region, NDArray[np.intp], NDArray[np.intp]]]:
-        """For each region the rows that lie in it and their byte offsets, shape (m, width)."""
+        """Return for each region the rows inside it and their byte offsets, shape (m, width)."""
         found = []
         columns = np.arange(width, dtype=np.intp)
         for region in self._regions:

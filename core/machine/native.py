@@ -1,12 +1,11 @@
-"""Hooks of the engine as machine code of the host: a C function costs it next to nothing.
+"""Hooks of the engine in the host's machine code, which cost next to nothing.
 
-The sources are in `hosts/`, a folder for each machine as `platform.machine()`
-names it and a file for each hook, assembled when first needed. The first line
-names Keystone's constants; a hook that takes a variant has a line `swap:` with
-the instruction that `{swap}` stands for when guest and host differ in byte
-order. Their numbers are hexadecimal: the assembler leaves the radix of others
-to chance (assemble.py). Where the machine is not known, or the system refuses executable pages,
-there is none, and who asked does without.
+The sources are in `hosts/`: a folder for each machine, as `platform.machine()` names it, and a
+file for each hook, assembled when first needed. The first line names Keystone's constants. A
+hook with a variant has a line `swap:`, with the instruction that replaces `{swap}` if guest and
+host differ in byte order. Numbers are hexadecimal, because Keystone may misread others
+(assemble.py). On an unknown machine, or if the system refuses executable pages, there is no
+hook and the caller does without.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ _DECIMAL = re.compile(r"(?<![\w.$%])[1-9][0-9]+(?!\w)")
 
 @dataclass(frozen=True, slots=True)
 class NativeHook:
-    """A C function at `address`, in a page of its own."""
+    """A function with the C calling convention at `address`, in a page of its own."""
 
     address: int
     pages: mmap.mmap
 
     def add(self, uc: Uc, kind: int, data: int = 0) -> None:
-        """Hook `uc` for events of `kind` (UC_HOOK_*) anywhere; `data` is passed along."""
+        """Hook `uc` for events of `kind` (UC_HOOK_*) anywhere; `data` is passed to it."""
         handle = uc_hook_h()
         everywhere = (ctypes.c_uint64(1), ctypes.c_uint64(0))
         status = uclib.uc_hook_add(
@@ -49,9 +48,10 @@ class NativeHook:
 
 
 def assemble_hook(host: str, name: str, swap: bool = False) -> bytes | None:
-    """The machine code of hook `name` for `host`, a name of `platform.machine()`.
+    """Return the machine code of hook `name` for `host`, or None for an unknown host.
 
-    `swap` is whether guest and host differ in byte order. None for an unknown host.
+    `host` is as `platform.machine()` names it; `swap` says whether guest and host differ in
+    byte order.
     """
     source = files(__package__) / "hosts" / host / f"{name}.S"
     if not source.is_file():
@@ -61,7 +61,7 @@ def assemble_hook(host: str, name: str, swap: bool = False) -> bytes | None:
     arch, mode = (getattr(keystone, constant) for constant in said["keystone"].split())
     body = "\n".join(line for line in lines if not line.startswith("//"))
     body = body.replace("{swap}", said.get("swap", "") if swap else "")
-    # Keystone 0.9.2 reads a number without prefix in the base some earlier source left behind.
+    # Keystone 0.9.2 reads a number without a prefix in the radix of some earlier source.
     body = _DECIMAL.sub(lambda number: hex(int(number[0])), body)
     code, _ = keystone.Ks(arch, mode).asm(body)
     return bytes(code)
@@ -69,7 +69,7 @@ def assemble_hook(host: str, name: str, swap: bool = False) -> bytes | None:
 
 @cache
 def native_hook(name: str, swap: bool = False) -> NativeHook | None:
-    """Hook `name` for this host, kept for the life of the process; None where there is none."""
+    """Return hook `name` for this host, kept for the life of the process, or None."""
     if sys.platform == "win32":
         return None
     code = assemble_hook(platform.machine(), name, swap)
@@ -78,8 +78,8 @@ def native_hook(name: str, swap: bool = False) -> NativeHook | None:
     pages, view = host_pages(PAGE_SIZE)
     view[: len(code)] = np.frombuffer(code, np.uint8)
     address = int(view.ctypes.data)
-    # Written first, executable afterwards: hosts that forbid both at once allow
-    # it, and the change of protection also brings their instruction cache in order.
+    # First written, then made executable: this works on hosts that forbid both at once, and the
+    # change of protection also flushes their instruction cache.
     mprotect = ctypes.CDLL(None, use_errno=True).mprotect
     mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     if mprotect(address, PAGE_SIZE, mmap.PROT_READ | mmap.PROT_EXEC):

@@ -1,4 +1,4 @@
-"""A vCPU's registers by their ABI names, read and written in one call of the engine."""
+"""Registers of a vCPU by their ABI names, read and written in one call of the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..facts import Abi, Register
 
 
 class Batch:
-    """A fixed list of registers that go together; the arrays are made once."""
+    """A fixed list of registers that are read and written together; its arrays are made once."""
 
     def __init__(self, uc: Uc, registers: Sequence[Register]) -> None:
         count = len(registers)
@@ -25,7 +25,7 @@ class Batch:
         self._pointers = (ctypes.c_void_p * count)(*(base + 8 * row for row in range(count)))
 
     def read(self) -> list[int]:
-        """Their values, in order."""
+        """Return their values, in order."""
         ctypes.memset(self._values, 0, 8 * self._count)  # narrow registers fill only a part
         uclib.uc_reg_read_batch(self._handle, self._numbers, self._pointers, self._count)
         return list(self._values)
@@ -46,7 +46,7 @@ class Single:
         self._pointer = ctypes.byref(self._value)
 
     def read(self) -> int:
-        """Its value."""
+        """Return its value."""
         self._value.value = 0
         uclib.uc_reg_read(self._handle, self._number, self._pointer)
         return self._value.value
@@ -61,7 +61,7 @@ class Registers:
     """The registers a port names."""
 
     def __init__(self, uc: Uc, abi: Abi, width: int) -> None:
-        """`width` is that of a pointer, in bytes; values are taken modulo it."""
+        """`width` is the size of a pointer in bytes; values are truncated to it."""
         named = [*abi.pt_regs, abi.pc, abi.sp, *abi.arguments, abi.result]
         if abi.link is not None:
             named.append(abi.link)
@@ -73,7 +73,7 @@ class Registers:
         self._names = [register.name for register in abi.pt_regs]
         self._batches: dict[tuple[str, ...], Batch] = {}
         self.pt_regs = Batch(uc, abi.pt_regs)
-        """Those an interrupt saves, in their order in memory."""
+        """The registers that an interrupt saves, in their order in memory."""
         self._pc = Single(uc, abi.pc)
         self._sp = Single(uc, abi.sp)
         self._result = Single(uc, abi.result)
@@ -95,26 +95,26 @@ class Registers:
 
     @property
     def result(self) -> int:
-        """What the function that has just returned gave back."""
+        """The result of the function that has just returned."""
         return self._result.read()
 
     @property
     def link(self) -> int | None:
-        """The return address in a register, where the architecture has one."""
+        """The link register; None on architectures without one."""
         return None if self._link is None else self._link.read()
 
     def read(self) -> dict[str, int]:
-        """All that an interrupt saves, by name, in the order of pt_regs."""
+        """Return the registers that an interrupt saves, by name, in the order of pt_regs."""
         return dict(zip(self._names, self.pt_regs.read(), strict=True))
 
     def write(self, values: Mapping[str, int]) -> None:
-        """Set registers by name; raises `UsageError` before any if one is not known."""
+        """Set registers by name. Raises `UsageError` for an unknown name, before any is set."""
         names = tuple(values)
         batch = self._batches.get(names)
         if batch is None:
             for name in names:
                 if name not in self._by_name:
-                    raise UsageError(f"no register {name!r}")
+                    raise UsageError(f"unknown register {name!r}")
             batch = Batch(self._uc, [self._by_name[name] for name in names])
             self._batches[names] = batch
         batch.write([value & self._mask for value in values.values()])

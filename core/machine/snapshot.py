@@ -1,9 +1,8 @@
 """The whole machine at one moment, and the way back to it.
 
-Most of a machine's RAM was never written, so of each region only the pages
-that are not zero are kept. Restoring makes exactly the regions of that moment,
-and the engines forget their translated code; a run from there repeats byte for
-byte.
+Most of a machine's RAM is never written, so a snapshot keeps only the pages that are not zero.
+Restoring brings back exactly the regions of that moment and flushes all translated code. A run
+from there repeats byte for byte. Checkpoints (core/checkpoint.py) add what the host keeps.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from numpy.typing import NDArray
 
 from ..errors import GuestOops
 from .memory import PAGE_SIZE, Memory, Region
-from .request import Started
-from .turn import Turn
+from .request import SavedRequests
+from .scheduler import SavedScheduler
 from .vcpu import VcpuState
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionImage:
-    """A region's pages that are not zero: `pages` uint8[n, PAGE_SIZE] at rows `row`."""
+    """The non-zero pages of a region: `pages` uint8[n, PAGE_SIZE] are its pages number `row`."""
 
     name: str
     address: int
@@ -34,24 +33,23 @@ class RegionImage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """What `Machine.snapshot` found; of use to that machine only."""
+    """State of a machine between two runs; of use to that machine only."""
 
     regions: tuple[RegionImage, ...]
     vcpus: tuple[VcpuState, ...]
     dmesg: tuple[int, tuple[str, ...]]
-    requests: tuple[int, dict[int, int], Started | None]
+    requests: SavedRequests
     oopses: tuple[GuestOops, ...]
-    reached: int
-    turn: Turn | None
+    scheduler: SavedScheduler
 
 
 def copy_memory(memory: Memory) -> tuple[RegionImage, ...]:
-    """The contents of every region."""
+    """Return the contents of every region."""
     return tuple(_copy(region) for region in memory.regions)
 
 
 def put_memory(memory: Memory, images: tuple[RegionImage, ...]) -> None:
-    """Make the regions and their contents those of `images`."""
+    """Restore the regions and their contents."""
     wanted = {(image.name, image.address, image.size) for image in images}
     for region in memory.regions:
         if (region.name, region.address, region.size) not in wanted:

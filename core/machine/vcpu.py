@@ -1,13 +1,11 @@
 """One vCPU: an engine, its clock and CPU-local page, and why it stopped.
 
-Each vCPU has its own engine over the machine's one memory, and with it its own
-translated code. At `map.local` every vCPU sees two pages that are only its own:
-the clock, read-only, and `struct cpu_local`.
+Each vCPU has its own engine over the machine's one memory, and so its own translated code. At
+`map.local` every vCPU sees two pages of its own: the clock, read-only, and `struct cpu_local`.
 
-The engine is entered for a slice and comes back with a `Stop`: the deadline was
-reached, the guest wants the machine (`stop_request`), an instruction trapped,
-the CPU waits for an interrupt, or it took a fault. What follows from each is
-the machine's business.
+The engine runs a slice and returns a `Stop`: the deadline was reached, the guest makes a
+hypercall (`stop_request`), an instruction trapped, the CPU waits for an interrupt, or it
+faulted. The machine handles each of them.
 """
 
 from __future__ import annotations
@@ -45,28 +43,28 @@ from .registers import Registers
 from .tlb import fill_whole_pages
 
 _STEP_BYTES = 4096  # more than any one instruction, so that a step cannot run away
-_FEW_BYTES = 64  # a site or two: beyond it one flush of everything costs less
+_FEW_BYTES = 64  # a site or two; for more, one flush of everything is cheaper
 
 
 class State(Enum):
-    """What a vCPU does when its turn comes."""
+    """State of a vCPU, which says what its next turn does."""
 
     OFF = auto()
     RUNNING = auto()
     IDLE = auto()
-    """Sleeps until an interrupt is pending."""
+    """Sleeping until an interrupt is pending."""
     DEAD = auto()
     """Stopped for good by an oops or a panic."""
 
 
 class Why(Enum):
-    """Why the engine came back."""
+    """Why the engine stopped."""
 
     DEADLINE = auto()
     CALL = auto()
     """`stop_request` is set."""
     INTERRUPT = auto()
-    """An instruction trapped; `Stop.number` is the engine's number for it."""
+    """An instruction trapped; `Stop.number` is the engine's number of the trap."""
     HALT = auto()
     """The guest executed its instruction that waits for an interrupt."""
     FAULT = auto()
@@ -76,7 +74,7 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why the engine came back, with the number of a trap or the fault."""
+    """Why the engine stopped, with the number of a trap or the fault."""
 
     why: Why
     number: int = 0
@@ -93,13 +91,13 @@ class Vcpu:
     def __init__(
         self, number: int, count: int, facts: Facts, memory: Memory, *, native_clock: bool | None
     ) -> None:
-        """Open an engine over `memory`; `count` is how many vCPUs the machine has."""
+        """Open an engine over `memory`; `count` is the number of vCPUs of the machine."""
         self.number = number
         self.facts = facts
         self.state = State.OFF
         self.interrupts = Interrupts()
         self.idle_calls = 0
-        """How often the guest went to sleep here."""
+        """Times the guest went to sleep on this vCPU."""
         self._uc = Uc(facts.engine.uc_arch, facts.engine.uc_mode)
         if facts.engine.uc_cpu is not None:
             self._uc.ctl_set_cpu_model(facts.engine.uc_cpu)
@@ -113,7 +111,7 @@ class Vcpu:
         self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
         self._control = self._clock.control
         self.clock = self._clock.clock
-        """`struct cpu_clock` as the guest sees it; set `ticks` here instead of in it."""
+        """`struct cpu_clock` as the guest sees it; to change the time, set `ticks` of the vCPU."""
         self.local = self._clock.local
         """`struct cpu_local`; assigning a field writes through."""
         self.registers = Registers(self._uc, facts.abi, facts.pointer_size)
@@ -127,18 +125,18 @@ class Vcpu:
         self._call_offset = fields["call"][1]
         self._trap: int | None = None
         self._places: dict[int, int] = {}
-        """The hooks of `stop_at` by address."""
+        """The hooks of `stop_at`, by address."""
         self._passing: tuple[int, int] | None = None
-        """pc and sp of a stop that was one already."""
+        """pc and sp of the last stop at a place, which the next run passes by."""
         self._reached = False
         self._inside: int | None = None
-        """pc where the engine has stopped in the middle of a block, which is to run to its end."""
+        """pc if the engine has stopped in the middle of a block, whose rest runs first."""
         self._faults = FaultWatch(self._uc, 1 << (8 * facts.pointer_size))
         self._uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
         page, host = facts.map.local, self._clock.host_address
-        # Until memory has been unmapped once, the engine gives a region that is
-        # larger than an earlier one the place of another in its own numbering: it
-        # then takes a store to the one for a change of code in the other.
+        # Until some memory has been unmapped, the engine gives a region that is larger than an
+        # earlier one a wrong number of its own: it then takes a store to one region for a
+        # change of code in another.
         self._uc.mem_map(page, LOCAL_PAGE_SIZE)
         self._uc.mem_unmap(page, LOCAL_PAGE_SIZE)
         self._uc.mem_map_ptr(page, LOCAL_PAGE_SIZE, UC_PROT_READ, host)
@@ -165,12 +163,12 @@ class Vcpu:
 
     @property
     def native_clock(self) -> bool:
-        """Whether machine code keeps the clock, or Python."""
+        """Whether machine code advances the clock; otherwise Python does."""
         return self._clock.native
 
     @property
     def wake(self) -> int:
-        """When it next has something to do: now, or for an idle one its next interrupt."""
+        """Virtual ns at which it next has something to do; if idle, that of its next interrupt."""
         if self.state is State.IDLE:
             return max(self.ticks, self.interrupts.next())
         return self.ticks
@@ -178,8 +176,8 @@ class Vcpu:
     def run(self, deadline: int) -> Stop:
         """Run until `deadline` (virtual ns), or until something else stops it.
 
-        Never stops between a branch and its delay slot. A block that was begun is run
-        to its end first, as it would have been without a stop in it.
+        Never stops between a branch and its delay slot. If the last run stopped inside a
+        block, this one runs the rest of that block first, as if there had been no stop.
         """
         inside, self._inside = self._inside, None
         stop = _DEADLINE
@@ -196,12 +194,12 @@ class Vcpu:
         return stop
 
     def _finish_branch(self, stop: Stop) -> Stop:
-        """After `stop` between a branch and its slot, in front of a block: run the slot."""
+        """Run the delay slot, after a stop between the branch and it."""
         then = self._finish_block()
         return stop if then.why is Why.DEADLINE else then
 
     def _finish_block(self) -> Stop:
-        """Run one block, whatever the guest has asked for by now."""
+        """Run one block, even if the guest has made a hypercall by now."""
         requested = self._put_off()
         then = self._run(self.ticks + 1)
         if requested:
@@ -209,13 +207,13 @@ class Vcpu:
         return _CALL if then.why is Why.DEADLINE and self._clock.stop_requested else then
 
     def _put_off(self) -> int:
-        """What the guest asks for, which it then does not for now."""
+        """Clear the guest's `stop_request` for now, and return it."""
         requested = int(self.local["stop_request"])
         self.local["stop_request"] = 0
         return requested
 
     def _run(self, deadline: int) -> Stop:
-        """Run until `deadline`, or until something else stops it, wherever that is."""
+        """Run until `deadline` or another stop, which may be in front of a delay slot."""
         clock = self._clock
         clock.deadline = deadline
         self._trap = None
@@ -229,8 +227,8 @@ class Vcpu:
         if self._trap is not None:
             return Stop(Why.INTERRUPT, number=self._trap)
         if self._reached:
-            # The clock has counted the whole block: what of it has not run yet is taken off,
-            # and counted when it runs.
+            # The clock has counted the whole block: subtract what has not run yet. It is counted
+            # when it runs.
             pc, (start, size) = self.registers.pc, clock.block
             self.ticks -= start + size - pc
             self._inside = None if pc == start else pc
@@ -241,18 +239,18 @@ class Vcpu:
 
     @property
     def block(self) -> tuple[int, int]:
-        """Address and bytes of the code without a branch in it that ran last."""
+        """Address and size in bytes of the block that ran last."""
         return self._clock.block
 
     def call(self) -> tuple[int, ...]:
-        """`cpu_local.call` and the four words of `call_arg`."""
+        """Return `cpu_local.call` and the four words of `call_arg`."""
         return self._call.unpack_from(self._clock.local_bytes, self._call_offset)
 
     def step(self, count: int = 1) -> Stop | None:
-        """Run `count` instructions, counted by their length; None if nothing came of it.
+        """Run `count` instructions; time passes by their length. Return None if nothing stopped.
 
-        The engine translates afresh for it: a step sees code as it is in memory. What the
-        guest asks the machine for waits for the end of the block, as it does in a run.
+        The engine translates the code anew, so a step sees it as it is in memory. A hypercall
+        waits for the end of the block, as it does in a run.
         """
         before = self.ticks
         requested = self._put_off()
@@ -280,7 +278,7 @@ class Vcpu:
             self.local["stop_request"] = requested
         if stop is None and self._trap is not None:
             stop = Stop(Why.INTERRUPT, number=self._trap)
-        # The clock has seen the next block begin, unless this one goes on.
+        # The clock has counted the next block already, unless this one goes on.
         pc, (start, size) = self.registers.pc, self._clock.block
         self._inside = pc if stop is None and start < pc < start + size else None
         if stop is None and self._inside is None and self._clock.stop_requested:
@@ -288,11 +286,11 @@ class Vcpu:
         return stop
 
     def stop_at(self, places: Collection[int]) -> None:
-        """Have runs stop with `Why.REACHED` in front of the instructions at `places`, only there.
+        """Have runs stop with `Why.REACHED` in front of the instructions at `places`.
 
-        A run that begins at one of them, as the last has left it, stops there the next
-        time. A place must not be a delay slot. The engine translates the code of these
-        places afresh, now and when they are no longer any, and no other code.
+        These replace the places of the last call. A run that begins at a place stops there the
+        next time only. A place must not be a delay slot. The engine translates the code at the
+        old and new places anew, and no other code.
         """
         gone, self._places = self._places, {}
         for hook in gone.values():
@@ -305,7 +303,7 @@ class Vcpu:
         self.pass_by()
 
     def pass_by(self) -> None:
-        """Where pc is now is no place to stop at, until it comes there again."""
+        """Do not stop at the current pc until it is reached again."""
         self._passing = (self.registers.pc, self.registers.sp)
 
     def _on_place(self, uc: Uc, address: int, size: int, data: object) -> None:
@@ -316,33 +314,33 @@ class Vcpu:
         uc.emu_stop()
 
     def run_to(self, address: int | None) -> None:
-        """Have the engine halt where pc becomes `address`; None takes that back."""
+        """Have the engine halt when pc becomes `address`; None cancels that."""
         self._uc.ctl_set_exits([] if address is None else [address])
 
     def apply(self, effect: Effect, memory: Memory) -> None:
-        """Set the registers and store the bytes of `effect`; raises `MemoryFault`."""
+        """Set the registers and store the bytes of `effect`. Raises `MemoryFault`."""
         for address, data in effect.stores:
             memory.write(address, data)
         self.registers.write(effect.registers)
 
     def flush(self, start: int | None = None, end: int | None = None) -> None:
-        """Forget translated code, all of it or what overlaps [start, end)."""
+        """Flush translated code, all of it or what overlaps [start, end)."""
         if start is None or end is None or end - start > _FEW_BYTES:
             self._flush_all()
         elif end > start:
             self._uc.ctl_remove_cache(start, end)
 
     def save_context(self) -> UcContext:
-        """All registers, for `restore_context`."""
+        """Return all registers, for `restore_context`."""
         context: UcContext = self._uc.context_save()
         return context
 
     def restore_context(self, context: UcContext) -> None:
-        """Put back what `save_context` of this vCPU gave."""
+        """Go back to what `save_context` of this vCPU returned."""
         self._uc.context_restore(context)
 
     def save(self) -> VcpuState:
-        """Everything that is this vCPU's own."""
+        """Return all state of this vCPU, for `restore`."""
         return VcpuState(
             state=self.state,
             context=self.save_context(),
@@ -353,7 +351,7 @@ class Vcpu:
         )
 
     def restore(self, saved: VcpuState) -> None:
-        """Put back what `save` gave, and forget translated code."""
+        """Go back to what `save` returned, and flush translated code."""
         self.state = saved.state
         self.restore_context(saved.context)
         self._flush_all()
@@ -366,8 +364,8 @@ class Vcpu:
         self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
 
     def _map(self, region: Region) -> None:
-        # A CPU run wild into data must not get far: a block of data taken for code is so long
-        # without a branch that the engine runs out of temporaries and overwrites its own.
+        # A CPU that runs into data must fault at once. Data taken for code is one block without
+        # a branch, for which the engine has too few temporaries: it overwrites its own memory.
         access = UC_PROT_ALL if region.executable else UC_PROT_READ | UC_PROT_WRITE
         self._uc.mem_map_ptr(region.address, region.size, access, region.host_address)
         self._faults.mapped(region.address, region.end)
@@ -384,7 +382,7 @@ class Vcpu:
 
 @dataclass(frozen=True, slots=True)
 class VcpuState:
-    """A vCPU as `Vcpu.save` found it."""
+    """State of a `Vcpu` between two runs."""
 
     state: State
     context: UcContext

@@ -14,37 +14,37 @@ def reach(session: Session) -> None:
     Does nothing if a table lists the sites. The seconds between the workloads are left
     out: what ftraced does in them is done at once.
     """
-    if session.ftrace.ftraced is None:
+    if session.boot.ftrace.ftraced is None:
         return
-    tracer = session.array.tracer
+    tracer = session.boot.array.tracer
     _find_all(session)
     session.run(SECOND_NS)
-    session.tracefs.write("current_tracer", tracer)
+    session.boot.tracefs.write("current_tracer", tracer)
 
 
 def reach_with_modules(session: Session) -> None:
     """Call `reach`, and find the sites that loading usbcore and usbhub runs into."""
-    if session.ftrace.ftraced is None:
+    if session.boot.ftrace.ftraced is None:
         return
     reach(session)  # it makes the slots that the modules need
     for name in ("usbcore", "usbhub"):
         session.insmod(name)
-    tracer = session.array.tracer
+    tracer = session.boot.array.tracer
     _find_all(session)
     for name in ("usbhub", "usbcore"):
         session.rmmod(name)
     _find_all(session)
-    session.tracefs.write("current_tracer", tracer)
+    session.boot.tracefs.write("current_tracer", tracer)
 
 
 def _find_all(session: Session) -> None:
     """Run workloads, with no tracer, until a round of them finds no more sites."""
-    ftraced = session.ftrace.ftraced
+    ftraced = session.boot.ftrace.ftraced
     assert ftraced is not None
-    session.tracefs.write("current_tracer", "nop")
+    session.boot.tracefs.write("current_tracer", "nop")
     before = -1
-    while len(session.ftrace.records) != before:
-        before = len(session.ftrace.records)
+    while len(session.boot.ftrace.records) != before:
+        before = len(session.boot.ftrace.records)
         for workload in ("boot", "syscalls", "usb", "locks"):
             session.run_workload(workload)
         ftraced.collect()

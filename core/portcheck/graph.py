@@ -77,10 +77,10 @@ def bad_frame_pointer(subject: PortUnderTest) -> None:
     bad = good ^ subject.port.facts.abi.stack_align
     call.set_argument(0, bad)
     with suppress(GuestError):
-        while call.running and not call.user.session.machine.oopses:
+        while call.running and not call.user.session.boot.machine.oopses:
             call.step()
     wanted = f"Bad frame pointer: expected {good:x}, received {bad:x}"
-    report = call.user.session.machine.dmesg.text()
+    report = call.user.session.boot.machine.dmesg.text()
     expect(wanted in report, f"dmesg does not say `{wanted}`", call.handler)
 
 
@@ -95,14 +95,14 @@ class _Followed:
         user.row(NESTED)
         user("echo function_graph > current_tracer")
         session, self._abi = user.session, subject.port.facts.abi
-        function = session.kallsyms.address(NESTED)
+        function = session.boot.kallsyms.address(NESTED)
         if function is None or len(self._abi.arguments) < 3:
             raise Absent("no call can be followed")
-        self._machine = session.machine
+        self._machine = session.boot.machine
         self._end = subject.port.facts.map.host_stack + 0x10_0000
         self._machine.memory.map(self._end, 16 * PAGE, "stack of a check")
         sp = self._end + 8 * PAGE
-        names = (self._machine.memory, session.kallsyms, function, (), sp, self._end)
+        names = (self._machine.memory, session.boot.kallsyms, function, (), sp, self._end)
         self._vcpu = self._machine.vcpus[0]
         self._vcpu.apply(enter(subject.port, *names), self._machine.memory)
         self._vcpu.state = State.RUNNING
@@ -110,7 +110,7 @@ class _Followed:
         self._returned = _code(user, "ftrace_return_to_handler")
         self._steps = 0
         self.user = user
-        self.handler = session.ftrace.entry[RETURN_TO_HANDLER]
+        self.handler = session.boot.ftrace.entry[RETURN_TO_HANDLER]
 
     @property
     def running(self) -> bool:
@@ -145,14 +145,14 @@ class _Followed:
 def patched(subject: PortUnderTest) -> None:
     user = _user(subject)
     before = user.text()
-    slot = user.session.ftrace.entry[GRAPH_CALL]
+    slot = user.session.boot.ftrace.entry[GRAPH_CALL]
     size = subject.port.facts.sites.size
-    nop = user.session.machine.memory.read(slot, size)
+    nop = user.session.boot.machine.memory.read(slot, size)
     user("echo function_graph > current_tracer")
-    changed = user.session.machine.memory.read(slot, size) != nop
+    changed = user.session.boot.machine.memory.read(slot, size) != nop
     expect(changed, "the slot is as it was while calls are told", slot, b"", nop)
     user("run syscalls; echo nop > current_tracer")
-    found = user.session.machine.memory.read(slot, size)
+    found = user.session.boot.machine.memory.read(slot, size)
     expect(found == nop, "the slot is not as it was", slot, nop, found)
     user.alive()
     user.same_text(before)
@@ -170,7 +170,7 @@ def _user(subject: PortUnderTest) -> User:
 
 def _code(user: User, name: str) -> int:
     """Where a function of the tracer begins."""
-    entry, prefix = user.session.ftrace.entry.symbols, user.prefix
+    entry, prefix = user.session.boot.ftrace.entry.symbols, user.prefix
     return entry.get(prefix + name) or entry.get(name) or 0
 
 

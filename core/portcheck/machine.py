@@ -107,7 +107,7 @@ def boot(subject: PortUnderTest) -> None:
 def oops(subject: PortUnderTest) -> None:
     machine = _booted(subject)
     try:
-        machine.request_call(PAGE // 2, ())
+        machine.requests.call(PAGE // 2, ())
     except GuestError:
         expect(machine.oopses, "a call of unmapped memory stops the machine, and is no oops")
         expect(all(each.report for each in machine.oopses), "the report has no line")
@@ -120,11 +120,11 @@ def _booted(subject: PortUnderTest) -> Machine:
     port, kernel = subject.port, subject.kernel
     if port.facts.discovery[0] != "table":
         # Its mcount calls what the tracer brings along.
-        return subject.session().machine
-    machine = Machine(port, 2)
+        return subject.session().boot.machine
+    kallsyms = Kallsyms()
+    kallsyms.add(kernel.symbols)
+    machine = Machine(port, 2, symbols=kallsyms)
     load_kernel(port, kernel, machine.memory)
-    machine.symbols = Kallsyms()
-    machine.symbols.add(kernel.symbols)
     entry = kernel.symbols.address_of(START)
     if entry is None:
         raise Absent(f"the kernel has no {START}")

@@ -37,7 +37,7 @@ def far(subject: PortUnderTest) -> None:
     before = user.text()
     user.insmod(MODULE, far=True)
     row = user.row(EXAMPLE)
-    module = user.session.modules.loaded[0]
+    module = user.session.boot.modules.loaded[0]
     expect(module.stubs, "it has no stubs")
     for stub in module.stubs:
         toc = stub.toc
@@ -59,7 +59,7 @@ def damaged(subject: PortUnderTest) -> None:
         raise Absent("every module is in reach")
     user = User(subject)
     user.insmod(MODULE, far=True)
-    stubs = user.session.modules.loaded[0].stubs
+    stubs = user.session.boot.modules.loaded[0].stubs
     address = next(stub.address for stub in stubs if stub.symbol == "ftrace_caller")
     user.session.poke(address, bytes.fromhex("deadbeef"))
     before = user.text()

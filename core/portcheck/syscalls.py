@@ -12,7 +12,7 @@ FOLDER = "events/syscalls"
 @check(SYSCALLS, "syscalls", "entry and exit of system calls are traced")
 def syscalls(subject: PortUnderTest) -> None:
     user = User(subject)
-    tree = user.session.tracefs
+    tree = user.session.boot.tracefs
     if not tree.exists(FOLDER):
         raise Absent(f"there is no {FOLDER}")
     names = [name for name in tree.listdir(FOLDER) if name.startswith("sys_")]

@@ -20,7 +20,7 @@ def function(subject: PortUnderTest) -> None:
     user(f"echo {name} > set_ftrace_filter; echo function > current_tracer; run syscalls")
     events = user.events()
     expect(len(events) > 5, f"{len(events)} calls of {name} are traced")
-    known = {symbol.name for symbol in user.session.kallsyms.functions()}
+    known = {symbol.name for symbol in user.session.boot.kallsyms.functions()}
     for line in events:
         called, _, caller = line.partition(": ")[2].partition(" <-")
         expect(called == name, f"{called} is traced, not {name}")
@@ -44,7 +44,7 @@ def everything(subject: PortUnderTest) -> None:
 @check(DYNAMIC, "refused", "a site with unexpected bytes is refused")
 def refused(subject: PortUnderTest) -> None:
     user = User(subject)
-    records, memory = user.session.ftrace.records, user.session.machine.memory
+    records, memory = user.session.boot.ftrace.records, user.session.boot.machine.memory
     ip = int(records.table["ip"][user.row(EXAMPLE)])
     size = subject.port.facts.sites.size
     other = bytes(byte ^ 0xFF for byte in memory.read(ip, size))

@@ -54,7 +54,7 @@ def own(subject: PortUnderTest) -> None:
     if trampolines_of(subject.port) is None:
         raise Absent("the port makes no trampolines of single users")
     user = User(subject)
-    ftrace = user.session.ftrace
+    ftrace = user.session.boot.ftrace
     before, rows = user.text(), [user.row(name) for name in (EXAMPLE, OTHER)]
     user(f"echo {user.prefix}{EXAMPLE} > set_ftrace_filter; echo function > current_tracer")
     alone = ftrace.target_of(rows[0])
@@ -66,7 +66,7 @@ def own(subject: PortUnderTest) -> None:
     expect(len({*called, alone}) == 3, "the users share a trampoline")
     user("run syscalls")
     expect(len(user.events()) > 5, f"{len(user.events())} calls of {EXAMPLE} are traced")
-    memory, count = user.session.machine.memory, ftrace.entry["function_count"]
+    memory, count = user.session.boot.machine.memory, ftrace.entry["function_count"]
     expect(any(memory.read(count, 64)), f"no call of {OTHER} is counted")
     for row in rows:
         wrong = [hop.note for hop in user.session.call_path(row) if not hop.verified]

@@ -48,15 +48,15 @@ class User:
 
     def row(self, function: str) -> int:
         """The record of a function, as C calls it."""
-        names, name = self.session.ftrace.records.names, self.prefix + function
+        names, name = self.session.boot.ftrace.records.names, self.prefix + function
         expect(name in names, f"{name} has no call site")
         return names.index(name)
 
     def text(self) -> dict[int, bytes]:
         """The code of the kernel and of its modules as it is now, by its address."""
-        memory, image = self.session.machine.memory, self.session.image
+        memory, image = self.session.boot.machine.memory, self.session.image
         code = {s.address: s.size for s in image.sections if s.loaded and s.executable}
-        for module in self.session.modules.loaded:
+        for module in self.session.boot.modules.loaded:
             for section in module.image.sections:
                 if section.executable and section.name in module.sections:
                     code[module.sections[section.name]] = section.size
@@ -67,7 +67,7 @@ class User:
 
         There are such only where sites are found as the kernel runs.
         """
-        ftrace = self.session.ftrace
+        ftrace = self.session.boot.ftrace
         if ftrace.ftraced is None:
             return text
         changed = bytearray(text)
@@ -98,7 +98,7 @@ class User:
 
     def alive(self) -> None:
         """Raise `Failure` if a CPU has died."""
-        for oops in self.session.machine.oopses:
+        for oops in self.session.boot.machine.oopses:
             expect(False, f"a CPU died: {oops}")
 
     def events(self) -> list[str]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DynftraceError
 from .outcome import Effect
-from .parser import SimpleCommand, Word
+from .parser import Word
 
 if TYPE_CHECKING:
+    from ..boot import Boot
     from ..session import Session
 
 
@@ -46,7 +47,7 @@ class Context:
 
     session: Session
     commands: Mapping[str, Command]
-    repeat: Callable[[SimpleCommand], object]
+    repeat: Callable[[str], object]
     """Executes a command of the journal again."""
     output: list[str] = field(default_factory=list)
     error: list[str] = field(default_factory=list)
@@ -60,6 +61,11 @@ class Context:
     def did(self, effect: Effect) -> None:
         """State what the command has done."""
         self.effects.append(effect)
+
+    @property
+    def boot(self) -> Boot:
+        """The current start of the machine; another one after `reboot`."""
+        return self.session.boot
 
     def line(self, text: str = "") -> None:
         """Write a line to standard output."""
@@ -123,7 +129,7 @@ def number(text: str, what: str, least: int = 0) -> int:
 
 def cpu_number(context: Context, text: str) -> int:
     """Parse the number of an existing vCPU. Raises `UsageMistake`."""
-    cpu, cpus = number(text, "CPU"), len(context.session.machine.vcpus)
+    cpu, cpus = number(text, "CPU"), len(context.session.boot.machine.vcpus)
     if cpu >= cpus:
         raise UsageMistake(f"CPU {cpu} does not exist: {valid_cpus(cpus)}")
     return cpu

@@ -36,7 +36,7 @@ def complete(shell: Shell, text: str) -> Completion:
     given = before[command:].split()
     found: Iterable[str]
     if before.endswith(">"):
-        found = _files(shell.session.tracefs, word)
+        found = _files(shell.session.boot.tracefs, word)
     elif not given:
         found = shell.commands
     else:
@@ -55,7 +55,7 @@ def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
             if ":" in word:
                 return _commands(word)
             return [*session.tracers(), *_functions(shell, word)] if word else []
-        return _files(session.tracefs, word)
+        return _files(session.boot.tracefs, word)
     if kind is Argument.FUNCTION:
         return _functions(shell, word) if word else []
     if kind is Argument.WORKLOAD:
@@ -63,7 +63,7 @@ def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
     if kind is Argument.AVAILABLE_MODULE:
         return session.available_modules()
     if kind is Argument.LOADED_MODULE:
-        return [module.name for module in session.modules.loaded]
+        return [module.name for module in session.boot.modules.loaded]
     if kind is Argument.COMMAND:
         return shell.commands
     return []

@@ -44,7 +44,7 @@ def _choice(shell: Shell, command: SimpleCommand) -> str:
 
     As long as no file is typed, words that name functions are taken as for set_ftrace_filter.
     """
-    tree = shell.session.tracefs
+    tree = shell.session.boot.tracefs
     to = command.redirections[-1] if command.redirections else None
     try:
         file = tree.node(to.path.text if to else _FILTER)

@@ -56,9 +56,9 @@ class Shell:
         with self.session.lock:
             return complete(self, text)
 
-    def repeat(self, command: SimpleCommand) -> Outcome:
+    def repeat(self, command: str) -> Outcome:
         """Execute a command of the journal, which records it again."""
-        return self._execute(command)
+        return combine(map(self._execute, parse(command)))
 
     def _run(self, parsed: tuple[SimpleCommand, ...]) -> Iterator[Outcome]:
         status = 0
@@ -78,11 +78,11 @@ class Shell:
             return outcome
         finally:
             if changed:
-                self.session.journal.note(command)
+                self.session.journal.note(str(command))
 
     def _do(self, command: SimpleCommand) -> Outcome:
         """Execute one command and its redirections."""
-        tree = self.session.tracefs
+        tree = self.session.boot.tracefs
         try:
             # As in a shell: every file is opened (and emptied), the last one gets the output.
             for redirection in command.redirections[:-1]:
@@ -100,7 +100,7 @@ class Shell:
 
         This counts as a change even if the write fails: opening may have emptied the file.
         """
-        path, tree = redirection.path.text, self.session.tracefs
+        path, tree = redirection.path.text, self.session.boot.tracefs
         # Nobody saw what went into a file.
         effects = tuple(each for each in outcome.effects if not isinstance(each, Showed))
         error, status = outcome.error, 1

@@ -105,7 +105,8 @@ class TraceArray:
         self.options = dict(OPTIONS)
         self.function_options = dict(FUNCTION_OPTIONS)
         self.graph = Graph(machine, kallsyms, ftrace)
-        self.stack = StackTracer(machine, ftrace, kallsyms, Callers(machine, ftrace))
+        self.callers = Callers(machine, ftrace)
+        self.stack = StackTracer(machine, ftrace, kallsyms, self.callers)
         function = kallsyms.address(FUNCTION_TRACE_CALL)
         self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
@@ -213,7 +214,7 @@ class TraceArray:
         for start in range(0, len(data), MARK_SIZE):
             part = data[start : start + MARK_SIZE]
             memory.write(place, part)
-            result = self.machine.request_call(function, (place, len(part)), MARKER_COMM)
+            result = self.machine.requests.call(function, (place, len(part)), MARKER_COMM)
             if result >> (8 * memory.pointer_size - 1):
                 raise TracefsError(errno.EBADF)
 

@@ -40,7 +40,6 @@ class Commands:
         self._array = array
         self.probes = FunctionProbes(array.machine, array.ftrace)
         self._dumping = False
-        array.machine.trace_handler = self._control
 
     def take(self, functions: FunctionTable, word: FilterWord) -> None:
         """Do what a word with a command says.
@@ -107,7 +106,7 @@ class Commands:
         finally:
             self._dumping = False
 
-    def _control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
+    def control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
         """What the probe at that guest address is for, as `cpu` has called the function `ip`."""
         command = self.probes.command_at(probe)
         if command is None:

@@ -275,10 +275,7 @@ class PathReader:
     def _tracer(self, address: int, meant: bool = True) -> Hop:
         """What a slot calls, and whether that is `meant`."""
         entry = self._ftrace.entry
-        found = b""
-        for size in range(_TRACER_INSNS * self._facts.max_insn_size, 0, -1):
-            if found := self._read(address, size):
-                break
+        found = self._memory.read_mapped(address, _TRACER_INSNS * self._facts.max_insn_size)
         insns = list(self._disasm.decode(address, found)[:_TRACER_INSNS])
         while any(insn.returns for insn in insns[:-1]):
             insns.pop()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..arch import ModuleStub
-    from ..session import Session
+    from ..boot import Boot
 
 BEFORE = 2048
 """Bytes of a function shown before pc; of one that is longer, the code from pc on."""
@@ -84,30 +84,30 @@ class Stepping:
     """Bytes of a row of code, of all but the longest."""
 
 
-def stepping(session: Session, cpu: int) -> Stepping:
+def stepping(boot: Boot, cpu: int) -> Stepping:
     """What `cpu` is about to execute and what its last step has changed."""
-    machine = session.machine
+    machine = boot.machine
     vcpu = machine.vcpus[cpu]
     pc = vcpu.registers.pc
-    facts = session.port.facts
-    stub = None if session.port.stubs is None else session.port.stubs.facts
+    facts = boot.port.facts
+    stub = None if boot.port.stubs is None else boot.port.stubs.facts
     quads = facts.pointer_size == 8 and stub is not None and stub.code < stub.size  # its data
     pid = int(vcpu.local["pid"])
-    comm = "<idle>" if not pid else session.array.cmdlines().get(pid, "<...>")
-    old = {each.name: each.old for each in session.stepper.changes(cpu)}
-    hop = hop_at(session, pc)
+    comm = "<idle>" if not pid else boot.array.cmdlines().get(pid, "<...>")
+    old = {each.name: each.old for each in boot.stepper.changes(cpu)}
+    hop = hop_at(boot, pc)
     return Stepping(
         cpu=cpu,
         task=f"{comm}-{pid}",
         state=vcpu.state.name.lower(),
         now=vcpu.ticks,
-        elapsed=session.stepper.elapsed(cpu),
-        steps=session.stepper.steps,
-        place=session.kallsyms.format(pc),
+        elapsed=boot.stepper.elapsed(cpu),
+        steps=boot.stepper.steps,
+        place=boot.kallsyms.format(pc),
         hop=hop,
-        stubs=session.port.stubs is not None or any(_stubs(session)),
-        source=_source_line(session, pc, hop),
-        code=_code(session, pc),
+        stubs=boot.port.stubs is not None or any(_stubs(boot)),
+        source=_source_line(boot, pc, hop),
+        code=_code(boot, pc),
         registers=tuple(
             RegisterRow(name, value, old.get(name))
             for name, value in machine.registers(cpu).items()
@@ -117,16 +117,16 @@ def stepping(session: Session, cpu: int) -> Stepping:
     )
 
 
-def hop_at(session: Session, pc: int) -> str | None:
+def hop_at(boot: Boot, pc: int) -> str | None:
     """Which of `HOPS` the code at `pc` is; None if none of them."""
-    ftrace = session.ftrace
+    ftrace = boot.ftrace
     records, entry, port = ftrace.records, ftrace.entry, ftrace.port
-    row = _record_before(session, pc)
+    row = _record_before(boot, pc)
     if row is not None:
         sites = records.sites(slice(row, row + 1))
         if int(sites.ip[0]) <= pc < int(sites.ip[0]) + int(port.lengths(sites)[0]):
             return SITE
-    if _stub_at(session, pc) is not None:
+    if _stub_at(boot, pc) is not None:
         return STUB
     for caller in CALLERS:
         slot = entry.symbols.get(SLOTS[caller])
@@ -135,17 +135,17 @@ def hop_at(session: Session, pc: int) -> str | None:
             if 0 <= pc - int(edit.address[0]) < edit.expected.shape[1]:
                 return SLOT
     if entry.address <= pc < entry.address + len(entry.code):
-        symbol = session.kallsyms.lookup(pc)
+        symbol = boot.kallsyms.lookup(pc)
         return CALLER if symbol is None or symbol.name != RETURN_TO_HANDLER else None
     trampolines = ftrace.trampolines
     own = None if trampolines is None else trampolines.at(pc)
     if own is not None:
         return SLOT if 0 <= pc - own.slot < port.facts.sites.size else CALLER
-    symbol = session.kallsyms.lookup(pc)
+    symbol = boot.kallsyms.lookup(pc)
     called = {ftrace.slot, *(ops.func for ops in ftrace.ops)}
     try:
         code = {
-            function_at(port.facts, session.machine.memory, session.kallsyms, each).code
+            function_at(port.facts, boot.machine.memory, boot.kallsyms, each).code
             for each in called
         }
     except MemoryFault:
@@ -153,45 +153,45 @@ def hop_at(session: Session, pc: int) -> str | None:
     return TRACER if symbol is not None and symbol.address in code else None
 
 
-def _record_before(session: Session, pc: int) -> int | None:
+def _record_before(boot: Boot, pc: int) -> int | None:
     """The row of the last record whose ip is not behind `pc`."""
-    row = int(session.ftrace.records.rows_before(np.array([pc + 1], np.uint64))[0])
+    row = int(boot.ftrace.records.rows_before(np.array([pc + 1], np.uint64))[0])
     return row if row >= 0 else None
 
 
-def _source_line(session: Session, pc: int, hop: str | None) -> tuple[str, int] | None:
+def _source_line(boot: Boot, pc: int, hop: str | None) -> tuple[str, int] | None:
     """That of `pc`; of a site that the compiler gave no line, the function's first."""
-    found = session.source_line(pc)
-    row = _record_before(session, pc) if found is None and hop == SITE else None
+    found = boot.source_line(pc)
+    row = _record_before(boot, pc) if found is None and hop == SITE else None
     if row is None:
         return found
-    ip = int(session.ftrace.records.table["ip"][row])
-    return session.source_line(ip + session.port.facts.sites.source_offset)
+    ip = int(boot.ftrace.records.table["ip"][row])
+    return boot.source_line(ip + boot.port.facts.sites.source_offset)
 
 
-def _stub_at(session: Session, pc: int) -> ModuleStub | None:
+def _stub_at(boot: Boot, pc: int) -> ModuleStub | None:
     """The stub of a module that has `pc` in it."""
-    inside = (stub for stub in _stubs(session) if 0 <= pc - stub.address < len(stub.code))
+    inside = (stub for stub in _stubs(boot) if 0 <= pc - stub.address < len(stub.code))
     return next(inside, None)
 
 
-def _stubs(session: Session) -> Iterator[ModuleStub]:
+def _stubs(boot: Boot) -> Iterator[ModuleStub]:
     """Those of the kernel and of all modules."""
-    records = session.ftrace.records
+    records = boot.ftrace.records
     for row in np.unique(records.table["module"], return_index=True)[1].tolist():
         yield from records.stubs_of(row)
 
 
-def _code(session: Session, pc: int) -> tuple[CodeRow, ...]:
+def _code(boot: Boot, pc: int) -> tuple[CodeRow, ...]:
     """The instructions of the function at `pc`, and on from there."""
-    stub = _stub_at(session, pc)
+    stub = _stub_at(boot, pc)
     if stub is not None:
-        hop = session.paths.stub(stub)
-        heading = CodeRow(stub.address, b"", session.kallsyms.name(stub.address))
+        hop = boot.paths.stub(stub)
+        heading = CodeRow(stub.address, b"", boot.kallsyms.name(stub.address))
         insns = (CodeRow(i.address, i.data, text, i.address == pc) for i, text in hop.insns)
         return (heading, *insns)
-    symbol = session.kallsyms.lookup(pc)
-    entry = session.ftrace.entry
+    symbol = boot.kallsyms.lookup(pc)
+    entry = boot.ftrace.entry
     start, end = pc, pc + BEHIND
     if entry.address <= pc < entry.address + len(entry.code):
         start, end = entry.address, entry.address + len(entry.code)
@@ -199,21 +199,21 @@ def _code(session: Session, pc: int) -> tuple[CodeRow, ...]:
         start, end = symbol.address, max(end, symbol.address + symbol.size)
     if pc - start > BEFORE:
         start = pc
-    region = session.machine.memory.region_at(pc)
+    region = boot.machine.memory.region_at(pc)
     if region is None:
         return (CodeRow(pc, b"", "not mapped", True),)
     rows: list[CodeRow] = []
-    shown = session.instructions(start, max(min(end, region.end) - start, 1))
+    shown = boot.instructions(start, max(min(end, region.end) - start, 1))
     if all(insn.address != pc for insn in shown):
-        shown = session.instructions(pc, max(min(end, region.end) - pc, 1))
+        shown = boot.instructions(pc, max(min(end, region.end) - pc, 1))
     named = None
     for insn in shown:
-        symbol = session.kallsyms.lookup(insn.address)
-        name = session.kallsyms.name(insn.address) if symbol is not None else None
+        symbol = boot.kallsyms.lookup(insn.address)
+        name = boot.kallsyms.name(insn.address) if symbol is not None else None
         if symbol is not None and (name != named or symbol.address == insn.address):
             inside = "" if symbol.address == insn.address else " (from inside)"
             rows.append(CodeRow(insn.address, b"", f"{name}{inside}"))
         named = name
-        text = session.disassembler.text(insn)
+        text = boot.disassembler.text(insn)
         rows.append(CodeRow(insn.address, insn.data, text, insn.address == pc))
     return tuple(rows)

@@ -153,7 +153,7 @@ def test_counts_go_down_by_each_call_on_whatever_cpu(arch: str) -> None:
     user("echo _raw_spin_lock > set_ftrace_filter; echo function > current_tracer")
     user("echo _raw_spin_lock:stacktrace:100000 _raw_spin_lock:stacktrace >> set_ftrace_filter")
     user("echo > trace; run syscalls")
-    ring = user.session.ring
+    ring = user.session.boot.ring
     calls = ring.events().events
     calls = calls[calls["type"] == TraceType.FN]
     assert set(calls["cpu"].tolist()) == {0, 1} and len(calls) > 100
@@ -166,8 +166,8 @@ def test_counts_go_down_by_each_call_on_whatever_cpu(arch: str) -> None:
 @pytest.mark.parametrize("arch", arches.names())
 def test_commands_that_come_and_go_at_any_moment_disturb_nothing(arch: str) -> None:
     user, dice = User(arch), random.Random(11)
-    before, machine = user.text(), user.session.machine
-    request = user.session.kallsyms.address("host_request")
+    before, machine = user.text(), user.session.boot.machine
+    request = user.session.boot.kallsyms.address("host_request")
     assert request is not None
     kinds = ("traceon", "traceoff", "snapshot", "dump", "cpudump", "traceoff:40", "snapshot:5")
     user("echo function > current_tracer")
@@ -186,7 +186,7 @@ def test_commands_that_come_and_go_at_any_moment_disturb_nothing(arch: str) -> N
         assert machine.requests.result(sequence) >= 0
     counted = [int(line.rpartition("=")[2]) for line in commands(user) if "count=" in line]
     assert all(0 <= count <= 40 for count in counted)
-    events = user.session.ring.events()
+    events = user.session.boot.ring.events()
     assert not events.damaged
     for kind in kinds:
         Shell(user.session).execute(f"echo '!*:{kind}' >> set_ftrace_filter")

@@ -108,7 +108,7 @@ def test_a_call_reaches_what_its_field_can_say_and_no_more(port: Port) -> None:
 def compiled_form(port: Port) -> np.ndarray:
     """The text of a site of the kernel, as the compiler left it."""
     user = User(port.facts.name)
-    compiled: np.ndarray = user.session.ftrace.records.compiled[:1]
+    compiled: np.ndarray = user.session.boot.ftrace.records.compiled[:1]
     return compiled
 
 
@@ -128,7 +128,7 @@ def test_every_instruction_on_the_way_of_a_call_is_known(port: Port, module: boo
             for each in now.rows
             if each.is_site
             for code in (each.compiled, each.now)
-            for insn in session.disassembler.site(each.address, code.data)
+            for insn in session.boot.disassembler.site(each.address, code.data)
         ]
         insns += [i for hop in session.call_path(row) if hop.label == "stub" for i, _ in hop.insns]
         known = [

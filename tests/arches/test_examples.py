@@ -68,7 +68,7 @@ def functions(session: Session) -> set[str]:
 
 def calls(session: Session) -> list[str]:
     """The events in the trace: the function and who called it, named as in C."""
-    lines = [line for line in session.tracefs.read("trace").splitlines() if line[0] != "#"]
+    lines = [line for line in session.boot.tracefs.read("trace").splitlines() if line[0] != "#"]
     return [
         re.sub(r"\.?(\w+)( \[\w+\])? <-\.?(\w+).*", r"\1 <- \3", line.split(": ")[1])
         for line in lines
@@ -79,10 +79,10 @@ def test_a_kernel_of_ones_own(arch: str, tmp_path: Path) -> None:
     build(arch, "kernel.c", tmp_path)
     session = Session.open(arches.load(arch), MachineSpec(kernel=tmp_path / "kernel.elf"))
     assert functions(session) == {"add", "fibonacci", "collatz_step", "collatz"}
-    assert session.tracefs.listdir("events") == ["enable"]
-    assert session.tracefs.read("events/enable") == "?\n"
-    session.tracefs.write("set_ftrace_filter", "add")
-    session.tracefs.write("current_tracer", "function")
+    assert session.boot.tracefs.listdir("events") == ["enable"]
+    assert session.boot.tracefs.read("events/enable") == "?\n"
+    session.boot.tracefs.write("set_ftrace_filter", "add")
+    session.boot.tracefs.write("current_tracer", "function")
     assert session.call("fibonacci", [10]) == 55
     assert session.call("collatz", [27]) == 111
     # fibonacci(10) adds as often as it calls itself twice
@@ -93,11 +93,11 @@ def test_a_module_of_ones_own(arch: str, tmp_path: Path) -> None:
     build(arch, "hello.c", tmp_path)
     session = Session.open(arches.load(arch))
     session.insmod(str(tmp_path / "hello.ko"))
-    session.tracefs.write("set_ftrace_filter", "hello_count")
-    session.tracefs.write("current_tracer", "function")
+    session.boot.tracefs.write("set_ftrace_filter", "hello_count")
+    session.boot.tracefs.write("current_tracer", "function")
     assert session.call("hello_greet", [2]) == 2
     assert session.call("hello_greet", [3]) == 5
     assert calls(session) == ["hello_count <- hello_greet"] * 5
-    assert "hello: 5 so far" in session.machine.dmesg.text()
+    assert "hello: 5 so far" in session.boot.machine.dmesg.text()
     session.rmmod("hello")
     assert "hello_count" not in functions(session)

@@ -44,7 +44,7 @@ def crashy(user: User, *calls: str) -> None:
 
 def table(user: User) -> EventTable:
     """What is in the buffers, nothing of it lost."""
-    ring = user.session.ring
+    ring = user.session.boot.ring
     events = ring.events()
     assert not events.damaged and not ring.lost(len(events))
     return events
@@ -77,7 +77,7 @@ def open_functions(events: EventTable) -> dict[int, list[int]]:
 
 def names(user: User, events: EventTable, rows: np.ndarray) -> list[str]:
     """The functions of these rows."""
-    found = user.session.kallsyms.names_of(events.addresses[events.events["ip"][rows]])
+    found = user.session.boot.kallsyms.names_of(events.addresses[events.events["ip"][rows]])
     return [name.removeprefix(user.prefix) for name in found]
 
 
@@ -90,22 +90,22 @@ def test_calls_and_returns_of_every_task_balance(user: User) -> None:
     assert (events.events["type"] == RETURN).sum() > 500
     open_ = open_functions(events)
     ended = {row for stack in open_.values() for row in stack}
-    inside = set(user.session.kallsyms.names_of(events.addresses[list(ended)]))
+    inside = set(user.session.boot.kallsyms.names_of(events.addresses[list(ended)]))
     assert {name.removeprefix(user.prefix) for name in inside} >= {"do_exit", "schedule"}
     returns = events.details.returns
     assert (returns["rettime"] >= returns["calltime"]).all() and not returns["overrun"].any()
     user("echo nop > current_tracer")
     assert user("run syscalls") == quiet
     user.same_text(before)
-    assert not user.session.machine.oopses
+    assert not user.session.boot.machine.oopses
 
 
 def test_what_enters_is_what_the_function_tracer_sees_of_the_same_run(user: User) -> None:
     """Both at once: each call is seen by the one, and then by the other."""
     user("echo function_graph > current_tracer")
-    address = user.session.kallsyms.address("function_trace_call")
+    address = user.session.boot.kallsyms.address("function_trace_call")
     assert address is not None
-    user.session.ftrace.register(FtraceOps("second", address))
+    user.session.boot.ftrace.register(FtraceOps("second", address))
     user("echo > trace; run syscalls")
     events = table(user)
     # Between the two an interrupt may come, with calls of its own, or another task go on.
@@ -143,8 +143,8 @@ def test_on_and_off_in_the_middle_of_anything_loses_nothing(arch: str, seed: int
     workloads = ("irqstorm", "forkbomb", "usb", "syscalls")
     user("; ".join(f"run {workload}" for workload in workloads))
     equilibrium.reach(user.session)
-    before, machine = user.text(), user.session.machine
-    request = user.session.kallsyms.address("host_request")
+    before, machine = user.text(), user.session.boot.machine
+    request = user.session.boot.kallsyms.address("host_request")
     assert request is not None
     for workload in workloads:
         sequence = machine.requests.fill(request, RequestKind.WORKLOAD, name=workload)
@@ -169,7 +169,7 @@ def test_what_recurses_too_deep_is_counted_and_not_traced(user: User) -> None:
     assert len(ips(events, ENTRY, 0)) == len(ips(events, RETURN, 0)) == FTRACE_RETFUNC_DEPTH
     assert not open_functions(events)[max(events.events["pid"].tolist())]
     assert user.events()[-1].endswith("} (Overruns: 10)")
-    assert not user.session.machine.oopses
+    assert not user.session.boot.machine.oopses
 
 
 def test_results_of_two_registers_come_back_whole(user: User) -> None:
@@ -253,11 +253,13 @@ def test_the_stop_flag_keeps_everything_from_being_traced(user: User) -> None:
         user(f"echo {tracer} > current_tracer; poke function_trace_stop 01; echo > trace")
         assert user("run syscalls") == quiet
         assert not [
-            event for event in user.session.ring.events().events if event["type"] in (FN, ENTRY)
+            event
+            for event in user.session.boot.ring.events().events
+            if event["type"] in (FN, ENTRY)
         ]
         user("poke function_trace_stop 00")
         assert user("run syscalls") == quiet
-        assert len(user.session.ring.events()) > 100
+        assert len(user.session.boot.ring.events()) > 100
 
 
 def test_the_way_of_a_call_goes_on_to_where_returns_are_traced(user: User) -> None:

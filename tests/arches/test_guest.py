@@ -39,9 +39,9 @@ def session(arch: str) -> Session:
 
 def word(session: Session, symbol: str, size: int = 4) -> int:
     """A variable of the kernel, `size` bytes."""
-    address = session.kallsyms.address(symbol)
+    address = session.boot.kallsyms.address(symbol)
     assert address is not None
-    return session.machine.memory.read_int(address, size)
+    return session.boot.machine.memory.read_int(address, size)
 
 
 def in_use(session: Session) -> dict[str, int]:
@@ -57,10 +57,10 @@ def in_use(session: Session) -> dict[str, int]:
 def names(session: Session) -> set[str]:
     """The tasks that have run, by what the scheduler noted of them."""
     layout = abi.saved_cmdline(session.port.facts.byteorder)
-    address = session.kallsyms.address("saved_cmdlines")
+    address = session.boot.kallsyms.address("saved_cmdlines")
     assert address is not None
     size = layout.itemsize * abi.SAVED_CMDLINES
-    table = np.frombuffer(session.machine.memory.read(address, size), layout)
+    table = np.frombuffer(session.boot.machine.memory.read(address, size), layout)
     return {row["comm"].decode() for row in table if row["pid"]}
 
 
@@ -72,7 +72,7 @@ def test_every_cpu_comes_up_and_the_kernels_threads_run(guest: Session) -> None:
     threads |= {f"kworker/{cpu}:0" for cpu in range(cpus)}
     threads |= {f"ksoftirqd/{cpu}" for cpu in range(cpus)}
     assert threads <= names(guest)
-    assert not guest.machine.oopses
+    assert not guest.boot.machine.oopses
 
 
 def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
@@ -90,10 +90,10 @@ def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
 
 def test_a_round_of_syscalls_is_short(guest: Session) -> None:
     equilibrium.reach(guest)
-    guest.tracefs.write("current_tracer", "function")
-    start, events = guest.now, guest.ring.written()
+    guest.boot.tracefs.write("current_tracer", "function")
+    start, events = guest.now, guest.boot.ring.written()
     assert guest.run_workload("syscalls") == 1
-    assert 300 < guest.ring.written() - events < 10_000
+    assert 300 < guest.boot.ring.written() - events < 10_000
     assert guest.now - start < 50_000_000
 
 
@@ -116,36 +116,36 @@ def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
         equilibrium.reach(session)
         session.insmod(name)
     equilibrium.reach(session)
-    session.tracefs.write("set_ftrace_filter", "usbhub_probe usbhub_disconnect hub_probe")
-    session.tracefs.write("current_tracer", "function")
+    session.boot.tracefs.write("set_ftrace_filter", "usbhub_probe usbhub_disconnect hub_probe")
+    session.boot.tracefs.write("current_tracer", "function")
     session.run_workload("usb", 2)
-    lines = [line for line in session.tracefs.read("trace").splitlines() if line[0] != "#"]
+    lines = [line for line in session.boot.tracefs.read("trace").splitlines() if line[0] != "#"]
     called = [line.split(": ")[1].split(" <-")[0].split(" [")[0] for line in lines]
     assert [name.removeprefix(".") for name in called] == ["usbhub_probe", "usbhub_disconnect"] * 2
 
 
 def test_a_task_is_preempted_and_moves_between_cpus(session: Session) -> None:
     equilibrium.reach(session)
-    if session.ftrace.ftraced is not None:
+    if session.boot.ftrace.ftraced is not None:
         session.run_workload("locks", 60)  # what is traced has to be run into first
         equilibrium.reach(session)
-    session.tracefs.write("set_ftrace_filter", "preempt_schedule_irq mutex_lock")
-    session.tracefs.write("current_tracer", "function")
+    session.boot.tracefs.write("set_ftrace_filter", "preempt_schedule_irq mutex_lock")
+    session.boot.tracefs.write("current_tracer", "function")
     session.run_workload("locks", 60)
-    lines = session.tracefs.read("trace").splitlines()
+    lines = session.boot.tracefs.read("trace").splitlines()
     callers = r"preempt_schedule_irq <-\.?common_interrupt"
     assert any(re.search(callers, line) for line in lines)
-    session.tracefs.write("set_ftrace_filter", "sys_getpid")
+    session.boot.tracefs.write("set_ftrace_filter", "sys_getpid")
     session.run_workload("syscalls", 20)
-    lines = session.tracefs.read("trace").splitlines()
+    lines = session.boot.tracefs.read("trace").splitlines()
     assert {"[000]", "[001]"} <= {part for line in lines for part in line.split() if "[0" in part}
 
 
 def test_the_clock_of_jiffies_keeps_pace(session: Session) -> None:
     size = session.port.facts.pointer_size
-    start, jiffies = session.machine.vcpus[0].ticks, word(session, "jiffies", size)
+    start, jiffies = session.boot.machine.vcpus[0].ticks, word(session, "jiffies", size)
     session.run(50 * abi.TICK_NS)
-    passed = (session.machine.vcpus[0].ticks - start) / abi.TICK_NS
+    passed = (session.boot.machine.vcpus[0].ticks - start) / abi.TICK_NS
     assert abs(word(session, "jiffies", size) - jiffies - passed) <= 1
 
 
@@ -153,11 +153,11 @@ def test_crashy_writes_over_the_site_of_schedule(session: Session) -> None:
     session.insmod("crashy")
     equilibrium.reach(session)
     names = [name.removeprefix(".") for name in session.function_names()]
-    ip = int(session.ftrace.records.table["ip"][names.index("schedule")])
+    ip = int(session.boot.ftrace.records.table["ip"][names.index("schedule")])
     size = session.port.facts.sites.size
-    before = session.machine.memory.read(ip, size)
+    before = session.boot.machine.memory.read(ip, size)
     session.call("crashy_scribble")
-    after = session.machine.memory.read(ip, size)
+    after = session.boot.machine.memory.read(ip, size)
     assert after[:4] != before[:4]
     assert after[5:] == before[5:]
 
@@ -166,7 +166,7 @@ def test_crashy_jumps_where_it_is_told(session: Session) -> None:
     session.insmod("crashy")
     with pytest.raises(GuestError):
         session.call("crashy_jump", [0x12340000])
-    assert [oops.pc for oops in session.machine.oopses] == [0x12340000]
+    assert [oops.pc for oops in session.boot.machine.oopses] == [0x12340000]
 
 
 FLAVOURED = [
@@ -177,16 +177,16 @@ FLAVOURED = [
 
 @pytest.mark.parametrize("arch", FLAVOURED)
 def test_a_module_whose_calls_do_not_reach_is_refused_and_leaves_nothing(session: Session) -> None:
-    before = (session.machine.memory.regions, session.function_names())
+    before = (session.boot.machine.memory.regions, session.function_names())
     with pytest.raises(RelocationOverflow) as refused:
         session.insmod("usbcore-near")
-    mcount = session.kallsyms.address("_mcount")
+    mcount = session.boot.kallsyms.address("_mcount")
     assert str(refused.value).startswith(
         f"module usbcore_near: relocation overflow, v:{mcount:x}, location:"
     )
     assert refused.value.errno == errno.ENOEXEC
-    assert not session.modules.loaded
-    assert (session.machine.memory.regions, session.function_names()) == before
+    assert not session.boot.modules.loaded
+    assert (session.boot.machine.memory.regions, session.function_names()) == before
     session.insmod("usbcore")
     assert session.run_workload("usb") == 1
 
@@ -195,13 +195,13 @@ def test_a_module_whose_calls_do_not_reach_is_refused_and_leaves_nothing(session
 def test_two_builds_of_usbcore_lie_beside_each_other(session: Session) -> None:
     session.insmod("usbcore")
     session.insmod("usbcore-trampoline")
-    session.tracefs.write("set_ftrace_filter", "usb_alloc_dev")
-    session.tracefs.write("current_tracer", "function")
+    session.boot.tracefs.write("set_ftrace_filter", "usb_alloc_dev")
+    session.boot.tracefs.write("current_tracer", "function")
     assert session.run_workload("usb", 2) == 2
-    assert session.ring.written() == 4
+    assert session.boot.ring.written() == 4
     session.rmmod("usbcore")
     assert session.run_workload("usb") == 1
-    assert session.ring.written() == 5
+    assert session.boot.ring.written() == 5
     session.rmmod("usbcore_trampoline")
     no_device = -errno.ENODEV % (1 << 8 * session.port.facts.pointer_size)
     assert session.run_workload("usb") == no_device
@@ -212,27 +212,27 @@ def test_sites_of_every_form_tell_their_ip_to_the_list_of_users(session: Session
     """Each user is asked for by ip, so what the guest tells must be the record's."""
     for module in ("usbcore", "usbcore-trampoline"):
         session.insmod(module)
-    session.tracefs.write("set_ftrace_filter", "usb_alloc_dev kmem_cache_free")
-    session.tracefs.write("current_tracer", "function")
+    session.boot.tracefs.write("set_ftrace_filter", "usb_alloc_dev kmem_cache_free")
+    session.boot.tracefs.write("current_tracer", "function")
     names = session.function_names()
     rows = [row for row, name in enumerate(names) if name in ("usb_alloc_dev", "kmem_cache_free")]
-    ips = session.ftrace.records.table["ip"][rows]
+    ips = session.boot.ftrace.records.table["ip"][rows]
     assert len(ips) == 3
-    counted = session.ftrace.entry["function_count"]
+    counted = session.boot.ftrace.entry["function_count"]
     for ip in ips:
-        ops = FtraceOps("one", session.ftrace.entry["function_count_call"])
+        ops = FtraceOps("one", session.boot.ftrace.entry["function_count_call"])
         ops.filter_hash = FtraceHash.of(np.array([ip], np.uint64))
-        session.ftrace.register(ops)
-        session.tracefs.write("trace", "")  # lets a CPU out of the tracer that was in it
+        session.boot.ftrace.register(ops)
+        session.boot.tracefs.write("trace", "")  # lets a CPU out of the tracer that was in it
         for cpu in range(8):
-            session.machine.memory.write_int(counted + 8 * cpu, 0, 8)
+            session.boot.machine.memory.write_int(counted + 8 * cpu, 0, 8)
         session.run_workload("usb", 3)
-        counts = [session.machine.memory.read_int(counted + 8 * cpu, 8) for cpu in range(8)]
-        lines = [line for line in session.tracefs.read("trace").splitlines() if line[0] != "#"]
+        counts = [session.boot.machine.memory.read_int(counted + 8 * cpu, 8) for cpu in range(8)]
+        lines = [line for line in session.boot.tracefs.read("trace").splitlines() if line[0] != "#"]
         if ip < session.port.facts.map.modules:
             told = len([line for line in lines if "kmem_cache_free" in line])
             # A CPU may have stopped between its two users.
-            assert told > 3 and 0 <= told - sum(counts) < len(session.machine.vcpus)
+            assert told > 3 and 0 <= told - sum(counts) < len(session.boot.machine.vcpus)
         else:
             assert sum(counts) == 3
-        session.ftrace.unregister(ops)
+        session.boot.ftrace.unregister(ops)

@@ -23,7 +23,7 @@ def user(request: pytest.FixtureRequest) -> User:
 
 def pids(user: User) -> set[int]:
     """Return the pids of tasks that called a function; returns of earlier calls do not count."""
-    events = user.session.ring.events().events
+    events = user.session.boot.ring.events().events
     return set(events["pid"][np.isin(events["type"], KINDS)].tolist())
 
 
@@ -68,8 +68,8 @@ def test_the_way_leads_through_the_pids_only_while_there_are_any(user: User) -> 
 def test_pids_that_change_at_any_moment_disturb_nothing(user: User) -> None:
     dice = random.Random(5)
     user("run syscalls")
-    machine = user.session.machine
-    request = user.session.kallsyms.address("host_request")
+    machine = user.session.boot.machine
+    request = user.session.boot.kallsyms.address("host_request")
     assert request is not None
     sequence = machine.requests.fill(request, RequestKind.WORKLOAD, name="syscalls")
     machine.vcpus[0].interrupts.send(Vector.REQUEST, machine.now)
@@ -84,6 +84,6 @@ def test_pids_that_change_at_any_moment_disturb_nothing(user: User) -> None:
             machine.run(dice.randrange(1, 300_000))
     assert machine.requests.result(sequence) >= 0
     user.alive()
-    events = user.session.ring.events()
+    events = user.session.boot.ring.events()
     assert not events.damaged
     assert (events.details.returns["depth"] < FTRACE_RETFUNC_DEPTH).all()

@@ -33,8 +33,10 @@ def user(arch: str) -> User:
 
 def profile(user: User, cpu: int = 0) -> dict[str, Row]:
     """What was counted on a CPU, by function as C calls it; no two have one name."""
-    rows = user.session.array.profile.rows(cpu)
-    names = [name.removeprefix(user.prefix) for name in user.session.kallsyms.names_of(rows["ip"])]
+    rows = user.session.boot.array.profile.rows(cpu)
+    names = [
+        name.removeprefix(user.prefix) for name in user.session.boot.kallsyms.names_of(rows["ip"])
+    ]
     assert len({*names}) == len(names)
     found = (tuple(row) for row in rows[["counter", "time", "time_squared"]].tolist())
     return dict(zip(names, found, strict=True))
@@ -47,7 +49,7 @@ def difference(after: Row, before: Row = (0, 0, 0)) -> Row:
 
 def whole(user: User) -> EventTable:
     """The events, none lost."""
-    ring = user.session.ring
+    ring = user.session.boot.ring
     events = ring.events()
     assert not events.damaged and not ring.lost(len(events))
     return events
@@ -57,7 +59,7 @@ def calls(user: User, events: EventTable, cpu: int) -> dict[str, int]:
     """How often the function tracer saw each function on a CPU."""
     rows = (events.events["type"] == FN) & (events.events["cpu"] == cpu)
     ips, count = np.unique(events.addresses[events.events["ip"][rows]], return_counts=True)
-    names = [name.removeprefix(user.prefix) for name in user.session.kallsyms.names_of(ips)]
+    names = [name.removeprefix(user.prefix) for name in user.session.boot.kallsyms.names_of(ips)]
     return dict(zip(names, count.tolist(), strict=True))
 
 
@@ -94,7 +96,7 @@ def test_times_of_leaves_are_those_of_the_graph_tracer(arch: str) -> None:
     events = whole(user)
     rows = events.events[np.isin(events.events["type"], (ENTRY, RETURN))]
     ips = events.addresses[rows["ip"]]
-    names = [name.removeprefix(user.prefix) for name in user.session.kallsyms.names_of(ips)]
+    names = [name.removeprefix(user.prefix) for name in user.session.boot.kallsyms.names_of(ips)]
     leaf = (rows["type"][:-1] == ENTRY) & (rows["type"][1:] == RETURN) & (ips[:-1] == ips[1:])
     returns = events.details.returns
     durations: dict[str, Counter[int]] = defaultdict(Counter)
@@ -208,7 +210,7 @@ def test_what_recurses_too_deep_is_not_counted(user: User) -> None:
 
 def request(user: User, name: str, **what: object) -> int:
     """Have CPU 0 serve a request while the machine is run by hand; its number."""
-    machine, at = user.session.machine, user.session.kallsyms.address("host_request")
+    machine, at = user.session.boot.machine, user.session.boot.kallsyms.address("host_request")
     assert at is not None
     sequence = machine.requests.fill(at, RequestKind.WORKLOAD, name=name, **what)  # type: ignore[arg-type]
     machine.vcpus[0].interrupts.send(Vector.REQUEST, machine.now)
@@ -217,7 +219,7 @@ def request(user: User, name: str, **what: object) -> int:
 
 def test_only_calls_of_this_profiling_have_a_time(user: User) -> None:
     """A function on its way when it was switched on, and one when it went off and on again."""
-    machine = user.session.machine
+    machine = user.session.boot.machine
     user("run syscalls")
     sequence = request(user, "syscalls")
     while not machine.requests.finished(sequence):
@@ -233,7 +235,7 @@ def test_only_calls_of_this_profiling_have_a_time(user: User) -> None:
 
 
 def test_sleep_time_switched_while_tasks_sleep_makes_no_time_negative(user: User) -> None:
-    machine, dice = user.session.machine, random.Random(3)
+    machine, dice = user.session.boot.machine, random.Random(3)
     user("run syscalls; echo 4096 > buffer_size_kb; echo function_graph > current_tracer")
     sequence = request(user, "syscalls")
     while not machine.requests.finished(sequence):
@@ -249,7 +251,7 @@ def test_the_graph_tracer_behind_it_finds_nothing_of_it(user: User) -> None:
     user(f"echo 0 > function_profile_enabled; echo {user.prefix}vfs_read > set_graph_notrace")
     user("echo function_graph > current_tracer; run syscalls")
     events = whole(user)
-    names = user.session.kallsyms.names_of(events.addresses[events.events["ip"]])
+    names = user.session.boot.kallsyms.names_of(events.addresses[events.events["ip"]])
     assert f"{user.prefix}vfs_read" not in names
     kinds, pids = (events.events[field].tolist() for field in ("type", "pid"))
     told = list(zip(kinds, names, pids, strict=True))
@@ -267,7 +269,7 @@ def test_on_and_off_in_the_middle_of_anything(arch: str, seed: int) -> None:
     workloads = ("irqstorm", "forkbomb", "usb", "syscalls")
     user("; ".join(f"run {workload}" for workload in workloads))
     equilibrium.reach(user.session)
-    before, machine = user.text(), user.session.machine
+    before, machine = user.text(), user.session.boot.machine
     counted = 0
     for workload in workloads:
         sequence = request(user, workload)

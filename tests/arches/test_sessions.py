@@ -40,7 +40,7 @@ def test_a_function_is_traced_with_its_callers_and_then_a_nop_again(user: User) 
     events = user.events()
     assert len(events) > 5
     assert all(f": {user.prefix}schedule <-{user.prefix}" in line for line in events)
-    known = {symbol.name for symbol in user.session.kallsyms.functions()}
+    known = {symbol.name for symbol in user.session.boot.kallsyms.functions()}
     assert {line.split("<-")[1] for line in events} <= known
     user("echo nop > current_tracer; echo > set_ftrace_filter")
     assert user.state("schedule") == "nop"
@@ -52,7 +52,7 @@ def test_every_function_traced_the_guest_works_as_before(user: User) -> None:
     user("echo function > current_tracer")
     assert user("run syscalls") == quiet
     assert len({line.split(": ")[1].split(" <-")[0] for line in user.events()}) > 60
-    assert not user.session.machine.oopses
+    assert not user.session.boot.machine.oopses
 
 
 @pytest.mark.parametrize("first", ["insmod", "enable"])
@@ -74,7 +74,7 @@ def test_kernel_and_module_are_in_one_trace_in_either_order(user: User, first: s
     user("rmmod usbcore")
     user.same_text(before)
     assert "usb_ifnum_to_if" not in user("cat available_filter_functions")
-    assert not user.session.machine.oopses
+    assert not user.session.boot.machine.oopses
 
 
 def test_a_module_calls_another_while_all_is_traced(user: User) -> None:
@@ -83,19 +83,19 @@ def test_a_module_calls_another_while_all_is_traced(user: User) -> None:
     modules = {
         name
         for name in ("usbcore", "usbhub")
-        for line in user.session.ftrace.records.module_names()
+        for line in user.session.boot.ftrace.records.module_names()
         if line == name
     }
     assert modules == {"usbcore", "usbhub"}
     error = user.refused("rmmod usbcore")
     assert "in use by: usbhub" in error
     user("rmmod usbhub; rmmod usbcore; echo nop > current_tracer")
-    assert not user.session.machine.oopses
+    assert not user.session.boot.machine.oopses
 
 
 def test_a_poked_site_is_refused_and_nothing_is_written(user: User) -> None:
     user.insmod("usbcore")
-    records = user.session.ftrace.records
+    records = user.session.boot.ftrace.records
     row = records.names.index(f"{user.prefix}usb_ifnum_to_if")
     ip, size = int(records.table["ip"][row]), user.session.port.facts.sites.size
     user(f"poke 0x{ip:x} {'00' * size}")
@@ -127,11 +127,11 @@ WORDS_OF_MCOUNTS_STUBS = [
 
 def test_only_modules_out_of_reach_have_stubs(user: User) -> None:
     user.insmod("usbcore", far=True)
-    stubs = user.session.modules.loaded[0].stubs
-    callers = list(user.session.ftrace.entry.callers)
+    stubs = user.session.boot.modules.loaded[0].stubs
+    callers = list(user.session.boot.ftrace.entry.callers)
     assert [stub.symbol for stub in stubs][-len(callers) :] == callers * bool(stubs)
     assert bool(stubs) == (user.session.port.stubs is not None)
-    row = user.session.ftrace.records.names.index(f"{user.prefix}usb_ifnum_to_if")
+    row = user.session.boot.ftrace.records.names.index(f"{user.prefix}usb_ifnum_to_if")
     far = user.session.call_site(row).via is not None
     assert ("without stubs" in user("tramp usbcore")) != far
 
@@ -145,7 +145,7 @@ def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
     for far in ("", "--far"):
         before = user.text()
         user(f"insmod {far} usbcore; echo > trace; echo function > current_tracer; run usb 3")
-        row = user.session.ftrace.records.names.index(f"{user.prefix}usb_ifnum_to_if")
+        row = user.session.boot.ftrace.records.names.index(f"{user.prefix}usb_ifnum_to_if")
         assert (user.session.call_site(row).via is not None) == bool(far)
         seen.append(
             {line.split(": ")[1].split(" <-")[0] for line in user.events() if "usb_" in line}
@@ -154,14 +154,14 @@ def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
         user.same_text(before)
     assert seen[0] == seen[1]
     assert len(seen[0]) > 10
-    assert not user.session.machine.oopses
+    assert not user.session.boot.machine.oopses
 
 
 @pytest.mark.parametrize(("name", "word"), WORDS_OF_STUBS)
 def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) -> None:
     user = User(name)
     user.insmod("usbcore", far=True)
-    stubs = user.session.modules.loaded[0].stubs
+    stubs = user.session.boot.modules.loaded[0].stubs
     stub = next(stub for stub in stubs if stub.symbol == "ftrace_caller")
     user(f"poke 0x{stub.address + word:x} 0xdeadbeef")
     before = user.text()
@@ -178,7 +178,7 @@ def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(name: str, 
     user = User(name)
     user.insmod("usbcore", far=True)
     session = user.session
-    ftrace, memory = session.ftrace, session.machine.memory
+    ftrace, memory = session.boot.ftrace, session.boot.machine.memory
     rows = np.array([row for row, of in enumerate(ftrace.records.module_names()) if of])
     sites, compiled = ftrace.records.sites(rows), ftrace.records.compiled[rows]
     memory.scatter(sites.ip, compiled)  # as they were before their first change
@@ -203,7 +203,7 @@ def test_a_fault_is_an_oops_in_the_words_of_the_architecture(user: User) -> None
 
 
 def test_data_is_not_run(user: User) -> None:
-    memory, facts = user.session.machine.memory, user.session.port.facts
+    memory, facts = user.session.boot.machine.memory, user.session.port.facts
     assert not any(region.executable for region in memory.regions if region.name == RAM)
     place = facts.map.direct_map + 0x10_0000
     memory.write_int(place, place)  # what a function pointer leads to, where it is a descriptor
@@ -239,7 +239,7 @@ def test_every_patch_method_and_number_of_cpus(arch: str) -> None:
             if method != "none":
                 assert (outcome.error, outcome.status) == ("", 0)
                 user.same_text(before)
-                assert not user.session.machine.oopses
+                assert not user.session.boot.machine.oopses
 
 
 def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) -> None:
@@ -247,18 +247,18 @@ def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) 
     user.insmod("usbcore", far=True)
     user("echo usb_ifnum_to_if > set_ftrace_filter; echo function > current_tracer")
     session = user.session
-    records, machine = session.ftrace.records, session.machine
+    records, machine = session.boot.ftrace.records, session.boot.machine
     row = records.names.index(f"{user.prefix}usb_ifnum_to_if")
     path = session.call_path(row)
     wanted = [hop.address for hop in path if hop.label in ("stub", "ftrace_caller", "tracer")]
     assert len(wanted) == (2 if session.call_site(row).via is None else 3)
-    function = session.kallsyms.address("usb_ifnum_to_if")
+    function = session.boot.kallsyms.address("usb_ifnum_to_if")
     assert function is not None
     base = session.port.facts.map.host_stack + 0x10_0000
     machine.memory.map(base, 0x10000, "test stack")
     vcpu = machine.vcpus[0]
     effect = enter(
-        session.port, machine.memory, session.kallsyms, function, (0, 0), base + 0x8000, base
+        session.port, machine.memory, session.boot.kallsyms, function, (0, 0), base + 0x8000, base
     )
     vcpu.apply(effect, machine.memory)
     vcpu.state = State.RUNNING
@@ -273,8 +273,8 @@ def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) 
 def test_a_functions_name_means_its_code_and_a_call_goes_through_its_pointer(user: User) -> None:
     session = user.session
     code = session.address_of("schedule")
-    assert session.kallsyms.lookup(code) == session.kallsyms.lookup(code + 1)
-    assert f"{user.prefix}schedule+0x0/" in session.kallsyms.format(code)
+    assert session.boot.kallsyms.lookup(code) == session.boot.kallsyms.lookup(code + 1)
+    assert f"{user.prefix}schedule+0x0/" in session.boot.kallsyms.format(code)
     for way in ("sys_getppid", f"{user.prefix}sys_getppid", hex(session.address_of("sys_getppid"))):
         assert user(f"call {way}").split(" = ")[1] == user("call sys_getppid").split(" = ")[1]
 
@@ -289,22 +289,28 @@ def test_an_event_has_the_registers_that_the_function_was_entered_with(user: Use
     user("call simple_strtol vermagic 0")
     equilibrium.reach(session)
     user("echo 'f:parse simple_strtol text=$arg1 end=$arg2' > dynamic_events")
-    if REGS_CALLER not in session.ftrace.entry.callers:
+    if REGS_CALLER not in session.boot.ftrace.entry.callers:
         assert f"has no {REGS_CALLER}" in user.refused("echo 1 > events/fprobes/enable")
         assert user.state("simple_strtol") == "nop"
         return
     user("echo 1 > events/fprobes/enable")
     assert user.state("simple_strtol") == "enabled"
-    machine, abi = session.machine, session.port.facts.abi
-    records = session.ftrace.records
+    machine, abi = session.boot.machine, session.port.facts.abi
+    records = session.boot.ftrace.records
     row = records.names.index(f"{user.prefix}simple_strtol")
     ip = int(records.table["ip"][row])
-    function = session.kallsyms.address("simple_strtol")
+    function = session.boot.kallsyms.address("simple_strtol")
     assert function is not None
     base = session.port.facts.map.host_stack + 0x10_0000
     machine.memory.map(base, 0x10000, "test stack")
     effect = enter(
-        session.port, machine.memory, session.kallsyms, function, (base, 0), base + 0x8000, base
+        session.port,
+        machine.memory,
+        session.boot.kallsyms,
+        function,
+        (base, 0),
+        base + 0x8000,
+        base,
     )
     vcpu = machine.vcpus[0]
     vcpu.apply(effect, machine.memory)
@@ -315,7 +321,9 @@ def test_an_event_has_the_registers_that_the_function_was_entered_with(user: Use
     while not user.events():
         session.step(0)
     apart = {abi.pc.name, abi.link.name if abi.link else ""}
-    edit = session.port.make_call(records.sites(slice(row, row + 1)), session.ftrace.entry[CALLER])
+    edit = session.port.make_call(
+        records.sites(slice(row, row + 1)), session.boot.ftrace.entry[CALLER]
+    )
     apart |= session.port.emulate(entered, ip, edit.row(edit.expected, 0)).registers.keys()
     shown = user("regs hit").splitlines()
     assert shown[1].startswith("parse: (") and f"text={base:#x} end=0x0" in shown[1]
@@ -360,7 +368,7 @@ def calls_of(lines: list[str]) -> dict[int, list[tuple[str, dict[str, int], int 
 
 def test_system_calls_are_told_by_name_and_arguments(user: User) -> None:
     """Pairs in each task, and those of two tasks are what their source has."""
-    memory = user.session.machine.memory
+    memory = user.session.boot.machine.memory
     user("echo 1 > events/syscalls/enable")
     user("run syscalls")
     by_task = calls_of(user.events())
@@ -392,10 +400,12 @@ def test_system_calls_are_inline_in_both_tracers(arch: str) -> None:
     """Their events lie between the dispatcher and the call's own function."""
     user = User(arch, cpus=1)  # nothing comes between the lines of a call
     session = user.session
-    dispatcher = next(name for name in DISPATCHERS if session.kallsyms.address(name) is not None)
+    dispatcher = next(
+        name for name in DISPATCHERS if session.boot.kallsyms.address(name) is not None
+    )
     user("echo syscalls:sys_enter_kill syscalls:sys_exit_kill > set_event")
     function, inner = f"{user.prefix}{dispatcher}", f"{user.prefix}sys_kill"
-    nr = next(e.event.syscall.nr for e in session.array.syscalls if e.name == "sys_enter_kill")
+    nr = next(e.event.syscall.nr for e in session.boot.array.syscalls if e.name == "sys_enter_kill")
     session.call(dispatcher, [nr, 0, 1])
     equilibrium.reach(session)
     user(f"echo {function} {inner} > set_ftrace_filter; echo function > current_tracer")
@@ -417,4 +427,4 @@ def test_system_calls_are_inline_in_both_tracers(arch: str) -> None:
     assert said[at - 1 : at + 3] == [
         *(f"{function}() {{", f"/* {told[0]} */", f"{inner}();", f"/* {told[1]} */")
     ]
-    assert user.session.ftrace.disabled == 0
+    assert user.session.boot.ftrace.disabled == 0

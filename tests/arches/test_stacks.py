@@ -44,25 +44,25 @@ def user(arch: str) -> User:
 def code_of(user: User, name: str) -> int:
     """Where the guest's function `name` has its code."""
     session = user.session
-    address = session.kallsyms.address(name)
+    address = session.boot.kallsyms.address(name)
     assert address is not None
-    facts, memory = session.port.facts, session.machine.memory
-    return function_at(facts, memory, session.kallsyms, address).code
+    facts, memory = session.port.facts, session.boot.machine.memory
+    return function_at(facts, memory, session.boot.kallsyms, address).code
 
 
 def function(user: User, address: int) -> int:
     """The start of the function that `address` lies in."""
-    symbol = user.session.kallsyms.lookup(address)
+    symbol = user.session.boot.kallsyms.lookup(address)
     assert isinstance(symbol, Symbol), hex(address)
     return symbol.address
 
 
 def name(user: User, address: int) -> str:
-    return user.session.kallsyms.name(address).removeprefix(user.prefix)
+    return user.session.boot.kallsyms.name(address).removeprefix(user.prefix)
 
 
 def behind_call(user: User, address: int) -> bool:
-    memory = user.session.machine.memory
+    memory = user.session.boot.machine.memory
     region = memory.region_at(address - 1)
     assert region is not None
     start = max(region.address, address - user.session.port.facts.max_insn_size)
@@ -71,8 +71,8 @@ def behind_call(user: User, address: int) -> bool:
 
 def stacks(user: User) -> list[list[int]]:
     """The addresses of each event of a stack, in the buffer's order."""
-    events = user.session.ring.events()
-    assert not events.damaged and not user.session.ring.lost(len(events))
+    events = user.session.boot.ring.events()
+    assert not events.damaged and not user.session.boot.ring.lost(len(events))
     rows = events.events["parent"][events.events["type"] == TraceType.STACK]
     return [events.details.stacks.row(row).tolist() for row in rows.tolist()]
 
@@ -109,7 +109,7 @@ class Shadow:
 def shadow(user: User) -> Shadow:
     """Follow every block that runs, from now on."""
     session, kept = user.session, Shadow(defaultdict(list), [])
-    (vcpu,) = session.machine.vcpus
+    (vcpu,) = session.boot.machine.vcpus
     arguments = session.port.facts.abi.arguments
     mask = (1 << 8 * session.port.facts.pointer_size) - 1
     new_task = function(user, code_of(user, "schedule_tail"))
@@ -144,16 +144,16 @@ def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> Non
     found = stacks(user)
     assert 0 <= len(kept.wanted) - len(found) <= 1  # the run may end between call and event
     assert len(found) > 1000
-    records = user.session.ftrace.records.table["ip"].tolist()
+    records = user.session.boot.ftrace.records.table["ip"].tolist()
     sites = {function(user, ip) for ip in records}
-    handler = user.session.kallsyms.lookup(code_of(user, "common_interrupt"))
-    tracer = user.session.machine.memory.region(REGION)
+    handler = user.session.boot.kallsyms.lookup(code_of(user, "common_interrupt"))
+    tracer = user.session.boot.machine.memory.region(REGION)
     outermost, compared, across = set(), 0, 0
     for stack, wanted in zip(found, kept.wanted, strict=False):
         parts: list[list[int]] = [[]]
         in_caller = False
         for number, address in enumerate(stack):
-            if number and user.session.kallsyms.lookup(stack[number - 1] - 1) == handler:
+            if number and user.session.boot.kallsyms.lookup(stack[number - 1] - 1) == handler:
                 interrupted = function(user, address)  # wherever it stood
                 parts.append([interrupted] if interrupted in sites else [])
                 # Behind that a register may be all that knows the way.
@@ -186,12 +186,12 @@ def test_return_to_handler_is_no_place_to_return_to(user: User) -> None:
     user("echo function > current_tracer; run syscalls; echo 0 > tracing_on")
     plain = stacks(user)
     user("echo nop > current_tracer; echo > set_ftrace_filter; echo 1 > tracing_on")
-    ops = FtraceOps("second", user.session.kallsyms.address("function_stack_trace_call") or 0)
+    ops = FtraceOps("second", user.session.boot.kallsyms.address("function_stack_trace_call") or 0)
     ops.filter_hash = ops.filter_hash.add(
-        user.session.ftrace.records.table["ip"][[user.row("ramfs_create")]]
+        user.session.boot.ftrace.records.table["ip"][[user.row("ramfs_create")]]
     )
     user("echo 2048 > buffer_size_kb; echo function_graph > current_tracer")
-    user.session.ftrace.register(ops)
+    user.session.boot.ftrace.register(ops)
     user("run syscalls; echo 0 > tracing_on")
     text = user("cat trace")
     traced = stacks(user)
@@ -217,18 +217,18 @@ def table(user: User) -> list[tuple[int, int, str]]:
 def test_the_maximum_is_what_the_deepest_call_had(user: User, others: tuple[str, ...]) -> None:
     before = user.text()
     session = user.session
-    (vcpu,) = session.machine.vcpus
+    (vcpu,) = session.boot.machine.vcpus
     width = session.port.facts.pointer_size
     deepest = [0]
 
     def called(uc: Uc, address: int, size: int, data: object) -> None:
         sp, task = vcpu.registers.sp, int(vcpu.local["current_task"])
-        stack = session.machine.memory.read_int(task + width, width)
+        stack = session.boot.machine.memory.read_int(task + width, width)
         if stack == sp & ~(THREAD_SIZE - 1):
             used = THREAD_SIZE - (sp - stack) - SITE_AT[session.port.facts.name]
             deepest[0] = max(deepest[0], used)
 
-    place = session.ftrace.entry["ftrace_caller"]
+    place = session.boot.ftrace.entry["ftrace_caller"]
     vcpu._uc.hook_add(UC_HOOK_CODE, called, None, place, place)
     for tracer in others:
         user(f"echo {tracer} > current_tracer")
@@ -265,7 +265,7 @@ def test_a_command_tells_the_way_to_its_function_and_nothing_of_itself(user: Use
     user.insmod("usbcore")
     user("echo usb_ifnum_to_if:stacktrace:1 > set_ftrace_filter; run usb")
     (stack,) = stacks(user)
-    tracer = user.session.machine.memory.region(REGION)
+    tracer = user.session.boot.machine.memory.region(REGION)
     assert not any(tracer.address <= address < tracer.end for address in stack)
     names = [name(user, address - 1) for address in stack]
     assert names[0] == "usb_ifnum_to_if [usbcore]" and len(names) >= 5

@@ -56,7 +56,8 @@ def _first_paint() -> Row:
 
 def _keys(where: str, open_terminal: Callable[[list[str]], Painted]) -> Row:
     """Cursor down while the guest runs: until the next function's row is painted."""
-    listed = Session.open(arches.load(arches.DEFAULT)).tracefs.read("available_filter_functions")
+    session = Session.open(arches.load(arches.DEFAULT))
+    listed = session.boot.tracefs.read("available_filter_functions")
     names = [name[:12] for name in listed.split()]
 
     def moves(terminal: Painted, first: int, state: str) -> list[float]:

@@ -69,8 +69,8 @@ def _loop(port: Port, value: str, source: str, file: str = "current_tracer") -> 
         path.write_bytes(elf_writer.kernel(["traced"]))
         session = Session.open(port, MachineSpec(kernel=path, cpus=1))
     called(session)
-    session.tracefs.write(file, value)
-    return lambda: _ended(session.machine.request_call(LOOP, limit_ns=LIMIT))
+    session.boot.tracefs.write(file, value)
+    return lambda: _ended(session.boot.machine.requests.call(LOOP, limit_ns=LIMIT))
 
 
 def _ended(result: int) -> None:

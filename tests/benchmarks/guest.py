@@ -37,10 +37,10 @@ def rows() -> Iterator[Row]:
 def _nops(port: Port) -> Row:
     image = Image.load(port.images() / "vmlinux.elf", port.facts)
     session = Session.open(port, MachineSpec(cpus=1))
-    assert not session.ftrace.records.users.any()
+    assert not session.boot.ftrace.records.users.any()
     plain = Image.load(port.images() / "vmlinux-plain.elf", port.facts)
     pair = paired(
-        allocations(session.machine, image), allocations(boot(port, plain), plain), rounds=15
+        allocations(session.boot.machine, image), allocations(boot(port, plain), plain), rounds=15
     )
     return Row(
         f"{ALLOCATIONS:,} x kmalloc and kfree, sites nops",
@@ -61,7 +61,7 @@ def allocations(machine: Machine, image: Image) -> Callable[[], None]:
     machine.memory.map(LOOP, 4096, "loop")
     code = assemble(machine.port.facts, source, LOOP, image.symbols.address_of).code
     machine.memory.write(LOOP, code)
-    return lambda: _finished(machine.request_call(LOOP, limit_ns=LIMIT))
+    return lambda: _finished(machine.requests.call(LOOP, limit_ns=LIMIT))
 
 
 def _finished(result: int) -> None:
@@ -72,12 +72,11 @@ def boot(
     port: Port, image: Image, patch: Callable[[Machine], None] = lambda machine: None
 ) -> Machine:
     """A kernel booted without ftrace, after `patch` changed its text."""
-    machine = Machine(port, 1)
-    load_kernel(port, image, machine.memory)
-    patch(machine)
     symbols = Kallsyms()
     symbols.add(image.symbols)
-    machine.symbols = symbols
+    machine = Machine(port, 1, symbols=symbols)
+    load_kernel(port, image, machine.memory)
+    patch(machine)
     machine.start(image.entry)
     machine.run_until(lambda: machine.vcpus[0].idle_calls > 0, LIMIT, "the boot")
     return machine
@@ -85,13 +84,13 @@ def boot(
 
 def called(session: Session) -> None:
     """Put a function at LOOP that calls `traced`, `CALLS` times."""
-    session.machine.memory.map(LOOP, 4096, "loop")
+    session.boot.machine.memory.map(LOOP, 4096, "loop")
     source = (
         f"push rbx; mov ebx, {CALLS}; again: mov edi, ebx; call traced; dec ebx; jnz again; "
         "pop rbx; ret"
     )
-    code = assemble(session.port.facts, source, LOOP, session.kallsyms.address).code
-    session.machine.memory.write(LOOP, code)
+    code = assemble(session.port.facts, source, LOOP, session.boot.kallsyms.address).code
+    session.boot.machine.memory.write(LOOP, code)
 
 
 def _calls(port: Port) -> Iterator[Row]:
@@ -99,19 +98,19 @@ def _calls(port: Port) -> Iterator[Row]:
         path = Path(folder) / "vmlinux"
         path.write_bytes(elf_writer.kernel(["traced"]))
         session = Session.open(port, MachineSpec(kernel=path))
-    machine = session.machine
+    machine = session.boot.machine
     called(session)
 
     def loop() -> None:
-        machine.request_call(LOOP, limit_ns=LIMIT)
+        machine.requests.call(LOOP, limit_ns=LIMIT)
 
     nops = median(loop)
-    session.tracefs.write("current_tracer", "function")
-    before = session.ring.written()
+    session.boot.tracefs.write("current_tracer", "function")
+    before = session.boot.ring.written()
     loop()
-    assert session.ring.written() - before == CALLS
+    assert session.boot.ring.written() - before == CALLS
     traced = median(loop)
-    session.tracefs.write("current_tracer", "nop")
+    session.boot.tracefs.write("current_tracer", "nop")
     hooked = median(_hooked(session, loop), rounds=3)
     each = traced - nops
     yield Row(
@@ -135,7 +134,7 @@ def _calls(port: Port) -> Iterator[Row]:
 def _hooked(session: Session, loop: Callable[[], None]) -> Callable[[], None]:
     """The loop with its sites on and a Python function as the tracer: who, from where, when."""
     events: list[tuple[int, int, int]] = []
-    vcpu = session.machine.vcpus[0]
+    vcpu = session.boot.machine.vcpus[0]
     ip, parent = (argument.number for argument in session.port.facts.abi.arguments[:2])
 
     def tracer(engine: Uc, address: int, size: int, data: object) -> None:
@@ -146,10 +145,10 @@ def _hooked(session: Session, loop: Callable[[], None]) -> Callable[[], None]:
         loop()
         assert len(events) == CALLS
 
-    ftrace = session.ftrace
-    session.tracefs.write("current_tracer", "function")
-    session.tracefs.write("tracing_on", "0")
+    ftrace = session.boot.ftrace
+    session.boot.tracefs.write("current_tracer", "function")
+    session.boot.tracefs.write("tracing_on", "0")
     place = ftrace.entry["function_trace_call"]
     vcpu._uc.hook_add(UC_HOOK_CODE, tracer, None, place, place)
-    session.machine.flush()
+    session.boot.machine.flush()
     return run

@@ -26,7 +26,7 @@ def rows() -> Iterator[Row]:
         path.write_bytes(elf_writer.kernel(SITES, OTHERS))
 
         def open_session() -> int:
-            return len(Session.open(port, MachineSpec(kernel=path)).ftrace.records)
+            return len(Session.open(port, MachineSpec(kernel=path)).boot.ftrace.records)
 
         def walk() -> int:
             with path.open("rb") as file:

@@ -25,10 +25,10 @@ def rows() -> Iterator[Row]:
         path = Path(folder) / "vmlinux"
         path.write_bytes(elf_writer.kernel(SITES))
         session = Session.open(port, MachineSpec(kernel=path))
-    ftrace = session.ftrace
+    ftrace = session.boot.ftrace
     ops = FtraceOps("bench", ftrace.entry["function_trace_call"])
     ips = ftrace.records.table["ip"].tolist()
-    machine = session.machine
+    machine = session.boot.machine
     width = port.facts.sites.size
     disabled = [machine.memory.read(ip, width) for ip in ips]
 

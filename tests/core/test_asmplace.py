@@ -64,7 +64,7 @@ def test_a_symbol_and_a_directive(name: str) -> None:
     [
         ("mov rax, eax", "wrong operands of 'mov'", 4),
         ("push rax; mov rax, rbx, rcx", "wrong operands of 'mov'", 14),
-        ("call", "'call' lacks its operands", 0),
+        ("call", "'call' needs operands", 0),
         ("lock bxl [rax]", "unknown instruction 'bxl'", 5),
         ("a: b: bxl", "unknown instruction 'bxl'", 6),
     ],

@@ -45,7 +45,7 @@ def machine() -> Session:
 def state(session: Session) -> str:
     """All of memory and registers, what is seen of them, and the time."""
     digest = hashlib.sha256()
-    for region in session.machine.memory.regions:
+    for region in session.boot.machine.memory.regions:
         digest.update(f"{region.name} {region.address:x}".encode() + region.bytes.tobytes())
     shell = Shell(session)
     for command in ("regs", "dmesg", "cat trace", "cat set_ftrace_filter", "lsmod"):

@@ -69,7 +69,10 @@ def test_functions_without_a_boot_are_called_and_traced(tmp_path: Path) -> None:
     events = [line for line in outcome.output.splitlines() if " <-" in line]
     assert [line.split(": ")[1] for line in events] == ["add <-twice"] * 3
     assert shell.execute("echo mark > trace_marker; cat trace_pipe").output.endswith("mark\n")
-    assert shell.execute("run boot").error == "run: no workload 'boot' in this kernel\n"
+    assert (
+        shell.execute("run boot").error
+        == "run: unknown workload 'boot': this kernel has no workloads\n"
+    )
 
 
 def test_a_fault_in_a_call_is_told_and_the_session_goes_on(tmp_path: Path) -> None:

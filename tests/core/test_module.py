@@ -168,10 +168,10 @@ def test_code_of_a_module_calls_the_kernel_and_other_modules(tmp_path: Path, sma
     small.modules.insmod(one)
     loaded = small.modules.insmod(two)
     assert loaded.depends == ("one",)
-    assert small.machine.request_call(small.address("attach"), (1,)) == 4
+    assert small.machine.requests.call(small.address("attach"), (1,)) == 4
     ops = small.counter()
     small.ftrace.register(ops)
-    assert small.machine.request_call(small.address("attach"), (1,)) == 4
+    assert small.machine.requests.call(small.address("attach"), (1,)) == 4
     assert small.counted() == 3, "attach, probe and kmalloc"
 
 
@@ -304,7 +304,7 @@ def test_the_modules_area_is_finite(tmp_path: Path, small: Booted) -> None:
 @pytest.mark.parametrize("code", [-12, -22])
 def test_an_init_that_fails_undoes_the_load(tmp_path: Path, small: Booted, code: int) -> None:
     path = module(tmp_path, ["start", "leave"], returns={"start": code}, ends=("start", "leave"))
-    small.machine.request_call(small.address("schedule"), (0,))  # makes the stack it runs on
+    small.machine.requests.call(small.address("schedule"), (0,))  # makes the stack it runs on
     before = state(small)
     with pytest.raises(ModuleError) as caught:
         small.modules.insmod(path)
@@ -342,12 +342,12 @@ def test_a_module_that_is_not_loaded_is_enoent(guest: Booted) -> None:
 def test_a_module_in_use_is_ebusy(guest: Booted) -> None:
     usb = guest.modules.insmod(built(guest, "usbcore"))
     this = usb.this_module
-    assert guest.machine.request_call(guest.address("try_module_get"), (this,)) == 1
+    assert guest.machine.requests.call(guest.address("try_module_get"), (this,)) == 1
     assert guest.modules.refcnt(usb) == 1
     with pytest.raises(ModuleError, match="is in use") as caught:
         guest.modules.rmmod("usbcore")
     assert caught.value.errno == errno.EBUSY
-    guest.machine.request_call(guest.address("module_put"), (this,))
+    guest.machine.requests.call(guest.address("module_put"), (this,))
     guest.modules.rmmod("usbcore")
 
 

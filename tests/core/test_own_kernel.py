@@ -80,7 +80,7 @@ def traced(guest: Booted) -> int:
     ops = guest.counter()
     guest.ftrace.register(ops)
     before = guest.counted()
-    assert guest.machine.request_call(guest.address("start_kernel"), (5,)) == 11
+    assert guest.machine.requests.call(guest.address("start_kernel"), (5,)) == 11
     guest.ftrace.unregister(ops)
     return guest.counted() - before
 
@@ -119,10 +119,10 @@ def test_a_module_with_data_is_relocated_and_traced(tmp_path: Path, flags: tuple
     guest = load(linked(tmp_path, ("-mrecord-mcount",)))
     loaded = guest.modules.insmod(compiled(tmp_path, "own", MODULE, "-fno-pic", *flags))
     assert [name for name in guest.ftrace.records.names if name == "probe"] == ["probe"]
-    assert guest.machine.request_call(guest.address("probe"), (1,)) == 2 + 3 + 2
+    assert guest.machine.requests.call(guest.address("probe"), (1,)) == 2 + 3 + 2
     ops = guest.counter()
     guest.ftrace.register(ops)
-    assert guest.machine.request_call(guest.address("probe"), (1,)) == 7
+    assert guest.machine.requests.call(guest.address("probe"), (1,)) == 7
     assert guest.counted() == 3
     assert loaded.source_line(guest.address("probe")) == ("own.c", 5)
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.errors import GuestError, GuestInterrupted, UsageError
-from dynftrace.core.machine.reach import finish_started
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
@@ -32,7 +31,7 @@ def shell(request: pytest.FixtureRequest) -> Shell:
 
 def traced(arch: str, native: bool | None = None) -> Shell:
     shell = Shell(Session.open(arches.load(arch), MachineSpec(native_clock=native)))
-    if shell.session.ftrace.ftraced is not None:
+    if shell.session.boot.ftrace.ftraced is not None:
         sh(shell, "run syscalls; sleep 1; run syscalls; sleep 1")
     sh(shell, TRACED)
     return shell
@@ -47,40 +46,40 @@ def sh(shell: Shell, text: str) -> str:
 def digest(session: Session) -> str:
     """All of memory, registers and time."""
     seen = hashlib.sha256()
-    for region in session.machine.memory.regions:
+    for region in session.boot.machine.memory.regions:
         seen.update(f"{region.name} {region.address:x}".encode() + region.bytes.tobytes())
-    for vcpu in session.machine.vcpus:
+    for vcpu in session.boot.machine.vcpus:
         seen.update(repr((vcpu.state, vcpu.ticks, vcpu.registers.read())).encode())
         seen.update(vcpu.local.tobytes())
     return seen.hexdigest()
 
 
 def pc(session: Session, cpu: int) -> int:
-    return session.machine.vcpus[cpu].registers.pc
+    return session.boot.machine.vcpus[cpu].registers.pc
 
 
 def where(session: Session, cpu: int) -> str:
-    return session.kallsyms.format(pc(session, cpu)).partition("+")[0]
+    return session.boot.kallsyms.format(pc(session, cpu)).partition("+")[0]
 
 
 def site(session: Session, name: str = FUNCTION) -> int:
-    names = list(session.ftrace.records.names)
+    names = list(session.boot.ftrace.records.names)
     row = names.index(session.port.facts.abi.text_prefix + name)
-    return int(session.ftrace.records.table["ip"][row])
+    return int(session.boot.ftrace.records.table["ip"][row])
 
 
 def finished(session: Session) -> str:
-    finish_started(session.machine, LIMIT_NS)
+    session.boot.machine.requests.finish_started(LIMIT_NS)
     return digest(session)
 
 
 def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
     """One step after the other, and still the machine of a run without any."""
     session = shell.session
-    stepper, prefix = session.stepper, session.port.facts.abi.text_prefix
+    stepper, prefix = session.boot.stepper, session.port.facts.abi.text_prefix
     cpu = stepper.until(FUNCTION, "syscalls")
     assert pc(session, cpu) == site(session)
-    sp, back = session.machine.vcpus[cpu].registers.sp, 0
+    sp, back = session.boot.machine.vcpus[cpu].registers.sp, 0
     seen = []
     for _ in range(400):
         session.step(cpu)
@@ -92,11 +91,11 @@ def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
     assert stepper.steps > 3
     # Out of the tracer into what calls it, and out of that to behind the site.
     assert stepper.out(cpu) == cpu
-    entry = session.ftrace.entry
+    entry = session.boot.ftrace.entry
     assert entry.address <= pc(session, cpu) < entry.address + len(entry.code)
     assert stepper.out(cpu) == cpu
     assert where(session, cpu) == prefix + FUNCTION
-    assert session.machine.vcpus[cpu].registers.sp == sp
+    assert session.boot.machine.vcpus[cpu].registers.sp == sp
     back = pc(session, cpu)
     assert 0 < back - site(session) <= 20
     assert finished(session) == _plain_run(session.port.facts.name)
@@ -104,10 +103,10 @@ def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
 
 def test_next_goes_over_the_site(shell: Shell) -> None:
     session = shell.session
-    stepper = session.stepper
+    stepper = session.boot.stepper
     for place in (FUNCTION, FUNCTION):
         cpu = stepper.until(place, "syscalls")
-        sp = session.machine.vcpus[cpu].registers.sp
+        sp = session.boot.machine.vcpus[cpu].registers.sp
         steps = stepper.steps
         for _ in range(6):
             cpu = stepper.over(cpu)
@@ -116,22 +115,22 @@ def test_next_goes_over_the_site(shell: Shell) -> None:
         assert stepper.elapsed(cpu) > 100, "the tracer takes its time"
         assert stepper.steps - steps < 6
         assert 0 < pc(session, cpu) - site(session) <= 20
-        assert session.machine.vcpus[cpu].registers.sp == sp
+        assert session.boot.machine.vcpus[cpu].registers.sp == sp
     assert finished(session) == _plain_run(session.port.facts.name)
 
 
 def test_finish_is_at_the_caller_with_its_result(shell: Shell) -> None:
     session = shell.session
-    cpu = session.stepper.until(FUNCTION, "syscalls")
-    sp = session.machine.vcpus[cpu].registers.sp
-    cpu = session.stepper.out(cpu)
+    cpu = session.boot.stepper.until(FUNCTION, "syscalls")
+    sp = session.boot.machine.vcpus[cpu].registers.sp
+    cpu = session.boot.stepper.out(cpu)
     prefix, facts = session.port.facts.abi.text_prefix, session.port.facts
     assert where(session, cpu) in (prefix + "sys_write", prefix + "ksys_write")
-    before = session.machine.memory.read(
+    before = session.boot.machine.memory.read(
         pc(session, cpu) - facts.max_insn_size, facts.max_insn_size
     )
     assert session.port.is_return_address(before)
-    assert session.machine.vcpus[cpu].registers.sp >= sp
+    assert session.boot.machine.vcpus[cpu].registers.sp >= sp
     assert finished(session) == _plain_run(session.port.facts.name)
 
 
@@ -141,21 +140,21 @@ def test_finish_is_where_the_function_was_called_from(
     """Of many functions, from their first instruction: where the call has said, the stack back."""
     monkeypatch.setattr("dynftrace.core.stepping.LIMIT_NS", 20_000_000)
     session = shell.session
-    size, machine = session.port.facts.pointer_size, session.machine
-    entry = session.ftrace.entry
+    size, machine = session.port.facts.pointer_size, session.boot.machine
+    entry = session.boot.ftrace.entry
     code = range(entry.address, entry.address + len(entry.code))  # labels, not functions
-    names = [each.name for each in session.kallsyms.functions() if each.address not in code]
+    names = [each.name for each in session.boot.kallsyms.functions() if each.address not in code]
     seen = 0
     for name in names[::17]:
         address = session.code_address(name)
         with suppress(GuestError, UsageError):
-            cpu = session.stepper.until(f"0x{address:x}", "syscalls")
+            cpu = session.boot.stepper.until(f"0x{address:x}", "syscalls")
             registers = machine.vcpus[cpu].registers
             sp, back = registers.sp, registers.link
             if back is None:
                 back, sp = machine.memory.read_int(sp, size), sp + size
             # Some do not return so soon: a read of the console, for one.
-            registers = machine.vcpus[session.stepper.out(cpu)].registers
+            registers = machine.vcpus[session.boot.stepper.out(cpu)].registers
             assert (registers.pc, registers.sp) == (back, sp), name
             seen += 1
     assert seen > 5
@@ -164,14 +163,14 @@ def test_finish_is_where_the_function_was_called_from(
 def test_finish_under_the_graph_tracer_is_at_return_to_handler(shell: Shell) -> None:
     session = shell.session
     sh(shell, "echo function_graph > current_tracer")
-    cpu = session.stepper.until(FUNCTION, "syscalls")
+    cpu = session.boot.stepper.until(FUNCTION, "syscalls")
     # Into the body, where the return address has been replaced.
     at = site(session)
-    while not at < pc(session, cpu) <= at + 20 or session.stepper.elapsed(cpu) < 100:
-        cpu = session.stepper.over(cpu)
-    cpu = session.stepper.out(cpu)
+    while not at < pc(session, cpu) <= at + 20 or session.boot.stepper.elapsed(cpu) < 100:
+        cpu = session.boot.stepper.over(cpu)
+    cpu = session.boot.stepper.out(cpu)
     assert where(session, cpu) == "return_to_handler"
-    cpu = session.stepper.out(cpu)
+    cpu = session.boot.stepper.out(cpu)
     assert where(session, cpu) not in ("return_to_handler", FUNCTION)
 
 
@@ -194,7 +193,7 @@ def test_what_runs_next_waits_for_the_workload_that_goes_on(shell: Shell) -> Non
     sh(other, "run locks")
     session = shell.session
     # Before the guest has even taken the request.
-    session.stepper.until("do_IRQ", "syscalls")
+    session.boot.stepper.until("do_IRQ", "syscalls")
     sh(shell, "run locks")
     assert digest(session) == digest(other.session)
 
@@ -225,10 +224,10 @@ def test_places_in_the_middle_of_blocks_leave_everything_alone(
     names = ["vfs_read", "schedule", "ftrace_caller", "do_IRQ"]
     drawn = data.draw(st.lists(st.sampled_from(places + names), min_size=1, max_size=12))
     for number, place in enumerate(drawn):
-        if number and session.machine.requests.started is None:
+        if number and session.boot.machine.requests.started is None:
             break  # the workload has ended
         with suppress(GuestError):
-            session.stepper.until(place, "syscalls")
+            session.boot.stepper.until(place, "syscalls")
     assert finished(session) == _plain_run(arch)
 
 
@@ -248,7 +247,7 @@ def test_a_delay_slot_is_no_place(arch: str) -> None:
     slots = [b.address for a, b in pairwise(insns) if session.port.has_delay_slot(a.data)]
     assert slots
     with pytest.raises(UsageError, match="is a delay slot"):
-        session.stepper.until(f"0x{slots[0]:x}")
+        session.boot.stepper.until(f"0x{slots[0]:x}")
 
 
 @pytest.mark.parametrize(
@@ -262,12 +261,12 @@ def test_a_place_that_is_none(one: Shell, place: str) -> None:
 
 def test_a_workload_that_ends_first_and_one_that_is_another(one: Shell) -> None:
     outcome = one.execute("until do_exit nosuch")
-    assert "no workload 'nosuch'" in outcome.error
+    assert "unknown workload 'nosuch'" in outcome.error
     outcome = one.execute("until panic syscalls")
     assert outcome.error == "until: panic was not reached: workload syscalls has ended\n"
     sh(one, f"until {FUNCTION} syscalls")
     outcome = one.execute(f"until {FUNCTION} locks")
-    assert "workload syscalls still goes on" in outcome.error
+    assert "workload syscalls is still running" in outcome.error
     sh(one, "run locks")
     sh(one, f"until {FUNCTION} syscalls")
 
@@ -277,7 +276,7 @@ def test_what_is_not_reached_in_time(one: Shell, monkeypatch: pytest.MonkeyPatch
     before = one.session.now
     one.session.run(1_000_000)
     with pytest.raises(GuestError, match=r"vfs_read was not reached within 0.002 s"):
-        one.session.stepper.until("vfs_read")
+        one.session.boot.stepper.until("vfs_read")
     assert one.session.now - before <= 3_000_000
 
 
@@ -302,7 +301,7 @@ def test_ctrl_c_ends_steps_and_the_way_to_a_place(one: Shell) -> None:
     with pytest.raises(GuestInterrupted):
         timer = threading.Timer(0.2, session.stop)
         timer.start()
-        session.stepper.until("do_exit")
+        session.boot.stepper.until("do_exit")
 
 
 def test_other_code_keeps_its_stale_translations(one: Shell) -> None:
@@ -310,21 +309,21 @@ def test_other_code_keeps_its_stale_translations(one: Shell) -> None:
     session = one.session
     sh(one, "run syscalls 3")
     address = session.address_of("ksys_read")
-    session.machine.memory.write(address, b"\x0f\x0b")  # and nobody is told
-    session.stepper.until(FUNCTION, "syscalls")
-    finish_started(session.machine, LIMIT_NS)
-    assert not session.machine.oopses
-    session.machine.flush(address, address + 2)
+    session.boot.machine.memory.write(address, b"\x0f\x0b")  # and nobody is told
+    session.boot.stepper.until(FUNCTION, "syscalls")
+    session.boot.machine.requests.finish_started(LIMIT_NS)
+    assert not session.boot.machine.oopses
+    session.boot.machine.flush(address, address + 2)
     assert one.execute("run syscalls").status == 1
-    assert session.machine.oopses[0].pc == address
+    assert session.boot.machine.oopses[0].pc == address
 
 
 def test_an_idle_cpu_and_a_cpu_that_has_stopped(one: Shell) -> None:
     session = one.session
     session.run(100_000)
-    idle = next(vcpu for vcpu in session.machine.vcpus if vcpu.state is State.IDLE)
+    idle = next(vcpu for vcpu in session.boot.machine.vcpus if vcpu.state is State.IDLE)
     outcome = one.execute(f"finish {idle.number}")
-    assert outcome.error == f"finish: CPU {idle.number} is in no function: it does not run\n"
+    assert outcome.error == f"finish: CPU {idle.number} is not running\n"
     sh(one, f"next {idle.number}")
     assert where(session, idle.number) == "common_interrupt"
     assert one.execute("next 7").status == 2 and one.execute("until").status == 2

@@ -15,7 +15,9 @@ from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.kallsyms import Kallsyms
 from dynftrace.core.kernel import load_kernel
 from dynftrace.core.machine.machine import Machine
+from dynftrace.core.machine.services import LateServices
 from dynftrace.core.module import Modules
+from dynftrace.core.services import FtraceServices
 
 
 @dataclass
@@ -64,12 +66,12 @@ def load(kernel: Path | None = None, arch: str = "x86_64", cpus: int = 2) -> Boo
     """Load a kernel, by default the teaching kernel, and make its records."""
     port = arches.load(arch)
     image = Image.load(kernel or port.images() / "vmlinux.elf", port.facts)
-    machine = Machine(port, cpus)
+    kallsyms, services = Kallsyms(), LateServices()
+    machine = Machine(port, cpus, symbols=kallsyms, services=services)
     load_kernel(port, image, machine.memory)
-    kallsyms = Kallsyms()
     kallsyms.add(image.symbols)
-    machine.symbols = kallsyms
     ftrace = Ftrace(machine, image, kallsyms)
+    services.connect(FtraceServices(ftrace))
     ftrace.init()
     return Booted(port, image, machine, kallsyms, ftrace, Modules(machine, image, kallsyms, ftrace))
 

@@ -23,25 +23,25 @@ def sh(session: Session, commands: str) -> str:
 
 
 def total(session: Session) -> int:
-    return int(session.tracefs.read("dyn_ftrace_total_info"))
+    return int(session.boot.tracefs.read("dyn_ftrace_total_info"))
 
 
 def address(session: Session, name: str) -> int:
-    found = session.kallsyms.address(name)
+    found = session.boot.kallsyms.address(name)
     assert found is not None
     return found
 
 
 def word(session: Session, name: str, size: int = 4) -> int:
-    return session.machine.memory.read_int(address(session, name), size)
+    return session.boot.machine.memory.read_int(address(session, name), size)
 
 
 def mcount_calls(session: Session) -> str:
     """The name of what mcount calls, as its bytes say."""
     at = address(session, "mcount_call")
-    target = session.port.call_target(at, session.machine.memory.read(at, 5))
+    target = session.port.call_target(at, session.boot.machine.memory.read(at, 5))
     assert target is not None
-    symbol = session.kallsyms.lookup(target)
+    symbol = session.boot.kallsyms.lookup(target)
     assert symbol is not None and symbol.address == target
     return symbol.name
 

@@ -25,10 +25,10 @@ def test_a_function_is_compared_on_every_port_with_the_bytes_of_its_kernel() -> 
     heads = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert heads == list(arches.built_in())
     session = Session.open(arches.load("arm64"))
-    row = session.ftrace.records.names.index("vfs_read")
+    row = session.boot.ftrace.records.names.index("vfs_read")
     at = next(number for number, line in enumerate(lines) if line.startswith("arm64 "))
     now = " ".join(each.now.data.hex(" ") for each in session.call_site(row).rows if each.is_site)
-    assert lines[at].endswith(f", vfs_read at {session.ftrace.records.table['ip'][row]:x}")
+    assert lines[at].endswith(f", vfs_read at {session.boot.ftrace.records.table['ip'][row]:x}")
     assert lines[at + 2].split("  ")[1].strip().startswith("disabled") and now in lines[at + 2]
     assert max(map(len, lines)) <= 80
 
@@ -58,11 +58,11 @@ async def test_the_palette_compares_and_experiments() -> None:
         offered["Experiment: damage this call site"].callback()
         await settle(pilot)
         ip = session.address_of("schedule")
-        assert session.machine.memory.read(ip, 4) == bytes(4)
+        assert session.boot.machine.memory.read(ip, 4) == bytes(4)
         await pilot.press("escape")
         offered["Experiment: undo the last command"].callback()
         await settle(pilot)
-        assert session.machine.memory.read(ip, 4) != bytes(4)
+        assert session.boot.machine.memory.read(ip, 4) != bytes(4)
 
 
 def test_experiments_are_commands_there_are() -> None:

@@ -50,7 +50,7 @@ async def test_registers_that_an_event_saved(session: Session) -> None:
         )
         await pilot.press("4", "up", "r")
         await settle(pilot)
-        trace = session.array.text()
+        trace = session.boot.array.text()
         row = len(trace) - 2
         hit = trace.hit(row)
         assert same_as(app).startswith(f"same as: regs hit {hit}")
@@ -69,21 +69,21 @@ async def test_registers_that_an_event_saved(session: Session) -> None:
 async def test_toggle_patches_the_site(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "site schedule")
-        ip = session.kallsyms.address("schedule")
+        ip = session.boot.kallsyms.address("schedule")
         assert ip is not None and app.view.ip == ip
-        nop = session.machine.memory.read(ip, 5)
+        nop = session.boot.machine.memory.read(ip, 5)
         assert "nop" in site(app)[0]
         await pilot.press("1", "space", "t")
         await settle(pilot)
         assert same_as(app) == "same as: echo function > current_tracer"
-        assert session.tracefs.read("set_ftrace_filter") == "schedule\n"
-        assert session.machine.memory.read(ip, 1) == b"\xe8"
+        assert session.boot.tracefs.read("set_ftrace_filter") == "schedule\n"
+        assert session.boot.machine.memory.read(ip, 1) == b"\xe8"
         assert "ENABLED" in site(app)[0]
         assert "call ftrace_caller" in "\n".join(site(app))
         assert "function_trace_call" in plain(app.view.path[0])
         await pilot.press("t", "space")
         await settle(pilot)
-        assert session.machine.memory.read(ip, 5) == nop
+        assert session.boot.machine.memory.read(ip, 5) == nop
         assert "nop" in site(app)[0]
 
 
@@ -95,7 +95,7 @@ async def test_a_workload_fills_the_trace(session: Session) -> None:
         assert events.count() > 5
         assert all("schedule <-" in events.text(row) for row in range(events.count()))
         last = events.text(events.count() - 1)
-        assert last == session.tracefs.read("trace").rstrip("\n").rpartition("\n")[2]
+        assert last == session.boot.tracefs.read("trace").rstrip("\n").rpartition("\n")[2]
         assert app.view.status.events == events.count()
         await pilot.press("C")
         await settle(pilot)
@@ -118,14 +118,14 @@ async def test_running_goes_on_and_stops(session: Session) -> None:
 
 async def test_a_refused_patch_opens_the_report(session: Session) -> None:
     async with console(session) as (app, pilot):
-        ip = session.kallsyms.address("schedule")
+        ip = session.boot.kallsyms.address("schedule")
         assert ip is not None
         session.poke(ip, b"\xeb\xfe\x90\x90\x90")
         await do(app, pilot, "echo schedule > set_ftrace_filter", "echo function > current_tracer")
         assert isinstance(app.screen, ReportBox)
         text = "\n".join(plain(each) for each in app.screen.report.lines)
         assert "0f 1f 44 00 00" in text and "eb*fe*" in text
-        assert session.machine.memory.read(ip, 5) == b"\xeb\xfe\x90\x90\x90"
+        assert session.boot.machine.memory.read(ip, 5) == b"\xeb\xfe\x90\x90\x90"
         assert app.view.status.ftrace_off
         await pilot.press("enter")
         await settle(pilot)
@@ -154,7 +154,7 @@ async def test_module_functions_come_and_go(session: Session) -> None:
         await do(app, pilot, "insmod usbcore")
         assert app.main.functions.rows.count() > kernel
         await pilot.press("slash", *":mod:usbcore", "enter")
-        names = session.tracefs.read("available_filter_functions")
+        names = session.boot.tracefs.read("available_filter_functions")
         assert app.main.functions.rows.count() == names.count("[usbcore]")
         await do(app, pilot, "rmmod usbcore")
         assert app.main.functions.rows.count() == 0
@@ -203,7 +203,7 @@ async def test_the_list_follows_what_ftraced_finds() -> None:
         assert site(app)[0].startswith("printk")
         ip = app.view.ip
         await do(app, pilot, "run syscalls", "sleep 1")
-        assert len(app.view.functions) == len(session.ftrace.records) > 300
+        assert len(app.view.functions) == len(session.boot.ftrace.records) > 300
         assert app.view.ip == ip, "the cursor stays where it was"
 
 

@@ -49,7 +49,7 @@ async def test_the_wrong_word_is_typed_again() -> None:
         await pilot.press(*["delete"] * 5, *"ret", "enter")
         await settle(pilot)
         ip = session.address_of("schedule")
-        assert session.machine.memory.read(ip, 2) == b"\x90\xc3"
+        assert session.boot.machine.memory.read(ip, 2) == b"\x90\xc3"
         assert not over.display
         await pilot.press("escape", "colon", *"poke schedule bxl", "enter")
         await settle(pilot)

@@ -83,6 +83,6 @@ async def test_what_is_shown_is_what_is_chosen(arch: str) -> None:
             rows = app.main.functions.rows
             assert rows.functions is not None
             shown = [rows.functions.row(int(i)).name for i in rows._shown]
-            chosen = session.tracefs.read("set_ftrace_filter").splitlines()
+            chosen = session.boot.tracefs.read("set_ftrace_filter").splitlines()
             assert sorted(shown) == sorted(line.split()[0] for line in chosen), pattern
             assert shown

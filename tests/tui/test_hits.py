@@ -35,7 +35,7 @@ def test_the_trace_is_counted_as_it_reads(arch: str) -> None:
     driver.execute("echo function > current_tracer")
     driver.execute("run syscalls")
     driver.execute("echo 0 > tracing_on")
-    text = session.tracefs.read("trace")
+    text = session.boot.tracefs.read("trace")
     named = Counter(name.lstrip(".") for name in re.findall(r": (\S+) <-", text))
     assert counted(driver) == (IN_TRACE, dict(named)) and len(named) > 20
     driver.execute("echo > trace")
@@ -47,7 +47,7 @@ def test_calls_of_a_graph_are_counted_once() -> None:
     driver = SessionDriver(session)
     driver.execute("echo 'vfs_*' > set_ftrace_filter")
     driver.execute("echo function_graph > current_tracer; run syscalls; echo 0 > tracing_on")
-    text = session.tracefs.read("trace")
+    text = session.boot.tracefs.read("trace")
     named = Counter(re.findall(r"\| +(vfs_\w+)\(\)[ ;]", text))
     assert counted(driver) == (IN_TRACE, dict(named)) and named["vfs_read"] > 0
 
@@ -62,7 +62,7 @@ def test_the_profiler_is_exact(arch: str) -> None:
     total: Counter[str] = Counter()
     for cpu in range(2):
         for name, count in re.findall(
-            r"^  (\S+) +(\d+)", session.tracefs.read(f"trace_stat/function{cpu}"), re.M
+            r"^  (\S+) +(\d+)", session.boot.tracefs.read(f"trace_stat/function{cpu}"), re.M
         ):
             total[name] += int(count)
     title, shown = counted(driver)

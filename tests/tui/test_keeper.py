@@ -50,7 +50,7 @@ def memory(kept: Keeper) -> str:
     session = kept._session
     assert isinstance(session, Session)
     digest = hashlib.sha256(str(session.now).encode())
-    for region in session.machine.memory.regions:
+    for region in session.boot.machine.memory.regions:
         digest.update(region.bytes.tobytes())
     return digest.hexdigest()
 

@@ -92,7 +92,7 @@ def test_what_is_found_is_shown_where_it_lies_and_fits_80_columns(name: str) -> 
     (row,) = (each for each in text[at + 1 :] if each.endswith(found))
     address = int(row.split()[0], 16)
     size = driver.session.port.facts.insn_align if name != "x86_64" else 5
-    now = driver.session.machine.memory.read(address, size)
+    now = driver.session.boot.machine.memory.read(address, size)
     assert now.hex(" ") in row.replace("*", " ")
     assert "*" in row and "*" not in "".join(text[:at])
 

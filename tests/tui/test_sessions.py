@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynftrace.core.errors import DynftraceError, UsageError
 from dynftrace.core.journal import Action
-from dynftrace.core.shell.parser import Join, ShellSyntaxError, parse
+from dynftrace.core.shell.parser import ShellSyntaxError, parse
 from dynftrace.core.trace.place import Place
 from dynftrace.tui import cli, sessions
 from dynftrace.tui.machine import Described
@@ -29,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def commands(text: str) -> list[Action]:
     try:
-        return [replace(command, join=Join.ALWAYS) for command in parse(text)]
+        return [str(command) for command in parse(text)]
     except ShellSyntaxError:
         return []
 

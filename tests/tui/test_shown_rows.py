@@ -28,7 +28,7 @@ def moments() -> list[TraceText]:
     found = []
     for _ in range(6):
         assert shell.execute("run syscalls").status == 0
-        found.append(session.array.follow())
+        found.append(session.boot.array.follow())
     assert found[-1].lines(0, 1) != found[0].lines(0, 1), "it has turned"
     return found
 

@@ -77,7 +77,7 @@ async def test_into_the_tracer_and_out_again(session: Session, size: tuple[int, 
         assert "[site]" in text(screen.head)[2]
         assert "fs/read_write.c" in text(screen.head)[1]
         places = [widget.region for widget in (screen.head, screen.code, screen.registers)]
-        cpu = session.stepper.last
+        cpu = session.boot.stepper.last
         hops = ("[ftrace_caller]", "[slot ftrace_call]", "[tracer]")
         for hop in hops if size == SIZES[0] else hops[:1]:
             for _ in range(40):
@@ -96,9 +96,9 @@ async def test_into_the_tracer_and_out_again(session: Session, size: tuple[int, 
         assert places == [w.region for w in (screen.head, screen.code, screen.registers)]
         for view in (screen.head, screen.code):
             assert view.count() <= view.size.height
-        pc = session.machine.vcpus[cpu or 0].registers.pc
+        pc = session.boot.machine.vcpus[cpu or 0].registers.pc
         await press(pilot, "b")
-        assert session.machine.vcpus[cpu or 0].registers.pc != pc
+        assert session.boot.machine.vcpus[cpu or 0].registers.pc != pc
         await press(pilot, "q")
         assert app.screen is app.main and app.view.stepping is None
 
@@ -112,7 +112,7 @@ async def test_all_of_it_fits(session: Session, size: tuple[int, int]) -> None:
         registers = text(screen.registers)
         assert max(map(len, registers)) <= screen.registers.size.width
         assert len(registers) <= screen.registers.size.height
-        values = session.machine.registers(session.stepper.last or 0)
+        values = session.boot.machine.registers(session.boot.stepper.last or 0)
         shown = " ".join(registers)
         assert all(f"{name} {value:016x}" in shown for name, value in values.items())
         bottom = screen.query_one(KeysBar).region
@@ -129,7 +129,7 @@ async def test_instructions_are_whole_beside_the_registers() -> None:
             rows = text(screen.code)
             assert len(rows) == screen.code.size.height
             assert max(map(len, rows)) <= screen.code.size.width
-            assert len(text(screen.registers)) == len(session.machine.registers(0))
+            assert len(text(screen.registers)) == len(session.boot.machine.registers(0))
 
 
 async def test_a_stub_that_only_some_calls_need_is_in_parentheses() -> None:
@@ -149,10 +149,10 @@ async def test_a_changed_register_has_a_sign_beside_its_tone(arch: str) -> None:
         await press(pilot, "s")
         screen = app.screen
         assert isinstance(screen, SteppingScreen)
-        assert session.stepper.steps == 0, "the first key opens it"
+        assert session.boot.stepper.steps == 0, "the first key opens it"
         for _ in range(12):
             await press(pilot, "s")
-            changes = {each.name: each.new for each in session.stepper.changes(0)}
+            changes = {each.name: each.new for each in session.boot.stepper.changes(0)}
             marked = [
                 value
                 for row in range(screen.registers.count())
@@ -171,11 +171,11 @@ async def test_a_changed_register_has_a_sign_beside_its_tone(arch: str) -> None:
 async def test_over_a_call_and_on_to_the_next_time(session: Session) -> None:
     async with console(session) as (app, pilot):
         screen = await into(app, pilot)
-        cpu, ip = session.stepper.last or 0, session.address_of("vfs_write")
+        cpu, ip = session.boot.stepper.last or 0, session.address_of("vfs_write")
         first = session.now
         await press(pilot, "n")
         assert screen.same_as.command == f"next {cpu}"
-        assert session.machine.vcpus[cpu].registers.pc == ip + 5
+        assert session.boot.machine.vcpus[cpu].registers.pc == ip + 5
         await press(pilot, "c")
         assert screen.same_as.command == "until vfs_write syscalls"
         assert f"{ip:x}" in standing(screen)[0]
@@ -185,7 +185,7 @@ async def test_over_a_call_and_on_to_the_next_time(session: Session) -> None:
 async def test_the_next_cpu_bits_help_and_copy(session: Session) -> None:
     async with console(session) as (app, pilot):
         screen = await into(app, pilot)
-        cpu = session.stepper.last or 0
+        cpu = session.boot.stepper.last or 0
         await press(pilot, "tab")
         assert text(screen.head)[0].startswith(f" CPU {1 - cpu} ")
         await press(pilot, "tab", "x")
@@ -240,7 +240,7 @@ async def test_a_typed_until_stays_on_the_main_screen(session: Session) -> None:
 async def test_only_what_runs_the_machine_changes_the_watched_cpu(session: Session) -> None:
     async with console(session) as (app, pilot):
         screen = await into(app, pilot)
-        cpu = session.stepper.last or 0
+        cpu = session.boot.stepper.last or 0
         await press(pilot, "tab")
         for command in ("bits vfs_write", "cat 'trace'", " bits vfs_write"):
             app.command(command, box=False)

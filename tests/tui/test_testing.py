@@ -182,7 +182,7 @@ def test_another_machine(dynftrace_session, dynftrace_shell):
     session = dynftrace_session("ppc64", cpus=1, modules=["usbcore"])
     assert "usbcore" in dynftrace_shell("lsmod", session)
     assert dynftrace_shell("lsmod") != dynftrace_shell("lsmod", session)
-    assert len(session.machine.vcpus) == 1
+    assert len(session.boot.machine.vcpus) == 1
 """
     )
     run(project, passed=2)
@@ -190,7 +190,7 @@ def test_another_machine(dynftrace_session, dynftrace_shell):
 
 def test_a_module_may_stand_alone_and_a_field_must_exist() -> None:
     session = open_machine("i386", modules="usbcore", boot=True)
-    assert [module.name for module in session.modules.loaded] == ["usbcore"]
+    assert [module.name for module in session.boot.modules.loaded] == ["usbcore"]
     with pytest.raises(AssertionError, match="`nosuch` fails: "):
         ShellCommands()("nosuch", session)
     with pytest.raises(TypeError, match="memory"):

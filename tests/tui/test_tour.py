@@ -53,7 +53,7 @@ def test_a_tour_has_a_machine_and_steps() -> None:
     assert isinstance(shows, Shows)
     assert (shows.command, shows.pattern.pattern, shows.wanted) == ("cat trace", "schedule", False)
     assert (second.title, second.text, second.checks) == ("Second", "to read", ())
-    assert tour.open().modules.find("usbcore") is not None
+    assert tour.open().boot.modules.find("usbcore") is not None
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
         await press("escape", "f5", "f5")
         await press("t")  # by a key what the step does by a command
         assert walk.at == 3
-        assert (walk.done, session.array.tracer) == (True, "function")
+        assert (walk.done, session.boot.array.tracer) == (True, "function")
         await press("f4")
         assert walk.at == 2 and not walk.done
         assert progress.of(tour) == 4

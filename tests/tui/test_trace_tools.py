@@ -252,7 +252,7 @@ async def test_functions_and_tasks_of_a_real_trace(session: Session) -> None:
         await pilot.press("enter")
         await settle(pilot)
         name = view.text(view.cursor).split(": ")[1].split()[0]
-        assert app.view.ip == session.kallsyms.address(name), "the cursor's own event"
+        assert app.view.ip == session.boot.kallsyms.address(name), "the cursor's own event"
 
 
 async def test_calls_of_a_real_tree_fold(session: Session) -> None:

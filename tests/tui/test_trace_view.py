@@ -195,7 +195,7 @@ async def test_a_stack_has_a_row_for_each_address(
 ) -> None:
     sh("echo 1 > options/func_stack_trace; echo ramfs_create > set_ftrace_filter")
     sh("echo function > current_tracer; run syscalls")
-    trace = session.array.follow()
+    trace = session.boot.array.follow()
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         app.view.show(trace)
@@ -209,7 +209,7 @@ async def test_a_stack_has_a_row_for_each_address(
         assert app.view.text(app.view.cursor + 1).endswith(": <stack trace>")
         await pilot.press("enter")
         await pilot.pause()
-        assert app.ips == [session.kallsyms.address("ramfs_create")]
+        assert app.ips == [session.boot.kallsyms.address("ramfs_create")]
 
 
 async def test_bookmarks_of_a_saved_session_are_there_with_the_first_trace() -> None:

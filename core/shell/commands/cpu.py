@@ -17,14 +17,12 @@ def regs(context: Context, arguments: Arguments) -> None:
         _saved(context, arguments[1:])
         return
     expect(arguments, 0, 1)
-    session = context.session
-    cpus = (
-        [cpu_number(context, arguments[0].text)] if arguments else range(len(session.machine.vcpus))
-    )
+    session, boot = context.session, context.boot
+    cpus = [cpu_number(context, arguments[0].text)] if arguments else range(len(boot.machine.vcpus))
     digits = 2 * session.port.facts.pointer_size
     for cpu in cpus:
         context.line(session.instruction(cpu))
-        values = list(session.machine.registers(cpu).items())
+        values = list(boot.machine.registers(cpu).items())
         width = max(len(name) for name, _ in values)
         cells = [f"{name:>{width}} {value:0{digits}x}" for name, value in values]
         for start in range(0, len(cells), COLUMNS):
@@ -35,13 +33,13 @@ def regs(context: Context, arguments: Arguments) -> None:
 def _saved(context: Context, arguments: Arguments) -> None:
     """Show the registers of the last hit, or the last one up to a time, on any CPU or on one."""
     expect(arguments, 0, 2)
-    session = context.session
+    session, boot = context.session, context.boot
     latest = cpu = None
     if arguments:
-        latest = latest_time(arguments[0].text, session.array.clock_in_ns)
+        latest = latest_time(arguments[0].text, boot.array.clock_in_ns)
     if len(arguments) > 1:
         cpu = cpu_number(context, arguments[1].text)
-    text = session.array.text()
+    text = boot.array.text()
     row = text.table.last_hit(None, latest, cpu)
     if row is None:
         until = "" if latest is None else " up to that time"
@@ -49,7 +47,7 @@ def _saved(context: Context, arguments: Arguments) -> None:
         context.fail(f"regs: the trace has no event with saved registers{until}{where}")
         return
     facts = session.port.facts
-    for line in hit_lines(hit_at(text, row), facts.abi, facts.pointer_size, session.kallsyms):
+    for line in hit_lines(hit_at(text, row), facts.abi, facts.pointer_size, boot.kallsyms):
         context.line(line)
 
 

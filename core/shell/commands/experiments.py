@@ -9,8 +9,8 @@ from ..outcome import ShowedPatchMethods
 def patch(context: Context, arguments: Arguments) -> None:
     """Show the methods of patching, or choose one."""
     expect(arguments, 0, 1)
-    session = context.session
-    methods, patcher = session.port.facts.patch_methods, session.ftrace.patcher
+    session, boot = context.session, context.boot
+    methods, patcher = session.port.facts.patch_methods, boot.ftrace.patcher
     if arguments:
         method = arguments[0].text
         if method not in methods:
@@ -24,8 +24,8 @@ def patch(context: Context, arguments: Arguments) -> None:
 
 def icache(context: Context, arguments: Arguments) -> None:
     """Show which CPUs are flushed after a patch, leave some out, or flush them again."""
-    session = context.session
-    patcher, cpus = session.ftrace.patcher, len(session.machine.vcpus)
+    boot = context.boot
+    patcher, cpus = boot.ftrace.patcher, len(boot.machine.vcpus)
     told = {*range(cpus)} if patcher.flush_cpus is None else {*patcher.flush_cpus}
     if not arguments:
         for cpu in range(cpus):
@@ -37,7 +37,7 @@ def icache(context: Context, arguments: Arguments) -> None:
         expect(arguments, 2)
         patcher.flush_cpus = tuple(sorted(told.difference(wanted)))
     elif verb == "flush":
-        session.machine.flush(cpus=wanted or None)
+        boot.machine.flush(cpus=wanted or None)
         told.update(wanted or range(cpus))
         patcher.flush_cpus = None if len(told) == cpus else tuple(sorted(told))
     else:

@@ -15,7 +15,7 @@ from ..parser import Word
 def cat(context: Context, arguments: Arguments) -> None:
     """Show files one after the other; a file that cannot be read does not stop the rest."""
     expect(arguments, 1)
-    tree = context.session.tracefs
+    tree = context.boot.tracefs
     for path in paths(tree, arguments):
         try:
             context.output.append(tree.read(path))
@@ -39,7 +39,7 @@ def echo(context: Context, arguments: Arguments) -> None:
 
 def ls(context: Context, arguments: Arguments) -> None:
     """List directories, or the given files, one per line."""
-    tree = context.session.tracefs
+    tree = context.boot.tracefs
     words = list(arguments)
     long = [word.text for word in words[:1]] == ["-l"]
     if long:

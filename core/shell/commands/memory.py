@@ -25,14 +25,14 @@ _BYTE = re.compile(r"(?:[0-9a-fA-F]{2})+")
 def dump(context: Context, arguments: Arguments) -> None:
     """Show pointer-sized words and the symbols they point to; stop at unmapped memory."""
     expect(arguments, 1, 2)
-    session = context.session
+    session, boot = context.session, context.boot
     count = number(arguments[1].text, "N", 1) if len(arguments) > 1 else 4
     if count > MOST_WORDS:
         raise UsageMistake(f"N must be at most {MOST_WORDS}, not {count}")
-    facts, memory, kallsyms = session.port.facts, session.machine.memory, session.kallsyms
+    facts, memory, kallsyms = session.port.facts, boot.machine.memory, boot.kallsyms
     size = facts.pointer_size
     start = literal_address(session, arguments[0].text)
-    tocs = session.paths.tocs()
+    tocs = boot.paths.tocs()
     for address in range(start, start + count * size, size):
         data = memory.read(address, size)
         value = memory.read_int(address, size)
@@ -49,7 +49,7 @@ def literal_address(session: Session, text: str) -> int:
     name. Raises `UsageError`.
     """
     name, plus, offset = text.strip().partition("+")
-    address = session.kallsyms.address(name)
+    address = session.boot.kallsyms.address(name)
     if address is None or (plus and not offset):
         return session.address_of(text)
     return session.address_of(f"0x{address:x}{plus}{offset}")
@@ -58,7 +58,7 @@ def literal_address(session: Session, text: str) -> int:
 def poke(context: Context, arguments: Arguments) -> None:
     """Write bytes, or assemble instructions for the address; show the text before and after."""
     expect(arguments, 2)
-    session = context.session
+    session, boot = context.session, context.boot
     address = session.address_of(arguments[0].text)
     words = [word.text for word in arguments[1:]]
     data = hex_bytes(words)
@@ -70,10 +70,10 @@ def poke(context: Context, arguments: Arguments) -> None:
         raise UsageMistake("nothing to write")
     old = session.instructions(address, len(data))
     session.poke(address, data)
-    context.line(f"{address:x} {session.kallsyms.format(address)}")
+    context.line(f"{address:x} {boot.kallsyms.format(address)}")
     for label, insns in (("before", old), ("after", session.instructions(address, len(data)))):
         for insn in insns:
-            text = session.paths.text(insn.address, insn.data)
+            text = boot.paths.text(insn.address, insn.data)
             context.line(f"  {label:<6}  {insn.address:x}  {insn.data.hex(' ')}  {text}")
 
 

@@ -44,14 +44,14 @@ def insmod(context: Context, arguments: Arguments) -> None:
 def rmmod(context: Context, arguments: Arguments) -> None:
     """Unload modules, one after the other."""
     expect(arguments, 1)
-    session = context.session
+    session, boot = context.session, context.boot
     for word in arguments:
         name = word.text
-        module = session.modules.find(name)
+        module = session.boot.modules.find(name)
         try:
             session.rmmod(name)
         except ModuleError as error:
-            users = session.modules.users(name)
+            users = boot.modules.users(name)
             if error.errno == errno.ENOENT:
                 context.fail(f"rmmod: ERROR: Module {name} is not currently loaded")
             elif users:
@@ -67,11 +67,11 @@ def rmmod(context: Context, arguments: Arguments) -> None:
 def lsmod(context: Context, arguments: Arguments) -> None:
     """List the loaded modules, newest first."""
     expect(arguments, 0, 0)
-    session = context.session
+    boot = context.boot
     context.line("Module                  Size  Used by")
-    for module in reversed(session.modules.loaded):
-        users = session.modules.users(module.name)
-        count = session.modules.refcnt(module) + len(users)
+    for module in reversed(boot.modules.loaded):
+        users = boot.modules.users(module.name)
+        count = boot.modules.refcnt(module) + len(users)
         line = f"{module.name:<19} {module.size:>8}  {count} {','.join(users)}"
         context.line(line.rstrip())
 

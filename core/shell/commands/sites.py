@@ -13,11 +13,11 @@ from ..outcome import ShowedBits, ShowedPath, ShowedRecords, ShowedSite, ShowedS
 def site(context: Context, arguments: Arguments) -> None:
     """Show the call sites of functions: as compiled, as ftrace expects them, as they are now."""
     expect(arguments, 1)
-    session = context.session
+    session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
     shown = 0
     for word in arguments:
-        rows = find_sites(session.ftrace.records, word.text, prefix)
+        rows = find_sites(boot.ftrace.records, word.text, prefix)
         views = [session.call_site(row) for row in rows]
         views += session.unfound_sites(word.text)
         if not views:
@@ -36,13 +36,13 @@ def site(context: Context, arguments: Arguments) -> None:
 def tramp(context: Context, arguments: Arguments) -> None:
     """Show the paths of calls through ftrace_caller and its copies, or a module's stubs."""
     expect(arguments, 0, 2)
-    session = context.session
+    session, boot = context.session, context.boot
     if not arguments:
-        callers = session.ftrace.entry.callers
-        ways = [session.paths.mcount_hops(), *map(session.paths.entry_hops, callers)]
-        trampolines = session.ftrace.trampolines
+        callers = boot.ftrace.entry.callers
+        ways = [boot.paths.mcount_hops(), *map(boot.paths.entry_hops, callers)]
+        trampolines = boot.ftrace.trampolines
         if trampolines is not None:
-            ways += map(session.paths.trampoline_hops, trampolines.of(session.ftrace.ops))
+            ways += map(boot.paths.trampoline_hops, trampolines.of(boot.ftrace.ops))
         for hops in filter(None, ways):
             if context.output:
                 context.line()
@@ -50,10 +50,10 @@ def tramp(context: Context, arguments: Arguments) -> None:
                 context.line(line)
         context.did(ShowedPath())
         return
-    module = session.modules.find(arguments[0].text)
+    module = boot.modules.find(arguments[0].text)
     if module is None:
         raise UsageMistake(f"module '{arguments[0].text}' is not loaded")
-    stubs = module_stubs(session.ftrace, session.paths, module.name, module.stubs)
+    stubs = module_stubs(boot.ftrace, boot.paths, module.name, module.stubs)
     if not stubs:
         context.line(f"{module.name} reaches ftrace_caller without stubs")
         return
@@ -70,9 +70,9 @@ def tramp(context: Context, arguments: Arguments) -> None:
 
 def records(context: Context, arguments: Arguments) -> None:
     """Show the compiler's lists of call sites, and the record that each entry became."""
-    session = context.session
+    session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
-    known, rows = session.ftrace.records, None
+    known, rows = boot.ftrace.records, None
     if arguments:
         rows = []
         for word in arguments:
@@ -102,18 +102,18 @@ def records(context: Context, arguments: Arguments) -> None:
 def bits(context: Context, arguments: Arguments) -> None:
     """Draw the bit fields of the instructions of call sites, or of one instruction."""
     expect(arguments, 1)
-    session = context.session
+    session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
     for word in arguments:
-        rows = find_sites(session.ftrace.records, word.text, prefix)
-        views = [view for row in rows for view in session.encodings.site(row)]
+        rows = find_sites(boot.ftrace.records, word.text, prefix)
+        views = [view for row in rows for view in boot.encodings.site(row)]
         if rows:
-            address = int(session.ftrace.records.table["ip"][rows[0]])
+            address = int(boot.ftrace.records.table["ip"][rows[0]])
         else:
             address = session.address_of(word.text)
             insns = session.instructions(address, 1)
-            views = [session.encodings.lines(insn) for insn in insns]
-        symbol = session.kallsyms.lookup(address)
+            views = [boot.encodings.lines(insn) for insn in insns]
+        symbol = boot.kallsyms.lookup(address)
         name = "" if symbol is None else symbol.name.removeprefix(prefix)
         context.did(ShowedBits(address, name))
         for lines in views:

@@ -40,19 +40,18 @@ def step(context: Context, arguments: Arguments) -> None:
         context.line(session.instruction(cpu))
 
     context.line(session.instruction(cpu))
-    with session.lock:
-        session.stepper.steps_of(cpu, count, each)
+    session.step(cpu, count, each)
     context.did(Stepped(cpu))
 
 
 def over(context: Context, arguments: Arguments) -> None:
     """Execute one instruction; run a call up to its return."""
-    _go(context, arguments, context.session.stepper.over)
+    _go(context, arguments, context.session.step_over)
 
 
 def finish(context: Context, arguments: Arguments) -> None:
     """Run until the current function returns."""
-    _go(context, arguments, context.session.stepper.out)
+    _go(context, arguments, context.session.step_out)
 
 
 def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> None:
@@ -60,8 +59,7 @@ def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> No
     expect(arguments, 0, 1)
     cpu = _cpu(context, arguments)
     context.line(context.session.instruction(cpu))
-    with context.session.lock:
-        cpu = way(cpu)
+    cpu = way(cpu)
     context.did(Stepped(cpu))
     _changed(context, cpu)
     context.line(context.session.instruction(cpu))
@@ -72,11 +70,8 @@ def until(context: Context, arguments: Arguments) -> None:
     expect(arguments, 1, 2)
     session = context.session
     workload = arguments[1].text if len(arguments) > 1 else None
-    with session.lock:
-        if workload is not None:
-            session.check_workload(workload)
-        cpu = session.stepper.until(arguments[0].text, workload)
-        pc = session.machine.vcpus[cpu].registers.pc
+    cpu = session.run_to(arguments[0].text, workload)
+    pc = context.boot.machine.vcpus[cpu].registers.pc
     context.did(Reached(arguments[0].text, cpu, pc))
     context.line(session.instruction(cpu))
 
@@ -85,12 +80,12 @@ def _cpu(context: Context, arguments: Arguments) -> int:
     """Return the given CPU, or by default the one that was stepped or stopped last."""
     if arguments:
         return cpu_number(context, arguments[0].text)
-    return context.session.stepper.last or 0
+    return context.boot.stepper.last or 0
 
 
 def _changed(context: Context, cpu: int) -> None:
     """Show what the last step has changed: registers, then virtual time."""
-    stepper = context.session.stepper
+    stepper = context.boot.stepper
     cells = [f"{each.name} {each.old:x}->{each.new:x}" for each in stepper.changes(cpu)]
     line = "   "
     for cell in [*cells, f"+{stepper.elapsed(cpu)} ns"]:

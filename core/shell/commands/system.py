@@ -12,7 +12,7 @@ from ..outcome import Rebooted, WentBack
 def dmesg(context: Context, arguments: Arguments) -> None:
     """Show the kernel's messages."""
     expect(arguments, 0, 0)
-    for line in context.session.machine.dmesg.lines:
+    for line in context.boot.machine.dmesg.lines:
         context.line(line)
 
 
@@ -33,7 +33,7 @@ def back(context: Context, arguments: Arguments) -> None:
     session.reboot()
     redo(session, left, context.repeat, "the way back")
     for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
-        for told in ["the machine ran on its own"] if kind else map(str, same):
+        for told in ["the machine ran on its own"] if kind else same:
             context.line(f"undone: {told}")
     context.did(WentBack(count))
 

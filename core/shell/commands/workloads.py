@@ -67,7 +67,7 @@ def _value(context: Context, text: str) -> int:
     try:
         value = int(text, 0)
     except ValueError:
-        address = context.session.kallsyms.address(text)
+        address = context.boot.kallsyms.address(text)
         if address is None:
             raise UsageMistake(f"'{text}' is neither a number nor a symbol") from None
         return address

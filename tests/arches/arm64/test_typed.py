@@ -57,7 +57,7 @@ def test_an_instruction_is_the_manuals_word(line: str, word: int | None) -> None
 def test_a_branch_that_does_not_reach_is_refused(line: str, reach: int) -> None:
     session = Session.open(arches.load("arm64"), MachineSpec(boot=False))
     for target in (AT + reach - 4, AT - reach):
-        (insn,) = session.disassembler.decode(AT, session.assemble(f"{line} {target:#x}", AT))
+        (insn,) = session.boot.disassembler.decode(AT, session.assemble(f"{line} {target:#x}", AT))
         assert insn.target == target
     for target in (AT + reach, AT - reach - 4):
         with pytest.raises(AssemblyError, match="does not reach that far"):

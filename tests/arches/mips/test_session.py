@@ -26,17 +26,17 @@ def sh(shell: Shell, text: str) -> str:
 
 
 def test_near_calls_overflow_and_nothing_stays(shell: Shell) -> None:
-    regions = len(shell.session.machine.memory.regions)
+    regions = len(shell.session.boot.machine.memory.regions)
     functions = sh(shell, "cat available_filter_functions")
     outcome = shell.execute("insmod usbcore-near")
     assert outcome.status != 0
     assert "Invalid module format" in outcome.error
     location = shell.session.port.facts.map.modules
-    text = f"module usbcore_near: relocation overflow, v:{shell.session.ftrace.mcount():x}, "
+    text = f"module usbcore_near: relocation overflow, v:{shell.session.boot.ftrace.mcount():x}, "
     assert text in outcome.error and text in sh(shell, "dmesg")
     assert f"location:{location:x}"[:-1] in outcome.error
     assert sh(shell, "lsmod").splitlines()[1:] == []
-    assert len(shell.session.machine.memory.regions) == regions
+    assert len(shell.session.boot.machine.memory.regions) == regions
     assert sh(shell, "cat available_filter_functions") == functions
     sh(shell, "insmod usbcore")
 
@@ -44,7 +44,7 @@ def test_near_calls_overflow_and_nothing_stays(shell: Shell) -> None:
 def test_far_calls_and_linked_stubs_are_traced_side_by_side(shell: Shell) -> None:
     sh(shell, "insmod usbcore; insmod usbcore-trampoline; echo function > current_tracer")
     sh(shell, "run usb")
-    modules = shell.session.modules.loaded
+    modules = shell.session.boot.modules.loaded
     assert [module.name for module in modules] == ["usbcore", "usbcore_trampoline"]
     shown = sh(shell, "site usb_ifnum_to_if").split("\n\n")
     assert "through _mcount " in shown[0] and "lui" in shown[0]
@@ -55,7 +55,7 @@ def test_far_calls_and_linked_stubs_are_traced_side_by_side(shell: Shell) -> Non
     for module in ("usbcore", "usbcore-trampoline"):
         assert "  ok  leads to ftrace_caller" in sh(shell, f"tramp {module}")
     sh(shell, "echo nop > current_tracer; rmmod usbcore-trampoline; rmmod usbcore")
-    assert not shell.session.machine.oopses
+    assert not shell.session.boot.machine.oopses
 
 
 @pytest.mark.parametrize("word", range(5))
@@ -63,10 +63,10 @@ def test_each_word_of_a_far_site_is_looked_at(shell: Shell, word: int) -> None:
     sh(shell, "insmod usbcore")
     address = shell.session.address_of("usb_ifnum_to_if")
     sh(shell, f"poke 0x{address + 4 * word:x} 0x12345678")
-    before = shell.session.machine.memory.read(address, 20)
+    before = shell.session.boot.machine.memory.read(address, 20)
     outcome = shell.execute("echo function > current_tracer")
     assert "ftrace failed to modify" in outcome.error
-    assert shell.session.machine.memory.read(address, 20) == before
+    assert shell.session.boot.machine.memory.read(address, 20) == before
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_each_word_of_a_far_site_is_looked_at(shell: Shell, word: int) -> None:
 def test_damage_on_the_way_to_ftrace_caller_is_refused(shell: Shell, module: str, way: str) -> None:
     sh(shell, f"insmod {module}")
     session = shell.session
-    row = session.ftrace.records.names.index("usb_ifnum_to_if")
+    row = session.boot.ftrace.records.names.index("usb_ifnum_to_if")
     stub = next(hop for hop in session.call_path(row) if hop.label == "stub")
     assert stub.address == session.address_of(way)
-    ip = int(session.ftrace.records.table["ip"][row])
+    ip = int(session.boot.ftrace.records.table["ip"][row])
     for word in range(0, len(stub.data), 4):
         sh(shell, f"poke 0x{stub.address + word:x} 0x12345678")
-        before = session.machine.memory.read(ip, 20)
+        before = session.boot.machine.memory.read(ip, 20)
         outcome = shell.execute("echo function > current_tracer")
         assert "the stub of ftrace_caller" in outcome.error
-        assert session.machine.memory.read(ip, 20) == before
+        assert session.boot.machine.memory.read(ip, 20) == before
         sh(shell, f"reboot; insmod {module}")
 
 
@@ -94,7 +94,7 @@ def test_a_step_shows_branch_and_slot_and_never_stops_between(shell: Shell) -> N
     shown = sh(shell, "step 60").splitlines()
     lines = [line for line in shown if line.startswith("cpu0  ")]
     pcs = [int(line.split()[1], 16) for line in lines]
-    memory = shell.session.machine.memory
+    memory = shell.session.boot.machine.memory
     behind = {pc + 4 for pc in pcs if port.has_delay_slot(memory.read(pc, 4))}
     jumps = [line for line, pc in zip(lines, pcs, strict=True) if pc + 4 in behind]
     assert jumps and all("; " in line for line in jumps)
@@ -111,7 +111,7 @@ def test_a_branch_over_two_words_and_not_two_nops_for_a_task_between_them() -> N
         shell = Shell(session)
         sh(shell, "step 10")
         shell.execute("echo function > current_tracer; run syscalls")
-        ends.append(len(session.machine.oopses))
+        ends.append(len(session.boot.machine.oopses))
     assert ends == [0, 1]
 
 

@@ -40,7 +40,7 @@ def test_an_instruction_is_the_manuals_word(line: str, word: int) -> None:
 def test_what_does_not_reach_is_refused(line: str) -> None:
     session = Session.open(arches.load("mips"), MachineSpec(modules=("usbcore",)))
     address = session.address_of("usb_get_dev")
-    before = session.machine.memory.read(address, 8)
+    before = session.boot.machine.memory.read(address, 8)
     outcome = Shell(session).execute(f"poke usb_get_dev {line}")
     assert "does not reach that far" in outcome.error
-    assert session.machine.memory.read(address, 8) == before
+    assert session.boot.machine.memory.read(address, 8) == before

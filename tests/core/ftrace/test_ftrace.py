@@ -94,7 +94,7 @@ def test_with_two_users_the_list_function_asks_each(guest: Booted) -> None:
     row = ftrace.records.find(guest.address("schedule"))
     assert ftrace.records.users[row] == 2
     assert ftrace.users_of(row) == [one, two]
-    result = guest.machine.request_call(guest.address("schedule"), ())
+    result = guest.machine.requests.call(guest.address("schedule"), ())
     assert result is not None
     both = guest.counted()
     assert both >= 2
@@ -114,7 +114,7 @@ def test_a_site_two_users_want_is_counted_twice_and_one_of_one_once(guest: Boote
             guest.ftrace.register(each)
         before = guest.counted()
         text = guest.kernel.section(".rodata").address
-        guest.machine.request_call(function, (text, 0))
+        guest.machine.requests.call(function, (text, 0))
         counts.append(guest.counted() - before)
         for each in ops:
             guest.ftrace.unregister(each)
@@ -276,10 +276,10 @@ def test_a_kernel_of_ones_own_needs_only_sites_and_fentry(tmp_path: Path) -> Non
     guest = load(path)
     assert guest.ftrace.records.names == ["mine", "yours"]
     assert guest.site("mine") == NOP
-    assert guest.machine.request_call(guest.address("mine"), (41,)) == 42
+    assert guest.machine.requests.call(guest.address("mine"), (41,)) == 42
     ops = guest.counter()
     guest.ftrace.register(ops)
-    assert guest.machine.request_call(guest.address("yours"), (1,)) == 2
+    assert guest.machine.requests.call(guest.address("yours"), (1,)) == 2
     assert guest.counted() == 1
 
 

@@ -58,7 +58,7 @@ def test_the_table_fills_from_nothing_to_equilibrium(session: Session) -> None:
     assert seen[1] < seen[2] <= 2 * SLOTS
     assert seen == sorted(seen)
     assert seen[-1] == seen[-2] == len(session.function_names())
-    assert session.ftrace.ftraced is not None and not session.ftrace.ftraced.waiting()
+    assert session.boot.ftrace.ftraced is not None and not session.boot.ftrace.ftraced.waiting()
 
 
 def test_two_machines_find_the_same_to_the_byte() -> None:
@@ -68,7 +68,8 @@ def test_two_machines_find_the_same_to_the_byte() -> None:
     )
     first, second = machine(), machine(native_clock=False)
     assert sh(first, flow) == sh(second, flow)
-    regions = zip(first.machine.memory.regions, second.machine.memory.regions, strict=True)
+    memories = first.boot.machine.memory, second.boot.machine.memory
+    regions = zip(*(memory.regions for memory in memories), strict=True)
     assert all(np.array_equal(one.bytes, other.bytes) for one, other in regions)
 
 
@@ -81,23 +82,23 @@ def test_mcount_calls_nothing_at_boot_then_the_recorder_then_nothing_while_traci
     for _ in range(2):
         sh(session, "echo function > current_tracer")
         assert mcount_calls(session) == "ftrace_stub"
-        assert session.tracefs.read("ftraced_enabled") == "suspended\n"
+        assert session.boot.tracefs.read("ftraced_enabled") == "suspended\n"
         known, taken = total(session), waiting(session)
         sh(session, RUN)
         assert (total(session), waiting(session)) == (known, taken)
         sh(session, "echo nop > current_tracer")
         assert mcount_calls(session) == "ftrace_record_ip"
-        assert session.tracefs.read("ftraced_enabled") == "enabled\n"
+        assert session.boot.tracefs.read("ftraced_enabled") == "enabled\n"
 
 
 def waiting(session: Session) -> int:
-    assert session.ftrace.ftraced is not None
-    return session.ftrace.ftraced.waiting()
+    assert session.boot.ftrace.ftraced is not None
+    return session.boot.ftrace.ftraced.waiting()
 
 
 def test_a_site_before_and_after_initialisation_enabled_and_disabled(session: Session) -> None:
     ip = site_of(session, "vfs_read")
-    read = session.machine.memory.read
+    read = session.boot.machine.memory.read
     compiled = read(ip, 5)
     assert session.port.call_target(ip, compiled) == address(session, "mcount")
     caller = address(session, "ftrace_caller")
@@ -107,38 +108,38 @@ def test_a_site_before_and_after_initialisation_enabled_and_disabled(session: Se
     assert (read(ip, 1)[0], session.port.call_target(ip, read(ip, 5))) == (CALL, caller)
     sh(session, "echo nop > current_tracer")
     assert read(ip, 5) == NOP
-    row = session.ftrace.records.find(ip)
+    row = session.boot.ftrace.records.find(ip)
     assert row is not None
-    assert session.ftrace.records.compiled[row].tobytes() == compiled
+    assert session.boot.ftrace.records.compiled[row].tobytes() == compiled
 
 
 def test_the_first_patch_jumps_over_the_call_and_leaves_the_rest_of_it() -> None:
     session = machine(nop="jmp")
     ip = site_of(session, "vfs_read")
-    compiled = session.machine.memory.read(ip, 5)
+    compiled = session.boot.machine.memory.read(ip, 5)
     sh(session, RUN * 3)
     jmp = b"\xeb\x03" + compiled[2:]
-    assert session.machine.memory.read(ip, 5) == jmp
+    assert session.boot.machine.memory.read(ip, 5) == jmp
     assert f"now       {jmp.hex(' ')}  jmp vfs_read+" in sh(session, "site vfs_read")
     sh(session, "echo vfs_read > set_ftrace_filter; echo function > current_tracer; run syscalls")
-    assert ": vfs_read <-" in session.tracefs.read("trace")
+    assert ": vfs_read <-" in session.boot.tracefs.read("trace")
     sh(session, "echo nop > current_tracer")
-    assert session.machine.memory.read(ip, 5) == jmp
-    assert not session.machine.oopses
+    assert session.boot.machine.memory.read(ip, 5) == jmp
+    assert not session.boot.machine.oopses
 
 
 def test_what_was_noted_is_converted_when_tracing_begins(session: Session) -> None:
     assert total(session) == 0 and waiting(session) == SLOTS
     sh(session, "echo function > current_tracer")
     assert total(session) == SLOTS and not waiting(session)
-    assert len(session.tracefs.read("enabled_functions").splitlines()) == SLOTS
+    assert len(session.boot.tracefs.read("enabled_functions").splitlines()) == SLOTS
 
 
 def test_the_list_grows_at_its_end(session: Session) -> None:
     lists = []
     for _ in range(3):
         sh(session, RUN)
-        lists.append(session.tracefs.read("available_filter_functions").splitlines())
+        lists.append(session.boot.tracefs.read("available_filter_functions").splitlines())
     for short, long in pairwise(lists):
         assert long[: len(short)] == short and len(long) > len(short)
     assert lists[0][0] == "printk", "in the order they ran, not by address"
@@ -150,9 +151,9 @@ def test_a_call_that_finds_no_slot_is_skipped_and_found_later(session: Session) 
     assert waiting(session) == SLOTS and word(session, "ftrace_skipped", 8) > 0
     ip = site_of(session, "sys_getppid")
     sh(session, "call sys_getppid")
-    assert session.machine.memory.read(ip, 1)[0] == CALL
+    assert session.boot.machine.memory.read(ip, 1)[0] == CALL
     sh(session, "sleep 1; call sys_getppid; sleep 1")
-    assert session.machine.memory.read(ip, 5) == NOP
+    assert session.boot.machine.memory.read(ip, 5) == NOP
 
 
 def test_what_never_ran_has_no_record_and_cannot_be_chosen(session: Session) -> None:
@@ -161,12 +162,12 @@ def test_what_never_ran_has_no_record_and_cannot_be_chosen(session: Session) -> 
     outcome = Shell(session).execute("echo sys_getppid > set_ftrace_filter")
     assert "Invalid argument" in outcome.error
     sh(session, "echo function > current_tracer; call sys_getppid")
-    assert "sys_getppid <-" not in session.tracefs.read("trace")
-    assert session.machine.memory.read(ip, 1)[0] == CALL
+    assert "sys_getppid <-" not in session.boot.tracefs.read("trace")
+    assert session.boot.machine.memory.read(ip, 1)[0] == CALL
     sh(session, "echo nop > current_tracer; call sys_getppid; sleep 1")
     sh(session, "echo sys_getppid > set_ftrace_filter; echo function > current_tracer")
     sh(session, "call sys_getppid")
-    assert ": sys_getppid <-" in session.tracefs.read("trace")
+    assert ": sys_getppid <-" in session.boot.tracefs.read("trace")
 
 
 def test_conversions_are_a_second_apart_and_cost_nothing_at_equilibrium(session: Session) -> None:
@@ -181,7 +182,7 @@ def test_conversions_are_a_second_apart_and_cost_nothing_at_equilibrium(session:
 
 def test_ftraced_can_be_told_to_let_the_text_be(session: Session) -> None:
     sh(session, "echo 0 > ftraced_enabled")
-    assert session.tracefs.read("ftraced_enabled") == "disabled\n"
+    assert session.boot.tracefs.read("ftraced_enabled") == "disabled\n"
     assert sh(session, RUN) == "0\n"
     sh(session, "echo enable > ftraced_enabled")
     assert sh(session, RUN) != "0\n"
@@ -192,29 +193,29 @@ def test_ftraced_can_be_told_to_let_the_text_be(session: Session) -> None:
 def test_any_number_of_cpus(cpus: int) -> None:
     session = machine(cpus=cpus)
     sh(session, (RUN + "run locks; ") * 4)
-    ips = session.ftrace.records.table["ip"]
+    ips = session.boot.ftrace.records.table["ip"]
     assert len(np.unique(ips)) == len(ips) > 300
     sh(session, "echo function > current_tracer; run locks; run boot; echo nop > current_tracer")
-    assert not session.machine.oopses
+    assert not session.boot.machine.oopses
 
 
 # Modules
 
 
 def test_modules_come_are_found_and_go(settled: Session) -> None:
-    session, before = settled, len(settled.ftrace.records)
+    session, before = settled, len(settled.boot.ftrace.records)
     for _ in range(3):
         sh(session, "insmod usbcore; run usb; sleep 1")
-        owners = session.ftrace.records.module_names()
+        owners = session.boot.ftrace.records.module_names()
         found = [name for name in owners if name]
         assert set(found) == {"usbcore"} and len(found) > 30
         sh(session, "echo :mod:usbcore > set_ftrace_filter; echo function > current_tracer")
         sh(session, "run usb")
-        assert ": usb_alloc_dev <-" in session.tracefs.read("trace")
+        assert ": usb_alloc_dev <-" in session.boot.tracefs.read("trace")
         sh(session, "echo nop > current_tracer; echo > set_ftrace_filter")
         sh(session, "rmmod usbcore; run syscalls; sleep 1")
-        assert len(session.ftrace.records) == before
-        assert not session.ftrace.disabled and not session.machine.oopses
+        assert len(session.boot.ftrace.records) == before
+        assert not session.boot.ftrace.disabled and not session.boot.machine.oopses
     slots = list(all_slots(session))
     assert not any(ip >= session.port.facts.map.modules for ip, _ in slots)
     free = [flags for _, flags in slots if flags & abi.SlotFlag.FREE]
@@ -223,7 +224,7 @@ def test_modules_come_are_found_and_go(settled: Session) -> None:
 
 def all_slots(session: Session) -> list[tuple[int, int]]:
     """ip and flags of every slot, read from guest memory here."""
-    memory, found = session.machine.memory, []
+    memory, found = session.boot.machine.memory, []
     page = word(session, "ftrace_pages_start", 8)
     while page:
         for slot in range(memory.read_int(page + 8, 8)):
@@ -243,11 +244,11 @@ def test_freed_slots_are_taken_again(settled: Session) -> None:
 
 
 def test_a_module_that_goes_before_it_was_converted_is_forgotten(settled: Session) -> None:
-    session, before = settled, len(settled.ftrace.records)
+    session, before = settled, len(settled.boot.ftrace.records)
     sh(session, "insmod usbcore; run usb")
     assert waiting(session) > 30
     sh(session, "rmmod usbcore; sleep 1; insmod crashy; sleep 1; rmmod crashy")
-    assert len(session.ftrace.records) == before and not session.ftrace.disabled
+    assert len(session.boot.ftrace.records) == before and not session.boot.ftrace.disabled
 
 
 # What must not go wrong
@@ -257,14 +258,14 @@ def test_a_poked_site_is_refused_when_it_is_to_be_a_nop(session: Session) -> Non
     ip, section = site_of(session, "printk"), session.image.section(".text")
     assert section is not None
     sh(session, f"poke 0x{ip:x} 9090909090")
-    before = session.machine.memory.read(section.address, section.size)
+    before = session.boot.machine.memory.read(section.address, section.size)
     sh(session, "sleep 1")
-    assert session.machine.memory.read(section.address, section.size) == before
+    assert session.boot.machine.memory.read(section.address, section.size) == before
     report = sh(session, "dmesg")
     assert "------------[ ftrace bug ]------------" in report
     assert "Initializing ftrace call sites" in report
     assert " actual:   90:90:90:90:90" in report and "printk+0x" in report
-    assert session.ftrace.disabled
+    assert session.boot.ftrace.disabled
     # One record is left, of the site that was refused; what it says is true, and of others too.
     assert session.function_names() == ["printk"] and total(session) == 0
     lines = sh(session, "site printk").splitlines()
@@ -285,24 +286,30 @@ def test_a_changed_mcount_is_refused_before_any_site_is_written(session: Session
     sh(session, RUN)
     at = address(session, "mcount_call")
     sh(session, f"poke 0x{at:x} 0f1f440000")
-    before = [session.machine.memory.read(int(ip), 5) for ip in session.ftrace.records.table["ip"]]
+    before = [
+        session.boot.machine.memory.read(int(ip), 5)
+        for ip in session.boot.ftrace.records.table["ip"]
+    ]
     with pytest.raises(FtraceBug) as caught:
-        session.tracefs.write("current_tracer", "function")
+        session.boot.tracefs.write("current_tracer", "function")
     assert caught.value.ip == at
-    after = [session.machine.memory.read(int(ip), 5) for ip in session.ftrace.records.table["ip"]]
+    after = [
+        session.boot.machine.memory.read(int(ip), 5)
+        for ip in session.boot.ftrace.records.table["ip"]
+    ]
     assert after[: len(before)] == before
 
 
 def test_a_list_of_pages_that_makes_no_sense_is_the_end_of_one_cpu(session: Session) -> None:
-    memory = session.machine.memory
+    memory = session.boot.machine.memory
     page = word(session, "ftrace_pages_start", 8)
     memory.write_int(page, page, 8)
     assert waiting(session) == 0
     with pytest.raises(MemoryFault):
-        session.tracefs.write("current_tracer", "function")
+        session.boot.tracefs.write("current_tracer", "function")
     session.run(SECOND_NS)
-    assert len(session.machine.oopses) == 1
-    assert "bad call of the machine" in str(session.machine.oopses[0])
+    assert len(session.boot.machine.oopses) == 1
+    assert "bad hypercall" in str(session.boot.machine.oopses[0])
 
 
 class InRecorder:
@@ -310,20 +317,20 @@ class InRecorder:
 
     def __init__(self, session: Session) -> None:
         sh(session, "insmod crashy; sleep 1")  # a page of slots is free
-        self.session, self.vcpu = session, session.machine.vcpus[0]
+        self.session, self.vcpu = session, session.boot.machine.vcpus[0]
         self.ip = site_of(session, "sys_getppid")
         self.end = session.port.facts.map.host_stack + 0x20_0000
-        session.machine.memory.map(self.end, 0x4000, "test stack")
+        session.boot.machine.memory.map(self.end, 0x4000, "test stack")
         entry = address(session, "sys_getppid")
         effect = session.port.enter_call(entry, (), self.end + 0x3000, self.end)
-        self.vcpu.apply(effect, session.machine.memory)
+        self.vcpu.apply(effect, session.boot.machine.memory)
         self.vcpu.state = State.RUNNING
 
     def step(self, count: int) -> bool:
         """Go on by so many instructions; whether that is inside of ftrace_record_ip."""
         for _ in range(count):
             self.session.step(0)
-        symbol = self.session.kallsyms.lookup(self.vcpu.registers.pc)
+        symbol = self.session.boot.kallsyms.lookup(self.vcpu.registers.pc)
         return symbol is not None and symbol.name == "ftrace_record_ip"
 
     def finish(self) -> None:
@@ -333,19 +340,19 @@ class InRecorder:
 
 def test_a_cpu_inside_the_recorder_notes_nothing_twice(session: Session) -> None:
     """Stops CPU 0 all the way through ftrace_record_ip, and converts there."""
-    cpu, ftrace = InRecorder(session), session.ftrace
-    kept = session.machine.snapshot(), ftrace.save()
+    cpu, ftrace = InRecorder(session), session.boot.ftrace
+    kept = session.boot.machine.snapshot(), ftrace.save()
     assert ftrace.ftraced is not None
     hits = 0
     for steps in range(20, 80, 4):
-        session.machine.restore(kept[0])
+        session.boot.machine.restore(kept[0])
         ftrace.restore(kept[1])
         hits += cpu.step(steps)
         ftrace.ftraced.collect()
         cpu.finish()
         ftrace.ftraced.collect()
         assert session.function_names().count("sys_getppid") == 1
-        assert session.machine.memory.read(cpu.ip, 5) == NOP
+        assert session.boot.machine.memory.read(cpu.ip, 5) == NOP
         assert not ftrace.disabled and not waiting(session)
     assert hits > 3
 
@@ -353,7 +360,7 @@ def test_a_cpu_inside_the_recorder_notes_nothing_twice(session: Session) -> None
 def test_what_a_cpu_was_noting_when_tracing_began_is_traced_once_it_is_found(
     session: Session,
 ) -> None:
-    cpu, ftrace = InRecorder(session), session.ftrace
+    cpu, ftrace = InRecorder(session), session.boot.ftrace
     while not cpu.step(1):
         pass
     ftrace.register(FtraceOps("count", address(session, "function_count_call")))
@@ -362,19 +369,19 @@ def test_what_a_cpu_was_noting_when_tracing_began_is_traced_once_it_is_found(
     ftrace.module_release("crashy")
     row = ftrace.records.find(cpu.ip)
     assert row is not None and ftrace.records.users[row] == 1
-    assert session.machine.memory.read(cpu.ip, 1)[0] == CALL
+    assert session.boot.machine.memory.read(cpu.ip, 1)[0] == CALL
 
 
 def test_a_snapshot_brings_all_of_it_back(session: Session) -> None:
     sh(session, RUN)
-    machine_, ftrace, lines = session.machine.snapshot(), session.ftrace.save(), []
+    machine_, ftrace, lines = session.boot.machine.snapshot(), session.boot.ftrace.save(), []
     for _ in range(2):
         sh(session, RUN + RUN)
-        lines.append(session.tracefs.read("available_filter_functions_addrs"))
+        lines.append(session.boot.tracefs.read("available_filter_functions_addrs"))
         count = FtraceOps("count", address(session, "function_count_call"))
-        session.ftrace.register(count)
-        session.machine.restore(machine_)
-        session.ftrace.restore(ftrace)
+        session.boot.ftrace.register(count)
+        session.boot.machine.restore(machine_)
+        session.boot.ftrace.restore(ftrace)
         assert total(session) == SLOTS and mcount_calls(session) == "ftrace_record_ip"
     assert lines[0] == lines[1]
 
@@ -391,7 +398,7 @@ def test_a_reboot_begins_with_an_empty_table(session: Session) -> None:
 
 def test_two_users_one_recorder(session: Session) -> None:
     sh(session, RUN)
-    ftrace = session.ftrace
+    ftrace = session.boot.ftrace
     count = FtraceOps("count", address(session, "function_count_call"))
     count.filter_hash = FtraceHash.of(np.array([site_of(session, "printk")], np.uint64))
     ftrace.register(count)
@@ -402,11 +409,11 @@ def test_two_users_one_recorder(session: Session) -> None:
 
 
 def test_another_discovery_is_refused_with_what_there_is() -> None:
-    with pytest.raises(UsageError, match=r"x86_64-2008 has no discovery 'table'.*ftraced"):
+    with pytest.raises(UsageError, match=r"does not support discovery 'table'.*ftraced"):
         machine(discovery="table")
-    with pytest.raises(UsageError, match="found by: table"):
+    with pytest.raises(UsageError, match="choose from: table"):
         Session.open(arches.load("x86_64"), MachineSpec(discovery="ftraced"))
-    assert machine(discovery="ftraced", boot=False).ftrace.ftraced is not None
+    assert machine(discovery="ftraced", boot=False).boot.ftrace.ftraced is not None
 
 
 def test_a_kernel_without_ftraced_is_refused(tmp_path: Path) -> None:
@@ -417,5 +424,5 @@ def test_a_kernel_without_ftraced_is_refused(tmp_path: Path) -> None:
 
 def test_a_kernel_with_a_table_has_none_of_it() -> None:
     session = Session.open(arches.load("x86_64"))
-    assert session.ftrace.ftraced is None
-    assert not session.tracefs.exists("ftraced_enabled")
+    assert session.boot.ftrace.ftraced is None
+    assert not session.boot.tracefs.exists("ftraced_enabled")

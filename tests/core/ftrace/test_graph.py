@@ -120,8 +120,8 @@ def test_it_goes_back_with_the_machine(guest: Booted) -> None:
 
 @pytest.mark.parametrize("gone", [GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER])
 def test_entry_code_without_it_has_no_graph_tracer(session: Session, gone: str) -> None:
-    symbols = {n: a for n, a in session.ftrace.entry.symbols.items() if n != gone}
-    object.__setattr__(session.ftrace.entry, "symbols", symbols)
+    symbols = {n: a for n, a in session.boot.ftrace.entry.symbols.items() if n != gone}
+    object.__setattr__(session.boot.ftrace.entry, "symbols", symbols)
     shell = Shell(session)
     assert "function_graph" not in shell.execute("cat available_tracers").output
     refused = shell.execute("echo function_graph > current_tracer")

@@ -12,6 +12,7 @@ from dynftrace.core.arch import Edit, ModuleStub, Sites
 from dynftrace.core.errors import FtraceBug, UsageError
 from dynftrace.core.ftrace.patch import Patcher
 from dynftrace.core.machine.machine import Machine
+from dynftrace.core.machine.services import NoServices
 
 PORT = arches.load("x86_64")
 TEXT = 0xFFFF_FFFF_8100_0000
@@ -27,10 +28,24 @@ def site_call(ip: int, target: int) -> bytes:
     return b"\xe8" + (target - ip - 5).to_bytes(4, "little", signed=True)
 
 
+class Patching(NoServices):
+    """The patcher that is asked about breakpoints, once there is one."""
+
+    patcher: Patcher
+
+    def breakpoint(self, cpu: int, ip: int) -> bool:
+        return self.patcher.emulate(cpu, ip)
+
+
 @pytest.fixture
-def machine() -> Machine:
+def services() -> Patching:
+    return Patching()
+
+
+@pytest.fixture
+def machine(services: Patching) -> Machine:
     """A machine of two vCPUs that call F over and over; F's site is a nop."""
-    machine = Machine(PORT, 2)
+    machine = Machine(PORT, 2, services=services)
     machine.memory.map(TEXT, 0x2000, "text")
     machine.memory.map(DATA, 0x3000, "data")
     for base in (TEXT, TEXT + 0x40):
@@ -43,8 +58,9 @@ def machine() -> Machine:
 
 
 @pytest.fixture
-def patcher(machine: Machine) -> Patcher:
-    return Patcher(machine, PORT)
+def patcher(machine: Machine, services: Patching) -> Patcher:
+    services.patcher = Patcher(machine, PORT)
+    return services.patcher
 
 
 def sites(*ips: int) -> Sites:
@@ -96,7 +112,7 @@ def test_a_breakpoint_is_met_and_does_what_the_new_text_will(
     counts = [count for _, count in seen] + [counted(machine)]
     assert counts == sorted(counts)
     assert counts[1] > counts[0] and counts[2] > counts[1], "emulated calls arrived"
-    assert machine.breakpoint_handler is None
+    assert not patcher.emulate(0, F), "nothing is left to emulate"
     assert not machine.oopses
 
 

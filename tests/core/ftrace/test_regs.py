@@ -174,9 +174,9 @@ def test_a_slot_that_is_shared_is_one(guest: Booted) -> None:
 
 def enable_regs(session: Session) -> FtraceOps:
     """Have registers saved at schedule."""
-    kallsyms, ftrace = session.kallsyms, session.ftrace
+    kallsyms, ftrace = session.boot.kallsyms, session.boot.ftrace
     ops = FtraceOps("counter", kallsyms.address("function_count_call") or 0, save_regs=True)
-    names = session.tracefs.functions
+    names = session.boot.tracefs.functions
     ops.filter_hash = ops.filter_hash.add(names.ips(ftrace.records.names.index("schedule")))
     ftrace.register(ops)
     return ops
@@ -184,12 +184,12 @@ def enable_regs(session: Session) -> FtraceOps:
 
 def test_the_files_and_views_name_the_caller(session: Session, sh) -> None:
     enable_regs(session)
-    end = session.kallsyms.format(session.ftrace.slot)
+    end = session.boot.kallsyms.format(session.boot.ftrace.slot)
     assert sh("cat enabled_functions") == f"schedule (1) R{'':9} ->{end}\n"
     site = sh("site schedule")
     assert site.count("call ftrace_regs_caller") == 2
     assert "call ftrace_caller" not in site
-    row = session.ftrace.records.names.index("schedule")
+    row = session.boot.ftrace.records.names.index("schedule")
     hops = session.call_path(row)
     assert [hop.name for hop in hops] == [
         *("schedule", "ftrace_regs_caller", "ftrace_regs_call", "function_count_call")

@@ -56,7 +56,7 @@ class Sequence:
         if self.ftrace.ftraced is not None:
             # There are records, and a page for those to come.
             self.ftrace.ftraced.collect()
-            guest.machine.request_call(guest.address("ftrace_shutdown_replenish"))
+            guest.machine.requests.call(guest.address("ftrace_shutdown_replenish"))
         self.known = len(self.ftrace.records)
         self.boot = guest.text()
 

@@ -64,7 +64,7 @@ def test_a_site_goes_through_every_state_with_the_guest_running(guest: Booted, m
     counts = [guest.counted()]
 
     def calls() -> tuple[int | None, int | None]:
-        guest.machine.request_workload("syscalls", 3)
+        guest.machine.requests.run_workload("syscalls", 3)
         counts.append(guest.counted())
         assert counts[-1] > counts[-2] or not ftrace.ops
         return called(guest, "schedule"), called(guest, "kfree")
@@ -103,7 +103,7 @@ def test_each_user_hears_of_its_own_calls_with_who_made_them(user: User) -> None
     user("echo 'f:read vfs_read' > dynamic_events; echo ksys_read ksys_write > set_ftrace_filter")
     user("echo function > current_tracer; echo 1 > events/fprobes/enable; run syscalls")
     rows = [user.row(name) for name in ("ksys_read", "ksys_write", "vfs_read")]
-    own = user.session.ftrace.records.flagged(Flag.TRAMP_EN)
+    own = user.session.boot.ftrace.records.flagged(Flag.TRAMP_EN)
     assert own[rows].all() and own.sum() == 3
     told = whats(user)
     assert {what.partition("+0x")[0] for what in told} == {
@@ -119,14 +119,14 @@ def test_each_user_hears_of_its_own_calls_with_who_made_them(user: User) -> None
 
 def test_the_registers_are_those_of_the_call(user: User) -> None:
     session = user.session
-    text = session.kallsyms.address("vermagic") or 0
+    text = session.boot.kallsyms.address("vermagic") or 0
     user("echo 'f:parse simple_strtol a=$arg1 b=$arg2 c=$arg3 at=%rip:symbol' > dynamic_events")
     user("echo kfree > set_ftrace_filter; echo function > current_tracer")
     user("echo 1 > events/fprobes/enable")
-    assert session.ftrace.records.flagged(Flag.TRAMP_EN)[user.row("simple_strtol")]
+    assert session.boot.ftrace.records.flagged(Flag.TRAMP_EN)[user.row("simple_strtol")]
     result = session.call("simple_strtol", [text, 0, 0x1D])
     said = next(what for what in whats(user) if what.startswith("parse"))
-    size = session.kallsyms.format(session.address_of("simple_strtol")).rpartition("/")[2]
+    size = session.boot.kallsyms.format(session.address_of("simple_strtol")).rpartition("/")[2]
     place = f"simple_strtol+0x0/{size}"
     assert said == f"parse: ({place}) a={text:#x} b=0x0 c=0x1d at=simple_strtol+0x5/{size}"
     user("echo 0 > events/fprobes/enable")
@@ -138,14 +138,14 @@ def test_the_graph_tracer_and_another_user(user: User) -> None:
     user("echo filemap_read > set_graph_function; echo kfree > set_ftrace_notrace")
     user("echo 'f:free kfree' > dynamic_events; echo function_graph > current_tracer")
     user("echo 1 > events/fprobes/enable; run syscalls")
-    assert user.session.ftrace.records.flagged(Flag.TRAMP_EN).all()
+    assert user.session.boot.ftrace.records.flagged(Flag.TRAMP_EN).all()
     lines = user.events()
     assert sum("filemap_read() {" in line for line in lines) > 1
     assert sum("free: (kfree" in line for line in lines) > 3
     opened, closed = (sum(line.endswith(end) for line in lines) for end in ("{", " }"))
     assert opened == closed
     user("echo > set_ftrace_notrace; run syscalls")
-    assert not user.session.ftrace.records.flagged(Flag.TRAMP_EN)[user.row("kfree")]
+    assert not user.session.boot.ftrace.records.flagged(Flag.TRAMP_EN)[user.row("kfree")]
     user("echo 0 > events/fprobes/enable; echo nop > current_tracer")
     user.alive()
     user.same_text(before)
@@ -155,7 +155,7 @@ def test_function_trace_stop_keeps_them_off(guest: Booted) -> None:
     for ops in (counter(guest, "one", "schedule"), counter(guest, "two", "kfree", save_regs=True)):
         guest.ftrace.register(ops)
     guest.machine.memory.write_int(guest.address("function_trace_stop"), 1, 4)
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert not guest.counted() and not guest.machine.oopses
 
 
@@ -238,19 +238,19 @@ def test_steps_go_through_one(user: User) -> None:
     user("echo 'f:e simple_strtol' > dynamic_events; echo schedule > set_ftrace_filter")
     user("echo function > current_tracer; echo 1 > events/fprobes/enable")
     session, row = user.session, user.row("simple_strtol")
-    machine, facts = session.machine, session.port.facts
+    machine, facts = session.boot.machine, session.port.facts
     text = session.address_of("vermagic")
     base = facts.map.host_stack + 0x10_0000
     machine.memory.map(base, 0x10000, "test stack", executable=False)
     function, stack = session.address_of("simple_strtol"), base + 0x8000
     effect = enter(
-        session.port, machine.memory, session.kallsyms, function, (text, 0, 10), stack, base
+        session.port, machine.memory, session.boot.kallsyms, function, (text, 0, 10), stack, base
     )
     machine.vcpus[0].apply(effect, machine.memory)
     machine.vcpus[0].state = State.RUNNING
-    assert session.ftrace.trampolines is not None
+    assert session.boot.ftrace.trampolines is not None
     hops = session.call_path(row)
-    trampoline = session.ftrace.trampolines.at(hops[1].address)
+    trampoline = session.boot.ftrace.trampolines.at(hops[1].address)
     assert trampoline is not None and trampoline.op == trampoline.end - 8
     way = [hop.address for hop in hops]
     seen: list[int] = []
@@ -260,7 +260,7 @@ def test_steps_go_through_one(user: User) -> None:
         seen.append(pc)
         session.step(0)
     assert [pc for pc in seen if pc in way] == way
-    assert session.ftrace.entry["ftrace_graph_call"] in seen
+    assert session.boot.ftrace.entry["ftrace_graph_call"] in seen
     assert [what.partition(" ")[0] for what in whats(user)] == ["e:"]
 
 
@@ -269,14 +269,14 @@ def test_steps_go_through_one(user: User) -> None:
 
 def test_a_user_who_comes_back_has_the_same_and_one_like_him_too(user: User) -> None:
     user("echo 'f:e vfs_read' > dynamic_events; echo function > current_tracer")
-    trampolines = user.session.ftrace.trampolines
+    trampolines = user.session.boot.ftrace.trampolines
     assert trampolines is not None
     for _ in range(5):
         user("echo 1 > events/fprobes/enable; run syscalls; echo 0 > events/fprobes/enable")
     assert len(trampolines.save()) == 2
     user("echo 'f:other vfs_read' >> dynamic_events; echo 1 > events/fprobes/enable")
     assert len(trampolines.save()) == 3
-    assert len({each.address for each in trampolines.of(user.session.ftrace.ops)}) == 3
+    assert len({each.address for each in trampolines.of(user.session.boot.ftrace.ops)}) == 3
     user("run syscalls")
     user.alive()
 
@@ -288,7 +288,7 @@ def test_a_user_without_a_place_shares(guest: Booted, monkeypatch: pytest.Monkey
         guest.ftrace.register(ops)
     assert called(guest, "schedule") == own(guest, one)
     assert called(guest, "kfree") == guest.address(REGS_CALLER)
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert guest.counted() and not guest.machine.oopses
 
 
@@ -299,7 +299,7 @@ def test_places_go_on_from_page_to_page(guest: Booted) -> None:
         guest.ftrace.register(ops)
     assert len({own(guest, ops) // 4096 for ops in users}) == 2
     assert called(guest, "vfs_read") == own(guest, users[11])
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert guest.counted() and not guest.machine.oopses
 
 
@@ -311,7 +311,7 @@ def test_they_go_back_with_the_machine(guest: Booted) -> None:
 
     def again() -> tuple[int, int]:
         ftrace.register(two)
-        guest.machine.request_workload("syscalls", 2)
+        guest.machine.requests.run_workload("syscalls", 2)
         return own(guest, two), guest.counted()
 
     first = again()
@@ -328,13 +328,13 @@ def test_a_function_that_changes_is_called_from_then_on(guest: Booted) -> None:
     two.func = guest.address("ftrace_graph_stub")
     for ops in (one, two):
         guest.ftrace.register(ops)
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert (count := guest.counted()) > 0
     one.func = two.func
     guest.ftrace.set_hashes(two, guest.filter("vfs_write"))
     assert guest.ftrace.trampolines is not None
     assert guest.ftrace.trampolines.calls(own(guest, one)) == one.func
-    guest.machine.request_workload("syscalls", 1)
+    guest.machine.requests.run_workload("syscalls", 1)
     assert guest.counted() == count and not guest.machine.oopses
 
 
@@ -359,9 +359,9 @@ def test_a_port_without_the_member_goes_on_as_before() -> None:
     commands = "echo 'f:e vfs_read' > dynamic_events; echo schedule > set_ftrace_filter"
     commands += "; echo function > current_tracer; echo 1 > events/fprobes/enable; run syscalls"
     assert not shell.execute(commands).error
-    assert session.ftrace.trampolines is None
-    row = session.ftrace.records.names.index("schedule")
-    assert session.ftrace.target_of(row) == session.ftrace.entry[CALLER]
+    assert session.boot.ftrace.trampolines is None
+    row = session.boot.ftrace.records.names.index("schedule")
+    assert session.boot.ftrace.target_of(row) == session.boot.ftrace.entry[CALLER]
     assert all(hop.verified for hop in session.call_path(row))
     assert shell.execute("cat enabled_functions").output.count(" ->ftrace_ops_list_func") == 2
 

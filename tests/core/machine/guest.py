@@ -10,6 +10,7 @@ from keystone import KS_ARCH_X86, KS_MODE_64, Ks
 from dynftrace.arches import load
 from dynftrace.core import abi
 from dynftrace.core.machine.machine import Machine
+from dynftrace.core.machine.services import Services
 
 PORT = load("x86_64")
 TEXT = 0xFFFF_FFFF_8100_0000
@@ -36,6 +37,7 @@ def assemble(source: str, address: int = TEXT) -> bytes:
 class Named:
     name: str
     address: int
+    function: bool = True
 
 
 class Names:
@@ -55,15 +57,22 @@ class Names:
         found = self.lookup(address)
         return f"{found.name}+0x{address - found.address:x}" if found else f"0x{address:x}"
 
+    def name(self, address: int) -> str:
+        found = self.lookup(address)
+        return found.name if found else f"0x{address:x}"
+
 
 class Guest:
     """A machine with one region of RAM; functions go to fixed places in it."""
 
-    def __init__(self, cpus: int = 1, **options: bool | None) -> None:
-        self.machine = Machine(PORT, cpus, **options)
-        self.machine.memory.map(TEXT, SIZE, "kernel")
+    def __init__(
+        self, cpus: int = 1, services: Services | None = None, native_clock: bool | None = None
+    ) -> None:
         self.names = Names()
-        self.machine.symbols = self.names
+        self.machine = Machine(
+            PORT, cpus, symbols=self.names, services=services, native_clock=native_clock
+        )
+        self.machine.memory.map(TEXT, SIZE, "kernel")
 
     def put(self, name: str, offset: int, source: str) -> int:
         """Assemble a function at an offset; its address."""

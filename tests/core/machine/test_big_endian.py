@@ -25,7 +25,8 @@ from dynftrace.core.arch import Effect, Port
 from dynftrace.core.assemble import assemble
 from dynftrace.core.crash import Crash
 from dynftrace.core.facts import Abi, AddressMap, CallSites, Engine, Facts, Register, Trap
-from dynftrace.core.machine.machine import SLICE_NS, Machine
+from dynftrace.core.machine.machine import Machine
+from dynftrace.core.machine.scheduler import SLICE_NS
 from dynftrace.core.machine.vcpu import State
 
 TEXT, STACK, DATA, LOCAL = 0xC000_0000, 0xC001_0000, 0xC001_8000, 0xF000_0000
@@ -122,14 +123,13 @@ class Names:
 
 def machine_with(native: bool | None, **functions: str) -> Machine:
     """Functions one after the other, 0x400 apart; the first is where CPU 0 starts."""
-    machine = Machine(cast(Port, SmallPort()), 1, native_clock=native)
-    machine.memory.map(TEXT, 0x20000, "kernel")
     names = Names({})
+    machine = Machine(cast(Port, SmallPort()), 1, symbols=names, native_clock=native)
+    machine.memory.map(TEXT, 0x20000, "kernel")
     for row, (name, source) in enumerate(functions.items()):
         address = TEXT + 0x400 * row
         machine.memory.write(address, assemble(FACTS, source, address, names.address).code)
         names.names[name] = address
-    machine.symbols = names
     machine.start(TEXT, STACK)
     return machine
 
@@ -189,7 +189,7 @@ def test_a_borrowed_call_and_an_oops() -> None:
         None, start="m: b m", double="add 3, 3, 4; blr", bad="lis 9, 0x4000; lwz 3, 0(9); blr"
     )
     machine.run(SLICE_NS)
-    assert machine.request_call(TEXT + 0x400, [40, 2]) == 42
+    assert machine.requests.call(TEXT + 0x400, [40, 2]) == 42
     machine.set_registers(0, {"pc": TEXT + 0x800, "lr": TEXT + 0x100})
     machine.run(SLICE_NS)
     (oops,) = machine.oopses

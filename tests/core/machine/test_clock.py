@@ -32,8 +32,8 @@ from unicorn.x86_const import (
     UC_X86_REG_RSP,
 )
 
-from dynftrace.core.machine.machine import SLICE_NS
 from dynftrace.core.machine.native import assemble_hook, native_hook
+from dynftrace.core.machine.scheduler import SLICE_NS
 
 from .guest import CLOCK, TEXT, Guest
 

@@ -10,8 +10,8 @@ from dynftrace.core.session import MachineSpec, Session
 
 def digest(session: Session) -> str:
     """Of everything there is: RAM, CPU-local data, registers, time, log and trace."""
-    machine = session.machine
-    seen = hashlib.sha256(session.tracefs.read("trace").encode())
+    machine = session.boot.machine
+    seen = hashlib.sha256(session.boot.tracefs.read("trace").encode())
     for region in machine.memory.regions:
         seen.update(f"{region.name} {region.address:x}".encode())
         seen.update(region.bytes.tobytes())
@@ -25,8 +25,8 @@ def digest(session: Session) -> str:
 def opened(native: bool | None = None, cpus: int = 2) -> Session:
     spec = MachineSpec(native_clock=native, cpus=cpus)
     session = Session.open(load("x86_64"), spec)
-    session.tracefs.write("set_ftrace_filter", "*sched* vfs_*")
-    session.tracefs.write("current_tracer", "function")
+    session.boot.tracefs.write("set_ftrace_filter", "*sched* vfs_*")
+    session.boot.tracefs.write("current_tracer", "function")
     return session
 
 
@@ -40,7 +40,7 @@ def work(session: Session) -> str:
 def test_two_machines_and_both_clocks_do_the_same() -> None:
     first = opened()
     result = work(first)
-    assert len(first.tracefs.read("trace").splitlines()) > 100
+    assert len(first.boot.tracefs.read("trace").splitlines()) > 100
     assert work(opened()) == result
     assert work(opened(native=False)) == result
 
@@ -48,10 +48,10 @@ def test_two_machines_and_both_clocks_do_the_same() -> None:
 def test_the_kernel_repeats_itself_from_a_snapshot() -> None:
     session = opened(cpus=3)
     session.run_workload("syscalls", 1)
-    snapshot = session.machine.snapshot()
+    snapshot = session.boot.machine.snapshot()
     before = digest(session)
     result = work(session)
-    session.machine.restore(snapshot)
+    session.boot.machine.restore(snapshot)
     assert digest(session) == before != result
     assert work(session) == result
 

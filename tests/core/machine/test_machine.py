@@ -16,7 +16,8 @@ from dynftrace.core.errors import (
     MemoryFault,
     UsageError,
 )
-from dynftrace.core.machine.machine import SLICE_NS, Machine
+from dynftrace.core.machine.machine import Machine
+from dynftrace.core.machine.scheduler import SLICE_NS
 from dynftrace.core.machine.vcpu import State
 
 from .guest import DATA, PORT, STACK, TEXT, Guest, assemble, hypercall, irqs
@@ -372,8 +373,8 @@ def test_a_borrowed_call_returns_and_leaves_the_cpu_as_it_was() -> None:
     assert guest.machine.vcpus[0].state is State.RUNNING
     guest.machine.run(SLICE_NS)
     before, now = guest.machine.registers(0), guest.machine.now
-    assert guest.machine.request_call(add, [40, 1]) == 42
-    assert guest.machine.request_call(add, [-1, 0]) == 2**64 - 1
+    assert guest.machine.requests.call(add, [40, 1]) == 42
+    assert guest.machine.requests.call(add, [-1, 0]) == 2**64 - 1
     assert guest.machine.registers(0) == before
     assert guest.machine.now == now + 2 * 13
 
@@ -381,7 +382,7 @@ def test_a_borrowed_call_returns_and_leaves_the_cpu_as_it_was() -> None:
 def test_a_borrowed_call_works_on_a_kernel_that_was_never_started() -> None:
     guest = Guest()
     add = guest.put("add", 0x2000, "lea rax, [rdi + rsi * 2]; ret")
-    assert guest.machine.request_call(add, [40, 1]) == 42
+    assert guest.machine.requests.call(add, [40, 1]) == 42
     assert guest.machine.vcpus[0].state is State.OFF
 
 
@@ -394,13 +395,13 @@ def test_a_borrowed_call_that_faults_or_hangs_says_so_and_the_cpu_lives() -> Non
     guest.machine.run(SLICE_NS)
     before = guest.machine.registers(0)
     with pytest.raises(GuestOops, match="NULL pointer dereference, address: 0000000000000008"):
-        guest.machine.request_call(bad, [8])
+        guest.machine.requests.call(bad, [8])
     with pytest.raises(GuestHang):
-        guest.machine.request_call(spin, [], limit_ns=TICK_NS)
+        guest.machine.requests.call(spin, [], limit_ns=TICK_NS)
     with pytest.raises(GuestOops, match="stack guard page"):
-        guest.machine.request_call(deep)
+        guest.machine.requests.call(deep)
     with pytest.raises(UsageError):
-        guest.machine.request_call(bad, range(7))
+        guest.machine.requests.call(bad, range(7))
     assert guest.machine.registers(0) == before
     guest.machine.run(SLICE_NS)
     assert guest.register("rbx") > before["rbx"]

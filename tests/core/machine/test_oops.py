@@ -8,7 +8,8 @@ import re
 import pytest
 
 from dynftrace.core.abi import Hypercall
-from dynftrace.core.machine.machine import SLICE_NS
+from dynftrace.core.machine.scheduler import SLICE_NS
+from dynftrace.core.machine.services import NoServices
 from dynftrace.core.machine.vcpu import State
 
 from .guest import CLOCK, DATA, LOCAL, STACK, TEXT, Guest, assemble, hypercall
@@ -125,12 +126,12 @@ def test_an_interrupt_that_finds_no_stack_is_a_double_fault() -> None:
 
 
 HOSTILE = [
-    (hypercall(Hypercall.PRINTK, WILD, 100), "bad call of the machine: guest memory at 0xffff8880"),
-    (hypercall(Hypercall.PRINTK, -1, 2**63), "bad call of the machine"),
-    (hypercall(Hypercall.PANIC, 0, 8), "bad call of the machine"),
-    (hypercall(Hypercall.IRET, 8), "bad call of the machine"),
-    (hypercall(Hypercall.CPU_UP, 1, TEXT, 0x1000, 0), "bad call of the machine"),
-    (hypercall(99), "unknown call 99 of the machine"),
+    (hypercall(Hypercall.PRINTK, WILD, 100), "bad hypercall: guest memory at 0xffff8880"),
+    (hypercall(Hypercall.PRINTK, -1, 2**63), "bad hypercall"),
+    (hypercall(Hypercall.PANIC, 0, 8), "bad hypercall"),
+    (hypercall(Hypercall.IRET, 8), "bad hypercall"),
+    (hypercall(Hypercall.CPU_UP, 1, TEXT, 0x1000, 0), "bad hypercall"),
+    (hypercall(99), "unknown hypercall 99"),
 ]
 
 
@@ -169,17 +170,17 @@ def test_a_panic_stops_every_cpu() -> None:
 
 
 def test_a_breakpoint_goes_to_its_handler_with_its_own_address() -> None:
-    guest = Guest()
-    ip = guest.put("site", 0x3000, "int3; nop; nop; nop; nop; mov ebx, 7; ret")
-    guest.boot(f"call {ip}; l: jmp l")
     seen: list[tuple[int, int]] = []
 
-    def skip(cpu: int, ip: int) -> bool:
-        seen.append((cpu, ip))
-        guest.machine.set_registers(cpu, {"rip": ip + 5})
-        return True
+    class Skip(NoServices):
+        def breakpoint(self, cpu: int, ip: int) -> bool:
+            seen.append((cpu, ip))
+            guest.machine.set_registers(cpu, {"rip": ip + 5})
+            return True
 
-    guest.machine.breakpoint_handler = skip
+    guest = Guest(services=Skip())
+    ip = guest.put("site", 0x3000, "int3; nop; nop; nop; nop; mov ebx, 7; ret")
+    guest.boot(f"call {ip}; l: jmp l")
     guest.machine.run(SLICE_NS)
     assert seen == [(0, ip)]
     assert guest.register("rbx") == 7
@@ -190,22 +191,20 @@ def test_a_breakpoint_its_handler_refuses_is_an_oops_at_its_address() -> None:
     guest = Guest()
     ip = guest.put("site", 0x3000, "nop; int3; nop")
     guest.boot(f"call {ip}; l: jmp l")
-    guest.machine.breakpoint_handler = lambda cpu, ip: False
     guest.machine.run(SLICE_NS)
     (oops,) = guest.machine.oopses
     assert oops.pc == ip + 1
 
 
 def test_a_handler_that_changes_nothing_cannot_hang_the_machine() -> None:
-    guest = Guest()
+    class Again(NoServices):
+        def breakpoint(self, cpu: int, ip: int) -> bool:
+            guest.machine.set_registers(cpu, {"rip": ip})
+            return True
+
+    guest = Guest(services=Again())
     guest.boot("int3; nop")
     ip = TEXT + 7
-
-    def again(cpu: int, at: int) -> bool:
-        guest.machine.set_registers(cpu, {"rip": at})
-        return True
-
-    guest.machine.breakpoint_handler = again
     guest.machine.run(1000)
     assert guest.register("rip") == ip
     assert guest.machine.now >= 1000

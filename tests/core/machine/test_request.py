@@ -34,19 +34,19 @@ def server(answer: str = "lea rax, [rcx + rdx * 2]") -> Guest:
 
 def test_a_call_goes_to_the_guest_and_its_result_comes_back() -> None:
     guest = server()
-    assert guest.machine.request_call(0x1234, [40, 1], comm="try") == 42
+    assert guest.machine.requests.call(0x1234, [40, 1], comm="try") == 42
     request = np.frombuffer(guest.machine.memory.read(DATA, LAYOUT.itemsize), LAYOUT)[0]
     assert request["sequence"] == 1
     assert request["kind"] == RequestKind.CALL
     assert request["function"] == 0x1234
     assert request["comm"] == b"try"
-    assert guest.machine.request_call(0x1234, [-2, 0]) == 2**64 - 2
+    assert guest.machine.requests.call(0x1234, [-2, 0]) == 2**64 - 2
     assert guest.machine.memory.read_int(DATA, 4) == 2
 
 
 def test_a_workload_is_named_and_counted() -> None:
     guest = server(answer="mov rax, 7")
-    assert guest.machine.request_workload("syscalls", 300) == 7
+    assert guest.machine.requests.run_workload("syscalls", 300) == 7
     request = np.frombuffer(guest.machine.memory.read(DATA, LAYOUT.itemsize), LAYOUT)[0]
     assert (request["kind"], request["count"]) == (RequestKind.WORKLOAD, 300)
     assert (request["name"], request["comm"]) == (b"syscalls", b"syscalls")
@@ -56,35 +56,35 @@ def test_what_does_not_fit_is_refused_before_anything_is_written() -> None:
     guest = server()
     before = guest.machine.memory.read(DATA, LAYOUT.itemsize)
     with pytest.raises(UsageError, match="at most 6 arguments"):
-        guest.machine.request_call(1, range(7))
+        guest.machine.requests.call(1, range(7))
     with pytest.raises(UsageError, match="workload's name has at most 31 bytes"):
-        guest.machine.request_workload("w" * 32)
+        guest.machine.requests.run_workload("w" * 32)
     with pytest.raises(UsageError, match="task's name"):
-        guest.machine.request_call(1, comm="c" * 16)
+        guest.machine.requests.call(1, comm="c" * 16)
     with pytest.raises(UsageError, match="cannot run -1 times"):
-        guest.machine.request_workload("boot", -1)
+        guest.machine.requests.run_workload("boot", -1)
     assert guest.machine.memory.read(DATA, LAYOUT.itemsize) == before
 
 
 def test_no_answer_is_a_hang_and_a_late_one_does_no_harm() -> None:
     guest = server(answer="jmp back; nop")
     with pytest.raises(GuestHang, match="workload forkbomb did not finish"):
-        guest.machine.request_workload("forkbomb", limit_ns=5_000_000)
+        guest.machine.requests.run_workload("forkbomb", limit_ns=5_000_000)
     guest.machine.requests.finish(999, 1)
     with pytest.raises(GuestHang):
-        guest.machine.request_call(0, limit_ns=5_000_000)
+        guest.machine.requests.call(0, limit_ns=5_000_000)
 
 
 def test_a_cpu_that_dies_of_a_request_is_named() -> None:
     guest = server(answer="ud2")
     with pytest.raises(GuestOops, match="the call did not finish: CPU 0 has stopped"):
-        guest.machine.request_call(0)
+        guest.machine.requests.call(0)
     with pytest.raises(GuestError, match="CPU 0 has stopped; reboot"):
-        guest.machine.request_call(0)
+        guest.machine.requests.call(0)
 
 
 def test_a_kernel_without_host_request_has_no_workloads() -> None:
     guest = Guest()
     guest.boot("l: jmp l")
-    with pytest.raises(GuestError, match="defines no host_request"):
-        guest.machine.request_workload("boot")
+    with pytest.raises(GuestError, match="does not define host_request"):
+        guest.machine.requests.run_workload("boot")

@@ -8,7 +8,7 @@ import pytest
 
 from dynftrace.core.abi import TICK_NS, Hypercall
 from dynftrace.core.errors import MemoryFault
-from dynftrace.core.machine.machine import SLICE_NS
+from dynftrace.core.machine.scheduler import SLICE_NS
 from dynftrace.core.machine.vcpu import State
 
 from .guest import DATA, LOCAL, STACK, TEXT, Guest, assemble, hypercall, irqs

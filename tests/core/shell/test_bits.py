@@ -35,7 +35,7 @@ def test_an_address_is_one_instruction_of_any_kind() -> None:
     assert user(f"bits {ip:#x}").startswith(f"{ip:x}  ")
     assert user(f"bits {ip:#x} {ip + 4:#x}").count("-type\n") == 2
     outcome = Shell(user.session).execute("bits nothing_there")
-    assert (outcome.status, outcome.error) == (1, "bits: no symbol 'nothing_there'\n")
+    assert (outcome.status, outcome.error) == (1, "bits: unknown symbol 'nothing_there'\n")
     assert "not mapped" in Shell(user.session).execute("bits 0x10").error
     assert "missing argument" in Shell(user.session).execute("bits").error
 

@@ -40,7 +40,7 @@ def test_echo(shell: Shell, sh: Sh) -> None:
 
 
 def test_ls_and_globs_of_paths(session: Session, sh: Sh) -> None:
-    assert sh("ls").split() == session.tracefs.listdir()
+    assert sh("ls").split() == session.boot.tracefs.listdir()
     assert sh("ls per_cpu") == "cpu0\ncpu1\n"
     assert sh("ls -l tracing_on") == "-rw-r--r-- root root tracing_on\n"
     assert sh("ls per_cpu/cpu*/s?ats") == "per_cpu/cpu0/stats\nper_cpu/cpu1/stats\n"
@@ -85,7 +85,7 @@ def test_run(shell: Shell, sh: Sh) -> None:
     assert shell.execute("run usb").error == "run: usb: No such device\n"
     outcome = shell.execute("run party")
     assert outcome.status == 1
-    assert outcome.error.startswith("run: no workload 'party'; there is: boot, ")
+    assert outcome.error.startswith("run: unknown workload 'party' (choose from: boot, ")
     assert shell.execute("run boot 0").status == 2
     assert shell.execute("run boot many").status == 2
 
@@ -111,18 +111,18 @@ def test_a_sleep_tells_of_cpus_that_have_stopped(session: Session, shell: Shell)
 
 def test_call(shell: Shell, sh: Sh) -> None:
     assert re.fullmatch(r"nr_running = 0x\d+ \(\d+\)\n", sh("call nr_running"))
-    assert shell.execute("call nosuch").error == "call: no symbol 'nosuch'\n"
+    assert shell.execute("call nosuch").error == "call: unknown symbol 'nosuch'\n"
     assert shell.execute("call nr_running x").status == 2
     assert shell.execute("call nr_running 1 2 3 4 5 6 7").status != 0
     assert shell.execute(f"call nr_running {2**64}").status == 2
 
 
 def test_poke_changes_what_the_guest_executes(session: Session, shell: Shell, sh: Sh) -> None:
-    ip = session.kallsyms.address("nr_running")
+    ip = session.boot.kallsyms.address("nr_running")
     assert ip is not None
     shown = sh("poke nr_running+5 'mov eax, 0x2a; ret'")
     assert "before" in shown and "after" in shown and "mov eax, 0x2a" in shown
-    assert session.machine.memory.read(ip + 5, 6) == bytes.fromhex("b82a000000c3")
+    assert session.boot.machine.memory.read(ip + 5, 6) == bytes.fromhex("b82a000000c3")
     assert sh("call nr_running") == "nr_running = 0x2a (42)\n"
     sh("poke nr_running+5 b8 07 00 00 00 0xc3")
     assert sh("call nr_running") == "nr_running = 0x7 (7)\n"
@@ -143,20 +143,20 @@ def test_poke_changes_what_the_guest_executes(session: Session, shell: Shell, sh
     ],
 )
 def test_pokes_that_are_refused(session: Session, shell: Shell, command: str) -> None:
-    before = session.machine.memory.read(session.address_of("schedule"), 32)
+    before = session.boot.machine.memory.read(session.address_of("schedule"), 32)
     outcome = shell.execute(command)
     assert outcome.status != 0 and outcome.error.startswith("poke: ")
     assert "Traceback" not in outcome.error
-    assert session.machine.memory.read(session.address_of("schedule"), 32) == before
+    assert session.boot.machine.memory.read(session.address_of("schedule"), 32) == before
 
 
 def test_dump_shows_words_and_what_they_point_to(session: Session, sh: Sh) -> None:
-    memory = session.machine.memory
+    memory = session.boot.machine.memory
     ip, place = session.address_of("schedule"), session.port.facts.map.direct_map + 0x100
     memory.write(place, (ip + 5).to_bytes(8, "little") + bytes(8))
     shown = memory.read(place, 8).hex(" ")
     assert sh(f"dump 0x{place:x} 2").splitlines() == [
-        f"{place:016x}  {shown}  {ip + 5:016x}  {session.kallsyms.format(ip + 5)}",
+        f"{place:016x}  {shown}  {ip + 5:016x}  {session.boot.kallsyms.format(ip + 5)}",
         f"{place + 8:016x}  00 00 00 00 00 00 00 00  0000000000000000",
     ]
     lines = sh("dump schedule").splitlines()
@@ -167,7 +167,7 @@ def test_dump_shows_words_and_what_they_point_to(session: Session, sh: Sh) -> No
 
 
 def test_dump_ends_where_memory_does(session: Session, shell: Shell) -> None:
-    memory, end = session.machine.memory, session.address_of("schedule")
+    memory, end = session.boot.machine.memory, session.address_of("schedule")
     while (region := memory.region_at(end)) is not None:
         end = region.end
     outcome = shell.execute(f"dump 0x{end - 12:x}")
@@ -183,9 +183,9 @@ def test_dump_ends_where_memory_does(session: Session, shell: Shell) -> None:
         ("dump schedule 0", 2, "N must be at least 1, not 0"),
         ("dump schedule 4097", 2, "N must be at most 4096, not 4097"),
         ("dump schedule x", 2, "N must be a number, not 'x'"),
-        ("dump nosuch", 1, "no symbol 'nosuch'"),
-        ("dump schedule+", 1, "'schedule+' is no address"),
-        ("dump schedule+x", 1, "'x' is no offset"),
+        ("dump nosuch", 1, "unknown symbol 'nosuch'"),
+        ("dump schedule+", 1, "invalid address 'schedule+': write a number or SYMBOL[+OFFSET]"),
+        ("dump schedule+x", 1, "invalid offset 'x': write a number"),
         ("dump ffffffffffffffff", 1, "guest memory at 0xffffffffffffffff (8 bytes): not mapped"),
         ("dump 0x10000000000000000", 1, "'0x10000000000000000' is outside the address space"),
     ],
@@ -199,11 +199,11 @@ def test_dumps_that_are_refused(shell: Shell, command: str, status: int, error: 
 def test_a_poked_site_is_refused_and_stays(session: Session, shell: Shell, sh: Sh) -> None:
     sh("poke schedule 90; echo schedule > set_ftrace_filter")
     ip = session.address_of("schedule")
-    spoiled = session.machine.memory.read(ip, 5)
+    spoiled = session.boot.machine.memory.read(ip, 5)
     outcome = shell.execute("echo function > current_tracer")
     assert outcome.status == 1
     assert "ftrace failed to modify" in outcome.error and "schedule" in outcome.error
-    assert session.machine.memory.read(ip, 5) == spoiled
+    assert session.boot.machine.memory.read(ip, 5) == spoiled
     report = sh("dmesg")
     assert "ftrace bug" in report and "expected: 0f:1f:44:00:00" in report
     assert "failed" in sh("site schedule") and "!" in sh("site schedule")
@@ -223,14 +223,14 @@ def test_site_and_tramp(shell: Shell, sh: Sh) -> None:
 
 
 def test_step_and_regs(session: Session, shell: Shell, sh: Sh) -> None:
-    before = session.machine.registers(1)
+    before = session.boot.machine.registers(1)
     lines = sh("step 4 1").splitlines()
     assert sum(line.startswith("cpu1  ") for line in lines) == 5
     changed = [line for line in lines if line.startswith("    ")]
     assert len(changed) >= 4 and max(map(len, changed)) <= 80
     assert "    rsp ffff888000043f18->ffff888000043f10  +1 ns" in changed
-    assert session.machine.registers(1) != before
-    pc = session.machine.registers(1)[session.port.facts.abi.pc.name]
+    assert session.boot.machine.registers(1) != before
+    pc = session.boot.machine.registers(1)[session.port.facts.abi.pc.name]
     assert f"{pc:016x}" in sh("regs 1")
     assert sh("regs").count("cpu0") == 1 and sh("regs").count("cpu1") == 1
     assert sh("step").startswith("cpu1  "), "the one that was stepped last"

@@ -42,7 +42,7 @@ def effects(shell: Shell, text: str) -> tuple[Effect, ...]:
 def test_what_was_shown(far: Shell) -> None:
     session = far.session
     site = session.code_address("schedule")
-    records = session.ftrace.records
+    records = session.boot.ftrace.records
     ip = int(records.table["ip"][records.names.index(".schedule")])
     stub = session.address_of("ftrace_caller.stub")
     assert site is not None
@@ -79,7 +79,7 @@ def test_a_site_without_a_record() -> None:
     (shown,) = effects(shell, "site sys_umount")
     assert isinstance(shown, ShowedSite)
     assert (shown.function, shown.recorded) == ("sys_umount", False)
-    assert shell.session.ftrace.records.find(shown.ip) is None
+    assert shell.session.boot.ftrace.records.find(shown.ip) is None
 
 
 def test_what_was_done(session: Session) -> None:
@@ -94,8 +94,8 @@ def test_what_was_done(session: Session) -> None:
     )
     assert effects(shell, "insmod nothing") == (NotLoaded("nothing"),)
     (reached,) = effects(shell, "until vfs_open syscalls")
-    assert reached == Reached("vfs_open", session.stepper.last or 0, ip)
-    cpu = session.stepper.last or 0
+    assert reached == Reached("vfs_open", session.boot.stepper.last or 0, ip)
+    cpu = session.boot.stepper.last or 0
     assert effects(shell, f"step 2 {cpu}; next; finish") == (Stepped(cpu),) * 3
     assert effects(shell, "until nowhere") == ()
     assert effects(shell, "echo 0 > /sys/kernel/tracing/tracing_on") == (

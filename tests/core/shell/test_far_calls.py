@@ -33,7 +33,7 @@ def name_of_stub(shell: Shell) -> str:
 
 def calls_mcount(shell: Shell) -> bool:
     """Whether sites call mcount as compiled, through a stub of its own."""
-    sites = shell.session.ftrace.records.sites(np.array([row(shell)]))
+    sites = shell.session.boot.ftrace.records.sites(np.array([row(shell)]))
     return bool(shell.session.port.init_nop(sites, 0).via)
 
 
@@ -45,7 +45,7 @@ def sh(shell: Shell, text: str) -> str:
 
 def row(shell: Shell) -> int:
     """The record of the function in usbcore."""
-    records = shell.session.ftrace.records
+    records = shell.session.boot.ftrace.records
     return records.names.index(shell.session.port.facts.abi.text_prefix + FUNCTION)
 
 
@@ -81,7 +81,7 @@ def test_site_shows_it_with_or_without_the_prefix(shell: Shell) -> None:
 def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
     text = sh(shell, "tramp usbcore")
     heads = re.findall(r"^[0-9a-f]+  (\S+)  (\S+)\s+leads to (\S+)$", text, re.M)
-    assert len(heads) == len(shell.session.modules.loaded[0].stubs)
+    assert len(heads) == len(shell.session.boot.modules.loaded[0].stubs)
     prefix = shell.session.port.facts.abi.text_prefix
     assert {sign for _, sign, _ in heads} == {"ok"}
     names = shell.session.port.stubs.facts.names
@@ -89,9 +89,9 @@ def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
         name == names.get(callee, f"{callee}.stub")
         for name, callee in ((name, target.removeprefix(prefix)) for name, _, target in heads)
     )
-    sites = shell.session.ftrace.records.module_names().count("usbcore")
+    sites = shell.session.boot.ftrace.records.module_names().count("usbcore")
     assert text.count(f"     {sites} call sites as compiled\n") == calls_mcount(shell)
-    callers = shell.session.ftrace.entry.callers
+    callers = shell.session.boot.ftrace.entry.callers
     assert text.count(f"     {sites} call sites when enabled\n") == len(callers)
     one = sh(shell, "tramp usbcore ftrace_caller").splitlines()
     assert "\n".join(one) in text
@@ -103,7 +103,7 @@ def test_a_spoiled_stub_is_told_in_all_views(shell: Shell) -> None:
     stub = session.call_path(row(shell))[1]
     other = session.address_of("printk.stub")
     size = len(stub.data)
-    sh(shell, f"poke 0x{stub.address:x} {session.machine.memory.read(other, size).hex(' ')}")
+    sh(shell, f"poke 0x{stub.address:x} {session.boot.machine.memory.read(other, size).hex(' ')}")
     broken = session.call_path(row(shell))[1]
     assert not broken.verified and broken.target != stub.target
     assert any(broken.wrong(insn) for insn, _ in broken.insns)
@@ -130,17 +130,17 @@ def test_dump_takes_symbols_literally(shell: Shell) -> None:
             shell, f"dump 0x{session.address_of('schedule'):x} 1"
         )
         return
-    own, code = (session.kallsyms.address(prefix + "schedule") for prefix in ("", toc.prefix))
+    own, code = (session.boot.kallsyms.address(prefix + "schedule") for prefix in ("", toc.prefix))
     assert own is not None and code is not None
     found = [line.split("  ")[3:] for line in sh(shell, "dump schedule 3").splitlines()]
-    assert found == [[session.kallsyms.format(code)], ["TOC"], []]
+    assert found == [[session.boot.kallsyms.format(code)], ["TOC"], []]
     assert sh(shell, f"dump {toc.prefix}schedule 1").startswith(f"{code:x}  ")
     assert sh(shell, "dump schedule+8 1").startswith(f"{own + 8:x}  ")
     assert sh(shell, f"dump {FUNCTION}+8 1").endswith("  TOC [usbcore]\n")
     assert sh(shell, "dump ftrace_caller.stub+0x28 1").endswith("  TOC\n")
     # A name that only code has is that of the code.
     assert sh(shell, "dump ftrace_caller 1").startswith(
-        f"{session.ftrace.entry['ftrace_caller']:x}"
+        f"{session.boot.ftrace.entry['ftrace_caller']:x}"
     )
 
 

@@ -22,11 +22,11 @@ def shell(request: pytest.FixtureRequest) -> Shell:
 def test_out_of_reach(shell: Shell, line: str) -> None:
     session = shell.session
     address = session.address_of("usb_ifnum_to_if")
-    before = session.machine.memory.read(address, 16)
+    before = session.boot.machine.memory.read(address, 16)
     outcome = shell.execute(f"poke usb_ifnum_to_if {line}")
     assert outcome.status != 0
     assert "does not reach that far" in outcome.error
-    assert session.machine.memory.read(address, 16) == before
+    assert session.boot.machine.memory.read(address, 16) == before
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_sites_and_trampolines_fit(name: str) -> None:
     session = Session.open(arches.load(name))
     shell = Shell(session)
     shell.execute("insmod usbcore; run syscalls; sleep 1; echo function > current_tracer")
-    functions = session.ftrace.records.names[::FEW]
+    functions = session.boot.ftrace.records.names[::FEW]
     assert functions
     for command in (*(f"site '{each}'" for each in functions), "tramp", "tramp usbcore"):
         outcome = shell.execute(command)

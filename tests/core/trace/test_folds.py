@@ -208,13 +208,13 @@ def test_a_call_whose_opening_was_overwritten_cannot_be_folded() -> None:
 
 def test_folds_stay_when_the_buffer_turns(session: Session, sh: Callable[[str], str]) -> None:
     sh("echo 64 > buffer_size_kb; echo function_graph > current_tracer; run syscalls")
-    before = session.array.follow()
+    before = session.boot.array.follow()
     assert isinstance(before, GraphText)
     folds = before.fold_all()
     kept = set(before.places.keys(before.rows[before.select(None, folds).folds]).tolist())
-    while before.lines(0, 1) == session.array.follow().lines(0, 1):
+    while before.lines(0, 1) == session.boot.array.follow().lines(0, 1):
         sh("echo vfs_read > set_ftrace_filter; run syscalls")
-    after = session.array.follow()
+    after = session.boot.array.follow()
     assert isinstance(after, GraphText) and after.written > before.written
     rows = after.select(None, folds).folds
     again = set(after.places.keys(after.rows[rows]).tolist())

@@ -50,12 +50,12 @@ def test_rows_of_a_real_trace_whose_buffer_has_turned(
 ) -> None:
     sh("echo 32 > buffer_size_kb; echo 1 > options/func_stack_trace")
     sh("echo 'vfs_*' schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
-    before = session.array.follow()
+    before = session.boot.array.follow()
     places = [before.place(row) for row in range(len(before))]
     assert before.rows_at(places) == list(range(len(before)))
-    while before.lines(0, 1) == session.array.follow().lines(0, 1):
+    while before.lines(0, 1) == session.boot.array.follow().lines(0, 1):
         sh("run syscalls")
-    after = session.array.follow()
+    after = session.boot.array.follow()
     rows = after.rows_at(places)
     assert None in rows
     lines = [None if row is None else after.lines(row, row + 1)[0] for row in rows]

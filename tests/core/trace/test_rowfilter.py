@@ -67,7 +67,7 @@ def traced(*commands: str) -> TraceText:
     shell = Shell(session)
     for command in (*commands, "run syscalls"):
         assert shell.execute(command).status == 0, command
-    return session.array.follow()
+    return session.boot.array.follow()
 
 
 def functions() -> TraceText:

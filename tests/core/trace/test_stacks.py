@@ -126,6 +126,6 @@ def test_following_is_the_same_text(session: Session, sh: Callable[[str], str]) 
     sh("echo '*open*' > set_ftrace_filter; echo function > current_tracer")
     for _ in range(3):
         sh("run syscalls")
-        followed = "".join(session.array.follow().text())
-        assert followed == "".join(session.array.text().text())
+        followed = "".join(session.boot.array.follow().text())
+        assert followed == "".join(session.boot.array.text().text())
         assert followed.count("<stack trace>") > 100

@@ -23,13 +23,13 @@ class Guest:
 
     def __init__(self) -> None:
         self.session = Session.open(arches.load("x86_64"), MachineSpec(boot=False))
-        self.machine = self.session.machine
-        self.ring = self.session.ring
+        self.machine = self.session.boot.machine
+        self.ring = self.session.boot.ring
         self.next = 1
         self.machine.memory.map(SCRATCH, 0x2000, "scratch")
 
     def address(self, name: str) -> int:
-        found = self.session.kallsyms.address(name)
+        found = self.session.boot.kallsyms.address(name)
         assert found is not None
         return found
 
@@ -37,12 +37,12 @@ class Guest:
         """Events of which each one's parent is the next number."""
         tracer = self.address("function_trace_call")
         for _ in range(count):
-            self.machine.request_call(tracer, [IP, self.next, 0, 0])
+            self.machine.requests.call(tracer, [IP, self.next, 0, 0])
             self.next += 1
 
     def mark(self, text: bytes) -> int:
         self.machine.memory.write(SCRATCH, text)
-        return self.machine.request_call(self.address("tracing_mark_write"), [SCRATCH, len(text)])
+        return self.machine.requests.call(self.address("tracing_mark_write"), [SCRATCH, len(text)])
 
     def waiting(self) -> list[int]:
         table = self.ring.events()
@@ -131,7 +131,7 @@ def test_settling_lets_the_tracer_finish(guest: Guest) -> None:
         machine.memory.write(address, data)
     machine.start(tracer)
     machine.set_registers(0, effect.registers)
-    machine.turn(vcpu, ns=1)
+    machine.scheduler.turn(vcpu, ns=1)
     assert vcpu.registers.pc != loop
     assert guest.waiting() == []
     settle(machine)

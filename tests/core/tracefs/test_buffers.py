@@ -26,7 +26,7 @@ def test_sizes(session: Session, sh: Sh) -> None:
     assert sh(sizes) == "X\n150\n50\n"
     for text, number in (("0", errno.EINVAL), ("x", errno.EINVAL), (str(2**50), errno.ENOMEM)):
         with pytest.raises(TracefsError) as caught:
-            session.tracefs.write("buffer_size_kb", text)
+            session.boot.tracefs.write("buffer_size_kb", text)
         assert caught.value.errno == number
     assert sh(sizes) == "X\n150\n50\n"
 

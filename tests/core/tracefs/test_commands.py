@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynftrace import arches
+from dynftrace.core import checkpoint
 from dynftrace.core.errors import FtraceBug, TracefsError
 from dynftrace.core.session import Session
 
@@ -21,12 +22,12 @@ ALL = "#### all functions enabled ####"
 
 def refused(session: Session, text: str, path: str = "set_ftrace_filter") -> int:
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.write(path, text, append=True)
+        session.boot.tracefs.write(path, text, append=True)
     return caught.value.errno
 
 
 def listed(session: Session) -> list[str]:
-    return session.tracefs.read("set_ftrace_filter").splitlines()
+    return session.boot.tracefs.read("set_ftrace_filter").splitlines()
 
 
 def test_commands_stand_behind_the_functions_the_last_kind_first(session: Session, sh: Sh) -> None:
@@ -42,7 +43,7 @@ def test_commands_stand_behind_the_functions_the_last_kind_first(session: Sessio
 
 def test_a_command_acts_at_once_and_lets_the_filter_be(session: Session, sh: Sh) -> None:
     sh("echo kfree > set_ftrace_filter")
-    with session.tracefs.open("set_ftrace_filter", write=True) as handle:
+    with session.boot.tracefs.open("set_ftrace_filter", write=True) as handle:
         handle.write("schedule:traceoff\n")
         assert "schedule (1) " in sh("cat enabled_functions")
     assert listed(session) == ["kfree", "schedule:traceoff:unlimited"]
@@ -103,13 +104,13 @@ def test_a_number_is_a_line_and_a_count_can_be_endless(session: Session, sh: Sh)
 
 def test_without_ftrace_there_are_none(session: Session, sh: Sh) -> None:
     sh("echo kfree:traceoff:2 >> set_ftrace_filter")
-    with session.tracefs.open("set_ftrace_filter", write=True) as handle:
-        session.ftrace.disabled = True
+    with session.boot.tracefs.open("set_ftrace_filter", write=True) as handle:
+        session.boot.ftrace.disabled = True
         with pytest.raises(TracefsError) as caught:
             handle.write("schedule:traceoff")
         assert caught.value.errno == errno.ENODEV
-        session.ftrace.disabled = False
-    session.ftrace.disabled = True
+        session.boot.ftrace.disabled = False
+    session.boot.ftrace.disabled = True
     assert refused(session, "schedule:traceoff") == errno.ENODEV
 
 
@@ -129,13 +130,10 @@ def test_as_many_users_as_there_are_kinds(session: Session, sh: Sh) -> None:
 def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
     sh("echo kfree:stacktrace:1000 >> set_ftrace_filter; run boot")
     (_, before) = listed(session)
-    parts = (session.ftrace, session.array.commands.probes)
-    moment, saved = session.machine.snapshot(), [part.save() for part in parts]
+    moment = checkpoint.save(session.boot)
     sh("echo schedule:stacktrace:5 do_exit:traceoff >> set_ftrace_filter; run boot")
     sh("echo '!kfree:stacktrace:0' >> set_ftrace_filter")
-    session.machine.restore(moment)
-    for part, state in zip(parts, saved, strict=True):
-        part.restore(state)  # type: ignore[attr-defined]
+    checkpoint.restore(session.boot, moment)
     assert listed(session) == [ALL, before]
     assert "kfree (1) " in sh("cat enabled_functions")
     sh("run boot")
@@ -148,22 +146,22 @@ def test_a_site_that_is_not_as_it_was_is_a_bug_and_nothing_was_added(
     session: Session, sh: Sh
 ) -> None:
     sh("echo kfree:traceon >> set_ftrace_filter")
-    address = session.kallsyms.address("schedule")
+    address = session.boot.kallsyms.address("schedule")
     assert address is not None
     session.poke(address, b"\xcc")
     with pytest.raises(FtraceBug):
-        session.tracefs.write("set_ftrace_filter", "sched*:traceon", append=True)
-    assert session.ftrace.disabled
-    session.ftrace.disabled = False
+        session.boot.tracefs.write("set_ftrace_filter", "sched*:traceon", append=True)
+    assert session.boot.ftrace.disabled
+    session.boot.ftrace.disabled = False
     assert listed(session) == [ALL, "kfree:traceon:unlimited"]
     with pytest.raises(FtraceBug):
-        session.tracefs.write("set_ftrace_filter", "schedule:dump", append=True)
-    session.ftrace.disabled = False
+        session.boot.tracefs.write("set_ftrace_filter", "schedule:dump", append=True)
+    session.boot.ftrace.disabled = False
     assert listed(session) == [ALL, "kfree:traceon:unlimited"]
 
 
 def test_a_dump_of_nothing_says_so(session: Session, sh: Sh) -> None:
-    session.array.commands.dump(0, only=False)
+    session.boot.array.commands.dump(0, only=False)
     assert sh("dmesg").splitlines()[-1].endswith("]    (ftrace buffer empty)")
     assert sh("cat tracing_on") == "0\n"
 
@@ -188,7 +186,7 @@ def _shared() -> Session:
     """One session for all examples: each takes away what it made."""
     if not _SESSION:
         _SESSION.append(Session.open(arches.load(arches.DEFAULT)))
-        _SESSION[0].tracefs.write("tracing_on", "0")
+        _SESSION[0].boot.tracefs.write("tracing_on", "0")
     return _SESSION[0]
 
 
@@ -207,7 +205,7 @@ def test_any_sequence_of_writes_is_what_a_small_model_says(
     Tracing is off, so that no count changes.
     """
     session = _shared()
-    names = session.ftrace.records.names
+    names = session.boot.ftrace.records.names
     kinds: dict[tuple[str, bool], dict[str, str]] = {}
     chosen: set[str] = set()
     for glob, kind, remove in steps:
@@ -236,7 +234,7 @@ def test_any_sequence_of_writes_is_what_a_small_model_says(
             kinds[key] = {name: text for name, text in kinds[key].items() if name not in gone}
             kinds = {each: held for each, held in kinds.items() if held}
         try:
-            session.tracefs.write("set_ftrace_filter", word, append=True)
+            session.boot.tracefs.write("set_ftrace_filter", word, append=True)
         except TracefsError as error:
             assert error.errno == code, word
         else:
@@ -247,12 +245,12 @@ def test_any_sequence_of_writes_is_what_a_small_model_says(
         wanted += [f"{name}:{command}:{held[name]}" for name in sorted(held, key=order.__getitem__)]
     assert listed(session) == wanted
     users = {name: sum(name in held for held in kinds.values()) for name in names}
-    assert session.ftrace.records.users.tolist() == [users[name] for name in names]
+    assert session.boot.ftrace.records.users.tolist() == [users[name] for name in names]
     session.run(1_000_000)
     for line in listed(session):
         if ":" in line:
             name, command, left = line.split(":")
             end = ":0" if left.startswith("count") else ""
-            session.tracefs.write("set_ftrace_filter", f"!{name}:{command}{end}", append=True)
-    session.tracefs.write("set_ftrace_filter", "")
-    assert listed(session) == [ALL] and not session.ftrace.records.users.any()
+            session.boot.tracefs.write("set_ftrace_filter", f"!{name}:{command}{end}", append=True)
+    session.boot.tracefs.write("set_ftrace_filter", "")
+    assert listed(session) == [ALL] and not session.boot.ftrace.records.users.any()

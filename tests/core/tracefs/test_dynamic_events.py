@@ -35,18 +35,18 @@ def text_in_guest(session: Session) -> int:
 
 def test_definitions_are_made_listed_and_taken_away(session: Session, sh: Sh) -> None:
     assert sh("cat dynamic_events") == ""
-    assert session.tracefs.listdir("events") == ["enable", "syscalls"]
+    assert session.boot.tracefs.listdir("events") == ["enable", "syscalls"]
     assert sh("cat events/enable") == "0\n"
     sh("echo 'f vfs_read $arg1' > dynamic_events")
     sh("echo 'f:mine/out vfs_write' >> dynamic_events")
     sh("echo '# nothing' >> dynamic_events; echo >> dynamic_events")
     both = "f:fprobes/vfs_read__entry vfs_read arg1=$arg1\nf:mine/out vfs_write\n"
     assert sh("cat dynamic_events") == both
-    assert session.tracefs.listdir("events") == ["enable", "fprobes", "mine", "syscalls"]
-    assert session.tracefs.listdir("events/mine") == ["enable", "out"]
-    assert session.tracefs.listdir("events/mine/out") == ["enable", "format", "id"]
+    assert session.boot.tracefs.listdir("events") == ["enable", "fprobes", "mine", "syscalls"]
+    assert session.boot.tracefs.listdir("events/mine") == ["enable", "out"]
+    assert session.boot.tracefs.listdir("events/mine/out") == ["enable", "format", "id"]
     sh("echo '-:mine/out' >> dynamic_events")
-    assert not session.tracefs.exists("events/mine")
+    assert not session.boot.tracefs.exists("events/mine")
     sh("echo 'f:mine/out vfs_write' > dynamic_events")
     assert sh("cat dynamic_events") == "f:mine/out vfs_write\n"
     sh("echo > dynamic_events")
@@ -76,7 +76,7 @@ def test_what_is_refused_changes_nothing(
 
 def test_an_event_that_is_on_is_busy_and_its_switches_tell(session: Session, sh: Sh) -> None:
     sh("echo 'f:a schedule' > dynamic_events; echo 'f:g/b vfs_read' >> dynamic_events")
-    before = session.machine.memory.read(session.kallsyms.address("schedule") or 0, 5)
+    before = session.boot.machine.memory.read(session.boot.kallsyms.address("schedule") or 0, 5)
     switches = "cat events/enable events/fprobes/enable events/fprobes/a/enable events/g/enable"
     assert sh(switches) == "0\n0\n0\n0\n"
     sh("echo 1 > events/fprobes/a/enable")
@@ -90,14 +90,17 @@ def test_an_event_that_is_on_is_busy_and_its_switches_tell(session: Session, sh:
     assert sh(switches) == "1\n1\n1\n1\n"
     sh("echo 0 > events/enable; echo > dynamic_events")
     assert sh("cat enabled_functions") == ""
-    assert session.machine.memory.read(session.kallsyms.address("schedule") or 0, 5) == before
+    assert (
+        session.boot.machine.memory.read(session.boot.kallsyms.address("schedule") or 0, 5)
+        == before
+    )
 
 
 def test_arguments_are_those_of_the_call(session: Session, sh: Sh, text_in_guest: int) -> None:
     sh("echo 'f:parse simple_strtol s=$arg1 low=$arg3:u16 %rdi:s8 at=%rip:symbol' > dynamic_events")
     sh("echo 1 > events/fprobes/parse/enable")
     session.call("simple_strtol", [text_in_guest, 0, 0x2_0003])
-    symbol = session.kallsyms.lookup(session.kallsyms.address("simple_strtol") or 0)
+    symbol = session.boot.kallsyms.lookup(session.boot.kallsyms.address("simple_strtol") or 0)
     assert symbol is not None
     low = text_in_guest & 0xFF
     assert whats(sh("cat trace")) == [
@@ -143,7 +146,7 @@ def test_the_last_user_alone_is_called_straight_and_knows_who_it_is(
 def test_a_running_guest_is_probed_whatever_changes(session: Session, sh: Sh) -> None:
     sh("echo 'f:s schedule %rsp' > dynamic_events; echo 'f:r vfs_read $arg3' >> dynamic_events")
     for method in ("stop_machine", "breakpoint"):
-        session.ftrace.patcher.method = method
+        session.boot.ftrace.patcher.method = method
         sh("echo 1 > events/fprobes/enable; run syscalls")
         sh("echo function > current_tracer; run syscalls; echo 0 > events/fprobes/enable")
         sh("run syscalls; echo 1 > events/fprobes/enable; run syscalls")
@@ -151,8 +154,8 @@ def test_a_running_guest_is_probed_whatever_changes(session: Session, sh: Sh) ->
         names = {what.split(":")[0] for what in whats(sh("cat trace"))}
         assert names == {"s", "r"}
         sh("echo 0 > events/fprobes/enable")
-    assert not session.machine.oopses
-    assert not session.ftrace.disabled
+    assert not session.boot.machine.oopses
+    assert not session.boot.ftrace.disabled
 
 
 def test_the_format_says_where_the_registers_lie(
@@ -174,15 +177,17 @@ def test_the_format_says_where_the_registers_lie(
     }
     sh("echo 1 > events/mine/enable")
     session.call("simple_strtol", [text_in_guest, 0, 7])
-    cpu = next(cpu for cpu in session.ring.cpus if session.ring.in_buffer(cpu))
-    data = session.ring.pages(cpu)[0].tobytes()[16 + 8 :]  # behind the headers of page and event
+    cpu = next(cpu for cpu in session.boot.ring.cpus if session.boot.ring.in_buffer(cpu))
+    data = session.boot.ring.pages(cpu)[0].tobytes()[
+        16 + 8 :
+    ]  # behind the headers of page and event
 
     def value(name: str) -> int:
         offset, size = fields[name]
         return int.from_bytes(data[offset : offset + size], "little")
 
     assert value("common_type") == number
-    assert value("__probe_ip") == session.kallsyms.address("simple_strtol")
+    assert value("__probe_ip") == session.boot.kallsyms.address("simple_strtol")
     assert value("rdi") == text_in_guest and value("rdx") == 7
     assert value("rip") == value("__probe_ip") + 5
 
@@ -228,10 +233,10 @@ def test_a_reboot_begins_without_events(session: Session, sh: Sh) -> None:
 
 def test_a_port_that_saves_no_registers_says_so() -> None:
     session = Session.open(arches.load("ppc32"))
-    session.tracefs.write("dynamic_events", "f schedule\n")
+    session.boot.tracefs.write("dynamic_events", "f schedule\n")
     with pytest.raises(TracefsError, match="ppc32 has no ftrace_regs_caller"):
-        session.tracefs.write("events/fprobes/enable", "1\n")
-    assert session.tracefs.read("events/fprobes/enable") == "0\n"
+        session.boot.tracefs.write("events/fprobes/enable", "1\n")
+    assert session.boot.tracefs.read("events/fprobes/enable") == "0\n"
 
 
 # regs hit
@@ -259,8 +264,8 @@ def test_regs_hit_shows_what_was_saved(session: Session, sh: Sh, text_in_guest: 
     head = first.strip().partition(": ")[0] + "\n"
     assert sh(f"regs hit {time}").startswith(head)
     assert sh(f"regs hit {time} {int(cpu)}").startswith(head)
-    row = len(session.array.text()) - 2
-    assert sh(f"regs hit {session.array.text().hit(row)}").startswith(head)
+    row = len(session.boot.array.text()) - 2
+    assert sh(f"regs hit {session.boot.array.text().hit(row)}").startswith(head)
     assert shell.execute("regs hit 0").status == 1
     for wrong in ("regs hit x", "regs hit 1 9"):
         assert shell.execute(wrong).status in (1, 2)

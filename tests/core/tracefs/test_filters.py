@@ -24,8 +24,8 @@ NOP = bytes.fromhex("0f1f440000")
 
 def sites(session: Session) -> dict[str, bytes]:
     """The five bytes at each function's site."""
-    records = session.ftrace.records
-    text, readable = session.machine.memory.gather(records.table["ip"], 5)
+    records = session.boot.ftrace.records
+    text, readable = session.boot.machine.memory.gather(records.table["ip"], 5)
     assert readable.all()
     return {name: text[row].tobytes() for row, name in enumerate(records.names)}
 
@@ -37,7 +37,7 @@ def called(session: Session) -> set[str]:
 
 def refused(session: Session, text: str, path: str = "set_ftrace_filter") -> int:
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.write(path, text, append=True)
+        session.boot.tracefs.write(path, text, append=True)
     return caught.value.errno
 
 
@@ -73,7 +73,7 @@ def test_no_match_is_refused_and_what_came_before_it_counts(session: Session, sh
     assert refused(session, "kfree nosuchfunction do_exit\n") == errno.EINVAL
     assert set(sh("cat set_ftrace_filter").split()) == {"schedule", "kfree"}
     with pytest.raises(TracefsError):
-        session.tracefs.write("set_ftrace_filter", "nosuchfunction")
+        session.boot.tracefs.write("set_ftrace_filter", "nosuchfunction")
     assert sh("cat set_ftrace_filter") == ALL
 
 
@@ -86,8 +86,8 @@ def test_sites_follow_while_the_tracer_is_on(session: Session, sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer")
     assert called(session) == {"schedule"}
     site = sites(session)["schedule"]
-    ip = session.kallsyms.address("schedule")
-    caller = session.ftrace.entry["ftrace_caller"]
+    ip = session.boot.kallsyms.address("schedule")
+    caller = session.boot.ftrace.entry["ftrace_caller"]
     assert ip is not None
     assert site == b"\xe8" + ((caller - ip - 5) % 2**32).to_bytes(4, "little")
     sh("echo kfree > set_ftrace_filter")
@@ -139,7 +139,7 @@ def _shared() -> Session:
     """One session for all examples: each begins by emptying both files."""
     if not _SESSION:
         _SESSION.append(Session.open(arches.load(arches.DEFAULT)))
-        _SESSION[0].tracefs.write("current_tracer", "function")
+        _SESSION[0].boot.tracefs.write("current_tracer", "function")
     return _SESSION[0]
 
 
@@ -154,16 +154,16 @@ _EDITS = st.lists(
 def test_text_is_what_the_two_files_say(edits: list[tuple[bool, bool, str, bool]]) -> None:
     """Against a model of two sets: after any edits, exactly the wanted sites are calls."""
     session = _shared()
-    names = session.ftrace.records.names
+    names = session.boot.ftrace.records.names
     chosen: dict[str, set[str]] = {"set_ftrace_filter": set(), "set_ftrace_notrace": set()}
     for path in chosen:
-        session.tracefs.write(path, "")
+        session.boot.tracefs.write(path, "")
     for notrace, append, glob, remove in edits:
         path = "set_ftrace_notrace" if notrace else "set_ftrace_filter"
         matched = {name for name in names if fnmatch.fnmatchcase(name, glob)}
         before = chosen[path] if append else set()
         chosen[path] = before - matched if remove else before | matched
-        session.tracefs.write(path, ("!" if remove else "") + glob, append=append)
+        session.boot.tracefs.write(path, ("!" if remove else "") + glob, append=append)
     wanted = (chosen["set_ftrace_filter"] or set(names)) - chosen["set_ftrace_notrace"]
     assert called(session) == wanted
     shown = Shell(session).execute("cat set_ftrace_filter").output

@@ -18,7 +18,7 @@ def test_available_functions_are_the_sites_with_their_symbols(session: Session, 
         address, _, rest = other.partition(" ")
         assert rest == line
         addresses.append(int(address, 16))
-        symbol = session.kallsyms.lookup(addresses[-1])
+        symbol = session.boot.kallsyms.lookup(addresses[-1])
         assert symbol is not None
         owner = f" [{symbol.module}]" if symbol.module else ""
         assert symbol.name + owner == line
@@ -30,7 +30,7 @@ def test_available_functions_are_the_sites_with_their_symbols(session: Session, 
 def test_enabled_and_touched_functions(session: Session, sh: Sh) -> None:
     assert sh("cat enabled_functions touched_functions") == ""
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer")
-    target = session.kallsyms.format(session.kallsyms.address("function_trace_call") or 0)
+    target = session.boot.kallsyms.format(session.boot.kallsyms.address("function_trace_call") or 0)
     assert sh("cat enabled_functions") == f"schedule (1){'':11} ->{target}\n"
     sh("echo kfree > set_ftrace_filter; echo nop > current_tracer")
     assert sh("cat enabled_functions") == ""
@@ -41,9 +41,9 @@ def test_enabled_and_touched_functions(session: Session, sh: Sh) -> None:
 
 def test_total_info_counts_records_and_their_pages(session: Session, sh: Sh) -> None:
     first, *times = sh("cat dyn_ftrace_total_info").splitlines()
-    count = len(session.ftrace.records)
-    assert first == f"{count} pages:{session.ftrace.records.pages} groups: " + str(
-        session.ftrace.records.groups
+    count = len(session.boot.ftrace.records)
+    assert first == f"{count} pages:{session.boot.ftrace.records.pages} groups: " + str(
+        session.boot.ftrace.records.groups
     )
     assert count == len(sh("cat available_filter_functions").splitlines())
     assert [line.split(" = ")[0] for line in times] == [

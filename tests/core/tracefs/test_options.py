@@ -26,7 +26,7 @@ def test_both_ways_show_and_set_the_same(session: Session, sh: Sh) -> None:
         assert len(names) == len(general) + own
         listed |= {*names}
         both_ways(sh, names)
-    assert sorted(listed) == session.tracefs.listdir("options")
+    assert sorted(listed) == session.boot.tracefs.listdir("options")
 
 
 def both_ways(sh: Sh, names: list[str]) -> None:
@@ -52,7 +52,7 @@ def both_ways(sh: Sh, names: list[str]) -> None:
 )
 def test_refused(session: Session, path: str, text: str) -> None:
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.write(path, text)
+        session.boot.tracefs.write(path, text)
     assert caught.value.errno == errno.EINVAL
 
 
@@ -61,7 +61,7 @@ def test_text_options_change_the_lines(session: Session, sh: Sh) -> None:
     sh("echo 0 > tracing_on")
     plain = last(sh("cat trace"))
     assert ": schedule <-" in plain
-    address = session.kallsyms.address("schedule")
+    address = session.boot.kallsyms.address("schedule")
     assert last(sh("echo 0 > options/print-parent; cat trace")).endswith(": schedule")
     sh("echo 1 > options/print-parent")
     assert ": schedule+0x0/0x" in last(sh("echo sym-offset > trace_options; cat trace"))

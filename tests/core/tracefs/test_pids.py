@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from dynftrace.core import checkpoint
 from dynftrace.core.abi import TraceType
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session import Session
@@ -44,7 +45,7 @@ def test_what_is_no_pid_is_refused_and_none_of_the_write_is_taken(
 ) -> None:
     sh("echo 3 > set_ftrace_pid")
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.write("set_ftrace_pid", text, append=True)
+        session.boot.tracefs.write("set_ftrace_pid", text, append=True)
     assert caught.value.errno == code
     assert sh("cat set_ftrace_pid") == "3\n"
     assert sh(f"echo {(1 << 30) - 1} > set_ftrace_pid; cat set_ftrace_pid") == "1073741823\n"
@@ -53,7 +54,7 @@ def test_what_is_no_pid_is_refused_and_none_of_the_write_is_taken(
 def test_other_events_are_told_of_all_tasks(session: Session, sh: Sh) -> None:
     sh("echo 'f:opened do_sys_openat2' > dynamic_events; echo 1 > events/fprobes/opened/enable")
     sh("echo 1 > set_ftrace_pid; echo function > current_tracer; echo > trace; run syscalls")
-    events = session.ring.events().events
+    events = session.boot.ring.events().events
     functions = events["type"] == TraceType.FN
     assert set(events["pid"][functions].tolist()) <= {1}
     assert len(set(events["pid"][~functions].tolist())) > 1
@@ -62,22 +63,19 @@ def test_other_events_are_told_of_all_tasks(session: Session, sh: Sh) -> None:
 def test_they_end_with_the_machine(session: Session, sh: Sh) -> None:
     sh("echo 4 > set_ftrace_pid; echo function > current_tracer")
     session.reboot()
-    assert session.tracefs.read("set_ftrace_pid") == "no pid\n"
-    session.tracefs.write("current_tracer", "function")
+    assert session.boot.tracefs.read("set_ftrace_pid") == "no pid\n"
+    session.boot.tracefs.write("current_tracer", "function")
     session.run(5_000_000)
-    assert len(session.ring.events()) > 0
+    assert len(session.boot.ring.events()) > 0
 
 
 def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
     sh("echo 4 2 > set_ftrace_pid; echo function > current_tracer; run boot")
-    parts = (session.ftrace, session.ring)
-    moment, saved = session.machine.snapshot(), [part.save() for part in parts]
+    moment = checkpoint.save(session.boot)
     sh("echo > set_ftrace_pid; echo 9 > set_ftrace_notrace_pid; run boot")
-    session.machine.restore(moment)
-    for part, state in zip(parts, saved, strict=True):
-        part.restore(state)  # type: ignore[attr-defined]
+    checkpoint.restore(session.boot, moment)
     assert sh("cat set_ftrace_pid set_ftrace_notrace_pid") == "2\n4\nno pid\n"
     sh("echo > trace; run boot")
-    assert set(session.ring.events().events["pid"].tolist()) <= {2, 4}
+    assert set(session.boot.ring.events().events["pid"].tolist()) <= {2, 4}
     sh("echo > set_ftrace_pid; echo > trace; run boot")
-    assert 0 in session.ring.events().events["pid"]
+    assert 0 in session.boot.ring.events().events["pid"]

@@ -24,7 +24,7 @@ HEADER = (
 
 def refused(session: Session, path: str, text: str) -> int:
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.write(path, text)
+        session.boot.tracefs.write(path, text)
     return caught.value.errno
 
 
@@ -33,7 +33,7 @@ def functions(sh: Sh, cpu: int = 0) -> list[str]:
 
 
 def test_a_file_for_each_cpu_empty_at_first(session: Session, sh: Sh) -> None:
-    assert session.tracefs.listdir("trace_stat") == ["function0", "function1"]
+    assert session.boot.tracefs.listdir("trace_stat") == ["function0", "function1"]
     assert sh("cat function_profile_enabled trace_stat/function1") == "0\n" + HEADER
     assert refused(session, "trace_stat/function0", "0") == errno.EINVAL
 
@@ -95,10 +95,10 @@ def put(session: Session, rows: list[tuple[str, int, int, int]]) -> None:
     """Have this in the table of CPU 0, whatever was counted."""
     table = np.zeros(len(rows), abi.ftrace_profile("little"))
     for number, (name, *counted) in enumerate(rows):
-        table[number] = (session.kallsyms.address(name), *counted)
-    region = session.machine.memory.region(REGION)
+        table[number] = (session.boot.kallsyms.address(name), *counted)
+    region = session.boot.machine.memory.region(REGION)
     region.bytes[:] = 0
-    session.machine.memory.write(region.address, table.tobytes())
+    session.boot.machine.memory.write(region.address, table.tobytes())
 
 
 ROWS = [
@@ -119,7 +119,7 @@ def test_lines_and_their_order(session: Session, sh: Sh) -> None:
     ]
     lines = [
         "  sys_open                                 1    12345678 us     12345678 us     0.000 us",
-        *sorted(tied, key=lambda line: session.kallsyms.address(line.split()[0]) or 0),
+        *sorted(tied, key=lambda line: session.boot.kallsyms.address(line.split()[0]) or 0),
         "  vfs_read                                 4    1.500 us        0.375 us        0.000 us",
     ]
     # A duration fills its column, the last one too.
@@ -131,12 +131,12 @@ def test_lines_and_their_order(session: Session, sh: Sh) -> None:
 def test_a_long_name_is_cut(session: Session, sh: Sh) -> None:
     sh("echo 1 > function_profile_enabled; echo 0 > function_profile_enabled")
     put(session, [("vfs_read", 1, 2, 4)])
-    session.kallsyms.names_of = lambda ips: ["a" * 29 + "bc"] * len(ips)  # type: ignore[method-assign]
+    session.boot.kallsyms.names_of = lambda ips: ["a" * 29 + "bc"] * len(ips)  # type: ignore[method-assign]
     assert f"\n  {'a' * 29}b           1    0.002 us " in sh("cat trace_stat/function0")
 
 
 def test_a_kernel_without_the_graph_tracer_counts_hits(session: Session, sh: Sh) -> None:
-    entry = session.ftrace.entry
+    entry = session.boot.ftrace.entry
     symbols = {name: at for name, at in entry.symbols.items() if name != GRAPH_CALL}
     object.__setattr__(entry, "symbols", symbols)
     sh("echo vfs_* > set_ftrace_filter; echo 1 > function_profile_enabled; run syscalls")
@@ -148,13 +148,13 @@ def test_a_kernel_without_the_graph_tracer_counts_hits(session: Session, sh: Sh)
     hits = [int(line.split()[1]) for line in lines]
     assert hits == sorted(hits, reverse=True) and hits[0] > 20
     assert "schedule" in functions(sh)  # its ops has no filter
-    assert not session.ftrace.ops
+    assert not session.boot.ftrace.ops
 
 
 def test_a_bug_turns_it_off_and_on_again_is_enodev(session: Session, sh: Sh) -> None:
     sh("poke schedule 9090909090")
     with pytest.raises(Exception, match="ftrace failed to modify"):
-        session.tracefs.write("function_profile_enabled", "1")
+        session.boot.tracefs.write("function_profile_enabled", "1")
     assert sh("cat function_profile_enabled") == "0\n"
     assert refused(session, "function_profile_enabled", "1") == errno.ENODEV
     sh("echo 0 > function_profile_enabled")
@@ -166,7 +166,7 @@ def test_it_goes_off_when_ftrace_is_dead(session: Session, sh: Sh) -> None:
     sh("echo vfs_read > set_ftrace_filter; echo 1 > function_profile_enabled; run syscalls")
     sh("poke schedule 9090909090; echo 0 > tracing_on")
     with pytest.raises(Exception, match="ftrace failed to modify"):
-        session.tracefs.write("set_ftrace_filter", "schedule")
+        session.boot.tracefs.write("set_ftrace_filter", "schedule")
     before = sh("echo 0 > function_profile_enabled; cat trace_stat/function*")
     assert "vfs_read" in before
     assert sh("run syscalls; cat function_profile_enabled trace_stat/function*") == "0\n" + before

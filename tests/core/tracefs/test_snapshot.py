@@ -47,12 +47,14 @@ def test_a_swap_exchanges_all_there_is_to_see(session: Session, sh: Sh) -> None:
     stats = sh("cat per_cpu/cpu0/stats per_cpu/cpu1/stats")
     sh("echo 1 > snapshot")
     assert sh("cat snapshot") == first and sh("cat snapshot") == first
-    assert "0/0 " in sh("cat trace") and "".join(session.array.follow().text()) == sh("cat trace")
+    assert "0/0 " in sh("cat trace") and "".join(session.boot.array.follow().text()) == sh(
+        "cat trace"
+    )
     sh("echo 1 > tracing_on; run syscalls; echo 0 > tracing_on")
     second = sh("cat trace")
     sh("echo 1 > snapshot")
     assert (sh("cat trace"), sh("cat snapshot")) == (first, second)
-    assert "".join(session.array.follow().text()) == first
+    assert "".join(session.boot.array.follow().text()) == first
     before, after = (
         [line for line in text.splitlines() if not line.startswith("now")]
         for text in (stats, sh("cat per_cpu/cpu0/stats per_cpu/cpu1/stats"))
@@ -67,19 +69,19 @@ def test_the_guest_writes_on_behind_what_came_back(session: Session, sh: Sh) -> 
     lines = [line for line in first.splitlines() if not line.startswith("#")]
     now = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
     assert now[: len(lines)] == lines and len(now) > len(lines)
-    events = session.ring.events()
-    assert not events.damaged and session.ring.lost(len(events)) == 0
+    events = session.boot.ring.events()
+    assert not events.damaged and session.boot.ring.lost(len(events)) == 0
 
 
 def test_what_was_consumed_stays_consumed(session: Session, sh: Sh) -> None:
     trace(sh)
-    session.ring.consume(limit=5)
+    session.boot.ring.consume(limit=5)
     left = sh("cat trace")
     sh("echo 1 > snapshot")
     assert sh("cat snapshot") == left
     sh("echo 1 > snapshot")
     assert sh("cat trace") == left and sh("cat trace_pipe").count("\n") == left.count("\n") - 12
-    assert session.ring.in_buffer() == 0
+    assert session.boot.ring.in_buffer() == 0
 
 
 def test_clearing_leaves_the_other_alone(sh: Sh) -> None:
@@ -102,19 +104,21 @@ def test_what_nobody_could_read_any_more_goes(sh: Sh) -> None:
 
 def test_a_smaller_buffer_takes_the_newest(session: Session, sh: Sh) -> None:
     sh("echo function > current_tracer; run syscalls; run syscalls; echo 0 > tracing_on")
-    assert session.ring.used_pages(0) > 2
+    assert session.boot.ring.used_pages(0) > 2
     sh("echo 1 > snapshot")
     full = [line for line in sh("cat snapshot").splitlines() if not line.startswith("#")]
     sh("echo 8 > buffer_size_kb; echo 1 > snapshot")
-    events = session.ring.events()
-    assert 0 < len(events) < len(full) and session.ring.lost(len(events)) == len(full) - len(events)
+    events = session.boot.ring.events()
+    assert 0 < len(events) < len(full) and session.boot.ring.lost(len(events)) == len(full) - len(
+        events
+    )
     assert sh("cat trace").splitlines()[-1] == full[-1]
 
 
 @pytest.mark.parametrize(("text", "code"), [("x", errno.EINVAL), (f"{1 << 64}", errno.ERANGE)])
 def test_refused(session: Session, text: str, code: int) -> None:
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.write("snapshot", text)
+        session.boot.tracefs.write("snapshot", text)
     assert caught.value.errno == code
 
 
@@ -123,6 +127,6 @@ def test_a_command_has_the_buffer_allocated(session: Session, sh: Sh) -> None:
     assert sh("cat snapshot") == said("nop", "allocated")
     sh("echo sys_unlink > set_ftrace_filter; echo function > current_tracer; run syscalls")
     assert sh("cat set_ftrace_filter") == "sys_unlink\nvfs_write:snapshot:count=0\n"
-    assert session.array.snapshot.save() is not None
+    assert session.boot.array.snapshot.save() is not None
     session.reboot()
-    assert session.tracefs.read("snapshot") == said("nop", "freed")
+    assert session.boot.tracefs.read("snapshot") == said("nop", "freed")

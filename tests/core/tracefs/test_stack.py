@@ -32,7 +32,9 @@ def test_before_it_was_ever_on(sh: Sh) -> None:
 def test_on_and_off(session: Session, sh: Sh) -> None:
     sh(f"echo 1 > {SWITCH}")
     assert sh("cat stack_trace") == NOTHING
-    assert sh("cat enabled_functions").count("->stack_trace_call") == len(session.ftrace.records)
+    assert sh("cat enabled_functions").count("->stack_trace_call") == len(
+        session.boot.ftrace.records
+    )
     sh(f"echo 2 > {SWITCH}; run boot; echo 0x0 > {SWITCH}")
     size, table = sh("cat stack_max_size"), sh("cat stack_trace")
     assert int(size) > 200 and " ret_from_fork+0x" in table.splitlines()[-1]
@@ -57,7 +59,7 @@ def test_on_and_off(session: Session, sh: Sh) -> None:
 )
 def test_refused(session: Session, path: str, text: str, number: int) -> None:
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.write(path, text)
+        session.boot.tracefs.write(path, text)
     assert caught.value.errno == number
 
 
@@ -79,7 +81,7 @@ def test_the_switch_is_a_path_as_any_other(session: Session, sh: Sh) -> None:
         ("echo 1 > /proc/sys/kernel/s", (SWITCH,)),
     ):
         assert complete(shell, typed).words == words
-    assert "proc" not in session.tracefs.listdir()
+    assert "proc" not in session.boot.tracefs.listdir()
 
 
 def test_a_reboot_switches_it_off(session: Session, sh: Sh) -> None:

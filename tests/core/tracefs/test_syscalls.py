@@ -27,18 +27,22 @@ def whats(text: str) -> list[str]:
 
 def enabled(session: Session) -> list[int]:
     """The guest's words `enabled`, of sys_enter and sys_exit."""
-    places = [session.kallsyms.address(name) or 0 for name in TRACEPOINTS]
-    return [session.machine.memory.read_int(place, 4) for place in places]
+    places = [session.boot.kallsyms.address(name) or 0 for name in TRACEPOINTS]
+    return [session.boot.machine.memory.read_int(place, 4) for place in places]
 
 
 def test_each_system_call_has_a_directory_for_its_entry_and_one_for_its_exit(
     session: Session, sh: Sh
 ) -> None:
-    names = session.tracefs.listdir("events/syscalls")
+    names = session.boot.tracefs.listdir("events/syscalls")
     assert len(names) == 1 + 2 * 24 and names[0] == "enable"
     for name in ("open", "newstat", "sched_yield", "exit"):
         assert {f"sys_enter_{name}", f"sys_exit_{name}"} <= set(names)
-    assert session.tracefs.listdir("events/syscalls/sys_exit_open") == ["enable", "format", "id"]
+    assert session.boot.tracefs.listdir("events/syscalls/sys_exit_open") == [
+        "enable",
+        "format",
+        "id",
+    ]
     ids = [int(sh(f"cat events/syscalls/{name}/id")) for name in names[1:]]
     assert len(set(ids)) == 48
     assert all(FIRST_SYSCALL_ID <= number < FIRST_EVENT_ID for number in ids)
@@ -101,9 +105,11 @@ def test_in_a_graph_they_are_comments_inside_the_dispatcher(session: Session, sh
     sh("echo 1 > events/syscalls/sys_exit_sysinfo/enable")
     sh("echo do_syscall_64 sys_sysinfo do_sysinfo > set_ftrace_filter")
     sh("echo function_graph > current_tracer")
-    nr = next(e.event.syscall.nr for e in session.array.syscalls if e.name == "sys_enter_sysinfo")
+    nr = next(
+        e.event.syscall.nr for e in session.boot.array.syscalls if e.name == "sys_enter_sysinfo"
+    )
     place = session.port.facts.map.host_stack + 0x10_0000
-    session.machine.memory.map(place, 0x1000, "test")
+    session.boot.machine.memory.map(place, 0x1000, "test")
     assert session.call("do_syscall_64", [nr, place, 0, 0]) == 0
     shown = [re.sub(r"^[^|]*\|  ", "", line) for line in sh("cat trace").splitlines()[3:]]
     first = next(at for at, line in enumerate(shown) if "sys_sysinfo(" in line)
@@ -123,11 +129,13 @@ def test_the_format_says_where_the_values_lie(arch: str) -> None:
     session = Session.open(arches.load(arch))
     sh = Shell(session).execute
     sh("echo syscalls:sys_enter_kill syscalls:sys_exit_kill > set_event")
-    nr = next(e.event.syscall.nr for e in session.array.syscalls if e.name == "sys_enter_kill")
-    dispatcher = next(name for name in DISPATCHERS if session.kallsyms.address(name) is not None)
+    nr = next(e.event.syscall.nr for e in session.boot.array.syscalls if e.name == "sys_enter_kill")
+    dispatcher = next(
+        name for name in DISPATCHERS if session.boot.kallsyms.address(name) is not None
+    )
     session.call(dispatcher, [nr, 77, 5, 0])
-    cpu = next(cpu for cpu in session.ring.cpus if session.ring.in_buffer(cpu))
-    data = session.ring.pages(cpu)[0].tobytes()[16:]
+    cpu = next(cpu for cpu in session.boot.ring.cpus if session.boot.ring.in_buffer(cpu))
+    data = session.boot.ring.pages(cpu)[0].tobytes()[16:]
     byteorder, long = session.port.facts.byteorder, session.port.facts.pointer_size
 
     def decode(event: str, at: int) -> dict[str, int]:
@@ -168,7 +176,7 @@ def test_who_follows_the_trace_reads_the_same(session: Session, sh: Sh) -> None:
     sh("echo 'sys_*' > set_ftrace_filter")
     for _ in range(4):
         sh("run syscalls; echo here > trace_marker")
-        followed, whole = session.array.follow(), session.array.text()
+        followed, whole = session.boot.array.follow(), session.boot.array.text()
         lines = whole.lines(0, len(whole))
         assert followed.lines(0, len(followed)) == lines
         assert sum("sys_read(fd: " in line for line in lines) > 4
@@ -179,7 +187,7 @@ def test_a_number_that_is_no_call_is_not_told(session: Session, sh: Sh) -> None:
     sh("echo 1 > events/syscalls/enable")
     assert session.call("do_syscall_64", [24, 0, 0, 0]) == 2**64 - 38
     assert session.call("do_syscall_64", [2**63, 0, 0, 0]) == 2**64 - 38
-    numbers = session.array.ring.events().details.calls["nr"]
+    numbers = session.boot.array.ring.events().details.calls["nr"]
     assert ((numbers >= 0) & (numbers < 24)).all()
 
 
@@ -215,7 +223,7 @@ def test_a_definition_may_not_take_the_name_of_a_system_calls_event(
     outcome = Shell(session).execute("echo 'f:syscalls/sys_enter_open schedule' > dynamic_events")
     assert "already used by another event" in outcome.error
     sh("echo 'f:syscalls/mine schedule' > dynamic_events")
-    assert "mine" in session.tracefs.listdir("events/syscalls")
+    assert "mine" in session.boot.tracefs.listdir("events/syscalls")
 
 
 def test_a_reboot_begins_with_all_off(session: Session, sh: Sh) -> None:
@@ -240,8 +248,8 @@ class Names(Kallsyms):
 
 
 def syscalls(session: Session, changed: dict[str, int | None]) -> Syscalls:
-    names = Names(session.kallsyms, changed)
-    return Syscalls(session.machine, names, session.ftrace, session.ring)
+    names = Names(session.boot.kallsyms, changed)
+    return Syscalls(session.boot.machine, names, session.boot.ftrace, session.boot.ring)
 
 
 def test_a_kernel_without_the_symbols_has_no_such_events(session: Session) -> None:
@@ -251,8 +259,8 @@ def test_a_kernel_without_the_symbols_has_no_such_events(session: Session) -> No
 
 
 def test_tracepoints_that_lie_nowhere_are_none(session: Session) -> None:
-    memory = session.machine.memory
-    text = memory.region_at(session.kallsyms.address(TRACEPOINTS[0]) or 0)
+    memory = session.boot.machine.memory
+    text = memory.region_at(session.boot.kallsyms.address(TRACEPOINTS[0]) or 0)
     assert text is not None
     short = text.end - tracepoint("little").itemsize + 1
     for name in TRACEPOINTS:
@@ -304,11 +312,11 @@ def test_a_kernel_of_ones_own_with_tracepoints_has_its_own_calls(tmp_path: Path)
         subprocess.run(command.split(), cwd=tmp_path, check=True)
     spec = MachineSpec(kernel=tmp_path / "kernel.elf")
     session = Session.open(arches.load("x86_64"), spec)
-    session.tracefs.write("events/syscalls/enable", "1")
+    session.boot.tracefs.write("events/syscalls/enable", "1")
     assert session.call("dispatch", [0, 1, 2, 3, 4, 5]) == 15
     assert session.call("dispatch", [1, 0, 0, 0, 0, 0]) == 0
     assert session.call("dispatch", [500, 0, 0, 0, 0, 0]) == 2**64 - 38
-    assert whats(session.tracefs.read("trace")) == [
+    assert whats(session.boot.tracefs.read("trace")) == [
         "sys_sum(a: 1, b: 2, c: 3, d: 4, e: 5, f: 1)",
         *("sys_sum -> 0xf", "sys_none()", "sys_none -> 0x0"),
     ]

@@ -15,7 +15,7 @@ Sh = Callable[[str], str]
 
 def refused(session: Session, path: str, text: str) -> int:
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.write(path, text)
+        session.boot.tracefs.write(path, text)
     return caught.value.errno
 
 
@@ -69,12 +69,12 @@ def test_only_cpus_of_the_mask_write(session: Session, sh: Sh) -> None:
 def test_after_a_bug_ftrace_is_off(session: Session, sh: Sh) -> None:
     sh("poke schedule 9090909090; echo schedule > set_ftrace_filter")
     with pytest.raises(Exception, match="ftrace failed to modify"):
-        session.tracefs.write("current_tracer", "function\n")
+        session.boot.tracefs.write("current_tracer", "function\n")
     assert sh("cat current_tracer") == "nop\n"
     assert refused(session, "current_tracer", "function\n") == errno.ENODEV
     for path in ("set_ftrace_filter", "set_ftrace_notrace", "available_filter_functions"):
         with pytest.raises(TracefsError) as caught:
-            session.tracefs.read(path)
+            session.boot.tracefs.read(path)
         assert caught.value.errno == errno.ENODEV
     assert "FUNCTION TRACING IS CORRUPTED" in sh("cat trace")
     sh("reboot; echo function > current_tracer")

@@ -88,11 +88,11 @@ def test_markers_that_are_refused(session: Session, sh: Sh) -> None:
     sh("echo 0 > tracing_on")
     for expected in (errno.EBADF, errno.EINVAL):
         with pytest.raises(TracefsError) as caught:
-            session.tracefs.write("trace_marker", "x\n")
+            session.boot.tracefs.write("trace_marker", "x\n")
         assert caught.value.errno == expected
         sh("echo 1 > tracing_on; echo nomarkers > trace_options")
     with pytest.raises(TracefsError) as caught:
-        session.tracefs.read("trace_marker")
+        session.boot.tracefs.read("trace_marker")
     assert caught.value.errno == errno.EINVAL
 
 
@@ -106,7 +106,7 @@ def test_the_counter_numbers_events(session: Session, sh: Sh) -> None:
     assert numbers == list(range(1, len(lines) + 1)) and len(lines) >= 5
     assert f"now ts: {len(lines)}\n" in sh("cat per_cpu/cpu0/stats")
     with pytest.raises(TracefsError):
-        session.tracefs.write("trace_clock", "sundial")
+        session.boot.tracefs.write("trace_clock", "sundial")
     sh("echo local > trace_clock; run boot")
     assert events(sh("cat trace"))
 

@@ -25,7 +25,7 @@ def session(request: pytest.FixtureRequest) -> Session:
 
 def site(session: Session) -> tuple[int, int]:
     """The record of the function, and its address."""
-    records = session.ftrace.records
+    records = session.boot.ftrace.records
     row = records.names.index(session.port.facts.abi.text_prefix + FUNCTION)
     return row, int(records.table["ip"][row])
 
@@ -38,9 +38,9 @@ def calls_mcount(session: Session) -> bool:
 def test_bytes_and_relocations_are_those_of_the_file(session: Session) -> None:
     _, ip = site(session)
     size = session.port.facts.sites.size
-    found = file_text(session.modules.loaded, ip, size)
+    found = file_text(session.boot.modules.loaded, ip, size)
     assert found is not None and found.address == ip
-    (module,) = session.modules.loaded
+    (module,) = session.boot.modules.loaded
     with module.image.path.open("rb") as file:
         elf = ELFFile(file)
         (symbol,) = elf.get_section_by_name(".symtab").get_symbol_by_name(
@@ -69,7 +69,7 @@ def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
     view = session.call_site(row)
     rows = [each for each in view.rows if each.is_site]
     stored = b"".join((each.in_file or each.compiled).data for each in rows)
-    found = file_text(session.modules.loaded, ip, session.port.facts.sites.size)
+    found = file_text(session.boot.modules.loaded, ip, session.port.facts.sites.size)
     assert found is not None and stored == found.data
     if not calls_mcount(session):
         assert not view.relocated and not view.relocations
@@ -81,13 +81,15 @@ def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
         # Behind a call that a stub makes, the compiler left a nop.
         assert rows[0].in_file.asm.endswith(f" {mcount}")
         assert [each.in_file.asm for each in rows[1:] if each.in_file] == ["nop"] * (len(rows) - 1)
-    kernel = session.ftrace.records.names.index(session.port.facts.abi.text_prefix + "schedule")
+    kernel = session.boot.ftrace.records.names.index(
+        session.port.facts.abi.text_prefix + "schedule"
+    )
     assert not session.call_site(kernel).relocated
 
 
 def test_nothing_is_known_outside_of_modules(session: Session) -> None:
-    (module,) = session.modules.loaded
-    modules = session.modules.loaded
+    (module,) = session.boot.modules.loaded
+    modules = session.boot.modules.loaded
     schedule = session.code_address("schedule")
     assert schedule is not None
     assert file_text(modules, schedule, 4) is None

@@ -24,8 +24,8 @@ def test_every_record_comes_from_one_entry(session: Session) -> None:
     kernel, module = session.listings()
     rows = [entry.row for each in (kernel, module) for entry in each.entries]
     made = sorted(row for row in rows if row is not None)
-    assert made == list(range(len(session.ftrace.records)))
-    ips = session.ftrace.records.table["ip"].tolist()
+    assert made == list(range(len(session.boot.ftrace.records)))
+    ips = session.boot.ftrace.records.table["ip"].tolist()
     for each in (kernel, module):
         assert each.count == len(each.entries)
         for entry in each.entries:
@@ -83,6 +83,6 @@ def test_records_shows_the_entries_of_functions(session: Session) -> None:
 def test_all_of_it_is_one_line_an_entry(session: Session) -> None:
     lines = Shell(session).execute("records").output.splitlines()
     entries = [line for line in lines if line.lstrip().startswith("[")]
-    assert len(entries) == len(session.ftrace.records)
+    assert len(entries) == len(session.boot.ftrace.records)
     assert len(lines) - len(entries) <= 2 * 4 + 1
     assert not any(line != line.rstrip() for line in lines)

@@ -18,7 +18,7 @@ def shell(request: pytest.FixtureRequest) -> Shell:
     shell = Shell(Session.open(arches.load(str(request.param)), MachineSpec(cpus=2)))
     far = " --far" if shell.session.port.facts.modules_far is not None else ""
     commands = [f"insmod{far} usbcore"]
-    if shell.session.ftrace.ftraced is not None:
+    if shell.session.boot.ftrace.ftraced is not None:
         commands += ["run usb", "sleep 1"] * 3
     commands += [f"echo {MODULE_FUNCTION} > set_ftrace_filter", "echo function > current_tracer"]
     for command in (*commands, f"until {MODULE_FUNCTION} usb"):
@@ -29,11 +29,11 @@ def shell(request: pytest.FixtureRequest) -> Shell:
 
 def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
     session = shell.session
-    cpu = session.stepper.last
+    cpu = session.boot.stepper.last
     assert cpu is not None
     hops, longest = [], 0
     for _ in range(60):
-        view = stepping(session, cpu)
+        view = stepping(session.boot, cpu)
         longest = max(longest, *(len(row.data) for row in view.code))
         here = [row for row in view.code if row.here]
         assert len(here) == 1
@@ -46,7 +46,7 @@ def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
             break
         session.step(cpu)
     prefix = session.port.facts.abi.text_prefix
-    row = list(session.ftrace.records.names).index(prefix + MODULE_FUNCTION)
+    row = list(session.boot.ftrace.records.names).index(prefix + MODULE_FUNCTION)
     stubs = any(hop.label == "stub" for hop in session.call_path(row))
     assert hops == [hop for hop in HOPS if hop != "stub" or stubs]
     assert view.stubs == stubs
@@ -55,47 +55,49 @@ def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
 
 def test_what_a_step_changes_is_told(shell: Shell) -> None:
     session = shell.session
-    cpu = session.stepper.last
+    cpu = session.boot.stepper.last
     assert cpu is not None
-    before, now = session.machine.registers(cpu), session.machine.vcpus[cpu].ticks
-    steps = stepping(session, cpu).steps
+    before, now = session.boot.machine.registers(cpu), session.boot.machine.vcpus[cpu].ticks
+    steps = stepping(session.boot, cpu).steps
     session.step(cpu)
-    view = stepping(session, cpu)
-    after = session.machine.registers(cpu)
+    view = stepping(session.boot, cpu)
+    after = session.boot.machine.registers(cpu)
     pc = session.port.facts.abi.pc.name
     changed = {name: before[name] for name in after if after[name] != before[name] and name != pc}
     assert {row.name: row.old for row in view.registers if row.old is not None} == changed
     assert {row.name: row.value for row in view.registers} == after
     assert view.elapsed == view.now - now > 0
     assert view.steps == steps + 1
-    assert view.task.rpartition("-")[2] == str(session.machine.vcpus[cpu].local["pid"])
+    assert view.task.rpartition("-")[2] == str(session.boot.machine.vcpus[cpu].local["pid"])
 
 
 def test_the_whole_site_has_a_line_of_the_source(shell: Shell) -> None:
     session = shell.session
-    cpu = session.stepper.last
+    cpu = session.boot.stepper.last
     assert cpu is not None
     prefix = session.port.facts.abi.text_prefix
-    site = session.call_site(list(session.ftrace.records.names).index(prefix + MODULE_FUNCTION))
+    site = session.call_site(
+        list(session.boot.ftrace.records.names).index(prefix + MODULE_FUNCTION)
+    )
     assert site.source is not None
-    while hop_at(session, session.machine.vcpus[cpu].registers.pc) == "site":
-        view = stepping(session, cpu)
+    while hop_at(session.boot, session.boot.machine.vcpus[cpu].registers.pc) == "site":
+        view = stepping(session.boot, cpu)
         assert view.source is not None and view.source[0] == site.source[0]
-        if session.source_line(session.machine.vcpus[cpu].registers.pc) is None:
+        if session.source_line(session.boot.machine.vcpus[cpu].registers.pc) is None:
             assert view.source == site.source
         session.step(cpu)
 
 
 def test_places_outside_of_a_call(shell: Shell) -> None:
     session = shell.session
-    assert hop_at(session, session.address_of("schedule") + 64) is None
-    assert hop_at(session, 0) is None
-    ends = [session.ftrace.entry["return_to_handler"]]
-    assert [hop_at(session, each) for each in ends] == [None]
+    assert hop_at(session.boot, session.address_of("schedule") + 64) is None
+    assert hop_at(session.boot, 0) is None
+    ends = [session.boot.ftrace.entry["return_to_handler"]]
+    assert [hop_at(session.boot, each) for each in ends] == [None]
 
 
 def test_a_cpu_in_the_middle_of_nowhere(shell: Shell) -> None:
     session = shell.session
-    session.machine.set_registers(1, {session.port.facts.abi.pc.name: 0x1000})
-    view = stepping(session, 1)
+    session.boot.machine.set_registers(1, {session.port.facts.abi.pc.name: 0x1000})
+    view = stepping(session.boot, 1)
     assert [row.text for row in view.code] == ["not mapped"] and view.code[0].here

@@ -47,12 +47,12 @@ def test_functions_without_a_call_have_no_site(session: Session) -> None:
 
 
 def test_the_way_of_a_site_not_found_leads_to_what_notes_it(session: Session) -> None:
-    hops = session.paths.mcount_hops()
+    hops = session.boot.paths.mcount_hops()
     assert [hop.name for hop in hops] == ["mcount", "mcount_call", "ftrace_record_ip"]
     assert all(hop.verified for hop in hops)
     assert hops[0].address == address(session, "mcount")
     sh(session, "echo function > current_tracer")
-    hops = session.paths.mcount_hops()
+    hops = session.boot.paths.mcount_hops()
     assert [hop.name for hop in hops] == ["mcount", "mcount_call", "ftrace_stub"]
     assert hops[2].address == session.image.symbols.address_of("ftrace_stub")
     assert hops[2].note == "returns: nothing is noted"
@@ -62,7 +62,7 @@ def test_the_way_of_a_site_not_found_leads_to_what_notes_it(session: Session) ->
 
 def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
     sh(session, "poke mcount 90; poke mcount_call 'call printk'")
-    hops = session.paths.mcount_hops()
+    hops = session.boot.paths.mcount_hops()
     assert [(hop.name, hop.verified) for hop in hops] == [
         ("mcount", False),
         ("mcount_call", False),
@@ -74,7 +74,7 @@ def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
 def test_the_readme_names_the_files_there_are(session: Session) -> None:
     table = Session.open(arches.load("x86_64"))
     for each in (session, table):
-        lines = each.tracefs.read("README").splitlines()
+        lines = each.boot.tracefs.read("README").splitlines()
         assert max(map(len, lines)) <= 80
         named = any("ftraced_enabled" in line for line in lines)
-        assert named == ("ftraced_enabled" in each.tracefs.listdir())
+        assert named == ("ftraced_enabled" in each.boot.tracefs.listdir())

@@ -19,13 +19,13 @@ TRACE = "echo function > current_tracer"
 @pytest.fixture
 def session() -> Session:
     session = Session.open(arches.load("ppc64"), MachineSpec(modules=("usbcore",)))
-    session.machine.memory.map(STACK, 0x10000, "test stack")
+    session.boot.machine.memory.map(STACK, 0x10000, "test stack")
     return session
 
 
 def steps(session: Session, function: str, *arguments: int) -> list[tuple[int, int, int]]:
     """(pc, instruction, r2) at each step of a call on CPU 0; then (.., 0, the result)."""
-    machine, names = session.machine, session.kallsyms
+    machine, names = session.boot.machine, session.boot.kallsyms
     vcpu = machine.vcpus[0]
     pointer = names.address(function)
     assert pointer is not None
@@ -45,10 +45,10 @@ def test_r2_is_the_modules_where_the_module_runs_and_the_kernels_elsewhere(
     session: Session,
 ) -> None:
     """usb_get_dev takes a lock of the module, which it finds through r2 behind its own site."""
-    facts, memory, names = session.port.facts, session.machine.memory, session.kallsyms
-    (module,) = session.modules.loaded
+    facts, memory, names = session.port.facts, session.boot.machine.memory, session.boot.kallsyms
+    (module,) = session.boot.modules.loaded
     stubs = range(module.stubs[0].address, module.stubs[-1].address + 48)
-    entry = session.ftrace.entry
+    entry = session.boot.ftrace.entry
     between = range(entry.address, entry.address + len(entry.code))
     own = module.linked.toc
     pointer, mcount = names.address("usb_get_dev"), names.address("_mcount")

@@ -43,8 +43,8 @@ def test_it_names_what_is_wrong(shell: Shell, poke: str, reason: str) -> None:
     address = shell.session.address_of(SITE)
     poke = poke.replace(f"{SITE}+4", hex(address + 4))
     assert shell.execute(poke).status == 0
-    before = shell.session.machine.memory.read(address, 8)
+    before = shell.session.boot.machine.memory.read(address, 8)
     outcome = shell.execute("echo nop > current_tracer")
     assert reason in outcome.error
     assert reason in shell.execute("dmesg").output
-    assert shell.session.machine.memory.read(address, 8) == before
+    assert shell.session.boot.machine.memory.read(address, 8) == before

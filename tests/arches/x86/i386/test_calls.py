@@ -35,8 +35,8 @@ DIGITS = """
 def session(request: pytest.FixtureRequest) -> Session:
     session = Session.open(PORT, MachineSpec(boot=request.param))
     code = assemble(PORT.facts, DIGITS, PLACE, lambda name: None).code
-    session.machine.memory.map(PLACE, 0x1000, "a function")
-    session.machine.memory.write(PLACE, code)
+    session.boot.machine.memory.map(PLACE, 0x1000, "a function")
+    session.boot.machine.memory.write(PLACE, code)
     return session
 
 

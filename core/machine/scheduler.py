@@ -1,0 +1,313 @@
+"""Turns of the vCPUs, and runs made of them.
+
+The vCPUs take turns of `SLICE_NS` of virtual time, the one with the lowest time first and
+of equals the lowest number. A slice ends early if an interrupt falls due. Nothing depends on
+the host's time or on how a run is divided into calls of `run`: what happens is one fixed
+sequence of slices.
+
+`stop` is the one exception: it ends a run at the end of the current slice, which depends on
+the host's time. The slices before and after it are the same as without it.
+
+A run can also stop in front of an instruction (`run_to`), in the middle of a block and of a
+slice. The clock then says what has really run. The next run counts the rest of the block and
+resumes the slice. So such a run is the same slices and the same bytes, timestamps included,
+as one without the stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ..errors import GuestError, GuestHang, GuestInterrupted, GuestOops
+from .vcpu import State, Stop, Vcpu, Why
+
+SLICE_NS = 50_000
+"""Virtual ns of one turn."""
+
+OOPS_GRACE_NS = 1_000_000_000
+"""Grace period, in virtual ns, for a run to finish after a vCPU has oopsed."""
+
+STOPS_A_TURN = 500
+"""Calls and traps the machine answers in one turn, so that `stop` never waits for long."""
+
+_STEP_NS = 64
+"""Virtual ns of a turn in `run_while`: a few blocks."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """The unfinished part of a vCPU's time slice, kept so that the next run resumes it."""
+
+    vcpu: Vcpu
+    deadline: int
+    """Virtual ns at which it ends."""
+    stops: int = STOPS_A_TURN
+    """Calls and traps that the machine still answers in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedScheduler:
+    """State of a `Scheduler` between runs."""
+
+    reached: int
+    turn: Turn | None
+
+
+class Guest(Protocol):
+    """The machine, as far as its scheduler needs it."""
+
+    @property
+    def oopses(self) -> Sequence[GuestOops]:
+        """The oopses so far."""
+        ...
+
+    def wake(self, vcpu: Vcpu) -> bool:
+        """Move an idle vCPU to its next interrupt. Return False if it goes on sleeping."""
+        ...
+
+    def deliver(self, vcpu: Vcpu) -> bool:
+        """Deliver the interrupt that is due, if any. Return False if that killed the vCPU."""
+        ...
+
+    def handle(self, vcpu: Vcpu, stop: Stop) -> None:
+        """Do what `vcpu` has stopped for."""
+        ...
+
+
+class Scheduler:
+    """Runs the vCPUs of one machine."""
+
+    def __init__(self, vcpus: Sequence[Vcpu], guest: Guest) -> None:
+        self._vcpus = vcpus
+        self._guest = guest
+        self._open: Turn | None = None
+        """A turn that has stopped at a place; the next run resumes it."""
+        self._wanted: Callable[[Vcpu], bool] = _nowhere
+        """Whether a vCPU that has come to a place (`Vcpu.stop_at`) stops there."""
+        self._reached = 0
+        self._running = False
+        self._stop = False
+
+    @property
+    def now(self) -> int:
+        """Virtual ns: the time of the vCPU that is farthest on, or the end of an idle run."""
+        return max(self._reached, *(vcpu.ticks for vcpu in self._vcpus))
+
+    @property
+    def alive(self) -> bool:
+        """Whether any vCPU can still run."""
+        return any(vcpu.state in (State.RUNNING, State.IDLE) for vcpu in self._vcpus)
+
+    # Runs
+
+    def run(self, ns: int) -> bool:
+        """Run for `ns` of virtual time. Return True if `stop` ended the run early."""
+        return self.take_turns(lambda: False, self.now + ns)
+
+    def run_until(self, done: Callable[[], bool], limit_ns: int, what: str) -> None:
+        """Run until `done()` holds at the end of a slice; `what` is named in errors.
+
+        Raises `GuestHang` after `limit_ns` of virtual time, `GuestOops` or `GuestError` if no
+        vCPU is left to get there, `GuestInterrupted` on `stop`.
+        """
+        oopses = self._guest.oopses
+        limit = self.now + limit_ns
+        before = len(oopses)
+
+        def settled() -> bool:
+            return done() or len(oopses) > before
+
+        if self.take_turns(settled, limit):
+            raise GuestInterrupted(what)
+        if not done() and len(oopses) > before and self.alive:
+            limit = min(limit, self.now + OOPS_GRACE_NS)
+            if self.take_turns(done, limit):
+                raise GuestInterrupted(what)
+        if done():
+            return
+        if len(oopses) > before:
+            raise oopses[before].ended(f"{what} did not finish")
+        if not self.alive:
+            raise GuestError(f"{what} cannot finish: no CPU is running")
+        raise GuestHang(what, limit_ns)
+
+    def run_to(
+        self,
+        places: Collection[int],
+        wanted: Callable[[Vcpu], bool],
+        limit_ns: int,
+        what: str,
+        ended: Callable[[], str | None] = lambda: None,
+    ) -> Vcpu:
+        """Run until a vCPU for which `wanted` holds is at one of `places`, and return it.
+
+        A vCPU that is at a place now counts when it comes there again. `what` is named in
+        errors; `ended` may return why no vCPU will get there any more. Raises `GuestOops` if a
+        vCPU oopses first, `GuestError` after `limit_ns` of virtual time, and
+        `GuestInterrupted` on `stop`.
+        """
+        oopses = self._guest.oopses
+        found: list[Vcpu] = []
+        before, limit = len(oopses), self.now + limit_ns
+
+        def stops(vcpu: Vcpu) -> bool:
+            if wanted(vcpu):
+                found.append(vcpu)
+            return bool(found)
+
+        def over() -> bool:
+            return bool(found) or len(oopses) > before or ended() is not None
+
+        self._wanted = stops
+        try:
+            for vcpu in self._vcpus:
+                vcpu.stop_at(places)
+            stopped = self.take_turns(over, limit)
+        finally:
+            self._wanted = _nowhere
+            for vcpu in self._vcpus:
+                vcpu.stop_at(())
+        if found:
+            return found[0]
+        if stopped:
+            raise GuestInterrupted(f"the run to {what}")
+        if len(oopses) > before:
+            raise oopses[before].ended(f"{what} was not reached")
+        why = ended()
+        if why is None and not self.alive:
+            why = "no CPU is running"
+        raise GuestError(
+            f"{what} was not reached: {why}"
+            if why
+            else f"{what} was not reached within {limit_ns / 1e9:.3g} s of virtual time"
+        )
+
+    def run_while(self, busy: Callable[[Vcpu], bool], vcpus: Sequence[Vcpu], limit_ns: int) -> None:
+        """Run those of `vcpus` that are `busy`, a few blocks each in turn, until none is.
+
+        Gives up after `limit_ns` of virtual time. A vCPU that has oopsed never gets any further
+        and is left out.
+        """
+        for _ in range(limit_ns // _STEP_NS):
+            running = [vcpu for vcpu in vcpus if vcpu.state is State.RUNNING and busy(vcpu)]
+            if not running:
+                break
+            for vcpu in running:
+                self.turn(vcpu, ns=_STEP_NS)
+
+    def sync(self) -> None:
+        """Run every vCPU that is not idle for one slice."""
+        for vcpu in self._vcpus:
+            if vcpu.state is State.RUNNING:
+                self.turn(vcpu)
+
+    # Stopping
+
+    def stop(self) -> None:
+        """End the current run at the end of its slice; called from another thread.
+
+        That takes less than a few milliseconds, and loses nothing: the next run resumes.
+        Does nothing outside a run.
+        """
+        self._stop = self._running
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Heed `stop` while the context lasts."""
+        self._running, self._stop = True, False
+        try:
+            yield
+        finally:
+            self._running = self._stop = False
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called during the current run."""
+        return self._stop
+
+    # Turns
+
+    def take_turns(self, done: Callable[[], bool], target: int) -> bool:
+        """Take turns until `done`, or until all vCPUs have reached `target` (virtual ns).
+
+        Return True if `stop` ended it before.
+        """
+        with self.interruptible():
+            while not done():
+                if self._open is not None:
+                    turn, self._open = self._open, None
+                    self._resume(turn)
+                else:
+                    vcpu, wake = self._next()
+                    if vcpu is None:
+                        return False
+                    if wake >= target:
+                        # Sleepers have not moved, but the time has passed.
+                        self._reached = max(self._reached, target)
+                        return False
+                    self.turn(vcpu)
+                if self._stop:
+                    return not done()
+            return False
+
+    def turn(self, vcpu: Vcpu, halt_at: int | None = None, ns: int = SLICE_NS) -> bool:
+        """Run one slice of `ns` of `vcpu`. Return False if `stop` was called meanwhile.
+
+        If the engine halts at `halt_at`, the vCPU does not go idle.
+        """
+        if vcpu.state is State.IDLE and not self._guest.wake(vcpu):
+            return True
+        if not self._guest.deliver(vcpu):
+            return True
+        now = vcpu.ticks
+        return self._resume(Turn(vcpu, vcpu.interrupts.next_after(now, now + ns)), halt_at)
+
+    def _resume(self, turn: Turn, halt_at: int | None = None) -> bool:
+        """Run the rest of a slice. If it stops at a place, keep it open for the next run.
+
+        Return False if `stop` was called meanwhile.
+        """
+        vcpu = turn.vcpu
+        while turn.stops and vcpu.state is State.RUNNING:
+            stop = vcpu.run(turn.deadline)
+            if stop.why is Why.DEADLINE:
+                break
+            if stop.why is Why.REACHED:
+                if self._wanted(vcpu):
+                    self._open = turn
+                    break
+                vcpu.pass_by()
+                continue
+            if stop.why is Why.HALT and halt_at is not None and vcpu.registers.pc == halt_at:
+                break
+            self._guest.handle(vcpu, stop)
+            turn.stops -= 1
+        return not self._stop
+
+    def _next(self) -> tuple[Vcpu | None, int]:
+        """Return the vCPU whose turn it is, and the virtual time of that turn."""
+        best, when = None, 0
+        for vcpu in self._vcpus:
+            if vcpu.state is State.RUNNING or vcpu.state is State.IDLE:
+                wake = vcpu.wake
+                if best is None or wake < when:
+                    best, when = vcpu, wake
+        return best, when
+
+    # Checkpoints
+
+    def save(self) -> SavedScheduler:
+        """Return the state to `restore`, between two runs."""
+        return SavedScheduler(self._reached, None if self._open is None else replace(self._open))
+
+    def restore(self, saved: SavedScheduler) -> None:
+        """Go back to what `save` returned."""
+        self._reached = saved.reached
+        self._open = None if saved.turn is None else replace(saved.turn)
+
+
+def _nowhere(vcpu: Vcpu) -> bool:
+    return False

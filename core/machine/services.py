@@ -1,0 +1,98 @@
+"""What a running guest asks of the host's side of tracing.
+
+The machine knows nothing of ftrace: it passes these questions on. Whoever makes a machine
+gives it the `Services` that answer.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..abi import Hypercall
+from .vcpu import Vcpu
+
+
+class Services(Protocol):
+    """Answers to a guest, given between two blocks of the vCPU that asks.
+
+    Results are the kernel's: 0, or a negative errno.
+    """
+
+    def breakpoint(self, cpu: int, ip: int) -> bool:
+        """Handle the breakpoint at `ip`. Return False if it is not one of the host's."""
+        ...
+
+    def ftrace(self, call: Hypercall) -> int:
+        """Do `FTRACE_INIT` or `FTRACE_UPDATE`, with every vCPU stopped."""
+        ...
+
+    def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
+        """Do what the `struct func_probe` at `probe` is for (`TRACE_CONTROL`)."""
+        ...
+
+    def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
+        """Return the call chain of the site at `ip`, or of any site if it is 0 (`TRACE_STACK`)."""
+        ...
+
+    def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
+        """Note that `used` bytes of a stack are in use, a new maximum (`STACK_MAX`)."""
+        ...
+
+
+class NoServices:
+    """The answers of a machine without tracing."""
+
+    def breakpoint(self, cpu: int, ip: int) -> bool:
+        """Return False."""
+        return False
+
+    def ftrace(self, call: Hypercall) -> int:
+        """Return -ENODEV."""
+        return -errno.ENODEV
+
+    def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
+        """Return -ENODEV."""
+        return -errno.ENODEV
+
+    def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
+        """Return no callers."""
+        return ()
+
+    def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
+        """Do nothing."""
+
+
+class LateServices:
+    """Services that come to be after their machine, since they need it themselves.
+
+    Until `connect` the answers are those of `NoServices`.
+    """
+
+    def __init__(self) -> None:
+        self._services: Services = NoServices()
+
+    def connect(self, services: Services) -> None:
+        """Have `services` answer from now on."""
+        self._services = services
+
+    def breakpoint(self, cpu: int, ip: int) -> bool:
+        """Pass it on."""
+        return self._services.breakpoint(cpu, ip)
+
+    def ftrace(self, call: Hypercall) -> int:
+        """Pass it on."""
+        return self._services.ftrace(call)
+
+    def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
+        """Pass it on."""
+        return self._services.trace_control(cpu, probe, ip, parent_ip)
+
+    def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
+        """Pass it on."""
+        return self._services.callers(vcpu, ip)
+
+    def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
+        """Pass it on."""
+        self._services.stack_max(vcpu, used, ip)

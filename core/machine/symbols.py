@@ -1,0 +1,68 @@
+"""Names of addresses, as far as the machine needs them; `Kallsyms` has them all."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Symbol(Protocol):
+    """A named address."""
+
+    @property
+    def name(self) -> str:
+        """Name of the symbol."""
+        ...
+
+    @property
+    def address(self) -> int:
+        """Where it begins."""
+        ...
+
+    @property
+    def function(self) -> bool:
+        """Whether it names code."""
+        ...
+
+
+class Names(Protocol):
+    """Symbols by name and by address."""
+
+    def address(self, name: str) -> int | None:
+        """Return where `name` is, or None."""
+        ...
+
+    def lookup(self, address: int) -> Symbol | None:
+        """Return the symbol that covers `address`, or None."""
+        ...
+
+
+class Symbols(Names, Protocol):
+    """Symbols, and addresses as the kernel prints them."""
+
+    def format(self, address: int) -> str:
+        """Return `name+0x5/0x80 [module]`, or the bare number."""
+        ...
+
+    def name(self, address: int) -> str:
+        """Return `name [module]`, or the bare number."""
+        ...
+
+
+class NoSymbols:
+    """The symbols of a machine without a kernel: none."""
+
+    def address(self, name: str) -> int | None:
+        """Return None."""
+        return None
+
+    def lookup(self, address: int) -> Symbol | None:
+        """Return None."""
+        return None
+
+    def format(self, address: int) -> str:
+        """Return the number."""
+        return f"0x{address:x}"
+
+    def name(self, address: int) -> str:
+        """Return the number."""
+        return f"0x{address:x}"
