@@ -19,7 +19,7 @@ class ShowedSite:
 
     ip: int
     function: str
-    """Without the ABI's prefix of code (`.` on ppc64)."""
+    """Without the prefix that the ABI gives names of code."""
     recorded: bool = True
     """Whether ftrace has a record of it; rec.ip is then `ip`."""
 

@@ -97,7 +97,7 @@ class MainScreen(Screen[None]):
         self.active = 1
         self._layout = LAYOUTS[0]
         self._view = View()
-        self._places = Places()
+        self.places = Places()
         self._awaited: int | None = None
         """rec.ip of a function to go to as soon as the list has it."""
         # Attributes, not queries: a view may still arrive while the screen is taken down.
@@ -219,7 +219,7 @@ class MainScreen(Screen[None]):
         self._awaited = None
         place = self._here()
         if self.functions.go_to(ip):
-            self._places.leave(place)
+            self.places.leave(place)
             self.activate(2)
         elif soon:
             self._awaited = ip
@@ -403,21 +403,21 @@ class MainScreen(Screen[None]):
 
     def action_open_site(self) -> None:
         """Go from the list to the call site."""
-        self._places.leave(self._here())
+        self.places.leave(self._here())
         self.activate(2)
 
     def action_events(self) -> None:
         """Go from the function to its next event in the trace."""
         place, ip = self._here(), self.functions.rows.ip
         if ip is not None and self.trace.events.go_to_call(ip):
-            self._places.leave(place)
+            self.places.leave(place)
             self.activate(4)
         else:
             self.notify("the trace has no event of this function", timeout=3)
 
     def action_return_(self) -> None:
         """Go back to the previous location."""
-        place = self._places.back()
+        place = self.places.back()
         if place is None:
             self.notify("no previous location", timeout=3)
         else:
