@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -36,17 +35,17 @@ from .kernel import load_kernel
 from .machine.function import pointer_to
 from .machine.machine import Machine
 from .module import Module, Modules
-from .quiet import settle
 from .stepping import Stepper
 from .trace.ringbuffer import RingBuffer
 from .trace.subbuffer import PageFormat
 from .tracefs import TraceArray, TracefsTree
-from .views.callsite import CallSite, call_site, unfound_site, unfound_sites
+from .views.callsite import CallSite, SiteReader
 from .views.disasm import Disassembler, Insn
 from .views.encoding import EncodingReader
-from .views.filetext import file_text
+from .views.filetext import LoadedFiles
 from .views.origin import Listing, listing
 from .views.path import Hop, PathReader
+from .views.stepping import Stepping, SteppingReader
 from .workloads import workload_names
 
 KERNEL = "vmlinux.elf"
@@ -90,9 +89,12 @@ class Session:
     array: TraceArray
     tracefs: TracefsTree
     disassembler: Disassembler
+    files: LoadedFiles
+    sites: SiteReader
     paths: PathReader
     encodings: EncodingReader
     stepper: Stepper
+    steppings: SteppingReader
 
     def __init__(self, port: Port, spec: MachineSpec, image: Image) -> None:
         self.port = port
@@ -141,20 +143,31 @@ class Session:
         kallsyms.add(image.symbols)
         machine.symbols = kallsyms
         self.machine, self.kallsyms = machine, kallsyms
-        self.ftrace = Ftrace(machine, image, kallsyms, spec.discovery)
+        self.ftrace = Ftrace.load(machine, image, kallsyms, spec.discovery)
         if spec.patch is not None:
             self.ftrace.patcher.method = spec.patch
-        self.ftrace.init()
         self.ring = self._ring_buffer()
         self.modules = Modules(machine, image, kallsyms, self.ftrace)
         self.array = TraceArray(machine, kallsyms, self.ftrace, self.ring)
         self.tracefs = TracefsTree(self.array, self.lock)
         self.disassembler = Disassembler(port.facts, kallsyms)
+        self.files = LoadedFiles(image, self.modules)
+        self.sites = SiteReader(self.ftrace, machine.memory, self.disassembler, self.files)
         self.paths = PathReader(self.ftrace, machine.memory, self.disassembler)
         self.encodings = EncodingReader(
             self.ftrace, machine.memory, self.disassembler, lambda: self.modules.loaded
         )
         self.stepper = Stepper(machine, self.ftrace, kallsyms, self.disassembler, self.address_of)
+        self.steppings = SteppingReader(
+            machine,
+            self.ftrace,
+            self.stepper,
+            self.paths,
+            self.disassembler,
+            self.files,
+            self.array.cmdlines,
+            self.instructions,
+        )
         self.boots += 1
         if spec.boot:
             self._boot()
@@ -169,7 +182,7 @@ class Session:
             PageFormat(facts.byteorder, facts.pointer_size, len(facts.abi.pt_regs)),
             facts.map.ring_buffer,
             now=self._stamp,
-            settle=lambda: settle(machine),
+            settle=self.ftrace.settle,
         )
 
     def _stamp(self, cpu: int) -> int:
@@ -305,28 +318,18 @@ class Session:
 
     # Call sites
 
-    def call_site(self, row: int) -> CallSite:
-        """The call site of record `row` as it was compiled, is expected, and is."""
-        return self._view_site(call_site, row)
+    def call_site(self, ip: int) -> CallSite:
+        """Return the call site at `ip` as it was compiled, as it is expected, and as it is.
 
-    def unfound_sites(self, name: str) -> list[CallSite]:
-        """The call sites of the function `name` that ftraced has made no records of yet."""
+        Raises `UsageError` if no call site is there.
+        """
         with self.lock:
-            prefix = self.port.facts.abi.text_prefix
-            ips = unfound_sites(self.ftrace, self._loaded_text, name, prefix)
-            return [self._view_site(unfound_site, ip) for ip in ips]
+            return self.sites.at(ip)
 
-    def _view_site(self, view: Callable[..., CallSite], which: int) -> CallSite:
+    def unfound_sites(self, name: str) -> list[int]:
+        """Return the ips of the call sites in the function `name` that ftraced has not found."""
         with self.lock:
-            return view(
-                self.ftrace,
-                self.machine.memory,
-                self.disassembler,
-                which,
-                image_text=self._loaded_text,
-                file_text=partial(file_text, self.modules.loaded),
-                source_line=self.source_line,
-            )
+            return self.sites.unfound(name)
 
     def listings(self, rows: Collection[int] | None = None) -> list[Listing]:
         """The lists of call sites that the kernel and its modules came with.
@@ -343,30 +346,23 @@ class Session:
             ]
             return [each for each in found if each is not None]
 
-    def call_path(self, row: int) -> tuple[Hop, ...]:
-        """The way of a call from the site of record `row` to the tracer.
+    def call_path(self, ip: int) -> tuple[Hop, ...]:
+        """Return the path of a call from the site at `ip` to the tracer.
 
-        Raises `MissingSymbolError` for a kernel without the entry code.
+        Raises `UsageError` if no record begins there, and `MissingSymbolError` for a
+        kernel that cannot be traced.
         """
         with self.lock:
-            return self.paths.path(row)
+            return self.paths.path(ip)
+
+    def stepping(self, cpu: int) -> Stepping:
+        """Return what `cpu` executes next and what its last step changed."""
+        with self.lock:
+            return self.steppings.at(cpu)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
         """File and line that the code at `address` was compiled from, where that is known."""
-        found = self.modules.source_line(address)
-        return self.image.source_line(address) if found is None else found
-
-    def _loaded_text(self, address: int, size: int) -> bytes | None:
-        """What the loaded files have for an address, relocated."""
-        text = self.image.read(address, size)
-        if text is not None:
-            return text.tobytes()
-        for module in self.modules.loaded:
-            for index, content in module.linked.content.items():
-                start = address - module.linked.bases[index]
-                if start >= 0 and start + size <= len(content):
-                    return content[start : start + size].tobytes()
-        return None
+        return self.files.source_line(address)
 
     # Memory and symbols
 

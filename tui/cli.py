@@ -357,8 +357,8 @@ def architectures() -> None:
 
     Those of other packages too; at the call site of schedule, where the kernel has it.
     """
+    from ..core.shell.text.support import support_lines
     from ..core.views.support import support
-    from ..core.views.supporttext import support_lines
 
     ports = {name: support(arches.load(name)) for name in arches.names()}
     sys.stdout.writelines(f"{line}\n" for line in support_lines(ports))

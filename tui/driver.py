@@ -21,9 +21,9 @@ from ..core.ftrace.records import Flag
 from ..core.session import Session
 from ..core.shell.preview import preview
 from ..core.shell.shell import Shell
+from ..core.shell.text.encoding import out_of_reach_lines
 from ..core.trace.tracetext import TraceText
 from ..core.views.callsite import find_sites
-from ..core.views.stepping import stepping
 from ..core.views.stubs import module_stubs
 from .functions import FunctionIndex, FunctionTable
 from .hits import HitCounter
@@ -129,8 +129,8 @@ class SessionDriver:
 
     def _ip_of(self, name: str) -> int | None:
         records = self.session.ftrace.records
-        rows = find_sites(records, name, self.session.port.facts.abi.text_prefix)
-        return int(records.table["ip"][rows[0]]) if rows else None
+        ips = find_sites(records, name, self.session.port.facts.abi.text_prefix)
+        return ips[0] if ips else None
 
     # Views
 
@@ -140,19 +140,21 @@ class SessionDriver:
         with session.lock:
             trace = self._events(hurry)
             table = self._functions(trace)
-            row = None if self._ip is None else session.ftrace.records.find(self._ip)
+            ip = self._ip
+            if ip is not None and session.ftrace.records.find(ip) is None:
+                ip = None
             nothing = () if len(session.ftrace.records) else _NOTHING_FOUND
-            site = nothing if row is None else site_lines(session.call_site(row))
+            site = nothing if ip is None else site_lines(session.call_site(ip))
             return View(
                 status=self._status(),
                 functions=table,
                 trace=trace,
-                ip=None if row is None else self._ip,
+                ip=ip,
                 site=site,
                 site_row=site_row(site),
-                path=self._way(row, hurry) if nothing or row is not None else (),
+                path=self._way(ip, hurry) if nothing or ip is not None else (),
                 reports=self._all_reports(),
-                stepping=None if self._watched is None else stepping(session, self._watched),
+                stepping=None if self._watched is None else session.stepping(self._watched),
             )
 
     def _status(self) -> Status:
@@ -211,26 +213,26 @@ class SessionDriver:
         states[records.table["failed"]] = State.REFUSED
         return states, filtered
 
-    def _way(self, row: int | None, hurry: bool) -> tuple[Line, ...]:
+    def _way(self, ip: int | None, hurry: bool) -> tuple[Line, ...]:
         session = self.session
-        if row is None:
+        if ip is None:
             return self._unfound()
         try:
-            lines = path_lines(session.call_path(row), self._reason(row))
+            lines = path_lines(session.call_path(ip), self._reason(ip))
         except MissingSymbolError as error:
             return (line(("! no way to a tracer", "bad")), line(str(error)))
-        return (*lines, *self._stub_table(row, hurry))
+        return (*lines, *self._stub_table(ip, hurry))
 
-    def _reason(self, row: int) -> tuple[Line, ...]:
+    def _reason(self, ip: int) -> tuple[Line, ...]:
         try:
-            return reason_lines(self.session.encodings.out_of_reach(row))
+            return reason_lines(out_of_reach_lines(self.session.encodings.out_of_reach(ip)))
         except MemoryFault:
             return ()  # the call site pane says that the site's memory is not there
 
-    def _stub_table(self, row: int, hurry: bool) -> tuple[Line, ...]:
+    def _stub_table(self, ip: int, hurry: bool) -> tuple[Line, ...]:
         """The stubs of the module that a record is of; in a `hurry` as they were a moment ago."""
         session = self.session
-        module = session.modules.find(session.ftrace.records.module_names()[row] or "")
+        module = session.modules.find(session.ftrace.state_at(ip).module or "")
         of = (session.boots, "" if module is None else module.name)
         if module is None:
             self._stubs = of, ()

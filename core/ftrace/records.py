@@ -177,13 +177,14 @@ class Records:
                 column[of_module] = stub.address
         return Sites(part["ip"].copy(), found, self.compiled[rows].copy())
 
-    def stubs_of(self, row: int) -> tuple[Trampoline, ...]:
-        """The stubs of the module that the record belongs to."""
-        return self._stubs.get(int(self.table["module"][row]), ())
+    @property
+    def stubs(self) -> tuple[Trampoline, ...]:
+        """The stubs of all modules that have call sites."""
+        return tuple(stub for stubs in self._stubs.values() for stub in stubs)
 
     def stubs_at(self, addresses: Addresses) -> list[Trampoline]:
-        """The stubs of any module that lie at `addresses`, each once, in order."""
-        known = {stub.address: stub for stubs in self._stubs.values() for stub in stubs}
+        """Return the stubs at `addresses`, each once, in ascending order."""
+        known = {stub.address: stub for stub in self.stubs}
         return [known[at] for at in np.unique(addresses).tolist() if at in known]
 
     def rows_of(self, ips: Addresses) -> NDArray[np.intp]:
@@ -200,6 +201,10 @@ class Records:
         if not len(self):
             return at
         return np.where(at < 0, -1, self._order[np.maximum(at, 0)])
+
+    def ip_of(self, row: int) -> int:
+        """Return the ip of record `row`."""
+        return int(self.table["ip"][row])
 
     def find(self, ip: int) -> int | None:
         """The row of the site at `ip`."""

@@ -37,7 +37,12 @@ class Change:
     old: int
     """What their calls reach before, `NOP` for none."""
     new: int
-    """And after."""
+    """What their calls reach afterwards, `NOP` for none."""
+
+    @property
+    def target(self) -> int:
+        """The address that a report about these sites names."""
+        return self.old or self.new
 
 
 class Targets:

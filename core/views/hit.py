@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..facts import Abi
-from ..kallsyms import Kallsyms
 from ..trace.tracetext import TraceText
 
 
@@ -32,15 +29,3 @@ def hit_at(text: TraceText, row: int) -> Hit:
     (line,) = text.lines(shown, shown + 1)
     head, _, what = line.strip().partition(": ")
     return Hit(head, what, int(hit["parent"]), tuple(hit["regs"].tolist()))
-
-
-def hit_lines(hit: Hit, abi: Abi, pointer_size: int, kallsyms: Kallsyms) -> Sequence[str]:
-    """A line for each register, with the symbol where it holds an address of code."""
-    names = [register.name for register in abi.pt_regs]
-    width, digits = max(map(len, names)), 2 * pointer_size
-    lines = [hit.head, hit.what, f"called from {kallsyms.format(hit.parent)}"]
-    for name, value in zip(names, hit.registers, strict=False):
-        symbol = kallsyms.lookup(value)
-        place = f"  {kallsyms.format(value)}" if symbol is not None and symbol.function else ""
-        lines.append(f"  {name:>{width}} {value:0{digits}x}{place}")
-    return lines

@@ -19,18 +19,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ..arch import Trampoline
 from ..errors import MemoryFault
 from ..ftrace.entry import CALLER, GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER, SLOTS
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.patch import stub_target
-from ..ftrace.records import Flag
+from ..ftrace.state import RecordState
 from ..ftrace.trampolines import OpsTrampoline
 from ..machine.function import function_at, kernel_toc
 from ..machine.memory import Memory
-from .callsite import expected_text, stub_of
 from .disasm import Disassembler, Insn
 
 SITE, STUB, SLOT, TRACER = "site", "stub", SLOTS[CALLER], "tracer"
@@ -98,21 +95,22 @@ class PathReader:
         self._disasm = disasm
         self._facts = ftrace.port.facts
 
-    def path(self, row: int) -> tuple[Hop, ...]:
-        """The hops of record `row`.
+    def path(self, ip: int) -> tuple[Hop, ...]:
+        """Return the hops of a call from the site at `ip`.
 
-        Raises `MissingSymbolError` for a kernel without the entry code.
+        Raises `UsageError` if no record begins there, and `MissingSymbolError` for a
+        kernel that cannot be traced.
         """
-        stub = stub_of(self._ftrace, row)
-        target = self._ftrace.target_of(row)
-        hops = [self._site(row, target if stub is None else stub.address)]
-        if stub is not None:
-            hops.append(self.stub(stub))
+        state, entry = self._ftrace.state_at(ip), self._ftrace.entry
+        target = entry[CALLER] if state.target is None else state.target
+        hops = [self._site(state, target if state.stub is None else state.stub.address)]
+        if state.stub is not None:
+            hops.append(self.stub(state.stub))
         trampolines = self._ftrace.trampolines
         own = None if trampolines is None else trampolines.at(target)
         if own is not None:
             return (*hops, *self.trampoline_hops(own))
-        return (*hops, *self.entry_hops(self._ftrace.records.caller_of(row)))
+        return (*hops, *self.entry_hops(state.caller))
 
     def trampoline_hops(self, own: OpsTrampoline) -> tuple[Hop, ...]:
         """The trampoline of one user, its slot, and what the slot calls."""
@@ -171,7 +169,7 @@ class PathReader:
         ftraced = self._ftrace.ftraced
         if ftraced is None:
             return ()
-        at, recorder = self._ftrace.mcount(), ftraced.recorder
+        at, recorder = self._ftrace.mcount, ftraced.recorder
         linked = self._ftrace.kernel.read(at, ftraced.slot - at)
         expected = b"" if linked is None else linked.tobytes()
         found = self._read(at, len(expected))
@@ -205,7 +203,7 @@ class PathReader:
     def insns(self, address: int, data: bytes) -> tuple[tuple[Insn, str], ...]:
         """The instructions of `data` for `address`, and what they say with names of targets."""
         insns: tuple[Insn, ...] = self._disasm.decode(address, data)
-        for stub in self._stubs():
+        for stub in self._ftrace.records.stubs:
             if stub.address <= address < stub.address + len(stub.code):
                 insns = self._stub_insns(stub, address, data)
         names = self._names(insns)
@@ -221,28 +219,20 @@ class PathReader:
             *self._disasm.words(address + code, data[code:]),
         )
 
-    def _stubs(self) -> Iterator[Trampoline]:
-        """The trampolines of all modules that have call sites."""
-        records = self._ftrace.records
-        for row in np.unique(records.table["module"], return_index=True)[1].tolist():
-            yield from records.stubs_of(row)
-
-    def _site(self, row: int, wanted: int) -> Hop:
-        records = self._ftrace.records
-        ip = int(records.table["ip"][row])
-        address, expected = expected_text(self._ftrace, row)
-        found = self._read(address, len(expected))
+    def _site(self, state: RecordState, wanted: int) -> Hop:
+        """Return the hop of a site whose call should reach `wanted`."""
+        ip, address, expected = state.ip, state.address, state.expected
         target = self._target(ip, self._read(ip, self._facts.sites.size))
-        right = found == expected
+        right = state.found == expected
         if not right:
-            note = self._ftrace.port.explain(ip, expected, found) or (
+            note = state.reason or (
                 f"expected {expected.hex(' ')}  {self._disasm.line(address, expected)}"
             )
-        elif int(records.table["flags"][row]) & Flag.ENABLED:
+        elif state.enabled:
             note = f"calls {self._name(wanted)}"
         else:
             note = f"nop; would call {self._name(wanted)}"
-        return self._hop(SITE, address, found, target, right, note, expected)
+        return self._hop(SITE, address, state.found or b"", target, right, note, expected)
 
     def _caller(self, caller: str, slot: int) -> Iterator[Hop]:
         """The entry code from `caller` to its `slot`; a hop for each piece, as they are shared."""
@@ -334,7 +324,7 @@ class PathReader:
         names: dict[int, str] = {}
         if self._facts.abi.toc is None:
             return names
-        for stub in self._stubs():
+        for stub in ftrace.records.stubs:
             symbol = ftrace.kallsyms.lookup(stub.address)
             names[stub.toc] = "TOC" if symbol is None else f"TOC [{symbol.module}]"
         # Where its place is not mapped any more, a number has to do.

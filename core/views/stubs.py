@@ -40,8 +40,7 @@ def module_stubs(
     rows = np.flatnonzero(np.array([owner == name for owner in records.module_names()], np.bool_))
     sites = records.sites(rows)
     try:
-        mcount = ftrace.mcount()
-        left = _through(ftrace.port.init_nop(sites, mcount))
+        left = _through(ftrace.port.init_nop(sites, ftrace.mcount))
         callers = ftrace.entry.callers.values()
         calls = (ftrace.port.make_call(sites, caller) for caller in callers)
         traced = np.concatenate([_through(call) for call in calls])

@@ -368,7 +368,7 @@ def test_no_damaged_module_gives_anything_but_an_error_of_ours_or_leaves_anythin
         assert str(error)
     else:
         small.modules.rmmod(loaded.name)
-    small.ftrace.disabled = False
+    small.ftrace.text.disabled = False
     assert state(small) == before
 
 

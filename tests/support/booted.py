@@ -69,8 +69,7 @@ def load(kernel: Path | None = None, arch: str = "x86_64", cpus: int = 2) -> Boo
     kallsyms = Kallsyms()
     kallsyms.add(image.symbols)
     machine.symbols = kallsyms
-    ftrace = Ftrace(machine, image, kallsyms)
-    ftrace.init()
+    ftrace = Ftrace.load(machine, image, kallsyms)
     return Booted(port, image, machine, kallsyms, ftrace, Modules(machine, image, kallsyms, ftrace))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...trace.tracefields import latest_time
-from ...views.hit import hit_at, hit_lines
+from ...views.hit import hit_at
 from ..command import Arguments, Command, Context, cpu_number, expect
+from ..text.hit import hit_lines
 
 COLUMNS = 3
 HIT = "hit"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...views.callsite import find_sites
-from ...views.origin import entry_lines, listing_lines
-from ...views.sitetext import path_lines, site_lines, stub_lines
 from ...views.stubs import module_stubs
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
+from ..text.call_site import path_lines, site_lines, stub_lines
+from ..text.encoding import encoding_lines
+from ..text.origin import entry_lines, listing_lines
 
 
 def site(context: Context, arguments: Arguments) -> None:
@@ -16,16 +19,15 @@ def site(context: Context, arguments: Arguments) -> None:
     prefix = session.port.facts.abi.text_prefix
     shown = 0
     for word in arguments:
-        rows = find_sites(session.ftrace.records, word.text, prefix)
-        views = [session.call_site(row) for row in rows]
-        views += session.unfound_sites(word.text)
-        if not views:
+        ips = find_sites(session.ftrace.records, word.text, prefix)
+        ips += session.unfound_sites(word.text)
+        if not ips:
             context.fail(f"site: {word.text}: no function of that name has a call site")
-        for view in views:
+        for ip in ips:
             if shown:
                 context.line()
             shown += 1
-            for line in site_lines(view):
+            for line in site_lines(session.call_site(ip)):
                 context.line(line)
 
 
@@ -72,7 +74,7 @@ def records(context: Context, arguments: Arguments) -> None:
             found = find_sites(known, word.text, prefix)
             if not found:
                 context.fail(f"records: {word.text}: no function of that name has a record")
-            rows += found
+            rows += known.rows_of(np.array(found, np.uint64)).tolist()
         if not rows:
             return
     shown = 0
@@ -94,15 +96,15 @@ def bits(context: Context, arguments: Arguments) -> None:
     session = context.session
     prefix = session.port.facts.abi.text_prefix
     for word in arguments:
-        rows = find_sites(session.ftrace.records, word.text, prefix)
-        views = [view for row in rows for view in session.encodings.site(row)]
-        if not rows:
+        ips = find_sites(session.ftrace.records, word.text, prefix)
+        views = [view for ip in ips for view in session.encodings.site(ip)]
+        if not ips:
             insns = session.instructions(session.address_of(word.text), 1)
-            views = [session.encodings.lines(insn) for insn in insns]
-        for lines in views:
+            views = [session.encodings.at(insn) for insn in insns]
+        for view in views:
             if context.output:
                 context.line()
-            for line in lines:
+            for line in encoding_lines(view):
                 context.line(line)
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .callsite import Code
-from .support import CALLER, Support
+from ...views.callsite import Code
+from ...views.support import CALLER, Support
 
 _UNITS = (("GB", 30), ("MB", 20), ("KB", 10), ("bytes", 0))
 _LABEL = 12

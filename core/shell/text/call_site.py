@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from .callsite import ENABLED, CallSite, Code, SiteRow
-from .path import SITE, Hop
-from .stubs import StubView
+from ...views.callsite import ENABLED, CallSite, Code, SiteRow
+from ...views.path import SITE, Hop
+from ...views.stubs import StubView
 
 _WIDTH = 80
 """Cells of a terminal; sentences go on below."""
