@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .array import TraceArray
 from .tree import File, Node
 
 TEXT = """\
@@ -100,20 +99,20 @@ This kernel has no list of its call sites: ftraced finds those that are run into
   ftraced_enabled                   0: it makes no more nops, 1: it goes on;
                                     says suspended while functions are traced
 """
-"""What else there is to say then."""
+"""Appended for a kernel whose call sites ftraced finds."""
 
 
 class Readme(File):
-    """The text above."""
+    """The explanation of the tree."""
 
     def __init__(self, ftraced: bool) -> None:
         self._text = TEXT + FTRACED if ftraced else TEXT
 
     def read(self) -> str:
-        """All of it."""
+        """Return all of it."""
         return self._text
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
-    return {"README": Readme(array.ftrace.ftraced is not None)}
+def files(ftraced: bool) -> Mapping[str, Node]:
+    """Return the files of this module by name; `ftraced` says that it finds the call sites."""
+    return {"README": Readme(ftraced)}
