@@ -31,7 +31,7 @@ from .errors import (
 from .ftrace.ftrace import Ftrace
 from .journal import Journal
 from .kallsyms import Kallsyms
-from .kernel import load_kernel
+from .kernel import KERNEL, load_kernel
 from .machine.function import pointer_to
 from .machine.machine import Machine
 from .module import Module, Modules
@@ -47,8 +47,6 @@ from .views.origin import Listing, listing
 from .views.path import Hop, PathReader
 from .views.stepping import Stepping, SteppingReader
 from .workloads import workload_names
-
-KERNEL = "vmlinux.elf"
 
 START = "_start"
 """The symbol at a kernel's first instruction."""

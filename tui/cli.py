@@ -340,14 +340,15 @@ def sites(
     open_session: Callable[[], Session],
 ) -> None:
     """The table of call sites: address, name, module, bytes as compiled, bytes now, state."""
-    from ..core.ftrace.sitetable import as_csv, as_json, as_text, site_rows
+    from ..core.shell.text.site_table import as_csv, as_json, as_text
+    from ..core.views.site_table import site_rows
     from .prompt import run_before
 
     if json and csv:
         raise click.UsageError("give either --json or --csv, not both")
     session = open_session()
     run_before(session, commands)
-    rows = site_rows(session)
+    rows = site_rows(session.ftrace, session.machine.memory)
     sys.stdout.write((as_json if json else as_csv if csv else as_text)(rows))
 
 
