@@ -139,15 +139,22 @@ class UnknownSymbol(ModuleError):
         self.symbol = symbol
 
 
+FTRACE_FAILURES = {
+    errno_names.EFAULT: "ftrace faulted on modifying",
+    errno_names.EINVAL: "ftrace failed to modify",
+    errno_names.EPERM: "ftrace faulted on writing",
+}
+"""What `ftrace_bug()` in kernel/trace/ftrace.c says for each errno."""
+
+
 class FtraceBug(DynftraceError):
     """Text at `ip` was not what ftrace expected; nothing was written.
 
-    `errno` is EFAULT (could not be read), EINVAL (not what was expected) or
-    EPERM (could not be written), as `ftrace_bug()` in kernel/trace/ftrace.c
-    tells them apart. `expected` and `found` are the bytes at `address`, which
-    is `ip` itself or, for a call through a trampoline, the word of the
-    trampoline that is wrong. `reason` is what the architecture has to say about
-    them, one clause. `report` holds the kernel's lines for dmesg.
+    `errno` is EFAULT (the text could not be read), EINVAL (it was not what was expected)
+    or EPERM (it could not be written); `failure` is the kernel's wording of it. `expected`
+    and `found` are the bytes at `address`, which is `ip` itself or the wrong word of the
+    stub that the call uses. `reason` is the port's explanation, one clause. `report` holds
+    the kernel's lines for dmesg.
     """
 
     def __init__(
@@ -162,14 +169,11 @@ class FtraceBug(DynftraceError):
         reason: str = "",
         report: tuple[str, ...] = (),
     ) -> None:
-        verb = {errno_names.EFAULT: "faulted on", errno_names.EPERM: "faulted on writing"}.get(
-            errno, "failed to modify"
-        )
         place = f"[<{ip:08x}>]" + (f" {symbol}" if symbol else "")
         differ = found and found != expected
         detail = f": expected {expected.hex(' ')}, found {found.hex(' ')}" if differ else ""
         detail += f": {reason}" if reason else ""
-        super().__init__(f"ftrace {verb} {place}{detail}")
+        super().__init__(f"{FTRACE_FAILURES[errno]} {place}{detail}")
         self.ip = ip
         self.errno = errno
         self.expected = expected
@@ -178,6 +182,11 @@ class FtraceBug(DynftraceError):
         self.symbol = symbol
         self.reason = reason
         self.report = report
+
+    @property
+    def failure(self) -> str:
+        """The kernel's words for `errno`."""
+        return FTRACE_FAILURES[self.errno]
 
 
 class AssemblyError(DynftraceError):

@@ -28,13 +28,6 @@ class Step(Enum):
     UPDATE = "Updating ftrace call site to call a different ftrace function"
 
 
-_FAILED = {
-    errno.EFAULT: "ftrace faulted on modifying ",
-    errno.EINVAL: "ftrace failed to modify ",
-    errno.EPERM: "ftrace faulted on writing ",
-}
-
-
 def reported(
     bug: FtraceBug,
     step: Step,
@@ -51,7 +44,7 @@ def reported(
     """
     symbol = kallsyms.format(bug.ip)
     lines = [bug.reason] if bug.reason else []
-    lines += [RULE, _FAILED[bug.errno], f"[<{bug.ip:08x}>] {symbol}"]
+    lines += [RULE, f"{bug.failure} ", f"[<{bug.ip:08x}>] {symbol}"]
     if bug.errno == errno.EINVAL and bug.found != bug.expected:
         lines.append(f" actual:   {_bytes(bug.found)}")
         if bug.expected:
