@@ -1,13 +1,12 @@
-"""Waiting until no CPU is inside the tracer.
+"""Run vCPUs until none is inside the tracer.
 
-A vCPU can be stopped between any two blocks, between the tracer's look at its
-buffer and its write too. Who changes what the tracer works on first lets each
-such vCPU run on until it has left the tracer's code, a few blocks at a time and
-the lowest number first: the same blocks every time. A task cannot be preempted
-in there, since the tracer runs with interrupts off.
+A vCPU can stop between any two blocks, also between the tracer's read of its buffer and
+its write. Call `settle()` before changing the tracer's data: it runs each such vCPU until
+it has left the tracer's code, a few blocks at a time and lowest number first, so the
+blocks are the same every time. A task cannot be preempted there, because the tracer runs
+with interrupts off.
 
-Where it was a CPU's tracer that asked for the change, that CPU waits for it, and has
-nothing half done.
+If a CPU's tracer itself asked for the change, that CPU waits and has nothing half done.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _MOST_STEPS = 1000
 
 
 def settle(machine: Machine) -> None:
-    """Run each vCPU that is inside the tracer until it is not, for some 64 us at most.
+    """Run each vCPU that is inside the tracer until it has left it, for about 64 us at most.
 
-    One that has stopped there for good never goes on writing, and is let be.
+    A vCPU that has stopped there for good never writes again and is skipped.
     """
     try:
         tracer = machine.memory.region(REGION)
