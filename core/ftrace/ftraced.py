@@ -96,7 +96,8 @@ class Ftraced:
     ) -> None:
         """`convert` makes records and nops of sites, `change` edits text.
 
-        Both may raise `FtraceBug`. Raises `MissingSymbolError` for a kernel that lacks one of `SYMBOLS`.
+        Both may raise `FtraceBug`. Raises `MissingSymbolError` for a kernel without one of
+        `SYMBOLS`.
         """
         self._machine = machine
         self._memory = machine.memory

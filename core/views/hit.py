@@ -1,4 +1,4 @@
-"""The registers that a hit of an fprobe saved, as front ends show them."""
+"""The registers that a hit of an fprobe saved."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ..trace.tracetext import TraceText
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One hit."""
+    """One hit of an fprobe."""
 
     head: str
-    """Who, where and when, as its line in the trace says."""
+    """Task, CPU and time, as in its line of the trace."""
     what: str
-    """What else that says."""
+    """The rest of that line."""
     parent: int
-    """Where the function was called from."""
+    """Return address of the function."""
     registers: tuple[int, ...]
-    """In the order of `Abi.pt_regs`."""
+    """Values in the order of `Abi.pt_regs`."""
 
 
 def hit_at(text: TraceText, row: int) -> Hit:
-    """The hit that is event `row` of the table."""
+    """Return the hit that is event `row` of the table."""
     table = text.table
     hit = table.details.hits[table.events["parent"][row]]
     shown = text.row_of(row)

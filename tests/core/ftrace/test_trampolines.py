@@ -177,8 +177,8 @@ def test_the_files_say_what_the_kernel_says(user: User) -> None:
         assert re.fullmatch(pattern, line), line
     ways = user("tramp").split("\n\n")
     assert len(ways) == 2 + 3
-    assert "ftrace_caller for global_ops alone" in ways[2]
-    assert "ftrace_regs_caller for fprobes:o alone" in ways[4]
+    assert "ftrace_caller only for global_ops" in ways[2]
+    assert "ftrace_regs_caller only for fprobes:o" in ways[4]
     assert "call ftrace_trampoline" in user("site kfree")
     user("echo 0 > events/enable; echo nop > current_tracer")
     assert len(user("tramp").split("\n\n")) == 2

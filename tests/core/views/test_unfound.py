@@ -68,7 +68,7 @@ def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
         ("mcount_call", False),
         ("printk", False),
     ]
-    assert hops[2].note == "is not what shall be called here"
+    assert hops[2].note == "is not the function to call here"
 
 
 def test_the_readme_names_the_files_there_are(session: Session) -> None:
