@@ -100,7 +100,7 @@ class CallChain:
         return next(iter(better or numbers), None)
 
     def follow(self, first: int, live: set[int] | None) -> list[ReturnAddress]:
-        """Return the address with index `first` and its callers; `live` are their possible places."""
+        """Return the address with index `first` and its callers, at places in `live` if given."""
         at, chain = first, [self._found[first]]
         inner = self._function(chain[0].address - 1)
         while inner is not None:
@@ -199,7 +199,7 @@ class CallChain:
         return len(self._found) - 1
 
     def _interrupted(self, place: int) -> _Saved | None:
-        """Return the registers saved by the interrupt whose handler's return address is at `place`."""
+        """Return the registers of the interrupt whose handler's return address is at `place`."""
         abi, width = self._abi, self._width
         names = [register.name for register in abi.pt_regs]
         size = width * len(names)
