@@ -10,7 +10,7 @@ from ...views.hit import Hit
 
 
 def hit_lines(hit: Hit, abi: Abi, pointer_size: int, kallsyms: Kallsyms) -> Sequence[str]:
-    """A line for each register, with the symbol where it holds an address of code."""
+    """Return a line for each register, with the symbol if it holds an address of code."""
     names = [register.name for register in abi.pt_regs]
     width, digits = max(map(len, names)), 2 * pointer_size
     lines = [hit.head, hit.what, f"called from {kallsyms.format(hit.parent)}"]

@@ -7,7 +7,7 @@ from ...views.origin import Entry, Listing
 
 
 def listing_lines(shown: Listing, records: Records) -> list[str]:
-    """The list as text: what it is, and a line for each entry. Hex without leading zeros."""
+    """Return the heading of a list and a line for each entry; hex without leading zeros."""
     cells = [
         (
             f"[{entry.number}]",
@@ -29,7 +29,7 @@ def listing_lines(shown: Listing, records: Records) -> list[str]:
 
 
 def entry_lines(shown: Listing, records: Records) -> list[str]:
-    """Some entries of the list, each on lines of its own."""
+    """Return the heading of a list and several lines for each of its entries."""
     digits = 2 * shown.word
     lines = _heading(shown)
     for entry in shown.entries:
@@ -52,7 +52,7 @@ def _heading(shown: Listing) -> list[str]:
 
 
 def _record(entry: Entry, records: Records) -> str:
-    """The function of the record that the entry became, and where ftrace will patch it."""
+    """Return the function of an entry's record, and its ip if that differs from the entry."""
     if entry.row is None:
         return "none"
     ip = int(records.table["ip"][entry.row])
