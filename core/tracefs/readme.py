@@ -23,8 +23,8 @@ Functions
         Words, separated by white space: a name, a glob (* ? [a-z]), or a line
         number of available_filter_functions; WORD:mod:MODULE for those of one
         module; !WORD removes. > replaces the list, >> adds to it.
-        In set_ftrace_filter, WORD:COMMAND[:COUNT] executes a command when one of
-        them is called, at most COUNT times: traceon, traceoff, stacktrace,
+        In set_ftrace_filter, WORD:COMMAND[:COUNT] executes a command when one
+        of them is called, at most COUNT times: traceon, traceoff, stacktrace,
         snapshot, dump and cpudump (into dmesg); !WORD:COMMAND[:0] removes it.
   set_ftrace_pid                    the tasks to trace, by pid; empty means all
   set_ftrace_notrace_pid            the tasks not to trace
@@ -38,7 +38,7 @@ Tracing
   tracing_on                        0 stops writing to the buffer, 1 resumes
   tracing_cpumask                   CPUs that write, a hexadecimal mask
   trace                             the buffer as text; writing with > clears it
-  trace_pipe                        the same, removed from the buffer as it is read
+  trace_pipe                        the same; reading takes it out of the buffer
   trace_marker                      text written here becomes an event
   trace_clock                       the clock of time stamps, [in use]
   trace_options, options/           options of the text and of the tracers
@@ -55,7 +55,7 @@ Calls and returns, with current_tracer function_graph
   options/sleep-time                0: durations exclude sleep
 
 Hits and times of every function, without a trace
-  function_profile_enabled          1 starts from 0, 0 stops and keeps the counts;
+  function_profile_enabled          1 starts from 0, 0 stops and keeps counts;
                                     not together with function_graph
   trace_stat/functionN              of CPU N: hits, time, average, variance s^2
   options/sleep-time                as above
@@ -87,14 +87,14 @@ Events
 Buffers
   buffer_size_kb                    KiB for each CPU
   buffer_total_size_kb              KiB for all CPUs
-  snapshot                          a spare buffer: 1 swaps it with the buffer in
+  snapshot                          a spare buffer: 1 swaps it with the one in
                                     use, 0 frees it, other numbers clear it
   per_cpu/cpuN/                     trace, trace_pipe, stats and size of one CPU
 """
 
 FTRACED = """\
 
-This kernel has no list of its call sites: ftraced finds them when they are called
+This kernel has no list of its call sites: ftraced finds those that are called
   available_filter_functions        grows; a function that never ran is missing
   ftraced_enabled                   0: no more sites become nops, 1: they do;
                                     says suspended while functions are traced
