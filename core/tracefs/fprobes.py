@@ -157,9 +157,8 @@ class Fprobes:
         """
         if on == event.on:
             return
-        if not on:
+        if event.ops is not None:
             ops, event.ops = event.ops, None
-            assert ops is not None
             self._ftrace.unregister(ops)
             return
         self._ring.expand()

@@ -100,8 +100,8 @@ class PathReader:
         Raises `UsageError` if no record begins there, and `MissingSymbolError` for a
         kernel that cannot be traced.
         """
-        state, entry = self._ftrace.state_at(ip), self._ftrace.entry
-        target = entry[CALLER] if state.target is None else state.target
+        state, callers = self._ftrace.state_at(ip), self._ftrace.entry.callers
+        target = callers[state.caller] if state.target is None else state.target
         hops = [self._site(state, target if state.stub is None else state.stub.address)]
         if state.stub is not None:
             hops.append(self.stub(state.stub))
