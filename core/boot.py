@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from .addresses import AddressReader
@@ -20,15 +21,17 @@ from .kernel import load_kernel
 from .machine.machine import Machine
 from .machine.services import LateServices
 from .module import Modules
-from .quiet import settle
 from .services import TracingServices
 from .stepping import Stepper
 from .trace.ringbuffer import RingBuffer
 from .trace.subbuffer import PageFormat
 from .tracefs import TraceArray, TracefsTree
+from .views.callsite import SiteReader
 from .views.disasm import Disassembler, Insn
 from .views.encoding import EncodingReader
+from .views.filetext import LoadedFiles
 from .views.path import PathReader
+from .views.stepping import SteppingReader
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,9 +53,12 @@ class Boot:
     array: TraceArray
     tracefs: TracefsTree
     disassembler: Disassembler
+    files: LoadedFiles
+    sites: SiteReader
     paths: PathReader
     encodings: EncodingReader
     stepper: Stepper
+    steppings: SteppingReader
 
     @classmethod
     def load(
@@ -79,10 +85,9 @@ class Boot:
         )
         load_kernel(port, image, machine.memory)
         kallsyms.add(image.symbols)
-        ftrace = Ftrace(machine, image, kallsyms, discovery)
+        ftrace = Ftrace.load(machine, image, kallsyms, discovery)
         if patch is not None:
             ftrace.patcher.method = patch
-        ftrace.init()
 
         def stamp(cpu: int) -> int:
             """Return what the trace clock says on `cpu`."""
@@ -97,13 +102,16 @@ class Boot:
             PageFormat(facts.byteorder, facts.pointer_size, len(facts.abi.pt_regs)),
             facts.map.ring_buffer,
             now=stamp,
-            settle=lambda: settle(machine),
+            settle=ftrace.settle,
         )
         array = TraceArray(machine, kallsyms, ftrace, ring)
         services.connect(TracingServices(ftrace, array))
         modules = Modules(machine, image, kallsyms, ftrace)
         disassembler = Disassembler(facts, kallsyms)
         addresses = AddressReader(facts, kallsyms)
+        files = LoadedFiles(image, modules)
+        paths = PathReader(ftrace, machine.memory, disassembler)
+        stepper = Stepper(machine, ftrace, kallsyms, disassembler, addresses.of)
         return cls(
             port=port,
             image=image,
@@ -116,35 +124,37 @@ class Boot:
             array=array,
             tracefs=TracefsTree(array, lock),
             disassembler=disassembler,
-            paths=PathReader(ftrace, machine.memory, disassembler),
+            files=files,
+            sites=SiteReader(ftrace, machine.memory, disassembler, files),
+            paths=paths,
             encodings=EncodingReader(ftrace, machine.memory, disassembler, lambda: modules.loaded),
-            stepper=Stepper(machine, ftrace, kallsyms, disassembler, addresses.of),
+            stepper=stepper,
+            steppings=SteppingReader(
+                machine,
+                ftrace,
+                stepper,
+                paths,
+                disassembler,
+                files,
+                array.cmdlines,
+                partial(_instructions, machine, disassembler),
+            ),
         )
-
-    def source_line(self, address: int) -> tuple[str, int] | None:
-        """Return the source file and line of the code at `address`, or None if unknown."""
-        found = self.modules.source_line(address)
-        return self.image.source_line(address) if found is None else found
-
-    def file_bytes(self, address: int, size: int) -> bytes | None:
-        """Return what the loaded files hold for an address, relocated; None if none does."""
-        text = self.image.read(address, size)
-        if text is not None:
-            return text.tobytes()
-        for module in self.modules.loaded:
-            for index, content in module.linked.content.items():
-                start = address - module.linked.bases[index]
-                if start >= 0 and start + size <= len(content):
-                    return content[start : start + size].tobytes()
-        return None
 
     def instructions(self, address: int, size: int) -> list[Insn]:
         """Return the instructions in memory that begin in the `size` bytes at `address`.
 
         The last one may end after these bytes. Raises `MemoryFault` if they are not mapped.
         """
-        data = self.machine.memory.read_mapped(address, size + self.port.facts.max_insn_size - 1)
-        if len(data) < size:
-            raise MemoryFault(address, size)
-        insns = self.disassembler.decode(address, data)
-        return [insn for insn in insns if insn.address < address + size]
+        return _instructions(self.machine, self.disassembler, address, size)
+
+
+def _instructions(
+    machine: Machine, disassembler: Disassembler, address: int, size: int
+) -> list[Insn]:
+    """See `Boot.instructions`."""
+    data = machine.memory.read_mapped(address, size + machine.port.facts.max_insn_size - 1)
+    if len(data) < size:
+        raise MemoryFault(address, size)
+    insns = disassembler.decode(address, data)
+    return [insn for insn in insns if insn.address < address + size]

@@ -1,27 +1,27 @@
 """Every error dynftrace raises on purpose.
 
     DynftraceError                one sentence for the user, always
-    ├── UsageError                a command line or option that makes no sense
+    ├── UsageError                an invalid command, option or argument
     ├── ImageError                an ELF file that cannot be used (path, section, offset)
     │   ├── WrongMachineError     built for another architecture, word size or byte order
-    │   ├── NoCallSitesError      no mcount call site in it
-    │   └── MissingSymbolError    a symbol the tracer needs is not there
-    ├── TracefsError              a tree operation the kernel refuses (errno)
+    │   ├── NoCallSitesError      the file has no mcount call site
+    │   └── MissingSymbolError    the file lacks a symbol that the tracer needs
+    ├── TracefsError              a tracefs operation that the kernel refuses (errno)
     ├── ModuleError               insmod or rmmod refused (errno, module)
     │   ├── RelocationOverflow    a value does not fit its field (ENOEXEC)
-    │   ├── UnknownRelocation     a type this port does not know (ENOEXEC)
-    │   └── UnknownSymbol         nobody exports it (ENOENT)
-    ├── FtraceBug                 text was not what ftrace expected; nothing was written
+    │   ├── UnknownRelocation     a relocation type that the port does not know (ENOEXEC)
+    │   └── UnknownSymbol         a symbol that nobody exports (ENOENT)
+    ├── FtraceBug                 text that is not what ftrace expected; nothing was written
     ├── AssemblyError             the assembler refused a source (line, column)
-    ├── MemoryFault               guest memory that is not there, or cannot be mapped
-    └── GuestError                the guest cannot go on
-        ├── GuestOops             a vCPU took a fault it has no handler for
-        ├── GuestHang             a bounded run did not come to its end
-        └── GuestInterrupted      the user ended a run before its end
+    ├── MemoryFault               guest memory that is not mapped, or cannot be mapped
+    └── GuestError                the guest cannot continue as asked
+        ├── GuestOops             a vCPU took a fault that it cannot handle
+        ├── GuestHang             a bounded run did not finish in time
+        └── GuestInterrupted      the user stopped a run before its end
 
-Nothing else may reach a user: a front end prints `str(error)` and exits with
-status 1. Errors of the tree and of modules carry the kernel's errno, and their
-sentence is the C library's text for it where the kernel says no more.
+Nothing else may reach a user: a front end prints `str(error)` and exits with status 1.
+Errors of tracefs and of modules have the kernel's errno. Their message is strerror's text
+for it, unless the kernel has a message of its own.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ import os
 
 
 class DynftraceError(Exception):
-    """Base of the tree; `str()` is one sentence that can be shown as it is."""
+    """Base of all errors; `str()` is one sentence for the user."""
 
 
 class UsageError(DynftraceError):
-    """A command, option or argument that makes no sense."""
+    """An invalid command, option or argument."""
 
 
 class ImageError(DynftraceError):
     """An ELF file that cannot be used.
 
-    `section` and `offset` (bytes from the start of the file) say where it goes
-    wrong, when a place can be named.
+    `section` and `offset` (bytes from the start of the file) locate the problem, if it has
+    a place.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class WrongMachineError(ImageError):
 
 
 class NoCallSitesError(ImageError):
-    """No call site was found: no table, and no relocation against mcount."""
+    """The file has no call site: neither a table nor a relocation against mcount."""
 
 
 class MissingSymbolError(ImageError):
-    """A symbol that tracing needs is not defined in the image."""
+    """The image does not define a symbol that tracing needs."""
 
     def __init__(self, path: str, symbol: str) -> None:
         super().__init__(path, f"symbol {symbol} is needed for tracing and is not defined")
@@ -77,9 +77,9 @@ class MissingSymbolError(ImageError):
 
 
 class TracefsError(DynftraceError):
-    """A read or write of the tracefs tree that the kernel would refuse.
+    """A read or write of tracefs that the kernel would refuse.
 
-    `errno` is the kernel's; the sentence is strerror's unless `detail` says more.
+    `errno` is the kernel's; `detail` replaces the text of strerror.
     """
 
     def __init__(self, errno: int, detail: str | None = None) -> None:
@@ -116,7 +116,7 @@ class RelocationOverflow(ModuleError):
 
 
 class UnknownRelocation(ModuleError):
-    """Relocation type `kind` (its name) at `location` is not known to this port.
+    """The port does not know the relocation type `kind` (its name) at `location`.
 
     `location` is a guest address.
     """
@@ -139,15 +139,22 @@ class UnknownSymbol(ModuleError):
         self.symbol = symbol
 
 
+FTRACE_FAILURES = {
+    errno_names.EFAULT: "ftrace faulted on modifying",
+    errno_names.EINVAL: "ftrace failed to modify",
+    errno_names.EPERM: "ftrace faulted on writing",
+}
+"""What `ftrace_bug()` in kernel/trace/ftrace.c says for each errno."""
+
+
 class FtraceBug(DynftraceError):
     """Text at `ip` was not what ftrace expected; nothing was written.
 
-    `errno` is EFAULT (could not be read), EINVAL (not what was expected) or
-    EPERM (could not be written), as `ftrace_bug()` in kernel/trace/ftrace.c
-    tells them apart. `expected` and `found` are the bytes at `address`, which
-    is `ip` itself or, for a call through a stub, the word of the
-    stub that is wrong. `reason` is what the architecture has to say about
-    them, one clause. `report` holds the kernel's lines for dmesg.
+    `errno` is EFAULT (the text could not be read), EINVAL (it was not what was expected)
+    or EPERM (it could not be written); `failure` is the kernel's wording of it. `expected`
+    and `found` are the bytes at `address`, which is `ip` itself or the wrong word of the
+    stub that the call uses. `reason` is the port's explanation, one clause. `report` holds
+    the kernel's lines for dmesg.
     """
 
     def __init__(
@@ -162,14 +169,11 @@ class FtraceBug(DynftraceError):
         reason: str = "",
         report: tuple[str, ...] = (),
     ) -> None:
-        verb = {errno_names.EFAULT: "faulted on", errno_names.EPERM: "faulted on writing"}.get(
-            errno, "failed to modify"
-        )
         place = f"[<{ip:08x}>]" + (f" {symbol}" if symbol else "")
         differ = found and found != expected
         detail = f": expected {expected.hex(' ')}, found {found.hex(' ')}" if differ else ""
         detail += f": {reason}" if reason else ""
-        super().__init__(f"ftrace {verb} {place}{detail}")
+        super().__init__(f"{FTRACE_FAILURES[errno]} {place}{detail}")
         self.ip = ip
         self.errno = errno
         self.expected = expected
@@ -179,11 +183,16 @@ class FtraceBug(DynftraceError):
         self.reason = reason
         self.report = report
 
+    @property
+    def failure(self) -> str:
+        """The kernel's words for `errno`."""
+        return FTRACE_FAILURES[self.errno]
+
 
 class AssemblyError(DynftraceError):
-    """The assembler refused `source`; `line` counts from 1, 0 when unknown.
+    """The assembler refused `source`; `line` counts from 1, 0 if unknown.
 
-    `column` is where in `source`, a single line, the wrong word begins, from 0; None when unknown.
+    `column` is the place of the wrong word in a `source` of one line, from 0; None if unknown.
     """
 
     def __init__(self, reason: str, source: str, line: int = 0, column: int | None = None) -> None:
@@ -196,7 +205,7 @@ class AssemblyError(DynftraceError):
 
 
 class MemoryFault(DynftraceError):
-    """`size` bytes of guest memory at `address` cannot be used: `reason` says why."""
+    """`size` bytes of guest memory at `address` cannot be used, for `reason`."""
 
     def __init__(self, address: int, size: int, reason: str = "not mapped") -> None:
         super().__init__(f"guest memory at {address:#x} ({size} bytes): {reason}")
@@ -206,11 +215,11 @@ class MemoryFault(DynftraceError):
 
 
 class GuestError(DynftraceError):
-    """The guest cannot go on as asked."""
+    """The guest cannot continue as asked."""
 
 
 class GuestOops(GuestError):
-    """vCPU `cpu` stopped at `pc` with a fault; `report` holds the lines for dmesg."""
+    """vCPU `cpu` stopped at `pc` with a fault; `report` has the lines for dmesg."""
 
     def __init__(self, reason: str, *, cpu: int, pc: int, report: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
@@ -226,7 +235,7 @@ class GuestOops(GuestError):
 
 
 class GuestHang(GuestError):
-    """A run that was given `limit` virtual ns did not come to its end in them."""
+    """A run did not finish within `limit` virtual ns."""
 
     def __init__(self, what: str, limit: int) -> None:
         super().__init__(f"{what} did not finish within {limit / 1e9:.3f} s of virtual time")
@@ -234,7 +243,7 @@ class GuestHang(GuestError):
 
 
 class GuestInterrupted(GuestError):
-    """The user stopped the machine while `what` was waited for; the guest can go on."""
+    """The user stopped the machine during `what`; the guest can continue."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} was interrupted")

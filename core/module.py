@@ -1,12 +1,12 @@
-"""insmod and rmmod: modules in guest memory, and what they owe each other.
+"""insmod and rmmod: modules in guest memory, and their dependencies.
 
-A module is refused before anything of it is in guest memory, or it is taken out
-again entirely: by a wrong vermagic, a symbol nobody exports, a relocation that
-does not fit, a call site that is not what the compiler leaves, or its own init.
+insmod refuses a module for a wrong vermagic, a symbol that nobody exports, a relocation
+that does not fit, a call site that is not what the compiler left, or an error of its own
+init. Nothing of a refused module stays in guest memory.
 
-A kernel exports what its `__ksymtab` lists; one without that section exports
-all its global symbols, so that a small kernel needs no tables. A module exports
-what its own `__ksymtab` lists.
+A kernel exports the symbols in its `__ksymtab`. A kernel without that section exports all
+its global symbols, so that a small kernel needs no tables. A module exports the symbols
+in its own `__ksymtab`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .machine.function import function_at
 from .machine.machine import Machine
 
 STUB_SUFFIX = ".stub"
-"""Behind the callee's name: what a stub is called where the kernel has no name for it."""
+"""Appended to the callee's name to name a stub for which the kernel has no name."""
 
 THIS_MODULE = ".gnu.linkonce.this_module"
 KSYMTAB = "__ksymtab"
@@ -53,13 +53,13 @@ KSYMTAB = "__ksymtab"
 
 @dataclass(eq=False)
 class Module:
-    """A module that is loaded, at `base` for `size` bytes."""
+    """A loaded module."""
 
     name: str
     image: Image
     linked: Linked
     depends: tuple[str, ...]
-    """Modules whose exports it uses or that it names."""
+    """Modules whose exports it uses, or that its modinfo names."""
     exports: Mapping[str, int]
     this_module: int | None
     """Guest address of its `struct module`; None for a module without."""
@@ -67,7 +67,7 @@ class Module:
 
     @property
     def stubs(self) -> tuple[ModuleStub, ...]:
-        """The stubs its far calls go through, those of `CALLERS` last."""
+        """The stubs that its calls use; those of `CALLERS` come last."""
         return self.linked.stubs
 
     @property
@@ -77,11 +77,11 @@ class Module:
 
     @property
     def size(self) -> int:
-        """Bytes of guest memory it takes, whole pages."""
+        """Its size in guest memory in bytes, a multiple of the page size."""
         return self.linked.size
 
     def contains(self, address: int) -> bool:
-        """Whether `address` lies in its memory."""
+        """Return whether `address` lies in its memory."""
         return self.base <= address < self.base + self.size
 
     @property
@@ -92,7 +92,7 @@ class Module:
 
     @cached_property
     def lines(self) -> SourceLines:
-        """Its source lines, as far as it has debug information."""
+        """Its source lines, if it has debug information."""
         sections = {}
         raws = {s.index: self.image.data(s).copy() for s in self.image.debug_sections()}
         values = self.linked.symbols.address
@@ -109,12 +109,12 @@ class Module:
         return SourceLines(sections, self.image.facts)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
-        """File and line the code at `address` was compiled from."""
+        """Return file and line of the code at `address`, if debug information has them."""
         return self.lines.at(address)
 
 
 class Modules:
-    """The modules of one machine, in the order they were loaded."""
+    """The modules of one machine, in the order of loading."""
 
     def __init__(self, machine: Machine, kernel: Image, kallsyms: Kallsyms, ftrace: Ftrace) -> None:
         self.loaded: list[Module] = []
@@ -125,35 +125,34 @@ class Modules:
         self._ftrace = ftrace
 
     def save(self) -> tuple[Module, ...]:
-        """The modules that are loaded now, for `restore`."""
+        """Return the loaded modules, for `restore`."""
         return tuple(self.loaded)
 
     def restore(self, saved: tuple[Module, ...]) -> None:
-        """Go back, after the machine, kallsyms and ftrace have gone back to the same moment."""
+        """Restore `saved`, after machine, kallsyms and ftrace of the same moment."""
         self.loaded = list(saved)
 
     def find(self, name: str) -> Module | None:
-        """The loaded module `name`, in which dashes are underscores."""
+        """Return the loaded module `name`; dashes count as underscores."""
         name = name.replace("-", "_")
         return next((module for module in self.loaded if module.name == name), None)
 
     def users(self, name: str) -> list[str]:
-        """The loaded modules that depend on `name`."""
+        """Return the names of the loaded modules that depend on `name`."""
         return [module.name for module in self.loaded if name in module.depends]
 
     def refcnt(self, module: Module) -> int:
-        """How often the guest holds it."""
+        """Return how many references the guest holds to it."""
         return 0 if module.this_module is None else int(self._this(module)["refcnt"])
 
     def insmod(self, file: Image | Path | str, far: bool = False) -> Module:
         """Load a module, make its records, and run its init.
 
-        `far` puts it where the kernel puts modules when there is no room near it.
-        Raises `UsageError` where there is no such place, `ImageError` for a file that
-        is none, `ModuleError` and its kin with the kernel's errno (EEXIST, ENOEXEC,
-        ENOENT, ENOMEM, or what init returned), `FtraceBug`, and `GuestError` when
-        init does not come back; after that last one the module stays, in the state
-        it is in.
+        `far` puts it into the area that the kernel uses when there is no room near it.
+        Raises `UsageError` if the port has no such area, `ImageError` for an invalid file,
+        `ModuleError` with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or the
+        result of init), `FtraceBug`, and `GuestError` if init does not return. After a
+        `GuestError` the module stays loaded in its current state.
         """
         image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
         if not image.relocatable:
@@ -183,10 +182,10 @@ class Modules:
         return module
 
     def rmmod(self, name: str) -> None:
-        """Run a module's exit and take it out.
+        """Run a module's exit and unload it.
 
-        Raises `ModuleError`: ENOENT when it is not loaded, EBUSY when it is in
-        use, depended on, or not live; `GuestError` when exit does not come back.
+        Raises `ModuleError` (ENOENT if it is not loaded; EBUSY if it is in use, not live,
+        or another module depends on it), and `GuestError` if exit does not return.
         """
         module = self.find(name)
         if module is None:
@@ -200,14 +199,15 @@ class Modules:
                 raise ModuleError(name, errno.EBUSY, f"Module {name} is in use")
             leave = int(this["exit"])
             if int(this["init"]) and not leave:
-                raise ModuleError(name, errno.EBUSY, f"Module {name} has no exit: it stays")
+                reason = f"Module {name} has no exit function: it cannot be unloaded"
+                raise ModuleError(name, errno.EBUSY, reason)
             self._set_state(module, abi.ModuleState.GOING)
             if leave:
                 self._machine.requests.call(leave, (), "rmmod")
         self._take_out(module)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
-        """File and line the code at `address` of a module was compiled from."""
+        """Return file and line of the code at `address` of a module, if known."""
         for module in self.loaded:
             if module.contains(address):
                 return module.source_line(address)
@@ -216,7 +216,7 @@ class Modules:
     # Loading
 
     def _link(self, image: Image, far: bool) -> Module:
-        """Check and relocate a module; no guest memory is touched."""
+        """Check and relocate a module, without touching guest memory."""
         info = modinfo(image)
         name = info["name"]
         if self.find(name) is not None:
@@ -247,12 +247,12 @@ class Modules:
         return Module(name, image, linked, depends, {}, None, self._port)
 
     def _area(self, far: bool) -> tuple[int, int]:
-        """Where modules go, from and to. Raises `UsageError` where there is but one area."""
+        """Return start and end of the area for modules. Raises `UsageError` without a far area."""
         facts = self._port.facts
         if not far:
             return facts.map.modules, facts.map.modules_end
         if facts.modules_far is None:
-            raise UsageError(f"modules of {facts.name} have one area, and none farther away")
+            raise UsageError(f"{facts.name} has a single module area: --far does not apply")
         return facts.modules_far
 
     def _settle(
@@ -262,7 +262,7 @@ class Modules:
         resolve: Callable[[str], int | None],
         area: tuple[int, int],
     ) -> Linked:
-        """Find `image` a place in `area`, relocate it for there, and make its stubs."""
+        """Find a place for `image` in `area`, relocate it, and make its stubs."""
         stubs = self._port.stubs
         if stubs is None:
             where = layout(image)
@@ -274,14 +274,14 @@ class Modules:
         toc = toc_pointer(self._port, image, where, base)
         table = StubTable(stubs, name, base + where.stubs, size, toc, self._function_at)
         linked = link(self._port, image, name, where, base, resolve, toc=toc, stubs=table)
-        # A kernel that lacks what the tracer needs has nothing to call.
+        # A kernel that cannot be traced has no callers.
         with contextlib.suppress(MissingSymbolError):
             for caller, address in self._ftrace.entry.callers.items():
                 table.stub_for(address, caller)
         return replace(linked, stubs=table.made)
 
     def _tracer_symbol(self, symbol: str) -> int | None:
-        """What stubs that are linked into modules lead to in the tracer."""
+        """Return the address in the tracer that a stub linked into a module leads to."""
         if symbol not in self._port.facts.sites.linked_stubs.values():
             return None
         with contextlib.suppress(MissingSymbolError):
@@ -289,7 +289,7 @@ class Modules:
         return None
 
     def _linked_stubs(self, linked: Linked) -> tuple[ModuleStub, ...]:
-        """The stubs that the module brings along, in order of address."""
+        """Return the stubs in the module's own code, by address."""
         found = []
         table = linked.symbols
         for symbol, callee in self._port.facts.sites.linked_stubs.items():
@@ -306,12 +306,12 @@ class Modules:
         return tuple(sorted(found, key=lambda stub: stub.address))
 
     def _function_at(self, pointer: int) -> Function:
-        """What a function pointer leads to. Raises `MemoryFault`."""
+        """Return the function that a pointer leads to. Raises `MemoryFault`."""
         machine = self._machine
         return function_at(self._port.facts, machine.memory, self._kallsyms, pointer)
 
     def _check_vermagic(self, name: str, found: str | None) -> None:
-        """Raise `ModuleError` (ENOEXEC) unless `found` is the kernel's, where it has one."""
+        """Raise `ModuleError` (ENOEXEC) if the kernel has another vermagic than `found`."""
         address = self._kernel.symbols.address_of("vermagic")
         if address is None:
             return
@@ -324,7 +324,7 @@ class Modules:
             )
 
     def _place(self, name: str, where: Layout, area: tuple[int, int]) -> int:
-        """The lowest free place of `area`."""
+        """Return the lowest free address of `area` that has room."""
         base, end = area
         inside = [module for module in self.loaded if area[0] <= module.base < end]
         for taken in sorted(inside, key=lambda module: module.base):
@@ -333,20 +333,20 @@ class Modules:
             base = max(base, taken.base + taken.size)
             base = -(-base // where.align) * where.align
         if not where.size:
-            raise ModuleError(name, errno.ENOEXEC, f"{name}: nothing in it is to be loaded")
+            raise ModuleError(name, errno.ENOEXEC, f"{name}: the file has no section to load")
         if base + where.size > end:
             raise ModuleError(name, errno.ENOMEM)
         return base
 
     def _finish(self, module: Module) -> Module:
-        """Read from guest memory what only relocation has made right."""
+        """Read the tables that are valid only after relocation from guest memory."""
         image = module.image
         this = image.section(THIS_MODULE)
         if this is not None and this.index in module.linked.bases:
             layout_ = abi.this_module(self._port.facts.byteorder, self._port.facts.pointer_size)
             if this.size < layout_.itemsize:
                 raise image.error(
-                    f"struct module has {layout_.itemsize} bytes, and this one {this.size}",
+                    f"its struct module has {this.size} bytes instead of {layout_.itemsize}",
                     section=this,
                     offset=this.offset,
                 )
@@ -360,7 +360,7 @@ class Modules:
         return module
 
     def _init(self, module: Module) -> None:
-        """Run the module's init. Raises `ModuleError` with the errno it returned."""
+        """Run the module's init. Raises `ModuleError` with the errno that init returned."""
         if module.this_module is None:
             return
         self._set_state(module, abi.ModuleState.COMING)
@@ -372,12 +372,13 @@ class Modules:
             if result:
                 self._machine.dmesg.write(
                     self._machine.now,
-                    f"{module.name}: init returned {result}, which is no error; loaded anyway",
+                    f"{module.name}: init returned {result}, which is neither 0 nor a negative "
+                    "errno; loaded anyway",
                 )
         self._set_state(module, abi.ModuleState.LIVE)
 
     def _take_out(self, module: Module) -> None:
-        """Leave nothing of a module: records, symbols, memory, translated code."""
+        """Remove a module's records, symbols, memory and translated code."""
         self._ftrace.module_release(module.name)
         self._kallsyms.remove(module.name)
         self._machine.memory.unmap(f"module {module.name}")
@@ -388,7 +389,7 @@ class Modules:
     # Guest memory
 
     def _this(self, module: Module) -> np.void:
-        """A copy of the module's `struct module`."""
+        """Return a copy of the module's `struct module`."""
         facts = self._port.facts
         layout_ = abi.this_module(facts.byteorder, facts.pointer_size)
         assert module.this_module is not None
@@ -404,7 +405,7 @@ class Modules:
 
     @cached_property
     def _kernel_exports(self) -> dict[str, int]:
-        """Name to address of what the kernel exports."""
+        """Addresses of the symbols that the kernel exports, by name."""
         kernel, symbols = self._kernel, self._kernel.symbols
         table = kernel.section(KSYMTAB)
         if table is not None:
@@ -415,7 +416,7 @@ class Modules:
 
 
 def _stub_names(module: Module) -> SymbolTable:
-    """Names for the stubs of `module`, so that a call of one can be read."""
+    """Return names for the stubs of `module`, so that calls of them can be read."""
     prefix, stubs = module.port.facts.abi.text_prefix, module.port.stubs
     known = {} if stubs is None else stubs.facts.names
     names = {}

@@ -1,4 +1,4 @@
-"""Waiting until no CPU is inside the tracer.
+"""Run vCPUs until none is inside the tracer.
 
 A vCPU can stop between any two blocks: between the tracer's look at its buffer and its write
 too. So call `settle()` before changing the data that the tracer works on. It runs each such

@@ -12,7 +12,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -29,16 +28,15 @@ from .errors import (
     UsageError,
 )
 from .journal import Journal
+from .kernel import KERNEL
 from .machine.function import pointer_to
 from .module import Module
-from .views.callsite import CallSite, call_site, unfound_site, unfound_sites
+from .views.callsite import CallSite
 from .views.disasm import Insn
-from .views.filetext import file_text
 from .views.origin import Listing, listing
 from .views.path import Hop
+from .views.stepping import Stepping
 from .workloads import workload_names
-
-KERNEL = "vmlinux.elf"
 
 START = "_start"
 """Symbol of a kernel's first instruction."""
@@ -288,29 +286,18 @@ class Session:
 
     # Call sites
 
-    def call_site(self, row: int) -> CallSite:
-        """Return the call site of record `row` as compiled, as expected, and as it is now."""
-        return self._view_site(call_site, row)
+    def call_site(self, ip: int) -> CallSite:
+        """Return the call site at `ip` as it was compiled, as it is expected, and as it is.
 
-    def unfound_sites(self, name: str) -> list[CallSite]:
-        """Return the call sites of the function `name` that ftraced has not converted yet."""
+        Raises `UsageError` if no call site is there.
+        """
         with self.lock:
-            prefix = self.port.facts.abi.text_prefix
-            ips = unfound_sites(self.boot.ftrace, self.boot.file_bytes, name, prefix)
-            return [self._view_site(unfound_site, ip) for ip in ips]
+            return self.boot.sites.at(ip)
 
-    def _view_site(self, view: Callable[..., CallSite], which: int) -> CallSite:
+    def unfound_sites(self, name: str) -> list[int]:
+        """Return the ips of the call sites in the function `name` that ftraced has not found."""
         with self.lock:
-            boot = self.boot
-            return view(
-                boot.ftrace,
-                boot.machine.memory,
-                boot.disassembler,
-                which,
-                image_text=boot.file_bytes,
-                file_text=partial(file_text, boot.modules.loaded),
-                source_line=self.source_line,
-            )
+            return self.boot.sites.unfound(name)
 
     def listings(self, rows: Collection[int] | None = None) -> list[Listing]:
         """Return the lists of call sites in the files of the kernel and its modules.
@@ -328,17 +315,23 @@ class Session:
             ]
             return [each for each in found if each is not None]
 
-    def call_path(self, row: int) -> tuple[Hop, ...]:
-        """Return the path of a call from the site of record `row` to the tracer.
+    def call_path(self, ip: int) -> tuple[Hop, ...]:
+        """Return the path of a call from the site at `ip` to the tracer.
 
-        Raises `MissingSymbolError` for a kernel without the entry code.
+        Raises `UsageError` if no record begins there, and `MissingSymbolError` for a
+        kernel that cannot be traced.
         """
         with self.lock:
-            return self.boot.paths.path(row)
+            return self.boot.paths.path(ip)
+
+    def stepping(self, cpu: int) -> Stepping:
+        """Return what `cpu` executes next and what its last step changed."""
+        with self.lock:
+            return self.boot.steppings.at(cpu)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
         """Return the source file and line of the code at `address`, or None if unknown."""
-        return self.boot.source_line(address)
+        return self.boot.files.source_line(address)
 
     # Memory and symbols
 

@@ -223,9 +223,9 @@ class Stepper:
         """Return the addresses that `text` means. Raises `UsageError`."""
         records = self._ftrace.records
         if text[:2].lower() != "0x":
-            rows = find_sites(records, text, self._machine.port.facts.abi.text_prefix)
-            if rows:
-                return {int(ip) for ip in records.table["ip"][rows]}
+            ips = find_sites(records, text, self._machine.port.facts.abi.text_prefix)
+            if ips:
+                return {*ips}
         address = self._address_of(text)
         step = self._machine.port.facts.insn_align
         region = self._machine.memory.region_at(address)

@@ -338,7 +338,8 @@ def sites(
     open_session: Callable[[], Session],
 ) -> None:
     """List all call sites: address, name, module, compiled bytes, current bytes, state."""
-    from ..core.ftrace.sitetable import as_csv, as_json, as_text, site_rows
+    from ..core.shell.text.site_table import as_csv, as_json, as_text
+    from ..core.views.site_table import site_rows
     from .prompt import run_before
 
     if json and csv:
@@ -355,8 +356,8 @@ def architectures() -> None:
 
     Includes the ports of other packages. The example is the call site of schedule.
     """
+    from ..core.shell.text.support import support_lines
     from ..core.views.support import support
-    from ..core.views.supporttext import support_lines
 
     ports = {name: support(arches.load(name)) for name in arches.names()}
     sys.stdout.writelines(f"{line}\n" for line in support_lines(ports))

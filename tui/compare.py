@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .. import arches
 from ..core.errors import UsageError
+from ..core.shell.text.support import support_lines, support_table
 from ..core.views.support import EXAMPLE, Support, support
-from ..core.views.supporttext import support_lines, support_table
 
 
 def compared(function: str = EXAMPLE) -> list[str]:

@@ -29,8 +29,8 @@ from ..core.shell.outcome import (
 )
 from ..core.shell.preview import preview
 from ..core.shell.shell import Shell
+from ..core.shell.text.encoding import out_of_reach_lines
 from ..core.trace.tracetext import TraceText
-from ..core.views.stepping import stepping
 from ..core.views.stubs import module_stubs
 from .functions import FunctionIndex, FunctionTable
 from .hits import HitCounter
@@ -143,20 +143,22 @@ class SessionDriver:
         with session.lock:
             trace = self._events(hurry)
             table = self._functions(trace)
-            row = None if self._ip is None else self.boot.ftrace.records.find(self._ip)
+            ip = self._ip
+            if ip is not None and self.boot.ftrace.records.find(ip) is None:
+                ip = None
             nothing = () if len(self.boot.ftrace.records) else _NOTHING_FOUND
-            site = nothing if row is None else site_lines(session.call_site(row))
+            site = nothing if ip is None else site_lines(session.call_site(ip))
             return View(
                 status=self._status(),
                 functions=table,
                 trace=trace,
-                ip=None if row is None else self._ip,
+                ip=ip,
                 site=site,
                 site_row=site_row(site),
-                path=self._way(row, hurry) if nothing or row is not None else (),
+                path=self._way(ip, hurry) if nothing or ip is not None else (),
                 reports=self._all_reports(),
-                stepping=None if self._watched is None else stepping(self.boot, self._watched),
-                sights=self._sights(row),
+                stepping=None if self._watched is None else session.stepping(self._watched),
+                sights=self._sights(ip),
             )
 
     def _sights(self, row: int | None) -> Mapping[int, tuple[Effect, ...]]:
@@ -229,27 +231,26 @@ class SessionDriver:
         states[records.table["failed"]] = State.REFUSED
         return states, filtered
 
-    def _way(self, row: int | None, hurry: bool) -> tuple[Line, ...]:
+    def _way(self, ip: int | None, hurry: bool) -> tuple[Line, ...]:
         session = self.session
-        if row is None:
+        if ip is None:
             return self._unfound()
         try:
-            lines = path_lines(session.call_path(row), self._reason(row))
+            lines = path_lines(session.call_path(ip), self._reason(ip))
         except MissingSymbolError as error:
             return (line(("! no way to a tracer", "bad")), line(str(error)))
-        return (*lines, *self._stub_table(row, hurry))
+        return (*lines, *self._stub_table(ip, hurry))
 
-    def _reason(self, row: int) -> tuple[Line, ...]:
+    def _reason(self, ip: int) -> tuple[Line, ...]:
         try:
-            return reason_lines(self.boot.encodings.out_of_reach(row))
+            return reason_lines(out_of_reach_lines(self.boot.encodings.out_of_reach(ip)))
         except MemoryFault:
             return ()  # the call site pane already says that the memory is not mapped
 
-    def _stub_table(self, row: int, hurry: bool) -> tuple[Line, ...]:
-        """The stubs of the module of record `row`; in a `hurry` they may be slightly old."""
-        session = self.session
-        module = self.boot.modules.find(self.boot.ftrace.records.module_names()[row] or "")
-        of = (session.boots, "" if module is None else module.name)
+    def _stub_table(self, ip: int, hurry: bool) -> tuple[Line, ...]:
+        """The stubs of the module of the site at `ip`; in a `hurry` they may be slightly old."""
+        module = self.boot.modules.find(self.boot.ftrace.state_at(ip).module or "")
+        of = (self.session.boots, "" if module is None else module.name)
         if module is None:
             self._stubs = of, ()
         elif not hurry or self._stubs[0] != of:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
@@ -17,10 +16,6 @@ from .view import Report
 _WIDTH = 66
 """Cells of a sentence in the box on a terminal of 80 columns."""
 
-_WORDS = {
-    errno.EFAULT: "ftrace faulted on modifying",
-    errno.EPERM: "ftrace faulted on writing",
-}
 _NEXT = (
     "Nothing was written. As after every such bug, ftrace_disabled is set: "
     "ftrace stays off until the machine is rebooted (R)."
@@ -36,7 +31,7 @@ def bug_report(bug: FtraceBug, decode: Decoder, symbol: Callable[[int], str]) ->
     `symbol` returns the name of an address, as `%pS` prints it.
     """
     lines: list[Line] = [
-        line(("! ", "bad"), (f"{_WORDS.get(bug.errno, 'ftrace failed to modify')} ", "bad")),
+        line(("! ", "bad"), (f"{bug.failure} ", "bad")),
         line("  ", (f"[<{bug.ip:08x}>]", ""), f" {bug.symbol}"),
     ]
     lines += [line(f"  {each.value}") for each in Step if each.value in bug.report]

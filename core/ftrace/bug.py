@@ -1,8 +1,8 @@
 """`ftrace_bug`: what the kernel prints when text is not what ftrace left there.
 
-The lines are those of `ftrace_bug()` in Linux 6.1: what could not be done and
-where, the bytes found and expected, which step it was, and the record's state.
-Before them comes what the architecture's own code has to say, as there.
+The lines are those of `ftrace_bug()` in Linux 6.1: what failed and where, the bytes found
+and expected, the step, and the state of the record. The explanation of the port comes
+first, as the architecture's message does in the kernel.
 """
 
 from __future__ import annotations
@@ -20,19 +20,12 @@ RULE = "------------[ ftrace bug ]------------"
 
 
 class Step(Enum):
-    """What ftrace was doing, in the kernel's words."""
+    """What ftrace was doing when it failed, in the kernel's words."""
 
     INIT = "Initializing ftrace call sites"
     NOP = "Setting ftrace call site to NOP"
     CALL = "Setting ftrace call site to call ftrace function"
     UPDATE = "Updating ftrace call site to call a different ftrace function"
-
-
-_FAILED = {
-    errno.EFAULT: "ftrace faulted on modifying ",
-    errno.EINVAL: "ftrace failed to modify ",
-    errno.EPERM: "ftrace faulted on writing ",
-}
 
 
 def reported(
@@ -44,14 +37,14 @@ def reported(
     target: int,
     trampoline: str = "",
 ) -> FtraceBug:
-    """The same bug with its symbol and the lines for dmesg.
+    """Return `bug` with its symbol and the lines for dmesg.
 
-    `flags` and `users` are the record's; `target` is what its call would reach,
-    `trampoline` what is said of that where it is one of a single ops.
+    `flags` and `users` are the record's, `target` is the address that its call should
+    reach, `trampoline` the text about that address if it is the trampoline of one ops.
     """
     symbol = kallsyms.format(bug.ip)
     lines = [bug.reason] if bug.reason else []
-    lines += [RULE, _FAILED[bug.errno], f"[<{bug.ip:08x}>] {symbol}"]
+    lines += [RULE, f"{bug.failure} ", f"[<{bug.ip:08x}>] {symbol}"]
     if bug.errno == errno.EINVAL and bug.found != bug.expected:
         lines.append(f" actual:   {_bytes(bug.found)}")
         if bug.expected:
@@ -77,9 +70,9 @@ def reported(
 
 
 def with_callees(found: FtraceBug, port: Port, name: Callable[[int], str]) -> FtraceBug:
-    """The same bug, saying what the site calls where it should call something else.
+    """Return `found` with a reason that names the wrong and the right target of a call.
 
-    `name` says what lies at an address.
+    `name` returns a name for the code at an address.
     """
     calls, shall = (port.call_target(found.ip, text) for text in (found.found, found.expected))
     if found.address != found.ip or calls is None or shall is None or calls == shall:
@@ -96,18 +89,18 @@ def with_callees(found: FtraceBug, port: Port, name: Callable[[int], str]) -> Ft
 
 
 def callee_name(address: int, kallsyms: Kallsyms) -> str:
-    """The function that begins at `address`, or the place in one."""
+    """Return the name of the function that begins at `address`, or symbol and offset."""
     symbol = kallsyms.lookup(address)
     at_start = symbol is not None and symbol.address == address
     return symbol.name if symbol is not None and at_start else kallsyms.format(address)
 
 
 def stub_name(stub: ModuleStub, target: int | None, kallsyms: Kallsyms) -> str:
-    """A module's stub, and its `target`: where it leads now."""
+    """Return the name of a module's stub and of its current `target`."""
     leads = "nowhere" if target is None else f"to {callee_name(target, kallsyms)}"
     return f"{callee_name(stub.address, kallsyms)} (leads {leads})"
 
 
 def _bytes(raw: bytes) -> str:
-    """Bytes as the kernel prints an instruction: `e8:00:00:00:00`."""
+    """Format bytes as the kernel prints an instruction: `e8:00:00:00:00`."""
     return raw.hex(":")

@@ -1,14 +1,14 @@
-"""Which of the return addresses on a stack are those of the calls that led here.
+"""The return addresses on a stack that belong to active calls.
 
-A scan finds more: where functions have left room unused, the stack still holds what
-earlier calls had there. Where frames are chained (`Abi.frames`), those in the chain are
-the ones. Elsewhere the way outwards is followed from function to function: the next is
-the first whose call is one of the function found last, and only where none is, the
-first that called what a register held. A function that ended in a jump to another one
-is not on the stack then, and those between it and the next such call are missed.
+A scan of the stack finds more: unused room in a frame still holds return addresses of
+earlier calls. If the ABI chains frames (`Abi.frames`), the active calls are those in the
+chain. Otherwise they are followed from function to function: the next caller is the first
+return address whose call calls the function found last. If there is none, it is the first
+whose call goes through a register. A function that ended in a jump to another one is not
+on the stack, and the callers up to the next match are then missed.
 
-Where the machine has delivered an interrupt, the way goes on with the registers that it
-has left on the stack: with the interrupted function, wherever it stood in that.
+If the machine has delivered an interrupt, the chain continues with the registers saved on
+the stack, that is with the interrupted function at its interrupted instruction.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ..machine.function import function_at
 from ..machine.machine import Machine
 
 HANDLER = "common_interrupt"
-"""Where interrupts go."""
+"""The function that handles interrupts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """The registers that an interrupt has left, and where."""
+    """The registers that an interrupt has saved, and their addresses on the stack."""
 
     values: Mapping[str, int]
     places: Mapping[str, int]
 
 
 class CallChain:
-    """Follows the calls on one stack outwards."""
+    """Follows the calls on one stack, from the innermost outwards."""
 
     def __init__(
         self,
@@ -44,10 +44,10 @@ class CallChain:
         is_caller: Callable[[int], bool],
         end: int,
     ) -> None:
-        """`found` are the return addresses on the stack, places rising, which ends at `end`.
+        """`found` are the return addresses on the stack, by ascending place, up to `end`.
 
-        `sites` says which of them are those of call sites; `is_caller` whether an address
-        is in the code that these call: ftrace_caller, or a trampoline.
+        `sites` says which of them belong to call sites. `is_caller` says whether an address
+        is in code that sites call: ftrace_caller or a trampoline.
         """
         self._memory = machine.memory
         self._symbols = machine.symbols
@@ -66,7 +66,7 @@ class CallChain:
             self._handler = function_at(facts, machine.memory, self._symbols, handler).code
 
     def live(self, registers: Mapping[str, int]) -> set[int] | None:
-        """Places of return addresses in the chain of frames; None where none is kept."""
+        """Return the places of return addresses in the chain of frames; None without a chain."""
         frames = self._abi.frames
         if frames is None:
             return None
@@ -74,16 +74,16 @@ class CallChain:
         return live_places(self._memory, self._port.facts, frame, self._end)
 
     def site(self, wanted: Sequence[bool] | None, live: set[int] | None) -> int | None:
-        """The number of the site, one of `wanted` if given, whose call the tracer is in."""
+        """Return the index of the site (one of `wanted` if given) whose call led to the tracer."""
         is_caller = self._is_caller
         inside = (n for n, each in enumerate(self._found) if is_caller(each.address - 1))
         return self._site(next(inside, -1), wanted or self._sites, live)
 
     def _site(self, at: int, wanted: Sequence[bool], live: set[int] | None) -> int | None:
-        """The number of the site whose call is in a caller's code, which goes on at number `at`.
+        """Return the index of the site that called the caller with return address `at`.
 
-        Behind what that leaves to those it calls; where a site has its function's
-        return address beside its own, one that has.
+        The site's place is above the frame that the caller leaves to its callees. A site
+        whose function's return address lies beside its own is preferred.
         """
         least = self._found[at].place if at >= 0 else None
         if least is not None:
@@ -100,7 +100,7 @@ class CallChain:
         return next(iter(better or numbers), None)
 
     def follow(self, first: int, live: set[int] | None) -> list[ReturnAddress]:
-        """The address found as number `first` and its callers; `live` is where they can be."""
+        """Return the address with index `first` and its callers, at places in `live` if given."""
         at, chain = first, [self._found[first]]
         inner = self._function(chain[0].address - 1)
         while inner is not None:
@@ -132,7 +132,7 @@ class CallChain:
         return chain
 
     def _caller(self, inner: Symbol, start: int, live: set[int] | None) -> int | None:
-        """Which of what was found, from number `start` on, is the caller of `inner`."""
+        """Return the index, from `start` on, of the caller of `inner`."""
         rest = range(start, len(self._found))
         if self._is_caller(inner.address):
             return self._site(start - 1, self._sites, live)
@@ -143,15 +143,15 @@ class CallChain:
         return next(direct, next(by_register, None))
 
     def _parent(self, inner: Symbol, at: int, live: set[int] | None) -> ReturnAddress | None:
-        """Where `inner` returns to, if number `at` is its site and it has that in a register.
+        """Return where `inner` returns to, if index `at` is its site and saved that address.
 
-        The site has then put it beside its own return address.
+        If a register holds it, the site has stored it beside its own return address.
         """
         beside = self._beside(at) if self._sites[at] and live is None else None
         return None if beside is None else self._by_link(inner, beside, at, live)
 
     def _beside(self, at: int) -> ReturnAddress | None:
-        """What was found in the word below number `at`, where calls leave a register."""
+        """Return the address found in the word below index `at`, if calls use a link register."""
         place = self._found[at].place
         if self._abi.link is None or not at or place is None or self._sites[at - 1]:
             return None
@@ -161,9 +161,9 @@ class CallChain:
     def _unsaved(
         self, inner: Symbol, saved: _Saved, at: int, live: set[int] | None
     ) -> ReturnAddress | None:
-        """Where the interrupted `inner` returns to, if it had not put that anywhere yet.
+        """Return where the interrupted `inner` returns to, if it had not saved that yet.
 
-        On its first instruction it is where the call has left it.
+        At its first instruction, the address is still where the call has put it.
         """
         link, begins = self._abi.link, saved.values[self._abi.pc.name] == inner.address
         if link is None:
@@ -177,7 +177,7 @@ class CallChain:
     def _by_link(
         self, inner: Symbol, link: ReturnAddress, at: int, live: set[int] | None
     ) -> ReturnAddress | None:
-        """`link`, if it is where `inner` returns to, and the stack does not have that too."""
+        """Return `link` if `inner` returns there and the stack does not hold it as well."""
         caller = self._function(link.address - 1)
         if caller is None or caller.address == inner.address or not self._is_return(link.address):
             return None
@@ -192,14 +192,14 @@ class CallChain:
         return link if callee == inner.address or entering else None
 
     def _below(self, sp: int, at: int) -> int:
-        """The last number of what was found, from `at` on, that lies below `sp`."""
+        """Return the last index, from `at` on, whose place is below `sp`."""
         for number in range(at + 1, len(self._found)):
             if (self._found[number].place or 0) >= sp:
                 return number - 1
         return len(self._found) - 1
 
     def _interrupted(self, place: int) -> _Saved | None:
-        """What the interrupt has left whose handler has a return address at `place`."""
+        """Return the registers of the interrupt whose handler's return address is at `place`."""
         abi, width = self._abi, self._width
         names = [register.name for register in abi.pt_regs]
         size = width * len(names)
@@ -217,7 +217,7 @@ class CallChain:
         return symbol if isinstance(symbol, Symbol) else None
 
     def _before(self, address: int) -> bytes:
-        """What stands in front of `address`, as far as a call may reach."""
+        """Return the bytes before `address`, at most the length of a call."""
         region = self._memory.region_at(address - 1)
         if region is None:
             return b""
@@ -228,7 +228,7 @@ class CallChain:
         return self._port.is_return_address(self._before(address))
 
     def _callee(self, address: int) -> int | None:
-        """The function that the call in front of `address` calls; None where a register says."""
+        """Return the function that the call before `address` calls; None for a register call."""
         port, before = self._port, self._before(address)
         step = port.facts.insn_align
         for size in range(step, len(before) + 1, step):

@@ -1,9 +1,9 @@
-"""The way to a traced function, when its tracer asks for it.
+"""The callers of a traced function, for a tracer that asks for them.
 
-The tracer runs on the stack of the traced function, so the first return addresses
-there are its own: those of the tracer's C, of ftrace_caller, and of the call site.
-What is told begins with the last, the traced function itself (`skip` in
-__ftrace_trace_stack(), kernel/trace/trace.c).
+The tracer runs on the stack of the traced function. The first return addresses there
+belong to the tracer's C code, to ftrace_caller, and to the call site. The result begins
+with the last of these, the traced function itself (`skip` in __ftrace_trace_stack(),
+kernel/trace/trace.c).
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from .ftrace import Ftrace
 
 
 class Callers:
-    """Finds the callers of the functions that a machine's tracers are called by."""
+    """Finds the callers of the functions that call a machine's tracers."""
 
     def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
         self._machine = machine
         self._ftrace = ftrace
 
     def addresses(self, vcpu: Vcpu, ip: int = 0) -> list[int]:
-        """The traced function and its callers, as where their calls return to."""
+        """Return the traced function and its callers, as return addresses."""
         return [each.address for each in self.of(vcpu, ip)]
 
     def of(self, vcpu: Vcpu, ip: int = 0) -> list[ReturnAddress]:
-        """The same, with their places, when the site at `ip`, or 0 for any, called its tracer.
+        """Return the same with their places on the stack.
 
-        All the return addresses there are where no site did.
+        `ip` is the site that called the tracer, 0 for any. If no site called it, return
+        all return addresses on the stack.
         """
         machine = self._machine
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
@@ -47,14 +48,14 @@ class Callers:
         return found if first is None else chain.follow(first, live)
 
     def _is_caller(self, address: int) -> bool:
-        """Whether `address` is in what sites call: entry.S, or a trampoline."""
+        """Return whether `address` is in code that sites call: entry.S or a trampoline."""
         entry, trampolines = self._ftrace.entry, self._ftrace.trampolines
         if entry.address <= address < entry.address + len(entry.code):
             return True
         return trampolines is not None and trampolines.at(address) is not None
 
     def _returns_of_sites(self, addresses: Addresses, ip: int = 0) -> NDArray[np.bool_]:
-        """Which addresses lie behind the call of a site, that at `ip` if it is not 0."""
+        """Return which addresses follow the call of a site: any site, or that at `ip` if not 0."""
         records = self._ftrace.records
         rows = records.rows_before(addresses)
         inside = rows >= 0

@@ -1,10 +1,10 @@
 """ftrace_caller and the tracer in guest memory, within reach of the kernel's text.
 
 The port's entry.S is assembled for the first page of its area, and tracer.o, a
-relocatable file of guest C without call sites, is linked behind it. Each may
-name symbols of the other and of the kernel: the tracer's places are settled
-before entry.S is assembled, and its relocations are done after. Where the ABI
-has a TOC they share the kernel's: a call that comes from it can go straight on.
+relocatable file of guest C without call sites, is linked after it. Each may use symbols
+of the other and of the kernel: the tracer's addresses are fixed before entry.S is
+assembled, and its relocations are applied afterwards. If the ABI has a TOC, both share
+the kernel's, so calls from the kernel need not change it.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ REGION = "tracer"
 """Name of the memory region."""
 
 CALLER = "ftrace_caller"
-"""What an enabled site calls."""
+"""The function that an enabled site calls."""
 
 REGS_CALLER = "ftrace_regs_caller"
-"""What it calls for a user that wants registers, on ports that have it."""
+"""The function that it calls for a user that wants registers, on ports that have it."""
 
 SLOTS = {CALLER: "ftrace_call", REGS_CALLER: "ftrace_regs_call"}
-"""By each caller, the slot inside it that calls the tracer; callers may share one."""
+"""For each caller, the slot inside it that calls the tracer; callers may share a slot."""
 
 CALLERS = tuple(SLOTS)
-"""What a site may call; the second saves all registers, and is there or not."""
+"""The functions that a site may call; not every port has the second."""
 
 TRAMPOLINE = "ftrace_trampoline"
 """The name of each copy of a caller that serves one user (trampolines.py)."""
@@ -51,7 +51,7 @@ GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER = (
     "ftrace_graph_caller",
     "return_to_handler",
 )
-"""The slot for the graph tracer, what it calls, and where traced functions return to."""
+"""The graph tracer's slot, the function it calls, and where traced functions return to."""
 
 NEEDED = (CALLER, SLOTS[CALLER], "ftrace_stub")
 """Labels that every port's entry.S exports."""
@@ -74,29 +74,29 @@ class Entry:
 
     @property
     def assembled(self) -> EntryCode:
-        """The code and the offsets of its labels, as the assembler gave them."""
+        """The code and the offsets of its labels, as the assembler returned them."""
         end = self.address + len(self.code)
         places = {name: at for name, at in self.symbols.items() if self.address <= at < end}
         return EntryCode(self.code, {name: at - self.address for name, at in places.items()})
 
     @property
     def callers(self) -> dict[str, int]:
-        """Those of `CALLERS` that there are, with their addresses."""
+        """Addresses of those `CALLERS` that the port has, by name."""
         return {name: self.symbols[name] for name in CALLERS if name in self.symbols}
 
     def label(self, name: str) -> int:
-        """The address of `name`; raises `MissingSymbolError` where entry.S has none."""
+        """Return the address of `name`. Raises `MissingSymbolError` if entry.S lacks it."""
         if name not in self.symbols:
             raise MissingSymbolError("entry.S", name)
         return self.symbols[name]
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """Addresses of all slots; they call the same tracer."""
+        """Addresses of all slots; they all call the same function."""
         return tuple(self.symbols[name] for name in SLOTS.values() if name in self.symbols)
 
     def slot_of(self, caller: str) -> int:
-        """Address of the slot that `caller` comes to."""
+        """Return the address of the slot inside `caller`."""
         own = self.symbols.get(SLOTS[caller])
         return self.symbols[SLOTS[CALLER]] if own is None else own
 
@@ -106,8 +106,8 @@ def load_entry(
 ) -> Entry:
     """Assemble, link and write the entry code and the tracer, and add their symbols.
 
-    `source` stands in for the port's entry.S. Raises `MissingSymbolError` for a
-    symbol `kernel` does not have, `AssemblyError`, and `ImageError` for tracer.o.
+    `source` replaces the port's entry.S. Raises `MissingSymbolError` for a symbol that
+    `kernel` lacks, `AssemblyError`, and `ImageError` for tracer.o.
     """
     tracer = Image.load(port.images() / "tracer.o", port.facts)
     where = layout(tracer)
@@ -124,7 +124,7 @@ def load_entry(
 
     code = assemble(port.facts, text, address, lambda name: symbols.get(name) or of_kernel(name))
     if len(code.code) > PAGE_SIZE:
-        raise AssemblyError(f"entry.S has {len(code.code)} bytes, and {PAGE_SIZE} are kept", text)
+        raise AssemblyError(f"entry.S has {len(code.code)} bytes; at most {PAGE_SIZE} fit", text)
     for name in NEEDED:
         if name not in code.symbols:
             raise MissingSymbolError("entry.S", name)
@@ -152,7 +152,7 @@ def load_entry(
 
 
 def _places(tracer: Image, where: Layout, base: int) -> dict[str, int]:
-    """Addresses of what tracer.o defines, when it is placed at `base`."""
+    """Return the addresses of the symbols that tracer.o defines, loaded at `base`."""
     table = tracer.symbols
     return {
         name: base + where.offsets[shndx] + address

@@ -1,22 +1,21 @@
-"""Which functions a word written to set_ftrace_filter means.
+"""The functions that a word written to set_ftrace_filter selects.
 
-A write is a list of words split by white space. A word is a pattern of
-function names, a 1-based line number of available_filter_functions, or one of
-these with `:mod:MODULE` or `:command[:parameter]` behind it; `!` in front takes
-functions away. Patterns are those of glob_match(): `*` any run, `?` any one
-byte, `[a-z]` and `[!a-z]` classes, `\\` takes the next byte literally; an
+A write is a list of words separated by white space. A word is a pattern of function
+names, a 1-based line number of available_filter_functions, or one of these followed by
+`:mod:MODULE` or `:command[:parameter]`; a leading `!` removes functions. Patterns are
+those of glob_match(): `*` any run, `?` any one byte, `[a-z]` and `[!a-z]` classes, `\\`
+takes the next byte literally; an
 unclosed class is a plain bracket. Source: filter_parse_regex(), match_records()
 and ftrace_process_regex() in kernel/trace, lib/glob.c.
 
-Some ABIs have names of code that begin with a prefix of their own, which the
-file then lists: a pattern that does not begin with it is matched as if no name
-did. Source: arch_ftrace_match_adjust(), which the kernel has for just that.
+In some ABIs, names of code begin with a prefix, which the file then shows. A pattern
+without the prefix is matched against the names without it. Source:
+arch_ftrace_match_adjust().
 
-Matching is done for all names at once on one buffer that holds them all. A
-pattern is cut at its stars into pieces of fixed length; the first and the last
-are anchored, and each one between is taken at its leftmost place, which is
-enough for a glob and needs no backtracking: the time is the length of the names
-times that of the pattern, whatever is written.
+All names are matched at once, in one buffer that holds them all. A pattern is cut at its
+stars into pieces of fixed length. The first and the last piece are anchored, and each
+piece between them is matched at its leftmost place. For a glob this suffices without
+backtracking: the time is at most the length of the names times that of the pattern.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from numpy.typing import NDArray
 from ..errors import TracefsError
 
 FTRACE_BUFF_MAX = 1024
-"""A longer word is refused, in bytes."""
+"""Longest accepted word, in bytes."""
 
 Rows: TypeAlias = NDArray[np.intp]
 """Indices of records, ascending, shape (n,)."""
@@ -52,7 +51,7 @@ class Glob:
 
     @classmethod
     def parse(cls, text: str) -> Glob:
-        """Read a pattern; any text is one."""
+        """Parse a pattern; every text is valid."""
         pattern = _encode(text)
         pieces: list[list[_Item]] = [[]]
         at = 0
@@ -75,13 +74,13 @@ class Glob:
 
     @property
     def matches_all(self) -> bool:
-        """Whether it is only stars."""
+        """Whether the pattern consists only of stars."""
         return len(self.pieces) > 1 and not any(self.pieces)
 
     def begins_with(self, prefix: str) -> bool:
-        """Whether what is searched for begins with `prefix`, as the kernel sees it.
+        """Return whether the searched text begins with `prefix`, by the kernel's rule.
 
-        A star in front is none of it where all else is literal, up to a star at the end.
+        A leading star is not part of the text if the rest is literal, but for a final star.
         """
         searched = self.text
         if searched[:1] == "*" and not set("*?[\\") & set(searched[1:].removesuffix("*")):
@@ -94,7 +93,7 @@ def _encode(text: str) -> bytes:
 
 
 def _parse_class(pattern: bytes, at: int) -> tuple[bytes, int] | None:
-    """The members of the class that begins at `at`, and where it ends; None if it does not."""
+    """Return the members of the class that begins at `at` and its end; None if unclosed."""
     inverted = pattern[at : at + 1] == b"!"
     at += inverted
     members: set[int] = set()
@@ -119,7 +118,7 @@ def _parse_class(pattern: bytes, at: int) -> tuple[bytes, int] | None:
 class NameTable:
     """Names laid out for matching: each followed by a zero byte, in one buffer.
 
-    Those that begin with `prefix` are matched without it by a pattern that does not.
+    A pattern that does not begin with `prefix` is matched against names without it.
     """
 
     def __init__(self, names: Sequence[str], prefix: str = "") -> None:
@@ -142,7 +141,7 @@ class NameTable:
         return len(self._ends)
 
     def match(self, glob: Glob) -> Rows:
-        """Rows whose name `glob` matches."""
+        """Return the rows whose name `glob` matches."""
         if glob.matches_all:
             return np.arange(len(self))
         first, last = glob.pieces[0], glob.pieces[-1]
@@ -174,17 +173,17 @@ class NameTable:
         return here == item if isinstance(item, int) else _members(item)[here]
 
     def _piece_at(self, places: NDArray[np.intp], piece: tuple[_Item, ...]) -> Rows:
-        """Which of `places` (with room for it) `piece` lies at, as indices of `places`."""
+        """Return the indices of those `places` at which `piece` matches; each has room for it."""
         chosen = np.arange(len(places))
         for offset, item in enumerate(piece):
             chosen = chosen[self._is(places[chosen] + offset, item)]
         return chosen
 
     def _find(self, piece: tuple[_Item, ...]) -> NDArray[np.intp]:
-        """Places of `piece` in the buffer; its first item is not "any".
+        """Return the places of `piece` in the buffer; its first item is not "any".
 
-        One that runs over the end of its name is among them: it lies behind
-        every place that does not, so its name has none.
+        A match that runs over the end of its name is included. It comes after all matches
+        inside that name, so the caller finds it only if there are none.
         """
         head = piece[0]
         if isinstance(head, int):
@@ -208,10 +207,10 @@ def _members(item: bytes) -> NDArray[np.bool_]:
 class FilterWord:
     """One word of a write to set_ftrace_filter or set_ftrace_notrace.
 
-    `function` is what stands before the first colon, without `!`. `module` is
-    the pattern behind `:mod:` (None without it, empty for every module), and
-    `exclude_module` its own `!`. `command` is any other word behind the colon,
-    with `parameter` (None when there is no second colon).
+    `function` is the text before the first colon, without `!`. `module` is the pattern
+    after `:mod:` (None without it, empty for every module), and `exclude_module` its own
+    `!`. `command` is any other word after the colon, with `parameter` (None without a
+    second colon).
     """
 
     text: str
@@ -229,7 +228,7 @@ class FilterWord:
 
     @property
     def index(self) -> int | None:
-        """The line number, counted from 1, decimal, octal or hex as in C; None if it is none."""
+        """The line number from 1, decimal, octal or hex as in C; None if it is not a number."""
         digits = self.function
         base = 10
         if digits[:2] in ("0x", "0X"):
@@ -246,7 +245,7 @@ class FilterWord:
 
 
 def parse_words(text: str) -> tuple[FilterWord, ...]:
-    """The words of one write, in order; the last needs no white space behind it.
+    """Return the words of one write, in order; the last needs no white space after it.
 
     Raises `TracefsError` (EINVAL) for a word longer than `FTRACE_BUFF_MAX`.
     """
@@ -272,10 +271,10 @@ def _parse_word(text: str) -> FilterWord:
 
 
 class FunctionNames:
-    """The records as the filter sees them: a name and a module each.
+    """The records for matching: each has a name and a module.
 
     `module` holds an index of `modules` for each record, -1 for the kernel's;
-    `prefix` is what names of code begin with.
+    `prefix` begins the names of code.
     """
 
     def __init__(
@@ -295,15 +294,15 @@ class FunctionNames:
         return len(self._names)
 
     def match(self, pattern: str) -> Rows:
-        """Rows whose name the pattern matches, with no other grammar than the glob's."""
+        """Return the rows whose name matches `pattern`, which is only a glob."""
         return self._names.match(Glob.parse(pattern))
 
     def select(self, word: FilterWord, commands: frozenset[str] = frozenset()) -> Rows:
-        """The records `word` speaks of, to add or (`word.remove`) to take away.
+        """Return the records that `word` selects, to add or (`word.remove`) to remove.
 
-        Empty when there is none: the writer of a word without module gets
-        EINVAL then. Raises `TracefsError` (EINVAL) for a command not in
-        `commands`, and for a line that does not exist.
+        If the result is empty, the writer of a word without module gets EINVAL. Raises
+        `TracefsError` (EINVAL) for a command not in `commands`, and for a line that does
+        not exist.
         """
         if word.command is not None and word.command not in commands:
             raise TracefsError(errno.EINVAL)
@@ -335,10 +334,9 @@ class FunctionNames:
 def select(
     functions: FunctionNames, word: FilterWord, commands: frozenset[str] = frozenset()
 ) -> Rows:
-    """As `FunctionNames.select`, but a word that finds nothing is an error, as it is in a write.
+    """Like `FunctionNames.select`, but raise `TracefsError` (EINVAL) if nothing matches.
 
-    A word with `:mod:` may find nothing: the module can be loaded later.
-    Raises `TracefsError` (EINVAL).
+    A word with `:mod:` may match nothing: the module can be loaded later.
     """
     rows = functions.select(word, commands)
     if not len(rows) and word.module is None:

@@ -1,20 +1,10 @@
-"""The core of dynamic ftrace: records, who wants them, and the text that follows.
+"""Dynamic ftrace of one machine: its records, its users, and the text that follows them.
 
-At start every site is turned from what the compiler left into a nop. From then
-on the text follows one rule: a site holds a call of ftrace_caller exactly when
-some registered ops wants it, of ftrace_regs_caller when one of these wants the
-registers, and the slot inside each of the two calls ftrace_stub with no ops,
-the ops' own function with one, and ftrace_ops_list_func with several. Where the port
-makes trampolines, with several ops each has its own, and a site that only one of them
-wants calls that instead (targets.py, trampolines.py).
+When a kernel or a module is loaded, every call site is turned from the call that the
+compiler left into a nop. From then on the sites follow the registered ops (tracer.py).
 
-The guest may run while text changes, so the slots call the list function during
-every change of them: that function looks at the table of ops and is right before,
-during and after.
-
-A site that does not hold what ftrace left there is a bug: nothing is written,
-the report goes to dmesg, and ftrace stays off until the machine is started
-anew, as in the kernel.
+If a site does not hold what ftrace left there, nothing is written, the report goes to
+dmesg, and ftrace stays off until the machine is restarted (text.py), as in the kernel.
 """
 
 from __future__ import annotations
@@ -24,27 +14,32 @@ import errno
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Self
 
 from ..abi import FTRACE_OPS_MAX
 from ..arch import Addresses, Edit, ModuleStub, Sites, trampolines_of
 from ..elf.image import Image
-from ..errors import FtraceBug, MissingSymbolError, NoCallSitesError, TracefsError
+from ..errors import (
+    FtraceBug,
+    MissingSymbolError,
+    NoCallSitesError,
+    TracefsError,
+    UsageError,
+)
 from ..kallsyms import Kallsyms
-from ..machine.function import function_at
 from ..machine.machine import Machine
-from . import bug
-from .bug import Step, callee_name, stub_name, with_callees
-from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
+from ..quiet import settle
+from .bug import Step
+from .entry import CALLER, REGS_CALLER, Entry, load_entry
 from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
 from .ops import FtraceHash, FtraceOps
-from .opslist import OpsList, called_func
-from .patch import STOP_MACHINE, Patcher, joined
+from .patch import STOP_MACHINE, Patcher
 from .pids import FtracePids, SavedPids
-from .records import Flag, Records, SavedRecords
+from .records import Records, SavedRecords
 from .sites import call_sites, code_ranges
-from .targets import Targets
+from .state import RecordState, record_state
+from .text import FtraceText
+from .tracer import Tracer, Untraceable
 from .trampolines import OpsTrampoline, OpsTrampolines
 
 
@@ -63,91 +58,115 @@ class SavedFtrace:
 
 
 class Ftrace:
-    """Dynamic ftrace of one machine whose kernel has been loaded but has not run yet."""
+    """Dynamic ftrace of one machine; made by `load`."""
 
     def __init__(
         self,
         machine: Machine,
         kernel: Image,
         kallsyms: Kallsyms,
-        discovery: str | None = None,
+        entry: Entry | Untraceable,
+        mcount: int,
+        *,
+        listed: bool,
     ) -> None:
-        """`discovery` is one of the port's, None for its default."""
-        self.port = machine.port
+        """`listed` says that a table lists the call sites; else ftraced finds them.
+
+        Raises `MissingSymbolError` for a kernel without what ftraced needs.
+        """
+        port = machine.port
+        self.port = port
         self.kernel = kernel
         self.kallsyms = kallsyms
-        self.patcher = Patcher(machine, machine.port)
-        # ip, flags and, where sites may call stubs, the module they are of.
-        words = 2 if machine.port.stubs is None else 3
-        facts = machine.port.facts
-        self.records = Records(facts.sites.size, words * facts.pointer_size)
+        self.mcount = mcount
+        """Address of the function that sites call as compiled."""
+        # struct dyn_ftrace: ip, flags and, if sites may call stubs, their module.
+        words = 2 if port.stubs is None else 3
+        self.records = Records(port.facts.sites.size, words * port.facts.pointer_size)
         self.ops: list[FtraceOps] = []
-        """The registered ones, in the order they came."""
-        self.disabled = False
-        """Set for good by a bug (`ftrace_disabled`)."""
-        self.bug: FtraceBug | None = None
-        """The bug that shut ftrace off, with its report."""
-        self.slot = 0
-        """Guest address of the code that the slots `ftrace_call`, `ftrace_regs_call` call now."""
-        self.graph = False
-        """Whether the slot `ftrace_graph_call` calls ftrace_graph_caller."""
-        self.trampolines: OpsTrampolines | None = None
-        """Those of single users, on ports that have such."""
-        self.ftraced: Ftraced | None = None
-        """Finds the sites of a kernel that has no table of them."""
-        self.pids = FtracePids(machine, self)
-        self._discovery = discovery or facts.discovery[0]
+        """The registered ops, in the order of their registration."""
         self._machine = machine
         self._memory = machine.memory
-        self._entry: Entry | MissingSymbolError | None = None
-        self._list: OpsList | None = None
-        self._targets = Targets(self.records, {})
         self._by_mcount: tuple[ModuleStub, ...] = ()
+        trampolines = None
+        if isinstance(entry, Entry) and trampolines_of(port) is not None:
+            trampolines = OpsTrampolines(port, entry, machine.memory, kallsyms)
+        self.text = FtraceText(machine, kallsyms, self.records, trampolines, self._ended)
+        self._tracer: Tracer | Untraceable = (
+            entry
+            if isinstance(entry, Untraceable)
+            else Tracer(machine, kallsyms, self.records, entry, self.text, trampolines)
+        )
+        self.pids = FtracePids(machine, self)
+        self.ftraced: Ftraced | None = (
+            None if listed else Ftraced(machine, kernel, self.records, self._found, self._mcount_to)
+        )
+        """Finds the call sites of a kernel that has no table of them; else None."""
+
+    @classmethod
+    def load(
+        cls,
+        machine: Machine,
+        kernel: Image,
+        kallsyms: Kallsyms,
+        discovery: str | None = None,
+        source: str | None = None,
+    ) -> Self:
+        """Load the entry code and the tracer, and turn every site of `kernel` into a nop.
+
+        The kernel is in memory but has not run yet. `discovery` says how its sites are
+        found (None: the port's default); sites found by ftraced become nops as the kernel
+        runs. `source` replaces the port's entry.S. A kernel without a symbol that the
+        tracer needs is loaded all the same; then `entry` raises `MissingSymbolError`.
+
+        Raises `NoCallSitesError`, `MissingSymbolError` for mcount or ftraced, and `FtraceBug`.
+        """
+        port = machine.port
+        entry: Entry | Untraceable
+        try:
+            entry = load_entry(port, kernel, machine.memory, kallsyms, source)
+        except MissingSymbolError as error:
+            entry = Untraceable(error)
+        if (discovery or port.facts.discovery[0]) == FTRACED:
+            return cls(machine, kernel, kallsyms, entry, _mcount(machine, kernel), listed=False)
+        ips = call_sites(port, kernel, machine.memory.read)
+        if not len(ips):
+            raise NoCallSitesError(
+                str(kernel.path), "no call sites: neither a list of them nor calls of mcount"
+            )
+        ftrace = cls(machine, kernel, kallsyms, entry, _mcount(machine, kernel), listed=True)
+        ftrace._dyn_arch_init()
+        ftrace._add(ips, None)
+        return ftrace
+
+    def _dyn_arch_init(self) -> None:
+        """Make mcount lead to ftrace_caller, if sites can reach nothing but mcount."""
+        if isinstance(self._tracer, Untraceable):
+            return
+        caller = self._tracer.entry[CALLER]
+        edit = self.port.dyn_arch_init(self.mcount, caller)
+        if edit is not None:
+            self.text.apply(edit, Step.INIT, caller, STOP_MACHINE)
+            code = edit.replacement[0].tobytes()
+            self._by_mcount = (ModuleStub(int(edit.address[0]), code, caller, CALLER),)
 
     # Records
 
-    def init(self, source: str | None = None) -> None:
-        """Load the entry code and the tracer, and turn every site of the kernel into a nop.
+    def state_at(self, ip: int) -> RecordState:
+        """Return the state of the record of the site at `ip`.
 
-        Those that ftraced finds become nops as the kernel runs. `source` stands in for
-        the port's entry.S. A kernel without something the tracer needs is still
-        loaded: `entry` raises what is missing. Raises `NoCallSitesError`,
-        `MissingSymbolError` for mcount or ftraced, and `FtraceBug`.
+        Raises `UsageError` if no record begins there.
         """
-        try:
-            self._entry = load_entry(self.port, self.kernel, self._memory, self.kallsyms, source)
-        except MissingSymbolError as error:
-            self._entry = error
-        else:
-            self.slot = self._entry["ftrace_stub"]
-            self._list = OpsList(self.port.facts, self._entry, self._memory)
-            self._targets = Targets(self.records, self._entry.callers)
-            if trampolines_of(self.port) is not None:
-                entry, memory = self._entry, self._memory
-                self.trampolines = OpsTrampolines(self.port, entry, memory, self.kallsyms)
-        if self._discovery == FTRACED:
-            machine, kernel = self._machine, self.kernel
-            self.mcount()
-            self.ftraced = Ftraced(machine, kernel, self.records, self._found, self._set_mcount)
-            return
-        ips = call_sites(self.port, self.kernel, self._memory.read)
-        if not len(ips):
-            raise NoCallSitesError(
-                str(self.kernel.path), "no call sites: neither a list of them nor calls of mcount"
-            )
-        self._dyn_arch_init()
-        self._add(ips, None)
+        row = self.records.find(ip)
+        if row is None:
+            raise UsageError(f"no call site at {ip:#x}")
+        return self.state(row)
 
-    def _dyn_arch_init(self) -> None:
-        """Make mcount lead to ftrace_caller, where sites can reach nothing else."""
-        if not isinstance(self._entry, Entry):
-            return
-        caller = self._entry[CALLER]
-        edit = self.port.dyn_arch_init(self.mcount(), caller)
-        if edit is not None:
-            self._apply(edit, Step.INIT, caller, STOP_MACHINE)
-            code = edit.replacement[0].tobytes()
-            self._by_mcount = (ModuleStub(int(edit.address[0]), code, caller, CALLER),)
+    def state(self, row: int) -> RecordState:
+        """Return the state of record `row`: everything known of its call site."""
+        tracer = self._tracer
+        target = None if isinstance(tracer, Untraceable) else tracer.targets.of(row)
+        return record_state(self.port, self._memory, self.records, self.ops, target, row)
 
     def module_init(
         self,
@@ -156,10 +175,10 @@ class Ftrace:
         bases: Mapping[int, int],
         stubs: Sequence[ModuleStub] = (),
     ) -> None:
-        """Make records of a module that is in memory but has not run; trace what is wanted.
+        """Make records of a module that is in memory but has not run, and trace what is wanted.
 
-        `stubs` are what its calls go through (`struct dyn_arch_ftrace`). Raises
-        `ImageError` for a list of sites that makes no sense, and `FtraceBug`.
+        `stubs` are the stubs that its calls use (`struct dyn_arch_ftrace`). Raises
+        `ImageError` for an invalid list of sites, and `FtraceBug`.
         """
         if self.ftraced is not None:
             self.ftraced.module_loaded(name, code_ranges(image, bases))
@@ -171,7 +190,7 @@ class Ftrace:
                 self._follow()
 
     def module_release(self, name: str) -> None:
-        """Drop the records of a module that will not run again, from the hashes too."""
+        """Drop the records of a module that will not run again, also from the hashes."""
         known = len(self.records)
         if self.ftraced is not None:
             self.ftraced.module_gone(name)
@@ -181,27 +200,33 @@ class Ftrace:
             ops.filter_hash = ops.filter_hash.forget(gone)
             ops.notrace_hash = ops.notrace_hash.forget(gone)
         if found and self.ops and not self.disabled:
-            # A CPU was noting a site when tracing began.
+            # A CPU noted a site while tracing began.
             with contextlib.suppress(FtraceBug):
                 self._follow()
 
     def save(self) -> SavedFtrace:
-        """The host's side of ftrace; the text is the machine's to keep."""
+        """Return the host's part of ftrace; the text is part of the machine's snapshot."""
         ops = tuple((each, each.filter_hash, each.notrace_hash) for each in self.ops)
-        ftraced = None if self.ftraced is None else self.ftraced.save()
-        trampolines = () if self.trampolines is None else self.trampolines.save()
         return SavedFtrace(
-            *(self.records.save(), ops, self.disabled, self.slot, ftraced, self.graph),
-            *(trampolines, self.pids.save()),
+            records=self.records.save(),
+            ops=ops,
+            disabled=self.disabled,
+            slot=self.slot,
+            ftraced=None if self.ftraced is None else self.ftraced.save(),
+            graph=self.graph,
+            trampolines=() if self.trampolines is None else self.trampolines.save(),
+            pids=self.pids.save(),
         )
 
     def restore(self, saved: SavedFtrace) -> None:
-        """Go back, after the machine's memory has gone back to the same moment."""
+        """Restore `saved`, after the machine's memory of the same moment has been restored."""
         self.records.restore(saved.records)
         self.ops = [each for each, _, _ in saved.ops]
         for each, filter_hash, notrace_hash in saved.ops:
             each.filter_hash, each.notrace_hash = filter_hash, notrace_hash
-        self.disabled, self.slot, self.graph = saved.disabled, saved.slot, saved.graph
+        self.text.disabled = saved.disabled
+        if not isinstance(self._tracer, Untraceable):
+            self._tracer.slot, self._tracer.graph = saved.slot, saved.graph
         if self.trampolines is not None:
             self.trampolines.restore(saved.trampolines)
         self.pids.restore(saved.pids)
@@ -211,24 +236,58 @@ class Ftrace:
     # Users
 
     @property
+    def tracer(self) -> Tracer:
+        """The loaded tracer. Raises `MissingSymbolError` if the kernel lacks what it needs."""
+        if isinstance(self._tracer, Untraceable):
+            raise self._tracer.missing
+        return self._tracer
+
+    @property
     def entry(self) -> Entry:
-        """The entry code; raises `MissingSymbolError` where the kernel lacks what it needs."""
-        if isinstance(self._entry, Entry):
-            return self._entry
-        raise self._entry or MissingSymbolError(str(self.kernel.path), CALLER)
+        """The loaded entry code. Raises `MissingSymbolError` as `tracer` does."""
+        return self.tracer.entry
+
+    @property
+    def slot(self) -> int:
+        """Guest address of the code that the slots call now; 0 without a tracer."""
+        return self._tracer.slot
+
+    @property
+    def graph(self) -> bool:
+        """Whether the slot ftrace_graph_call calls ftrace_graph_caller."""
+        return self._tracer.graph
+
+    @property
+    def trampolines(self) -> OpsTrampolines | None:
+        """Trampolines of single users; None if the port makes none."""
+        return self._tracer.trampolines
 
     @property
     def call_target(self) -> int | None:
-        """The function that calls arrive at; None while nobody is registered."""
+        """The function that calls end in; None while nothing is registered."""
         return self.slot if self.ops else None
 
-    def register(self, ops: FtraceOps) -> None:
-        """Have `ops` called from the sites it wants (`register_ftrace_function`).
+    @property
+    def patcher(self) -> Patcher:
+        """The writer of text, with its method."""
+        return self.text.patcher
 
-        Raises `TracefsError` (EBUSY when it is registered or the guest's table
-        is full, EINVAL when it wants registers and the port saves none, ENODEV when
-        ftrace is off), `MissingSymbolError`, and `FtraceBug`, after which `ops` is
-        not registered.
+    @property
+    def disabled(self) -> bool:
+        """Whether a bug has shut ftrace off (`ftrace_disabled`)."""
+        return self.text.disabled
+
+    @property
+    def bug(self) -> FtraceBug | None:
+        """The bug that shut ftrace off, with its report."""
+        return self.text.bug
+
+    def register(self, ops: FtraceOps) -> None:
+        """Call `ops` from the sites it wants, from now on (`register_ftrace_function`).
+
+        Raises `TracefsError` (EBUSY if it is registered or the guest's table is full,
+        EINVAL if it wants registers and the port saves none, ENODEV if ftrace is off),
+        `MissingSymbolError`, and `FtraceBug`, after which `ops` is not registered.
         """
         self.check()
         if ops.save_regs and REGS_CALLER not in self.entry.callers:
@@ -238,7 +297,7 @@ class Ftrace:
             raise TracefsError(errno.EBUSY)
         if self.ftraced is not None and not self.ops:
             self.ftraced.collect()
-            self._verify(self.ftraced.mcount_edit(suspended=True), Step.UPDATE, self.mcount())
+            self.text.verify(self.ftraced.mcount_edit(suspended=True), Step.UPDATE, self.mcount)
         self.ops.append(ops)
         try:
             self._follow()
@@ -257,18 +316,13 @@ class Ftrace:
         self._suspend_ftraced()
 
     def set_graph_caller(self, on: bool) -> None:
-        """Have ftrace_caller call ftrace_graph_caller, or not (`ftrace_modify_graph_caller`).
+        """Make ftrace_caller call ftrace_graph_caller, or not (`ftrace_modify_graph_caller`).
 
-        Raises `TracefsError` (ENODEV), `MissingSymbolError` where the port has none, and
-        `FtraceBug`.
+        Raises `TracefsError` (ENODEV), `MissingSymbolError` if the port has no
+        ftrace_graph_caller, and `FtraceBug`.
         """
         self.check()
-        if on == self.graph:
-            return
-        slot, caller = (self.entry.label(name) for name in (GRAPH_CALL, GRAPH_CALLER))
-        edit = self.port.enable_graph_caller(slot, caller)
-        self._apply(edit if on else edit.reversed(), Step.UPDATE, caller)
-        self.graph = on
+        self.tracer.set_graph_caller(on)
 
     def set_hashes(
         self,
@@ -278,8 +332,8 @@ class Ftrace:
     ) -> None:
         """Give `ops` new hashes; the text follows if it is registered.
 
-        Raises `TracefsError` (ENODEV) and `FtraceBug`; the hashes stay changed
-        after a bug, as the kernel's do.
+        Raises `TracefsError` (ENODEV) and `FtraceBug`. The hashes stay changed after a
+        bug, as the kernel's do.
         """
         self.check()
         if filter_hash is not None:
@@ -289,198 +343,71 @@ class Ftrace:
         if ops in self.ops:
             self._follow()
 
+    def follow_pids(self) -> None:
+        """Change how users that obey pids are called. Raises `FtraceBug`."""
+        if any(each.pid for each in self.ops) and not self.disabled:
+            self._follow()
+
     def check(self) -> None:
-        """Raise `TracefsError` (ENODEV) when ftrace is off, or what the tracer misses."""
+        """Raise `TracefsError` (ENODEV) if ftrace is off, `MissingSymbolError` as `entry` does."""
         if self.disabled:
             raise TracefsError(errno.ENODEV)
         _ = self.entry
 
-    def users_of(self, row: int) -> list[FtraceOps]:
-        """The registered ops that want record `row`."""
-        ip = self.records.table["ip"][row : row + 1]
-        return [ops for ops in self.ops if ops.matches(ip)[0]]
-
-    def target_of(self, row: int) -> int:
-        """What the call of record `row` reaches, or would if it were enabled now.
-
-        Raises `MissingSymbolError` for a kernel without the entry code.
-        """
-        _ = self.entry
-        return self._targets.of(row)
+    def settle(self) -> None:
+        """Run each vCPU that is inside the tracer until it has left it."""
+        settle(self._machine)
 
     # Text
 
-    def mcount(self) -> int:
-        """What sites call as compiled. Raises `MissingSymbolError`."""
-        names = self.port.facts.sites.mcount_symbols
-        for name in names:
-            address = self.kernel.symbols.address_of(name)
-            if address is not None:
-                return address
-        raise MissingSymbolError(str(self.kernel.path), names[0])
+    def _follow(self) -> None:
+        """Make the text call the registered ops. Raises `FtraceBug` with nothing written."""
+        self.tracer.follow(self.ops, self.pids.func)
 
     def _add(self, ips: Addresses, module: str | None, stubs: Sequence[ModuleStub] = ()) -> None:
         """Add records for `ips` and make their sites nops."""
-        size = self.port.facts.sites.size
-        compiled, _ = self._memory.gather(ips, size)
+        compiled, _ = self._memory.gather(ips, self.port.facts.sites.size)
         rows = self.records.add(ips, self.kallsyms.names_of(ips), compiled, module, stubs)
         if self.disabled:
             return
-        mcount = self.mcount()
-        edit = self.port.init_nop(self.records.sites(rows), mcount)
-        self._apply(edit, Step.INIT, mcount, STOP_MACHINE)  # nothing runs there yet
+        edit = self.port.init_nop(self.records.sites(rows), self.mcount)
+        self.text.apply(edit, Step.INIT, self.mcount, STOP_MACHINE)  # nothing runs there yet
 
     def _found(self, found: Sequence[Found]) -> None:
-        """Add records for what ftraced has found and make the sites nops, all or none."""
-        start, mcount = len(self.records), self.mcount()
+        """Add records for the sites ftraced has found and make all of them nops, or none."""
+        start, mcount = len(self.records), self.mcount
         for ips, module in found:
-            # The compiler left calls of mcount, whatever is there by now.
+            # The compiler left calls of mcount, whatever the text holds by now.
             compiled = self.port.modify_call(Sites(ips), mcount, mcount).expected
             self.records.add(ips, self.kallsyms.names_of(ips), compiled, module, found=True)
         rows = slice(start, len(self.records))
         edit = self.port.init_nop(self.records.sites(rows), mcount)
         try:
-            self._apply(edit, Step.INIT, mcount, STOP_MACHINE)
+            self.text.apply(edit, Step.INIT, mcount, STOP_MACHINE)
         except FtraceBug as refused:
             self.records.refuse(rows, refused.ip)
             raise
 
-    def _set_mcount(self, edit: Edit) -> None:
-        """Have mcount call something else."""
-        self._apply(edit, Step.UPDATE, self.mcount(), STOP_MACHINE)
+    def _mcount_to(self, edit: Edit) -> None:
+        """Make mcount call another function."""
+        self.text.apply(edit, Step.UPDATE, self.mcount, STOP_MACHINE)
 
     def _suspend_ftraced(self) -> None:
-        """Nothing is found while functions are traced."""
+        """Suspend ftraced while functions are traced."""
         if self.ftraced is not None:
             self.ftraced.suspend(bool(self.ops))
 
-    def _follow(self) -> None:
-        """Make text agree with the registered ops. Raises `FtraceBug` with nothing written."""
-        assert self._list is not None
-        targets = self._targets
-        own = self._own_trampolines()
-        targets.count(self.ops, [0 if each is None else each.address for each in own])
-        changes = targets.changes(self.port)
-        func = self._wanted_func()
-        between = self._code(self._list.func)
-        # All of it before any of it; each is looked at again when its turn comes, because
-        # the guest may run in between.
-        self._verify(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
-        for each in filter(None, own):
-            self._verify(self._own_slot_edit(each), Step.UPDATE, each.func)
-        for change in changes:
-            self._verify(change.edit, change.step, change.old or change.new)
-        self._list.write(self.ops, self.pids.func)
-        self._update_trampolines(own)
-        if func != self.slot:
-            self._set_slot(between)
-        if changes:
-            self._apply(joined(*(change.edit for change in changes)), None)
-        for change in changes:
-            targets.done(change)
-        if func != self.slot:
-            if "function_trace_op" in self.entry.symbols:
-                op = self._list.op_of(0, self.ops[0]) if self.ops else self._list.table
-                self._memory.write_int(self.entry["function_trace_op"], op)
-            self._set_slot(func)
-
-    def _own_trampolines(self) -> list[OpsTrampoline | None]:
-        """The trampoline of each registered ops; none while a single one has ftrace_caller."""
-        if self.trampolines is None or len(self.ops) < 2:
-            return [None] * len(self.ops)
-        return self.trampolines.ready(self.ops, self._code)
-
-    def _own_slot_edit(self, trampoline: OpsTrampoline) -> Edit:
-        """The slot of a trampoline, which shall call the function of its ops."""
-        func = self._code(called_func(trampoline.ops, self.pids.func))
-        return self.port.update_ftrace_func(trampoline.slot, trampoline.func, func)
-
-    def _update_trampolines(self, own: Sequence[OpsTrampoline | None]) -> None:
-        """Have each call its ops' function as it is now (`ftrace_update_trampoline`)."""
-        assert self._list is not None
-        for number, each in enumerate(own):
-            if each is None or self.trampolines is None:
-                continue
-            self.trampolines.set_op(each, self._list.op_of(number, each.ops))
-            func = self._code(called_func(each.ops, self.pids.func))
-            if func != each.func:
-                self._apply(self._own_slot_edit(each), Step.UPDATE, each.func)
-                self.trampolines.set_func(each, func)
-
-    def _wanted_func(self) -> int:
-        """The code the slot shall call for the registered ops."""
-        if not self.ops:
-            return self.entry["ftrace_stub"]
-        if len(self.ops) == 1:
-            return self._code(called_func(self.ops[0], self.pids.func))
-        return self._code(self.entry["ftrace_ops_list_func"])
-
-    def _code(self, pointer: int) -> int:
-        """The code a function pointer of the guest leads to."""
-        return function_at(self.port.facts, self._memory, self.kallsyms, pointer).code
-
-    def _set_slot(self, func: int) -> None:
-        if func != self.slot:
-            self._apply(self._slot_edit(self.slot, func), Step.UPDATE, self.slot)
-            self.slot = func
-
-    def _slot_edit(self, old: int, new: int) -> Edit:
-        """The slots together: all of them call the same."""
-        slots = self.entry.slots
-        return joined(*(self.port.update_ftrace_func(slot, old, new) for slot in slots))
-
-    def _verify(self, edit: Edit, step: Step, target: int) -> None:
-        """Verify `edit`; a bug is reported and shuts ftrace off."""
-        try:
-            self.patcher.verify(edit, self._stubs(edit))
-        except FtraceBug as found:
-            raise self._shut_off(found, step, target) from found
-
-    def _apply(
-        self, edit: Edit, step: Step | None, target: int = 0, method: str | None = None
-    ) -> None:
-        """Write `edit`; a bug is reported and shuts ftrace off. Without `step` see `_shut_off`."""
-        try:
-            self.patcher.apply(edit, method, self._stubs(edit))
-        except FtraceBug as found:
-            raise self._shut_off(found, step, target) from found
-
-    def _stubs(self, edit: Edit) -> list[ModuleStub]:
-        """The trampolines that the calls of `edit` go through."""
-        return self.records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
-
-    def _name(self, address: int) -> str:
-        """What lies at `address`, for a report."""
-        stubs = self.records.stubs_at(np.array([address], np.uint64))
-        if stubs:
-            return stub_name(stubs[0], self.patcher.stub_target(stubs[0]), self.kallsyms)
-        own = None if self.trampolines is None else self.trampolines.at(address)
-        if own is not None and own.address == address:
-            return f"the trampoline of {own.ops.name}"
-        return callee_name(address, self.kallsyms)
-
-    def _shut_off(self, found: FtraceBug, step: Step | None, target: int) -> FtraceBug:
-        """Shut ftrace off for the bug `found` and return the report of it.
-
-        Without `step` that and the `target` are what the record says.
-        """
-        row = self.records.find(found.ip)
-        flags, users = 0, 0
-        if row is not None:
-            self.records.table["failed"][row] = True
-            flags, users = int(self.records.table["flags"][row]), int(self.records.users[row])
-        if step is None:
-            step = Step.NOP if not users else Step.UPDATE if flags & Flag.ENABLED else Step.CALL
-            target = self.entry[CALLER] if row is None else self.target_of(row)
-        found = with_callees(found, self.port, self._name)
-        own = ""
-        if flags & Flag.TRAMP_EN and self.trampolines is not None:
-            own = self.trampolines.text(target)
-        report = bug.reported(found, step, self.kallsyms, flags, users, target, own)
-        self.disabled = True
+    def _ended(self) -> None:
+        """Stop ftraced: a bug has shut ftrace off."""
         if self.ftraced is not None:
             self.ftraced.shut_off()
-        self.bug = report
-        for line in report.report:
-            self._machine.dmesg.write(self._machine.now, line)
-        return report
+
+
+def _mcount(machine: Machine, kernel: Image) -> int:
+    """Return the address of mcount in `kernel`. Raises `MissingSymbolError`."""
+    names = machine.port.facts.sites.mcount_symbols
+    for name in names:
+        address = kernel.symbols.address_of(name)
+        if address is not None:
+            return address
+    raise MissingSymbolError(str(kernel.path), names[0])

@@ -1,18 +1,18 @@
-"""Call sites found by running into them, as the kernel of May 2008 did.
+"""Call sites found when they are first called, as the kernel of May 2008 did.
 
-No table lists the sites. mcount, which every site calls as compiled, calls in
-turn ftrace_stub at boot, then `ftrace_record_ip`, which notes in a slot where it
-was called from. The guest's thread ftraced wakes once a second and, if anything
-was noted, asks for a conversion: the sites become records and nops, all CPUs
-stopped meanwhile. What never runs has no record and cannot be traced.
+No table lists the sites. As compiled, every site calls mcount. mcount calls ftrace_stub
+at boot, later `ftrace_record_ip`, which notes its caller in a slot. The guest's thread
+ftraced wakes once a second and, if anything was noted, requests a conversion: with all
+CPUs stopped, the sites become records and nops. A function that never runs has no record
+and cannot be traced.
 
-Slots and hash are guest memory (`arches/guest/include/ftraced.h`); this is the
-machine's hand in them. The guest holds `ftrace_shutdown_lock` while it asks;
-where the host begins it first lets whoever holds the lock go on and be done. A
-CPU may stand inside of mcount with the ip of a site that becomes a nop, and note
-it again: such a slot is handed back at the next look.
+Slots and hash are guest memory (`arches/guest/include/ftraced.h`); this module is the
+machine's access to them. The guest holds `ftrace_shutdown_lock` while it requests a
+conversion. Before the host converts, it lets the holder of the lock finish. A CPU may be
+inside mcount with the ip of a site that becomes a nop, and note it again; the next
+conversion frees such a slot.
 
-While functions are traced mcount calls ftrace_stub and ftraced converts nothing.
+While functions are traced, mcount calls ftrace_stub and ftraced converts nothing.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ from ..machine.vcpu import Vcpu
 from .records import Records
 
 FTRACED = "ftraced"
-"""This way of discovery, as given to `--discovery`."""
+"""Name of this discovery, for `--discovery`."""
 
 SYMBOLS = (
     *("mcount_call", "ftrace_stub", "ftrace_record_ip"),
     *("ftrace_hash", "ftrace_pages_start", "ftrace_free_records", "ftrace_shutdown_lock"),
     *("ftraced_trigger", "ftraced_suspend", "ftraced_stop"),
 )
-"""What the kernel must define."""
+"""Symbols that the kernel must define."""
 
 Found = tuple[Addresses, str | None]
-"""Sites in the order they were found, and the module they are of."""
+"""Sites in the order they were found, and their module (None for the kernel)."""
 
 Ranges = Mapping[str, tuple[tuple[int, int], ...]]
-"""Code of each module: start and end."""
+"""Code of each module, as start and end (exclusive)."""
 
 _LIMIT_NS = 640_000
 """Virtual ns after which the lock of the table is taken to be stuck."""
 _INT = 4
-"""Bytes of the guest's int."""
+"""Size of the guest's int in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedFtraced:
-    """The host's side of it at one moment."""
+    """The host's part of ftraced at one moment."""
 
     recorder: int
     initialized: bool
@@ -69,14 +69,14 @@ class SavedFtraced:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Page:
-    """A page of slots: the address of its first, and those in use, writable."""
+    """A page of slots: the address of the first slot, and a writable view of those in use."""
 
     address: int
     slots: NDArray[np.void]
 
     @property
     def addresses(self) -> Addresses:
-        """Of each slot."""
+        """Address of each slot."""
         size = self.slots.itemsize
         return np.uint64(self.address) + np.arange(len(self.slots), dtype=np.uint64) * np.uint64(
             size
@@ -84,7 +84,7 @@ class _Page:
 
 
 class Ftraced:
-    """What the guest's ftraced has found, and what is done about it."""
+    """Converts the call sites that the guest's ftraced has found."""
 
     def __init__(
         self,
@@ -94,9 +94,10 @@ class Ftraced:
         convert: Callable[[Sequence[Found]], None],
         change: Callable[[Edit], None],
     ) -> None:
-        """`convert` makes records and nops of sites, `change` edits text: both or `FtraceBug`.
+        """`convert` makes records and nops of sites, `change` edits text.
 
-        Raises `MissingSymbolError` for a kernel without its part of this.
+        Both may raise `FtraceBug`. Raises `MissingSymbolError` for a kernel without one of
+        `SYMBOLS`.
         """
         self._machine = machine
         self._memory = machine.memory
@@ -112,44 +113,44 @@ class Ftraced:
             self._symbols[name] = address
         self._modules: dict[str, tuple[tuple[int, int], ...]] = {}
         self.recorder = self._symbols["ftrace_stub"]
-        """What mcount calls now."""
+        """Address of the function that mcount calls now."""
         self._initialized = False
         self._suspended = False
         self._off = False
 
-    # What there is to see
+    # State
 
     @property
     def stopped(self) -> bool:
-        """Whether the user wants no conversions, or one has failed."""
+        """Whether the user has disabled conversions, or one has failed."""
         return self._read("ftraced_stop") != 0
 
     @property
     def suspended(self) -> bool:
-        """Whether it waits for the end of tracing."""
+        """Whether ftraced waits for the end of tracing."""
         return self._suspended
 
     @property
     def off(self) -> bool:
-        """Whether a bug of ftrace has ended it."""
+        """Whether a bug has shut ftrace off."""
         return self._off
 
     @property
     def records_calls(self) -> bool:
-        """Whether mcount calls what notes the sites."""
+        """Whether mcount calls the function that notes sites."""
         return self.recorder == self._symbols["ftrace_record_ip"]
 
     @property
     def slot(self) -> int:
-        """Address of the call inside of mcount."""
+        """Address of the call inside mcount."""
         return self._symbols["mcount_call"]
 
     def waiting(self) -> int:
-        """How many sites have a slot and are no records yet."""
+        """Return how many sites have a slot but no record yet."""
         return len(self.noted())
 
     def noted(self) -> Addresses:
-        """The sites that have a slot and are no records yet, in the order of the slots."""
+        """Return the sites that have a slot but no record yet, in the order of the slots."""
         found = [np.empty(0, np.uint64)]
         with contextlib.suppress(MemoryFault):
             found += [p.slots["ip"][_fresh(p.slots["flags"])] for p in self._pages()]
@@ -158,13 +159,13 @@ class Ftraced:
         return noted
 
     def stop(self, stopped: bool) -> None:
-        """Have ftraced convert nothing, or go on."""
+        """Disable conversions, or enable them again."""
         self._write("ftraced_stop", int(stopped))
 
-    # What happens
+    # Conversion
 
     def asked(self, call: Hypercall) -> int:
-        """What a guest's call of the machine comes to: a number, or minus an errno."""
+        """Execute a hypercall of the guest; return a number or a negative errno."""
         try:
             if self._off:
                 return -errno.ENODEV
@@ -177,36 +178,36 @@ class Ftraced:
         return 0
 
     def collect(self) -> None:
-        """Convert what was found until now. Raises `FtraceBug` with nothing written."""
+        """Convert the sites found so far. Raises `FtraceBug` with nothing written."""
         self._settle()
         if not self._off:
             self._update()
 
     def mcount_edit(self, suspended: bool) -> Edit:
-        """What changes in mcount when tracing begins or ends."""
+        """Return the edit of mcount for when tracing begins or ends."""
         return self._port.update_ftrace_func(
             self._symbols["mcount_call"], self.recorder, self._wanted(suspended)
         )
 
     def suspend(self, suspended: bool) -> None:
-        """Note that tracing has begun or ended. Raises `FtraceBug`."""
+        """Tell the guest that tracing has begun or ended. Raises `FtraceBug`."""
         self._suspended = suspended
         self._write("ftraced_suspend", int(suspended))
         self._record()
 
     def shut_off(self) -> None:
-        """Convert nothing any more: ftrace is off."""
+        """Stop converting for good: a bug has shut ftrace off."""
         self._off = True
         self.stop(True)
 
     def module_loaded(self, name: str, code: Sequence[tuple[int, int]]) -> None:
-        """Know the sites of a module by where its code is: start and end of each piece."""
+        """Note where the code of a module is: start and end of each section."""
         self._modules[name] = tuple(code)
 
     def module_gone(self, name: str) -> None:
-        """Take the slots of a module's sites back: other code may come to lie there.
+        """Free the slots of a module's sites: other code may be loaded at their addresses.
 
-        After a bug of ftrace they stay, as nothing looks at them any more.
+        After a bug of ftrace they stay, since nothing reads them any more.
         """
         with contextlib.suppress(FtraceBug, MemoryFault):
             self.collect()
@@ -218,19 +219,19 @@ class Ftraced:
             self._free(pages, [_within(page.slots["ip"], code) for page in pages])
 
     def save(self) -> SavedFtraced:
-        """The host's side of it, for `restore`."""
+        """Return the host's part, for `restore`."""
         modules = dict(self._modules)
         return SavedFtraced(self.recorder, self._initialized, self._suspended, self._off, modules)
 
     def restore(self, saved: SavedFtraced) -> None:
-        """Go back, after the machine has gone back to the same moment."""
+        """Restore `saved`, after the machine's memory of the same moment has been restored."""
         self.recorder = saved.recorder
         self._initialized, self._suspended = saved.initialized, saved.suspended
         self._off = saved.off
         self._modules = dict(saved.modules)
 
     def _update(self) -> int:
-        """Make records and nops of what is in fresh slots; how many (`ftrace_update_code`)."""
+        """Convert the sites in fresh slots; return how many there were (`ftrace_update_code`)."""
         pages = list(self._pages())
         fresh = [_fresh(page.slots["flags"]) for page in pages]
         known = [self._records.rows_of(page.slots["ip"]) >= 0 for page in pages]
@@ -250,7 +251,7 @@ class Ftraced:
         return len(ips)
 
     def _by_module(self, ips: Addresses) -> list[Found]:
-        """`ips` in the order they are, the kernel's first."""
+        """Group `ips` by module, the kernel's first; the order within a group stays."""
         rest = np.ones(len(ips), np.bool_)
         found: list[Found] = []
         for name, code in self._modules.items():
@@ -261,7 +262,7 @@ class Ftraced:
         return [(ips[rest], None), *found] if rest.any() else found
 
     def _free(self, pages: Sequence[_Page], rows: Sequence[NDArray[np.bool_]]) -> None:
-        """Hand slots back to the guest, in order."""
+        """Put slots on the guest's free list, in order."""
         places = np.concatenate(
             [np.empty(0, np.uint64)]
             + [page.addresses[row] for page, row in zip(pages, rows, strict=True)]
@@ -280,7 +281,7 @@ class Ftraced:
         self._memory.write_int(head, int(places[0]))
 
     def _pages(self) -> Iterator[_Page]:
-        """The pages of slots, in order. Raises `MemoryFault` for a list that makes no sense."""
+        """Yield the pages of slots, in order. Raises `MemoryFault` for a corrupt list."""
         facts = self._port.facts
         header = abi.ftrace_page(facts.byteorder, facts.pointer_size)
         slot = abi.dyn_ftrace(facts.byteorder, facts.pointer_size)
@@ -292,19 +293,19 @@ class Ftraced:
             head = text[: header.itemsize].view(header)[0]
             used = int(head["index"])
             if at in seen or used > each:
-                raise MemoryFault(at, abi.FTRACE_PAGE_SIZE, "no page of call sites")
+                raise MemoryFault(at, abi.FTRACE_PAGE_SIZE, "not a page of call sites")
             seen.add(at)
             first = header.itemsize
             yield _Page(at + first, text[first : first + used * slot.itemsize].view(slot))
             at = int(head["next"])
 
     def _wanted(self, suspended: bool) -> int:
-        """What mcount shall call."""
+        """Return the function that mcount should call."""
         records = self._initialized and not suspended
         return self._symbols["ftrace_record_ip" if records else "ftrace_stub"]
 
     def _record(self) -> None:
-        """Have mcount call what it shall (`ftrace_mcount_set`). Raises `FtraceBug`."""
+        """Make mcount call the wanted function (`ftrace_mcount_set`). Raises `FtraceBug`."""
         if self._wanted(self._suspended) != self.recorder:
             self._change(self.mcount_edit(self._suspended))
             self.recorder = self._wanted(self._suspended)
@@ -325,14 +326,14 @@ class Ftraced:
 
 
 def _fresh(flags: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which slots hold a site that was not converted yet."""
+    """Return which slots hold a site that is not converted yet."""
     mask = np.array(SlotFlag.FREE | SlotFlag.CONVERTED, flags.dtype)
     fresh: NDArray[np.bool_] = (flags & mask) == 0
     return fresh
 
 
 def _within(ips: Addresses, code: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
-    """Which of `ips` lie in one of the ranges."""
+    """Return which of `ips` are in one of the ranges."""
     inside = np.zeros(len(ips), np.bool_)
     for start, end in code:
         inside |= (ips >= np.uint64(start)) & (ips < np.uint64(end))

@@ -1,12 +1,11 @@
 """The function graph tracer: its text, and its table in the guest.
 
 While it is on, the slot `ftrace_graph_call` inside ftrace_caller calls
-ftrace_graph_caller, which has the traced function return to return_to_handler;
-what is then done is the guest's (arches/guest/tracer/fgraph.c). The sites follow
-an ops of its own, whose function does nothing. When it goes off, functions that
-are on their way return as they were to: return_to_handler stays. The profiler
-(`profile.py`) gets its calls and returns in the same way; one of the two at a time
-(`register_ftrace_graph`).
+ftrace_graph_caller, which makes the traced function return to return_to_handler. The
+guest does the rest (arches/guest/tracer/fgraph.c). The sites follow an ops of its own,
+whose function does nothing. Functions that are active when the tracer is switched off
+still return through return_to_handler. The profiler (`profile.py`) gets calls and returns
+in the same way; only one of the two can be on (`register_ftrace_graph`).
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ from .opslist import SiteArea, sites_of
 from .tracepoint import Tracepoint
 
 LABELS = (GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER)
-"""What entry.S exports for it."""
+"""The labels that entry.S exports for the graph tracer."""
 
 CONTROL = "fgraph"
 """The guest's `struct fgraph_control`."""
 
 STUB = "ftrace_graph_stub"
-"""The function of its ops."""
+"""The function of the graph tracer's ops."""
 
 SCHED_SWITCH = ("__tracepoint_sched_switch", "ftrace_graph_probe_sched_switch")
-"""The kernel's tracepoint at which sleep is taken out of times, and the tracer's function."""
+"""The kernel's tracepoint at which sleep is subtracted, and the function attached to it."""
 
 _PART = 3
-"""Of the area for the sites of hashes."""
+"""The graph tracer's part of the area for the sites of hashes."""
 
 
 class GraphUser(Enum):
-    """For whom calls and returns are traced (`struct fgraph_ops`)."""
+    """The user for which calls and returns are traced (`struct fgraph_ops`)."""
 
     TRACER = "graph tracer"
     PROFILER = "function profiler"
@@ -51,29 +50,29 @@ class GraphUser(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GraphSettings:
-    """What is told of calls, as the files of the graph tracer have it."""
+    """The settings in the files of the graph tracer."""
 
     max_depth: int = 0
-    """Of functions in each other, 0 for any."""
+    """Greatest depth of nested functions; 0 means any."""
     skip_irqs: bool = False
-    """Whether functions of hard interrupts are left out."""
+    """Whether functions of hard interrupts are not traced."""
     thresh: int = 0
-    """Least ns a function must take; with one only returns are told."""
+    """Least duration of a traced function in ns; if not 0, only returns are traced."""
     graph: FtraceHash = field(default_factory=FtraceHash)
-    """Functions that are told with all they call; empty for all."""
+    """Functions that are traced together with all they call; empty means all."""
     notrace: FtraceHash = field(default_factory=FtraceHash)
-    """Functions that are left out with all they call."""
+    """Functions that are not traced, nor anything they call."""
     sleep_time: bool = True
-    """Whether times count while their task is switched out."""
+    """Whether durations include the time in which the task is switched out."""
     graph_time: bool = True
-    """Whether a profiled function's time has that of traced callees in it."""
+    """Whether a profiled function's time includes that of its traced callees."""
 
 
 class FunctionGraph:
     """The graph tracer of one machine; `ops` selects its sites."""
 
     def __init__(self, machine: Machine, ftrace: Ftrace, stub: int) -> None:
-        """`stub` is the guest's function `STUB`."""
+        """`stub` is the address of the guest's `STUB`."""
         facts = machine.port.facts
         self.ops = FtraceOps("graph_ops", stub)
         self.settings = GraphSettings()
@@ -87,17 +86,17 @@ class FunctionGraph:
 
     @property
     def user(self) -> GraphUser | None:
-        """For whom calls and returns are traced now."""
+        """The user for which calls and returns are traced now; None while they are not."""
         return self._user if self.ops in self._ftrace.ops else None
 
     @property
     def on(self) -> bool:
-        """Whether they are."""
+        """Whether calls and returns are traced."""
         return self.user is not None
 
     @property
     def available(self) -> bool:
-        """Whether the port's entry.S has what it needs."""
+        """Whether the port's entry.S supports the graph tracer."""
         return all(name in self._ftrace.entry.symbols for name in LABELS)
 
     def start(self, user: GraphUser = GraphUser.TRACER) -> None:
@@ -119,26 +118,26 @@ class FunctionGraph:
         self._write()
 
     def stop(self) -> None:
-        """Trace no more (`unregister_ftrace_graph`). Raises `TracefsError` and `FtraceBug`."""
+        """Stop tracing (`unregister_ftrace_graph`). Raises `TracefsError` and `FtraceBug`."""
         self._user = None
         self._write()
         self._ftrace.unregister(self.ops)
         self._ftrace.set_graph_caller(False)
 
     def set_hashes(self, filter_hash: FtraceHash, notrace_hash: FtraceHash) -> None:
-        """Trace the functions that these say; sites follow while it is on. Raises `FtraceBug`."""
+        """Select functions; while it is on, the sites follow at once. Raises `FtraceBug`."""
         self._ftrace.set_hashes(self.ops, filter_hash, notrace_hash)
         self._write()
 
     def configure(self, settings: GraphSettings) -> None:
-        """Tell what `settings` say from now on."""
+        """Use `settings` from now on."""
         self.settings = settings
         self._write()
 
     def _leave_out_sleep(self) -> int:
-        """Have the scheduler tell the tracer of switches while sleep does not count.
+        """Attach to the scheduler's tracepoint while durations exclude sleep.
 
-        Returns what tells this time from others, 0 while sleep does count.
+        Return a number that is different each time this is switched on; 0 while off.
         """
         off = self.on and not self.settings.sleep_time
         if self._switch is None:

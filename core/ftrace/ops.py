@@ -1,7 +1,7 @@
-"""Who is called from which record: `ftrace_ops` and their hashes.
+"""`ftrace_ops`: functions to call, and the hashes of call sites to call them from.
 
-An ops has two hashes of call sites. An empty filter hash means every site; a
-site in the notrace hash is left out whatever the filter says.
+An ops has two hashes of call sites. An empty filter hash means every site. A site in the
+notrace hash is excluded even if the filter contains it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..arch import Addresses
 class FtraceHash:
     """A set of call sites: `ips` is ascending and without duplicates.
 
-    A site whose module has gone stays counted in `gone`, so that a filter which
-    named only that module's functions goes on matching nothing instead of
-    turning into the empty filter that matches everything.
+    A site whose module was unloaded stays counted in `gone`. So a filter that named only
+    functions of that module goes on matching nothing, and does not become the empty
+    filter, which matches everything.
     """
 
     ips: Addresses = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -28,12 +28,12 @@ class FtraceHash:
 
     @classmethod
     def of(cls, ips: Addresses) -> FtraceHash:
-        """The set of `ips`, in any order."""
+        """Return the set of `ips`, given in any order."""
         return cls(np.unique(np.asarray(ips, np.uint64)))
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever put in: all of a filter, none of a notrace list."""
+        """Whether nothing was ever added: a filter then means all sites, a notrace list none."""
         return len(self.ips) + self.gone == 0
 
     def __len__(self) -> int:
@@ -47,7 +47,7 @@ class FtraceHash:
     __hash__ = None  # type: ignore[assignment]  # arrays have none
 
     def contains(self, ips: Addresses) -> NDArray[np.bool_]:
-        """Which of n addresses are in the set."""
+        """Return which of n addresses are in the set."""
         if not len(self.ips):
             return np.zeros(len(ips), np.bool_)
         at = np.minimum(np.searchsorted(self.ips, ips), len(self.ips) - 1)
@@ -55,22 +55,22 @@ class FtraceHash:
         return mask
 
     def add(self, ips: Addresses) -> FtraceHash:
-        """The set with `ips` in it."""
+        """Return the set with `ips` added."""
         return FtraceHash(np.union1d(self.ips, ips), self.gone)
 
     def discard(self, ips: Addresses) -> FtraceHash:
-        """The set without `ips`."""
+        """Return the set without `ips`."""
         return FtraceHash(np.setdiff1d(self.ips, ips), self.gone)
 
     def forget(self, ips: Addresses) -> FtraceHash:
-        """The set after the code at `ips` has gone away."""
+        """Return the set after the code at `ips` was unloaded."""
         left = np.setdiff1d(self.ips, ips)
         return FtraceHash(left, self.gone + len(self.ips) - len(left))
 
 
 @dataclass(slots=True, eq=False)
 class FtraceOps:
-    """A function of the guest to call from the sites its hashes select."""
+    """A guest function to call from the sites that its hashes select."""
 
     name: str
     func: int
@@ -78,17 +78,17 @@ class FtraceOps:
     filter_hash: FtraceHash = field(default_factory=FtraceHash)
     notrace_hash: FtraceHash = field(default_factory=FtraceHash)
     op: int | None = None
-    """The function's third argument; None for the address of its entry in the guest's table."""
+    """The function's third argument; None: the address of its entry in the guest's table."""
     save_regs: bool = False
-    """Whether `regs` are to be the registers of the traced function (FTRACE_OPS_FL_SAVE_REGS).
+    """Whether `regs` should be the registers of the traced function (FTRACE_OPS_FL_SAVE_REGS).
 
-    Another user's call may come without, as NULL, while sites change.
+    While sites change, `regs` may still be NULL.
     """
     pid: bool = False
-    """Whether it is called for the tasks alone that set_ftrace_pid says (FTRACE_OPS_FL_PID)."""
+    """Whether it is called only for the tasks of set_ftrace_pid (FTRACE_OPS_FL_PID)."""
 
     def matches(self, ips: Addresses) -> NDArray[np.bool_]:
-        """Which of n call sites this ops wants."""
+        """Return which of n call sites this ops wants."""
         if self.filter_hash.empty:
             wanted = np.ones(len(ips), np.bool_)
         else:

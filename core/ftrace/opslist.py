@@ -1,9 +1,8 @@
 """The guest's table of ftrace_ops, which ftrace_ops_list_func walks at each call.
 
-tracer.o holds `ftrace_ops_list` and `ftrace_ops_count`; the call sites of the
-hashes lie in memory of their own. A vCPU may have been interrupted while it
-walked the table, so the sites are written where nobody looks, in the area not
-in use, before the entries point there.
+tracer.o has `ftrace_ops_list` and `ftrace_ops_count`; the call sites of the hashes lie in
+separate memory. A vCPU may have been interrupted while it walked the table. So new sites
+are written to the half of that memory that is not in use, before the entries point there.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from .entry import Entry
 from .ops import FtraceHash, FtraceOps
 
 PARTS = 16
-"""Of the port's area for the sites of hashes; each `SiteArea` has one of its own."""
+"""Parts of the port's area for the sites of hashes; each `SiteArea` has its own part."""
 
 _NOTHING = np.zeros(1, np.uint64)
-"""A filter that matches nothing has one site that does not exist: none would mean all."""
+"""One site that does not exist, for a filter that matches nothing: no sites mean all."""
 
 
 class OpsList:
-    """Writes the table; `func` is the address of ftrace_ops_list_func."""
+    """Writes the guest's table; `func` is the address of ftrace_ops_list_func."""
 
     def __init__(self, facts: Facts, entry: Entry, memory: Memory) -> None:
         self.func = entry["ftrace_ops_list_func"]
@@ -38,17 +37,17 @@ class OpsList:
         self._area = SiteArea(facts, memory, "ftrace_hash", 0)
 
     def entry_of(self, number: int) -> int:
-        """Guest address of the entry of the registered ops `number`."""
+        """Return the guest address of the entry of the registered ops `number`."""
         return self.table + number * self._layout.itemsize
 
     def op_of(self, number: int, ops: FtraceOps) -> int:
-        """What the function of `ops`, registered as `number`, gets as its third argument."""
+        """Return the third argument for the function of `ops`, registered as `number`."""
         return self.entry_of(number) if ops.op is None else ops.op
 
     def write(self, ops: Sequence[FtraceOps], pid_func: int | None = None) -> None:
-        """Have the list function call `ops`, at most `FTRACE_OPS_MAX`.
+        """Make ftrace_ops_list_func call `ops`, at most `FTRACE_OPS_MAX`.
 
-        Those that obey pids by way of `pid_func`, where there is one.
+        Those that obey pids are called through `pid_func`, unless it is None.
         """
         hashes = [sites_of(each.filter_hash) for each in ops]
         hashes += [sites_of(each.notrace_hash) for each in ops]
@@ -67,21 +66,21 @@ class OpsList:
 
 
 def area_part(facts: Facts, part: int) -> range:
-    """The addresses of one part of the port's area, for one who needs all of it."""
+    """Return the addresses of one part of the port's area."""
     size = (facts.map.hashes_end - facts.map.hashes) // PARTS
     start = facts.map.hashes + part * size
     return range(start, start + size)
 
 
 def called_func(ops: FtraceOps, pid_func: int | None) -> int:
-    """What a call for `ops` goes to: where tasks are chosen by pid, `pid_func` comes first."""
+    """Return the function to call for `ops`: `pid_func` if it is set and `ops` obeys pids."""
     return ops.func if pid_func is None or not ops.pid else pid_func
 
 
 class SiteArea:
     """Guest memory for the sites of hashes: a part of the port's area, in two halves.
 
-    Each writing goes to the half that is not in use: a vCPU may be looking at the other.
+    Each write goes to the half that is not in use: a vCPU may be reading the other.
     """
 
     def __init__(self, facts: Facts, memory: Memory, name: str, part: int) -> None:
@@ -90,10 +89,10 @@ class SiteArea:
         self._half = (facts.map.hashes_end - facts.map.hashes) // (2 * PARTS)
         self._base = facts.map.hashes + 2 * part * self._half
         self.used = 0
-        """The half that was written last."""
+        """Number of the half that was written last."""
 
     def write(self, hashes: Sequence[Addresses]) -> list[int]:
-        """Write the sites of all hashes one behind the other; the address of each."""
+        """Write the sites of all hashes one after the other; return the address of each."""
         sites = np.concatenate([*hashes, _NOTHING[:0]])
         self.used = 1 - self.used
         base = self._base + self.used * self._half
@@ -113,5 +112,5 @@ class SiteArea:
 
 
 def sites_of(chosen: FtraceHash) -> Addresses:
-    """The sites as the list function is told of them."""
+    """Return the sites of a hash as ftrace_ops_list_func reads them."""
     return _NOTHING if not chosen.empty and not len(chosen) else chosen.ips

@@ -1,22 +1,20 @@
 """The one place where text is written: read, compare, write, flush.
 
-An `Edit` says for n places what must be there and what shall be. All places are
-compared first; if one differs nothing is written and `FtraceBug` names it. Then
-everything is written at once and each vCPU is told once (`flush_icache_range`):
-translated code is this machine's instruction cache, and a vCPU that is not told
-goes on running the old bytes.
+An `Edit` has the expected and the new text of n places. All places are compared first; if
+one differs, nothing is written and `FtraceBug` names it. Then everything is written at
+once and each vCPU is flushed once (`flush_icache_range`): translated code is this
+machine's instruction cache, and a vCPU that is not flushed goes on running the old bytes.
 
 Methods, for a guest that is in the middle of running:
 
     stop_machine  no vCPU runs while text is written
-    breakpoint    three steps, each seen by every vCPU before the next: a
-                  breakpoint over the first byte, the rest behind it, the first
-                  byte; a vCPU that meets the breakpoint is made to do what the
-                  new text says
-    none          for teaching: the first half of every place is written, the
-                  guest runs on, then the second half; a vCPU can fetch an
-                  instruction that is half old and half new. Where instructions
-                  are aligned words, the first is written whole, then the others
+    breakpoint    three steps, each seen by every vCPU before the next: write a
+                  breakpoint over the first byte, then the rest, then the first
+                  byte; a vCPU that hits the breakpoint emulates the new text
+    none          for teaching: write the first half of every place, let the guest
+                  run, then write the second half; a vCPU can fetch an instruction
+                  that is half old and half new. If instructions are aligned
+                  words, the first word is written whole, then the others
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class Processors(Protocol):
 
 
 def stub_target(port: Port, stub: ModuleStub, found: bytes) -> int | None:
-    """The code that `stub` leads to when it holds `found`; None if that is no stub."""
+    """Return the address that `stub` leads to if it holds `found`; None if that is no stub."""
     if port.stubs is None:
         return port.call_target(stub.address, found)
     return port.stubs.target(stub.address, found, stub.toc)
@@ -96,14 +94,14 @@ class Patcher:
     def method(self, method: str) -> None:
         known = self._port.facts.patch_methods
         if method not in known:
-            raise UsageError(f"no patch method {method!r}; there is: {', '.join(known)}")
+            raise UsageError(f"unknown patch method {method!r} (choose from: {', '.join(known)})")
         self._method = method
 
     def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:
-        """Compare every place with what is expected, then the `stubs` the calls go through.
+        """Compare every place with the expected text, then the `stubs` that the calls use.
 
-        Raises `FtraceBug` for the first that differs (EINVAL), cannot be
-        encoded (EINVAL) or cannot be read (EFAULT).
+        Raises `FtraceBug` for the first place that differs (EINVAL), cannot be encoded
+        (EINVAL) or cannot be read (EFAULT).
         """
         if not len(edit.address):
             return
@@ -124,7 +122,7 @@ class Patcher:
             self._verify_stub(edit, stub)
 
     def _verify_stub(self, edit: Edit, stub: ModuleStub) -> None:
-        """Raise `FtraceBug` for the first word of `stub` that is not what was put there."""
+        """Raise `FtraceBug` for the first word of `stub` that insmod did not write."""
         users = np.any([via == np.uint64(stub.address) for via in edit.via], axis=0)
         ip = int(edit.address[int(np.argmax(users))])
         try:
@@ -154,7 +152,7 @@ class Patcher:
         )
 
     def stub_target(self, stub: ModuleStub) -> int | None:
-        """The code that `stub` leads to as it is in memory; None if it is no stub any more."""
+        """Return the address that `stub` leads to now; None if it is no longer a stub."""
         try:
             found = self._machine.memory.read(stub.address, len(stub.code))
         except MemoryFault:
@@ -186,7 +184,7 @@ class Patcher:
             self._put(edit, slice(None))
 
     def _put(self, edit: Edit, columns: slice) -> None:
-        """Write `columns` of the replacement, as far as they count, and make it seen."""
+        """Write `columns` of the replacement, within the length of each place, and flush."""
         width = edit.replacement.shape[1]
         start, stop, _ = columns.indices(width)
         lengths = np.full(len(edit.address), width) if edit.lengths is None else edit.lengths
@@ -207,7 +205,7 @@ class Patcher:
         """Write under a breakpoint, with the guest running between the steps."""
         breakpoint_ = self._port.facts.breakpoint
         if breakpoint_ is None:
-            raise UsageError(f"{self._port.facts.name} has no breakpoint to patch by")
+            raise UsageError(f"{self._port.facts.name} cannot patch by breakpoint")
         machine, trap = self._machine, np.frombuffer(breakpoint_.insn, np.uint8)
         self._under_breakpoint = edit
         try:
@@ -239,7 +237,7 @@ class Patcher:
 
 
 def joined(*edits: Edit) -> Edit:
-    """One edit of the places of several, whose texts have one width."""
+    """Join several edits into one; all texts must have the same width."""
     of_each = [edit.lengths for edit in edits if edit.lengths is not None]
     lengths = np.concatenate(of_each) if len(of_each) == len(edits) else None
     stubs = max(len(edit.via) for edit in edits)

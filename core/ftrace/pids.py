@@ -1,37 +1,49 @@
-"""The tasks that functions are traced of, in the guest's list.
+"""The tasks whose functions are traced, as a list in guest memory.
 
-While there are any, users that obey them are called by way of the guest's `PID_FUNC`
-(arches/guest/tracer/trace_pid.c), which looks for the pid of the task that runs; the
-graph tracer looks as well. A list is written where none is in force, and its address
-after it. Source: trace_pid_write() in kernel/trace/trace.c, kernel/trace/pid_list.c.
+While any pid is set, users that obey pids are called through the guest's `PID_FUNC`
+(arches/guest/tracer/trace_pid.c), which looks up the pid of the running task; the graph
+tracer looks it up as well. A new list is written to memory that is not in use, then its
+address is stored. Source: trace_pid_write() in kernel/trace/trace.c,
+kernel/trace/pid_list.c.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from ..machine.machine import Machine
 from ..quiet import settle
+from .entry import Entry
 from .opslist import SiteArea
 
-if TYPE_CHECKING:
-    from .ftrace import Ftrace
-
 MAX_PID = 1 << 30
-"""A pid is less than this."""
+"""Upper bound of pids, exclusive."""
 
 PID_FUNC = "ftrace_pid_func"
-"""The guest's function that asks for the task before the function that was registered."""
+"""The guest function that checks the task, then calls the registered function."""
 
 LIST = "ftrace_pid_list"
-"""The guest's address of the list in force."""
+"""The guest variable that holds the address of the list in use."""
 
 _PART = 5
-"""Of the area for the sites of hashes."""
+"""This list's part of the area for the sites of hashes."""
+
+
+class PidUsers(Protocol):
+    """Ftrace, as far as the pids need it."""
+
+    @property
+    def entry(self) -> Entry:
+        """The entry code. Raises `MissingSymbolError` for a kernel that cannot be traced."""
+        ...
+
+    def follow_pids(self) -> None:
+        """Change how users that obey pids are called. Raises `FtraceBug`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,46 +56,45 @@ class SavedPids:
 
 
 class FtracePids:
-    """The pids of one machine, each tuple in rising order."""
+    """The pids of one machine; each tuple is ascending."""
 
-    def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
+    def __init__(self, machine: Machine, users: PidUsers) -> None:
         self.pids: tuple[int, ...] = ()
-        """Tasks that are traced; none for all (`set_ftrace_pid`)."""
+        """Tasks that are traced; empty means all (`set_ftrace_pid`)."""
         self.notrace: tuple[int, ...] = ()
-        """Tasks that are not traced, whatever `pids` says (`set_ftrace_notrace_pid`)."""
+        """Tasks that are not traced, even if `pids` contains them (`set_ftrace_notrace_pid`)."""
         self._machine = machine
-        self._ftrace = ftrace
+        self._users = users
         self._area = SiteArea(machine.port.facts, machine.memory, "ftrace_pids", _PART)
 
     @property
     def func(self) -> int | None:
-        """What calls of users that obey go to first, as the ABI calls it; None without pids."""
-        return self._ftrace.entry[PID_FUNC] if self.pids or self.notrace else None
+        """Pointer to the function that is called first for users that obey; None without pids."""
+        return self._users.entry[PID_FUNC] if self.pids or self.notrace else None
 
     def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
-        """Trace `pids` alone, all if empty, without `notrace`, from now on.
+        """Trace only `pids` (all tasks if empty) except `notrace`, from now on.
 
-        Raises `MissingSymbolError` where the tracer cannot, and `FtraceBug`; once ftrace is
-        off nothing is called, and the pids are noted all the same.
+        Raises `MissingSymbolError` for a kernel that cannot be traced, and `FtraceBug`.
+        Once a bug has shut ftrace off, the pids are still stored.
         """
         if not (pids or notrace or self.pids or self.notrace):
             return
-        entry, before = self._ftrace.entry, self.func
-        settle(self._machine)  # the list before the last one is written over
+        entry, before = self._users.entry, self.func
+        settle(self._machine)  # the list before the last one is overwritten
         self.pids, self.notrace = tuple(sorted({*pids})), tuple(sorted({*notrace}))
         address = 0
         if self.pids or self.notrace:
             head = (len(self.pids), len(self.notrace))
             (address,) = self._area.write([np.array([*head, *self.pids, *self.notrace], np.uint64)])
         self._machine.memory.write_int(entry[LIST], address)
-        obey = [each for each in self._ftrace.ops if each.pid]
-        if self.func != before and obey and not self._ftrace.disabled:
-            self._ftrace.set_hashes(obey[0])
+        if self.func != before:
+            self._users.follow_pids()
 
     def save(self) -> SavedPids:
-        """The pids now; the guest's list is the machine's to keep."""
+        """Return the pids; the guest's list is part of the machine's snapshot."""
         return SavedPids(self.pids, self.notrace, self._area.used)
 
     def restore(self, saved: SavedPids) -> None:
-        """Go back, after the machine's memory has gone back to the same moment."""
+        """Restore `saved`, after the machine's memory of the same moment has been restored."""
         self.pids, self.notrace, self._area.used = saved.pids, saved.notrace, saved.used

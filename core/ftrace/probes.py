@@ -1,12 +1,11 @@
-"""Function probes: what the commands of set_ftrace_filter have done at a function's call.
+"""Function probes: the commands of set_ftrace_filter, executed when a function is called.
 
-There is one probe for each command, and another for the same with counts; each has a
-slot in the guest's `func_probes` and an ftrace_ops of its own, whose function looks the
-call site up in the slot's table, lowers its count, and asks the machine for what it
-cannot do itself (arches/guest/tracer/trace_probe.c). Counts are the guest's: they are
-read when somebody asks, and carried over when a table is written anew, while no CPU is
-in the tracer. Source: register_ftrace_function_probe() and its kin in
-kernel/trace/ftrace.c.
+Each command has one probe without counts and one with counts. A probe has a slot in the
+guest's `func_probes` and an ftrace_ops of its own. The function of that ops looks up the
+call site in the slot's table, decrements its count, and asks the machine for what it
+cannot do itself (arches/guest/tracer/trace_probe.c). The guest keeps the counts. They are
+read on demand, and copied when a table is rewritten, while no CPU is in the tracer.
+Source: register_ftrace_function_probe() and similar functions in kernel/trace/ftrace.c.
 """
 
 from __future__ import annotations
@@ -29,43 +28,43 @@ from .ops import FtraceHash, FtraceOps
 from .opslist import SiteArea
 
 FUNCTION = "function_trace_probe_call"
-"""The function of their ops."""
+"""The guest function of the probes' ops."""
 
 TABLE = "func_probes"
-"""The guest's slots."""
+"""The guest's array of slots."""
 
 TRACING_IS_ON = "tracing_is_on"
-"""The guest's word that says whether tracing is on."""
+"""The guest variable that says whether tracing is on."""
 
 _PART = 4
-"""Of the area for the sites of hashes."""
+"""The probes' part of the area for the sites of hashes."""
 
 Counts = NDArray[np.int64]
 
 
 @dataclass(slots=True, eq=False)
 class FunctionProbe:
-    """One of them, at one function or more."""
+    """A command at one or more functions."""
 
     command: ProbeCommand
     counted: bool
     ops: FtraceOps
     ips: Addresses
-    """Call sites, ascending: those of its table in the guest."""
+    """Its call sites, ascending, as in its table in the guest."""
     place: int = 0
-    """Guest address of the counts beside them."""
+    """Guest address of their counts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedProbes:
-    """The probes at one moment; hashes of registered ones are ftrace's to keep."""
+    """The probes at one moment; `SavedFtrace` has the hashes of registered ones."""
 
     probes: tuple[tuple[FunctionProbe, Addresses, int, FtraceHash], ...]
     used: int
 
 
 class FunctionProbes:
-    """The probes of one machine, in the order in which the kernel has them: the last one first."""
+    """The probes of one machine, newest first, as in the kernel."""
 
     def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
         facts = machine.port.facts
@@ -81,25 +80,25 @@ class FunctionProbes:
         return iter(self._probes)
 
     def counts(self, probe: FunctionProbe) -> Counts | None:
-        """How often `probe` will still act at each of its `ips`; None without counts."""
+        """Return how often `probe` will still act at each of its `ips`; None without counts."""
         if not probe.counted:
             return None
         data = self._memory.read(probe.place, 8 * len(probe.ips))
         return np.frombuffer(data, self._counts).astype(np.int64)
 
     def command_at(self, address: int) -> ProbeCommand | None:
-        """What the probe with its slot at guest address `address` is for."""
+        """Return the command of the probe whose slot is at guest address `address`."""
         slots = range(self._table, self._table + 2 * len(ProbeCommand) * self._layout.itemsize)
         if address not in slots:
             return None
         return ProbeCommand((address - self._table) // self._layout.itemsize // 2 + 1)
 
     def add(self, command: ProbeCommand, ips: Addresses, count: int | None) -> None:
-        """Do `command` at the call sites `ips`: `count` times each, without end if None.
+        """Execute `command` at the call sites `ips`, `count` times each (None: unlimited).
 
-        Where it is done already everything stays. Raises `TracefsError` (EINVAL if that is
-        so at all of `ips`, EBUSY with too many users, ENODEV where ftrace is off or the
-        guest cannot) and `FtraceBug`, after which nothing has been added.
+        Sites that have the command already stay as they are. Raises `TracefsError` (EINVAL
+        if all of `ips` have it, EBUSY with too many users, ENODEV if ftrace is off or the
+        guest lacks probes) and `FtraceBug`, after which nothing has been added.
         """
         self._check()
         probe = self._find(command, count is not None)
@@ -122,10 +121,10 @@ class FunctionProbes:
             raise
 
     def remove(self, command: ProbeCommand, counted: bool, ips: Addresses | None) -> None:
-        """Do `command` no more at those of `ips`, of which None is all, that it is done at.
+        """Remove `command` from those of `ips` (None: all sites) that have it.
 
-        Raises `TracefsError` (ENODEV where there is no such probe or ftrace is off, EINVAL
-        where it is at none of them) and `FtraceBug`.
+        Raises `TracefsError` (ENODEV if the probe does not exist or ftrace is off, EINVAL
+        if none of `ips` has it) and `FtraceBug`.
         """
         self._check()
         probe = self._find(command, counted)
@@ -137,38 +136,38 @@ class FunctionProbes:
         self._drop(probe, gone)
 
     def forget(self, ips: Addresses) -> None:
-        """Take code that has gone away out of all of them. Raises `FtraceBug`."""
+        """Remove call sites that no longer exist from all probes. Raises `FtraceBug`."""
         for probe in list(self._probes):
             gone = np.intersect1d(probe.ips, ips)
             if len(gone):
                 self._drop(probe, gone)
 
     def set_tracing_on(self, on: bool) -> None:
-        """Tell those in the guest that act on a change only whether tracing is on."""
+        """Tell the guest's probes whether tracing is on: some act only on a change."""
         address = self._symbol(TRACING_IS_ON)
         if address is not None:
             self._memory.write_int(address, on, 4)
 
     def save(self) -> SavedProbes:
-        """The probes now; their tables are the machine's to keep."""
+        """Return the probes; their tables are part of the machine's snapshot."""
         probes = ((each, each.ips, each.place, each.ops.filter_hash) for each in self._probes)
         return SavedProbes(tuple(probes), self._area.used)
 
     def restore(self, saved: SavedProbes) -> None:
-        """Go back, after the machine and ftrace have gone back to the same moment."""
+        """Restore `saved`, after machine and ftrace of the same moment have been restored."""
         self._probes = [each for each, *_ in saved.probes]
         for each, ips, place, chosen in saved.probes:
             each.ips, each.place, each.ops.filter_hash = ips, place, chosen
         self._area.used = saved.used
 
     def _check(self) -> None:
-        """Raise `TracefsError` (ENODEV) where functions cannot be probed."""
+        """Raise `TracefsError` (ENODEV) if functions cannot be probed."""
         self._ftrace.check()
         if self._symbol(FUNCTION) is None:
             raise TracefsError(errno.ENODEV)
 
     def _symbol(self, name: str) -> int | None:
-        """The address of what the tracer defines; None for a kernel it could not be loaded for."""
+        """Return the address of a symbol of the tracer; None if the kernel cannot be traced."""
         try:
             return self._ftrace.entry.symbols.get(name)
         except MissingSymbolError:
@@ -195,7 +194,7 @@ class FunctionProbes:
         return probe
 
     def _change(self, probe: FunctionProbe, ips: Addresses, counts: Counts | None) -> None:
-        """Have `probe` at `ips`: first its table, then the text."""
+        """Move `probe` to `ips`: change its table first, then the text."""
         before = probe.ops.filter_hash
         self._tables(probe, ips, counts)
         try:
@@ -205,7 +204,7 @@ class FunctionProbes:
             raise
 
     def _drop(self, probe: FunctionProbe, gone: Addresses) -> None:
-        """Have `probe` no more at `gone`: first the text, then its table."""
+        """Remove `probe` from `gone`: change the text first, then its table."""
         left = ~np.isin(probe.ips, gone)
         ips = probe.ips[left]
         if not self._ftrace.disabled:
@@ -217,7 +216,7 @@ class FunctionProbes:
             self._probes.remove(probe)
 
     def _follow(self, probe: FunctionProbe, chosen: FtraceHash) -> None:
-        """Have the text follow `chosen`; without a function the probe is nobody's user."""
+        """Make the text follow `chosen`; unregister the probe if that is empty."""
         if not len(chosen):
             self._ftrace.unregister(probe.ops)
         elif probe.ops in self._ftrace.ops:
@@ -227,7 +226,7 @@ class FunctionProbes:
             self._ftrace.register(probe.ops)
 
     def _tables(self, changed: FunctionProbe, ips: Addresses, counts: Counts | None) -> None:
-        """Write all tables, with what is `changed`, where none is in use, and point there."""
+        """Write all tables, with `changed`, to memory not in use; then point the slots there."""
         kept = {each: (each.ips, self.counts(each)) for each in self._probes}
         kept[changed] = ips, counts
         arrays = [array for sites, left in kept.values() for array in (sites, _of(left, sites))]
@@ -244,5 +243,5 @@ class FunctionProbes:
 
 
 def _of(counts: Counts | None, ips: Addresses) -> Counts:
-    """A count for each site, also where nothing is counted."""
+    """Return a count for each site; zeros without counts."""
     return np.zeros(len(ips), np.int64) if counts is None else counts

@@ -1,11 +1,11 @@
-"""The function profiler's tables: in guest memory, one a CPU, written there and read here.
+"""The function profiler's tables: in guest memory, one per CPU, written by the guest.
 
-A table is open addressing over `struct ftrace_profile`, by address of the call
-site; `fprofiler`, the guest's `struct ftrace_profile_control`, says where they
-are. What is counted when is the guest's (arches/guest/tracer/profile.c). They come
-when profiling is first switched on. No vCPU is inside the tracer when they are
-emptied, nor when it is switched off: nothing is added behind. Source:
-ftrace_profile_init() and function_stat_show() in kernel/trace/ftrace.c, 6.1.
+A table uses open addressing over `struct ftrace_profile`, by address of the call site;
+`fprofiler`, the guest's `struct ftrace_profile_control`, has the address of the tables.
+The guest decides what to count (arches/guest/tracer/profile.c). The tables are mapped when
+profiling is first switched on. No vCPU is inside the tracer when they are emptied or when
+profiling is switched off, so nothing is counted afterwards. Source: ftrace_profile_init()
+and function_stat_show() in kernel/trace/ftrace.c, 6.1.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CONTROL = "fprofiler"
 """The guest's `struct ftrace_profile_control`."""
 
 CALL = "function_profile_call"
-"""The guest function that counts hits where there is no graph tracer."""
+"""The guest function that counts hits if the port has no graph tracer."""
 
 REGION = "ftrace_profile"
-"""Name of the tables' memory."""
+"""Name of the tables' memory region."""
 
 _PART = 6
-"""Of the area for the sites of hashes."""
+"""The tables' part of the area for the sites of hashes."""
 
 _LEAST_BITS = 10
 
@@ -49,12 +49,12 @@ class ProfileTables:
         self._layout = abi.ftrace_profile(machine.memory.byteorder)
         self._area = area_part(machine.port.facts, _PART)
         self._number = 0
-        """Of the profiling that is on or was last."""
+        """Number of the current or last profiling."""
 
     def reset(self) -> None:
-        """Have empty tables with room for half as many functions more than there are.
+        """Empty the tables, with room for at least 1.5 times the number of functions.
 
-        Counting is off then. Raises `TracefsError` (ENOMEM) and `MissingSymbolError`.
+        Counting is off afterwards. Raises `TracefsError` (ENOMEM) and `MissingSymbolError`.
         """
         control = self._ftrace.entry.label(CONTROL)
         memory, cpus = self._machine.memory, len(self._machine.vcpus)
@@ -77,13 +77,13 @@ class ProfileTables:
         memory.write(control, table.tobytes())
 
     def _region(self) -> Region | None:
-        """Where they are, once they are there."""
+        """Return the tables' memory; None before the first profiling."""
         return self._machine.memory.region_at(self._area.start)
 
     def count(self, on: bool) -> None:
-        """Have hits and times counted from now on, or not.
+        """Start or stop counting hits and times.
 
-        Functions that were called before are not of this profiling and have no time in it.
+        Functions that were called before the start do not count, nor does their time.
         """
         settle(self._machine)
         self._number += on
@@ -91,7 +91,7 @@ class ProfileTables:
         self._machine.memory.write_int(self._ftrace.entry.label(CONTROL), value, 4)
 
     def rows(self, cpu: int, by: str) -> NDArray[np.void]:
-        """What was counted on `cpu`, the most of the field `by` first, then by address.
+        """Return the counts of `cpu`, in descending order of the field `by`, then by address.
 
         Fields ip, counter, time, time_squared, u8 each, times in ns; shape (n,).
         """
@@ -106,9 +106,9 @@ class ProfileTables:
         return ordered
 
     def hits(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """What was counted on all CPUs: addresses, and the hits of each, in no order.
+        """Return addresses and their hits on all CPUs, in no order.
 
-        Shape (n,); an address comes once for each CPU that ran it.
+        Shape (n,); an address occurs once for each CPU that ran it.
         """
         region = self._region()
         if region is None:
@@ -119,9 +119,9 @@ class ProfileTables:
 
 
 def variance(hits: int, time: int, time_squared: int, bits: int) -> int:
-    """s^2 of the times of `hits` calls, in ns us; 0 for one, of which there is none.
+    """Return the variance s^2 of the times of `hits` calls, in ns*us; 0 for a single call.
 
-    In the kernel's arithmetic: sums of 64 bits, a divisor of a long's `bits`.
+    The arithmetic is the kernel's: sums of 64 bits, a divisor of a long's `bits`.
     """
     divisor = hits * (hits - 1) * 1000 % (1 << bits)
     return (hits * time_squared - time * time) % (1 << 64) // divisor if divisor else 0

@@ -1,10 +1,9 @@
 """Call-site records: `struct dyn_ftrace` as a numpy table.
 
-Records are kept as the kernel keeps them: the kernel's first, in order of ip,
-then each module's in the order they were loaded, or where there is no table of
-them as they were found; that is also the order of available_filter_functions.
-`flags` has the kernel's layout, with the number of ftrace_ops that want the record
-in its low bits.
+Records have the kernel's order: first the kernel's own by ip, then each module's in the
+order of loading. If no table lists the sites, records have the order in which the sites
+were found. available_filter_functions has the same order. `flags` has the kernel's
+layout; its low bits count the ftrace_ops that want the record.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ..arch import Addresses, Bytes, ModuleStub, Sites
 from .entry import CALLER, REGS_CALLER, TRAMPOLINE
 
 KERNEL = -1
-"""`module` of the kernel's own records."""
+"""Value of `module` in the kernel's own records."""
 
 PAGE_SIZE = 4096
 
@@ -32,17 +31,17 @@ class Flag(IntFlag):
     """Bits of `flags`, numbered as in the kernel's include/linux/ftrace.h."""
 
     TOUCHED = 1 << 20
-    """It has been enabled since it was made."""
+    """The record was enabled at least once."""
     DISABLED = 1 << 25
-    """It must not be changed; its module is on its way in or out."""
+    """The record must not be changed: its module is being loaded or unloaded."""
     TRAMP_EN = 1 << 27
-    """The call is one of the trampoline of the only ftrace_ops that wants it."""
+    """The site calls the trampoline of the only ftrace_ops that wants it."""
     TRAMP = 1 << 28
-    """Only one ftrace_ops wants it, and has a trampoline of its own."""
+    """Only one ftrace_ops wants the record, and it has its own trampoline."""
     REGS_EN = 1 << 29
-    """The call saves registers: it is one of ftrace_regs_caller."""
+    """The site calls ftrace_regs_caller, which saves registers."""
     REGS = 1 << 30
-    """An ftrace_ops that wants it wants the registers."""
+    """An ftrace_ops that wants the record wants registers."""
     ENABLED = 1 << 31
     """The site holds a call."""
 
@@ -58,10 +57,10 @@ RECORD = np.dtype(
         ("raw", "?"),
     ]
 )
-"""One call site; `module` is a number of `Records`' own, `KERNEL` for none.
+"""One call site; `module` is a number that `Records` assigns, or `KERNEL`.
 
-With TRAMP its call shall reach the trampoline `tramp`, with TRAMP_EN it reaches `tramp_en`.
-A `failed` one was not what ftrace expected; a `raw` one so early that it was never a nop.
+With TRAMP the site should call the trampoline `tramp`, with TRAMP_EN it calls `tramp_en`.
+In a `failed` record the text was not what ftrace expected; a `raw` one never became a nop.
 """
 
 
@@ -78,16 +77,16 @@ class SavedRecords:
 
 
 class Records:
-    """All call sites, with the name of the function each lies in."""
+    """All call sites, each with the name of its function."""
 
     def __init__(self, site_size: int, record_size: int = 16) -> None:
-        """`record_size` is that of the kernel's `struct dyn_ftrace`, in bytes."""
+        """`record_size` is the size of the kernel's `struct dyn_ftrace` in bytes."""
         self.table = np.empty(0, RECORD)
         self.names: list[str] = []
         self.compiled: Bytes = np.empty((0, site_size), np.uint8)
         """The text of each site before ftrace first changed it, shape (n, CallSites.size)."""
         self.generation = 0
-        """Changes whenever records come or go."""
+        """Changes whenever records are added or removed."""
         self._record_size = record_size
         self._order: NDArray[np.intp]
         self._sorted: Addresses
@@ -110,9 +109,10 @@ class Records:
         *,
         found: bool = False,
     ) -> slice:
-        """Append the records of the kernel, or of `module` with its stubs; returns their rows.
+        """Append the records of the kernel, or of `module` with its stubs; return their rows.
 
-        Those that were `found` as the kernel ran come in parts, and stay in the order given.
+        Records that were `found` as the kernel ran keep their order, and may be added in
+        several parts.
         """
         number = self._number(module, stubs, found)
         rows = np.zeros(len(ips), RECORD)
@@ -129,7 +129,7 @@ class Records:
         return slice(start, len(self.table))
 
     def remove(self, module: str) -> Addresses:
-        """Drop the records of `module`; returns what their ips were."""
+        """Remove the records of `module`; return their ips."""
         numbers = [number for number, name in self._modules.items() if name == module]
         gone = np.isin(self.table["module"], numbers)
         ips: Addresses = self.table["ip"][gone].copy()
@@ -139,14 +139,14 @@ class Records:
         return ips
 
     def refuse(self, rows: slice, ip: int) -> None:
-        """Drop the records `rows`, whose sites were not made nops, but for that of `ip`: `raw`."""
+        """Remove the records `rows`, whose sites are no nops; keep that of `ip` as `raw`."""
         keep = np.ones(len(self.table), np.bool_)
         keep[rows] = self.table["ip"][rows] == np.uint64(ip)
         self.table["raw"][rows] = True
         self._keep(keep)
 
     def save(self) -> SavedRecords:
-        """All records as they are now."""
+        """Return a copy of all records."""
         return SavedRecords(
             self.table.copy(),
             self.names,
@@ -157,7 +157,7 @@ class Records:
         )
 
     def restore(self, saved: SavedRecords) -> None:
-        """Go back to what `save` gave."""
+        """Restore the records that `save` returned."""
         self.table = saved.table.copy()
         self.names, self.compiled = saved.names, saved.compiled
         self._modules, self._groups = dict(saved.modules), dict(saved.groups)
@@ -165,7 +165,7 @@ class Records:
         self._changed()
 
     def sites(self, rows: NDArray[np.intp] | slice) -> Sites:
-        """The batch of sites `rows`, for a verb of the port."""
+        """Return the sites `rows` as a batch for a verb of the port."""
         part = self.table[rows]
         found: dict[int, Addresses] = {}
         for number, stubs in self._stubs.items():
@@ -177,17 +177,18 @@ class Records:
                 column[of_module] = stub.address
         return Sites(part["ip"].copy(), found, self.compiled[rows].copy())
 
-    def stubs_of(self, row: int) -> tuple[ModuleStub, ...]:
-        """The stubs of the module that the record belongs to."""
-        return self._stubs.get(int(self.table["module"][row]), ())
+    @property
+    def stubs(self) -> tuple[ModuleStub, ...]:
+        """The stubs of all modules that have call sites."""
+        return tuple(stub for stubs in self._stubs.values() for stub in stubs)
 
     def stubs_at(self, addresses: Addresses) -> list[ModuleStub]:
-        """The stubs of any module that lie at `addresses`, each once, in order."""
-        known = {stub.address: stub for stubs in self._stubs.values() for stub in stubs}
+        """Return the stubs at `addresses`, each once, in ascending order."""
+        known = {stub.address: stub for stub in self.stubs}
         return [known[at] for at in np.unique(addresses).tolist() if at in known]
 
     def rows_of(self, ips: Addresses) -> NDArray[np.intp]:
-        """The row of each of n addresses, -1 where no site begins there."""
+        """Return the row of each of n addresses, -1 if no site begins there."""
         if not len(self):
             return np.full(len(ips), -1, np.intp)
         at = np.searchsorted(self._sorted, ips)
@@ -195,27 +196,31 @@ class Records:
         return np.where(self.table["ip"][rows] == ips, rows, -1)
 
     def rows_before(self, addresses: Addresses) -> NDArray[np.intp]:
-        """The row of the last site that begins before each of n addresses, -1 for none."""
+        """Return the row of the last site before each of n addresses, -1 for none."""
         at = np.searchsorted(self._sorted, addresses) - 1
         if not len(self):
             return at
         return np.where(at < 0, -1, self._order[np.maximum(at, 0)])
 
+    def ip_of(self, row: int) -> int:
+        """Return the ip of record `row`."""
+        return int(self.table["ip"][row])
+
     def find(self, ip: int) -> int | None:
-        """The row of the site at `ip`."""
+        """Return the row of the site at `ip`; None if no site begins there."""
         row = int(self.rows_of(np.array([ip], np.uint64))[0])
         return None if row < 0 else row
 
     def module_of(self, row: int) -> str | None:
-        """The module the record belongs to, None for the kernel."""
+        """Return the module of the record; None for the kernel."""
         return self._modules.get(int(self.table["module"][row]))
 
     def module_names(self) -> list[str | None]:
-        """The module of every record, in order, None for the kernel."""
+        """Return the module of every record, in order; None for the kernel."""
         return [self._modules.get(number) for number in self.table["module"].tolist()]
 
     def _number(self, module: str | None, stubs: Sequence[ModuleStub], found: bool) -> int:
-        """The number of `module`: a new one, unless this is a further part of what was found."""
+        """Return the number of `module`: a new one, unless this adds to its `found` sites."""
         if module is None:
             return KERNEL
         for number, name in self._modules.items():
@@ -228,36 +233,36 @@ class Records:
         return number
 
     def _keep(self, rows: NDArray[np.bool_]) -> None:
-        """Drop all other records."""
+        """Remove all records but `rows`."""
         self.table = self.table[rows]
         self.names = [self.names[row] for row in np.flatnonzero(rows).tolist()]
         self.compiled = self.compiled[rows]
         self._changed()
 
     def _changed(self) -> None:
-        """Note that records came or went."""
+        """Update the indexes after records were added or removed."""
         self.generation += 1
         self._order = np.argsort(self.table["ip"], kind="stable")
         self._sorted = self.table["ip"][self._order]
 
     @property
     def converted(self) -> int:
-        """How many sites are what ftrace has made of them, and no longer the compiler's call."""
+        """Number of sites that ftrace has turned into nops at least once."""
         return int(np.count_nonzero(~self.table["raw"]))
 
     @property
     def users(self) -> NDArray[np.uint32]:
-        """How many ftrace_ops want each record."""
+        """Number of ftrace_ops that want each record."""
         count: NDArray[np.uint32] = self.table["flags"] & np.uint32(COUNT_MASK)
         return count
 
     def flagged(self, flag: Flag) -> NDArray[np.bool_]:
-        """Which records have `flag`."""
+        """Return which records have `flag`."""
         mask: NDArray[np.bool_] = (self.table["flags"] & np.uint32(flag)) != 0
         return mask
 
     def caller_of(self, row: int) -> str:
-        """The name of what the call of `row` reaches, or would if it were enabled now."""
+        """Return the name of the function that the call of `row` reaches, or would reach."""
         flags = int(self.table["flags"][row])
         if flags & Flag.ENABLED and flags & Flag.TRAMP_EN:
             return TRAMPOLINE
@@ -266,20 +271,20 @@ class Records:
 
     @property
     def pages(self) -> int:
-        """Pages the kernel would hold these records in."""
+        """Number of pages that the kernel would need for these records."""
         return sum(sum(groups) for groups in self._groups.values())
 
     @property
     def groups(self) -> int:
-        """Runs of consecutive pages those are."""
+        """Number of groups of consecutive pages among them."""
         return sum(len(groups) for groups in self._groups.values())
 
 
 def page_groups(count: int, record_size: int) -> list[int]:
-    """Sizes in pages of the groups that Linux 6.1 allocates for `count` records.
+    """Return the sizes in pages of the groups that Linux 6.1 allocates for `count` records.
 
-    Each group is the largest power of two of pages that no record leaves empty,
-    until all have a place; a page holds `PAGE_SIZE // record_size` records.
+    Each group has the largest power of two of pages that the remaining records fill, until
+    all records have a place. A page holds `PAGE_SIZE // record_size` records.
     """
     groups = []
     each = PAGE_SIZE // record_size

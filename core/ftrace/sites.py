@@ -1,11 +1,10 @@
-"""Where the call sites of an image are.
+"""The addresses of an image's call sites.
 
-The compiler leaves a list of every call site, `__mcount_loc`. Linked into a
-kernel it lies between `__start_mcount_loc` and `__stop_mcount_loc`; in a module
-it is a section with relocations; where no list was kept, the relocations
-against the mcount symbol say the same. Whatever the source, sites outside code
-are refused, duplicates and the linker's zero padding are dropped, and the
-port's `call_adjust` turns each entry into rec.ip.
+The compiler writes a list of all call sites, `__mcount_loc`. In a linked kernel it lies
+between `__start_mcount_loc` and `__stop_mcount_loc`; in a module it is a section with
+relocations. Without a list, the relocations against the mcount symbol have the same
+information. In all cases, sites outside code are refused, duplicates and the linker's
+zero padding are dropped, and the port's `call_adjust` turns each entry into rec.ip.
 """
 
 from __future__ import annotations
@@ -28,22 +27,21 @@ class SiteTable:
     """The compiler's list of call sites in a loaded image."""
 
     section: Section
-    """The one it is in; a kernel's list has others around it."""
+    """The section that contains it; in a kernel, that section has other data as well."""
     address: int
-    """Of its first entry, where it is loaded."""
+    """Address of its first entry, as loaded."""
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
 
 def call_sites(
     port: Port, image: Image, read: Reader, bases: Mapping[int, int] | None = None
 ) -> Addresses:
-    """rec.ip of every call site of a loaded image, ascending.
+    """Return rec.ip of every call site of a loaded image, ascending.
 
-    `bases` gives the address of each section (by index) of a relocatable file;
-    the sections of an executable lie where the file says. The list is taken
-    from the guest, since a module's is only right after relocation. Raises
-    `ImageError` for a site that is not in code.
+    `bases` has the address of each section (by index) of a relocatable file; without it
+    the file's own addresses apply. The list is read from the guest, since a module's list
+    is valid only after relocation. Raises `ImageError` for a site that is not in code.
     """
     if bases is None:
         bases = {section.index: section.address for section in image.sections if section.loaded}
@@ -58,7 +56,7 @@ def call_sites(
 
 
 def code_ranges(image: Image, bases: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Start and end of each section of code of a loaded image; `bases` as in `call_sites`."""
+    """Return start and end of each code section of a loaded image; `bases` as in `call_sites`."""
     return [
         (bases[section.index], bases[section.index] + section.size)
         for section in image.sections
@@ -67,10 +65,10 @@ def code_ranges(image: Image, bases: Mapping[int, int]) -> list[tuple[int, int]]
 
 
 def calls_of_mcount(port: Port, image: Image, read: Reader) -> Addresses:
-    """Every place in an executable's code that holds a call of mcount, ascending.
+    """Return every address in an executable's code that holds a call of mcount, ascending.
 
-    For images without any list of their sites: code is looked at, at each place
-    where an instruction may begin, and nothing has run yet.
+    This is for images without a list of sites, before anything has run. Every address at
+    which an instruction may begin is checked.
     """
     names = port.facts.sites.mcount_symbols
     targets = [image.symbols.address_of(name) for name in names]
@@ -85,7 +83,7 @@ def calls_of_mcount(port: Port, image: Image, read: Reader) -> Addresses:
 
 
 def calls_in(port: Port, start: int, text: bytes, mcount: int) -> Addresses:
-    """Every place in `text`, the code from `start` on, that holds a call of `mcount`, ascending."""
+    """Return every address in `text`, loaded at `start`, that holds a call of `mcount`."""
     width, step = port.facts.sites.size, port.facts.insn_align
     if len(text) < width:
         return np.empty(0, np.uint64)
@@ -97,7 +95,7 @@ def calls_in(port: Port, start: int, text: bytes, mcount: int) -> Addresses:
 
 
 def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable | None:
-    """Where the compiler's list is; None where the image has none. Raises `ImageError`."""
+    """Return the compiler's list; None if the image has none. Raises `ImageError`."""
     for name in port.facts.sites.sections:
         section = image.section(name)
         if section is not None and section.loaded and section.index in bases:
@@ -116,7 +114,7 @@ def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable 
 
 
 def _called(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
-    """Where the relocations of calls of mcount are; the linker keeps them with --emit-relocs."""
+    """Return the places of relocations of mcount calls (kernels: with --emit-relocs)."""
     facts = port.facts.sites
     mcount = [row for row, name in enumerate(image.symbols.names) if name in facts.mcount_symbols]
     found = [np.empty(0, np.uint64)]
@@ -132,7 +130,7 @@ def _called(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
 
 def _check(port: Port, image: Image, ips: Addresses, bases: Mapping[int, int]) -> None:
     """Raise `ImageError` for the first site that is not in code, or is not aligned."""
-    # A site may be shorter than the longest; what lies behind it is seen when it changes.
+    # A site may be shorter than the longest; the text after it is checked on patching.
     size = min(port.facts.sites.size, port.facts.max_insn_size)
     inside = np.zeros(len(ips), np.bool_)
     for section in image.sections:

@@ -1,10 +1,10 @@
-"""The stack tracer: how much of a stack was ever in use, and the calls that took it.
+"""The stack tracer: the greatest use of a stack, and the calls that used it.
 
-The guest's `stack_trace_call`, an ftrace_ops of its own, looks at each traced call how
-much of the task's stack is used, and asks here when that is more than the maximum so
-far. What the maximum is made of is the distance of each return address from the top
-of the stack; what the tracer itself has on it does not count. Source: check_stack()
-in kernel/trace/trace_stack.c, 6.1.
+The guest's `stack_trace_call`, an ftrace_ops of its own, checks at each traced call how
+much of the task's stack is in use. If that is more than the maximum so far, it asks the
+host, which records the distance of each return address from the top of the stack. The
+tracer's own part of the stack does not count. Source: check_stack() in
+kernel/trace/trace_stack.c, 6.1.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ TRACER_FRAME = "tracer_frame"
 
 @dataclass(frozen=True, slots=True)
 class StackUse:
-    """A function that has been called and what is on the stack for it."""
+    """An active function and its part of the stack."""
 
     address: int
-    """Where it goes on (`stack_dump_trace`)."""
+    """Where it continues after its current call (`stack_dump_trace`)."""
     depth: int
-    """Bytes from the top of the stack to what belongs to it (`stack_trace_index`)."""
+    """Bytes from the top of the stack to the end of its part (`stack_trace_index`)."""
 
 
 class StackTracer:
@@ -46,7 +46,7 @@ class StackTracer:
         self.enabled = 0
         """`stack_tracer_enabled`; any number but 0 is on."""
         self.trace: tuple[StackUse, ...] = ()
-        """The calls of the maximum, the innermost first."""
+        """The calls at the maximum, innermost first."""
         function = kallsyms.address(STACK_TRACE_CALL)
         self.ops = None if function is None else FtraceOps("trace_ops", function)
         self._machine = machine
@@ -56,24 +56,24 @@ class StackTracer:
 
     @property
     def max_size(self) -> int:
-        """Most bytes of a stack that were in use (`stack_trace_max_size`), 0 at first."""
+        """Most bytes of a stack ever in use (`stack_trace_max_size`), 0 at first."""
         if self.ops is None:
             return 0
         return self._memory.read_int(self._ftrace.entry[MAX_SIZE], 8)
 
     def set_max_size(self, size: int) -> None:
-        """Keep the next stack that is used more than `size` bytes. Raises `MissingSymbolError`."""
+        """Record the next stack that uses more than `size` bytes. Raises `MissingSymbolError`."""
         self._memory.write_int(self._ftrace.entry[MAX_SIZE], size, 8)
 
     def set_enabled(self, value: int) -> None:
-        """Trace, or with 0 no more (`stack_trace_sysctl`).
+        """Switch the stack tracer on, or with 0 off (`stack_trace_sysctl`).
 
-        Raises `TracefsError` (ENODEV, EBUSY), `MissingSymbolError` and `FtraceBug`, after
-        which it is as it was.
+        Raises `TracefsError` (ENODEV, EBUSY), `MissingSymbolError` and `FtraceBug`; the
+        state does not change then.
         """
         if bool(value) != bool(self.enabled):
             if self.ops is None:
-                self._ftrace.check()  # says what this kernel lacks
+                self._ftrace.check()  # raises what this kernel lacks
                 raise MissingSymbolError("tracer.o", STACK_TRACE_CALL)
             if value:
                 self._ftrace.register(self.ops)
@@ -83,27 +83,27 @@ class StackTracer:
 
     @property
     def filter_hash(self) -> FtraceHash:
-        """The functions it looks at; empty for all."""
+        """The functions at which it checks the stack; empty means all."""
         return FtraceHash() if self.ops is None else self.ops.filter_hash
 
     def set_filter(self, chosen: FtraceHash) -> None:
-        """Look at the functions `chosen`; sites change at once while it is on."""
+        """Check the stack at the functions `chosen`; while it is on, sites change at once."""
         if self.ops is None:
             self._ftrace.check()
             raise MissingSymbolError("tracer.o", STACK_TRACE_CALL)
         self._ftrace.set_hashes(self.ops, filter_hash=chosen)
 
     def forget(self, ips: Addresses) -> None:
-        """Take code that has gone away out of the choice."""
+        """Remove call sites that no longer exist from the chosen functions."""
         if self.ops is not None:
             self.ops.filter_hash = self.ops.filter_hash.forget(ips)
 
     def check_stack(self, vcpu: Vcpu, used: int, ip: int) -> None:
-        """`used` bytes of its stack are in use on `vcpu`, those of the tracer included."""
+        """Record the stack of `vcpu`, of which `used` bytes (with the tracer's) are in use."""
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
         found: list[StackUse] = []
         for call in self._callers.of(vcpu, ip):
-            # What was in a register is left out, also where an interrupt has saved it.
+            # Return addresses in registers do not count, even if an interrupt has saved them.
             if call.place is not None and (not found or top - call.place < found[-1].depth):
                 found.append(StackUse(call.address, top - call.place))
         if not found:

@@ -1,10 +1,10 @@
-"""What each call site calls now, and what it shall call.
+"""What each call site calls now, and what it should call.
 
-A site that nobody wants is a nop. One that a single user wants calls that user's
-trampoline where it has one (trampolines.py), any other ftrace_caller, or
-ftrace_regs_caller when one of its users wants the registers. So what a site shall
-call follows from its users alone (`ftrace_get_addr_new`); what it calls is kept in
-its record (`ftrace_get_addr_curr`), because users may have come and gone since.
+A site without users is a nop. A site with a single user calls that user's trampoline, if
+it has one (trampolines.py). Any other site calls ftrace_caller, or ftrace_regs_caller if
+one of its users wants registers. So what a site should call follows from its users
+(`ftrace_get_addr_new`). What it calls now is kept in its record (`ftrace_get_addr_curr`),
+since its users may have changed.
 """
 
 from __future__ import annotations
@@ -22,35 +22,40 @@ from .ops import FtraceOps
 from .records import COUNT_MASK, Flag, Records
 
 NOP = 0
-"""Stands for the address that a disabled site calls."""
+"""Stands in for the address that a disabled site calls."""
 
 _EN = np.uint32(Flag.ENABLED | Flag.REGS_EN | Flag.TRAMP_EN)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """Records whose sites change alike."""
+    """A set of records whose sites change in the same way."""
 
     rows: NDArray[np.intp]
     edit: Edit
     step: Step
     old: int
-    """What their calls reach before, `NOP` for none."""
+    """The address that their calls reach before, `NOP` for none."""
     new: int
-    """And after."""
+    """The address that their calls reach afterwards, `NOP` for none."""
+
+    @property
+    def target(self) -> int:
+        """The address that a report about these sites names."""
+        return self.old or self.new
 
 
 class Targets:
-    """What the calls of `records` reach; `callers` are those that users share, by name."""
+    """What the calls of `records` reach; `callers` are shared by users, by name."""
 
     def __init__(self, records: Records, callers: Mapping[str, int]) -> None:
         self._records = records
         self._callers = callers
 
     def count(self, ops: Sequence[FtraceOps], trampolines: Sequence[int]) -> None:
-        """Note in each record how many `ops` want it, registers or not, and its trampoline.
+        """Set in each record the number of `ops` that want it, REGS, and its trampoline.
 
-        `trampolines` has the address of each ops' own, 0 where it has none.
+        `trampolines` has the address of each ops' own trampoline, 0 for none.
         """
         table = self._records.table
         count = np.zeros(len(table), np.uint32)
@@ -68,28 +73,28 @@ class Targets:
         table["tramp"] = only
 
     def wanted(self) -> Addresses:
-        """What each record shall call, shape (n,)."""
+        """Return what each record should call, shape (n,)."""
         records = self._records
         shared = self._shared(records.flagged(Flag.REGS))
         own = np.where(records.flagged(Flag.TRAMP), records.table["tramp"], shared)
         return np.where(records.users > 0, own, np.uint64(NOP))
 
     def current(self) -> Addresses:
-        """What each record calls, shape (n,)."""
+        """Return what each record calls, shape (n,)."""
         records = self._records
         shared = self._shared(records.flagged(Flag.REGS_EN))
         own = np.where(records.flagged(Flag.TRAMP_EN), records.table["tramp_en"], shared)
         return np.where(records.flagged(Flag.ENABLED), own, np.uint64(NOP))
 
     def of(self, row: int) -> int:
-        """What record `row` calls, or would if it were enabled now."""
+        """Return what record `row` calls, or would call if it were enabled now."""
         flags = int(self._records.table["flags"][row])
         if flags & Flag.ENABLED and flags & Flag.TRAMP_EN:
             return int(self._records.table["tramp_en"][row])
         return self._callers[self._records.caller_of(row)]
 
     def changes(self, port: Port) -> list[Change]:
-        """What must change for the text to agree: new calls first, then other calls, then nops."""
+        """Return the changes the text needs: new calls first, then other calls, then nops."""
         now, shall = self.current(), self.wanted()
         rows = np.flatnonzero(now != shall)
         pairs = np.unique(np.stack((now[rows], shall[rows])), axis=1).T.tolist()
@@ -99,7 +104,7 @@ class Targets:
         ]
 
     def done(self, change: Change) -> None:
-        """Note that `change` has been made."""
+        """Update the records after `change` was written."""
         table, rows = self._records.table, change.rows
         flags = table["flags"][rows] & ~_EN
         own = 0
@@ -112,13 +117,13 @@ class Targets:
         table["tramp_en"][rows] = own
 
     def _shared(self, regs: NDArray[np.bool_]) -> Addresses:
-        """The caller of those that share one."""
+        """Return the shared caller of each record; `regs` says which need registers."""
         plain = self._callers[CALLER]
         saving = self._callers.get(REGS_CALLER, plain)
         return np.where(regs, np.uint64(saving), np.uint64(plain))
 
     def _order(self, pair: Sequence[int]) -> tuple[int, int, int]:
-        """Where a change from `pair[0]` to `pair[1]` comes among others."""
+        """Return the sort key of a change from `pair[0]` to `pair[1]`."""
         known = [NOP, *self._callers.values()]
         old, new = (known.index(each) if each in known else each for each in pair)
         return (0 if old == NOP else 1 if new != NOP else 2), old, new

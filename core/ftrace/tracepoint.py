@@ -1,7 +1,7 @@
-"""A tracepoint of the guest, as a tracer in its code hooks into it (`register_trace_*`).
+"""A tracepoint of the guest, with a function of the tracer attached (`register_trace_*`).
 
-The kernel calls `func` of its `struct tracepoint` while `enabled` is not 0; the
-definition is `arches/guest/include/tracepoint.h`.
+The kernel calls `func` of `struct tracepoint` while `enabled` is not 0. The structure is
+defined in `arches/guest/include/tracepoint.h`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..machine.memory import Memory
 
 
 class Tracepoint:
-    """One of the kernel's, with what it shall call."""
+    """A tracepoint of the kernel and the function that it should call."""
 
     def __init__(self, memory: Memory, address: int, func: int) -> None:
         self._memory = memory
@@ -25,7 +25,7 @@ class Tracepoint:
 
     @classmethod
     def find(cls, memory: Memory, kallsyms: Kallsyms, name: str, func: str) -> Self | None:
-        """That of the symbol `name`, for the function `func`; None where either is missing."""
+        """Return the tracepoint `name` with the function `func`; None if either is missing."""
         address, function = kallsyms.address(name), kallsyms.address(func)
         if address is None or function is None:
             return None
@@ -37,11 +37,11 @@ class Tracepoint:
 
     @property
     def enabled(self) -> bool:
-        """Whether the kernel calls the function."""
+        """Whether the kernel calls the function now."""
         return bool(self._memory.read_int(self._address, 4))
 
     def enable(self, on: bool) -> None:
-        """Have it call the function, or not; func stays, as a CPU may be on its way to it."""
+        """Switch the call on or off; `func` stays set, as a CPU may be about to call it."""
         row = np.zeros((), abi.tracepoint(self._memory.byteorder))
         row["enabled"], row["func"] = on, self._func
         self._memory.write(self._address, row.tobytes())

@@ -1,15 +1,15 @@
 """A trampoline for each of several users, on ports that make them.
 
-While one user is registered ftrace_caller calls its function, and there is none.
-With several, each user gets a copy of ftrace_caller, or of ftrace_regs_caller if it
-wants registers, that calls its function and no other: a site that nobody else wants
-calls that copy, and nobody is asked whose it is (FTRACE_OPS_FL_ALLOC_TRAMP).
+While one user is registered, ftrace_caller calls its function and no trampoline exists.
+With several, each user gets a copy of ftrace_caller (or of ftrace_regs_caller if it wants
+registers) that calls only its function. A site that no other user wants calls that copy,
+which need not look up its users (FTRACE_OPS_FL_ALLOC_TRAMP).
 
-A CPU may be inside of a trampoline, or have an interrupted task there, for as long
-as it likes, so none is ever taken away. It stays its user's, who finds it again when he
-comes back; another may have it once he is gone, if its code and its `FtraceOps.op`
-are the same, so that a CPU inside does what it was to do.
-Where no place is left, a user shares ftrace_caller, as in the kernel without memory.
+A CPU or an interrupted task may stay inside a trampoline for any time, so none is ever
+removed. A user that is registered again gets its old trampoline back. After it is gone,
+another user may get the trampoline if function and `FtraceOps.op` are the same, so that a
+CPU inside still does the right thing. If no room is left, a user shares ftrace_caller, as
+in a kernel without memory.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .entry import CALLER, REGION, REGS_CALLER, TRAMPOLINE, Entry
 from .ops import FtraceOps
 
 MODULE = "__builtin__ftrace"
-"""The module that kallsyms shows for them (FTRACE_TRAMPOLINE_MOD)."""
+"""The module that kallsyms shows for trampolines (FTRACE_TRAMPOLINE_MOD)."""
 
 PLACE = 512
-"""Bytes that are kept for each."""
+"""Bytes reserved for each trampoline."""
 
 PLACES = 32 * FTRACE_OPS_MAX
-"""How many there can be."""
+"""Greatest number of trampolines."""
 
 _EACH = PAGE_SIZE // PLACE
 
@@ -43,25 +43,25 @@ class OpsTrampoline:
 
     ops: FtraceOps
     caller: str
-    """What it is a copy of."""
+    """Name of the caller of which it is a copy."""
     address: int
     code: bytes
-    """As it was made, the word `op` and all."""
+    """Its code as it was made, including the word `op`."""
     slot: int
-    """Guest address of its slot."""
+    """Guest address of the slot that calls `func`."""
     func: int
     """Address of the code that the slot calls."""
     op: int
-    """Guest address of the word that the function gets as its third argument."""
+    """Guest address of the word that holds the function's third argument."""
 
     @property
     def end(self) -> int:
-        """The first address behind it."""
+        """The first address after it."""
         return self.address + len(self.code)
 
 
 class OpsTrampolines:
-    """All of one machine."""
+    """The trampolines of one machine."""
 
     def __init__(self, port: Port, entry: Entry, memory: Memory, kallsyms: Kallsyms) -> None:
         self._port = port
@@ -74,10 +74,10 @@ class OpsTrampolines:
     def ready(
         self, registered: Sequence[FtraceOps], code_of: Callable[[int], int]
     ) -> list[OpsTrampoline | None]:
-        """The trampoline of each of the `registered`, made if need be; None where it has none.
+        """Return the trampoline of each registered ops, made if necessary; None for none.
 
-        `code_of` gives the code that a function pointer leads to. What a slot calls, and
-        the word `op`, are as they were when the trampoline was last used.
+        `code_of` returns the code that a function pointer leads to. The slot and the word
+        `op` are as they were when the trampoline was last used.
         """
         return [
             self._own(ops) or self._left(ops, registered, code_of) or self._make(ops, code_of)
@@ -85,28 +85,28 @@ class OpsTrampolines:
         ]
 
     def of(self, registered: Sequence[FtraceOps]) -> list[OpsTrampoline]:
-        """Those of the `registered`, in their order, as far as they have any."""
+        """Return the trampolines of the registered ops, in their order."""
         if len(registered) < 2:
             return []
         return [each for each in map(self._own, registered) if each is not None]
 
     def set_func(self, trampoline: OpsTrampoline, func: int) -> None:
-        """Note that its slot calls `func` now."""
+        """Store that its slot calls `func` now."""
         self._replace(trampoline, replace(trampoline, func=func))
 
     def set_op(self, trampoline: OpsTrampoline, op: int) -> None:
-        """Have its function get `op` from now on."""
+        """Pass `op` to its function from now on."""
         self._memory.write_int(trampoline.op, op)
 
     def at(self, address: int) -> OpsTrampoline | None:
-        """The one that has `address` in it."""
+        """Return the trampoline that contains `address`."""
         number, offset = divmod(address - self._first, PLACE)
         if not 0 <= number < len(self._all) or offset >= len(self._all[number].code):
             return None
         return self._all[number]
 
     def calls(self, address: int) -> int | None:
-        """What the slot of the one at `address` calls, by the bytes that are there now."""
+        """Return what the slot of the trampoline at `address` calls, read from memory."""
         own = self.at(address)
         if own is None:
             return None
@@ -114,7 +114,7 @@ class OpsTrampolines:
         return self._port.call_target(own.slot, self._memory.read(own.slot, edit.expected.shape[1]))
 
     def text(self, address: int) -> str:
-        """What the kernel says of the one at `address`: itself, and its ops' function."""
+        """Return the kernel's text about the trampoline at `address` and its ops' function."""
         own = self.at(address)
         if own is None:
             return "\ttramp: ERROR!"
@@ -122,24 +122,24 @@ class OpsTrampolines:
         return f"\ttramp: {name(own.address)} ({name(own.func)})"
 
     def save(self) -> tuple[OpsTrampoline, ...]:
-        """Whose they are now, for `restore`."""
+        """Return the trampolines and their users, for `restore`."""
         return tuple(self._all)
 
     def restore(self, saved: tuple[OpsTrampoline, ...]) -> None:
-        """Go back, after the machine's memory has gone back to the same moment."""
+        """Restore `saved`, after the machine's memory of the same moment has been restored."""
         self._all = list(saved)
         self._kallsyms.remove(MODULE)
         for each in saved:
             self._name(each)
 
     def _own(self, ops: FtraceOps) -> OpsTrampoline | None:
-        """What `ops` has already."""
+        """Return the trampoline that `ops` already has."""
         return next((each for each in self._all if each.ops is ops and _fits(each, ops)), None)
 
     def _left(
         self, ops: FtraceOps, registered: Sequence[FtraceOps], code_of: Callable[[int], int]
     ) -> OpsTrampoline | None:
-        """One of a user who is gone that nobody can tell from that of `ops`."""
+        """Return the trampoline of an unregistered user that also suits `ops`."""
         for each in self._all:
             same = each.func == code_of(ops.func) and each.ops.op == ops.op
             if same and each.ops not in registered and _fits(each, ops):

@@ -46,7 +46,8 @@ def far(subject: PortUnderTest) -> None:
         to = "nowhere" if leads is None else f"to {leads:x}"
         wrong = f"the stub of {stub.symbol} leads {to}, not to {stub.target:x}"
         expect(leads == stub.target, wrong, stub.address, b"", code)
-    expect(user.session.call_site(row).via is not None, f"{EXAMPLE} does not go by a stub")
+    site = user.session.call_site(user.session.boot.ftrace.records.ip_of(row))
+    expect(site.via is not None, f"the call of {EXAMPLE} uses no stub")
     user("rmmod usbcore")
     _traced(user, far=True)
     user.same_text(before)

@@ -57,22 +57,23 @@ def own(subject: PortUnderTest) -> None:
     ftrace = user.session.boot.ftrace
     before, rows = user.text(), [user.row(name) for name in (EXAMPLE, OTHER)]
     user(f"echo {user.prefix}{EXAMPLE} > set_ftrace_filter; echo function > current_tracer")
-    alone = ftrace.target_of(rows[0])
+    alone = ftrace.state(rows[0]).target
     expect(alone == ftrace.entry["ftrace_caller"], f"the only user's site calls {alone:x}")
     ips = ftrace.records.table["ip"][rows]
     counter = FtraceOps("counter", ftrace.entry["function_count_call"], FtraceHash.of(ips[1:]))
     ftrace.register(counter)
-    called = [ftrace.target_of(row) for row in rows]
+    called = [ftrace.state(row).target for row in rows]
     expect(len({*called, alone}) == 3, "the users share a trampoline")
     user("run syscalls")
     expect(len(user.events()) > 5, f"{len(user.events())} calls of {EXAMPLE} are traced")
     memory, count = user.session.boot.machine.memory, ftrace.entry["function_count"]
     expect(any(memory.read(count, 64)), f"no call of {OTHER} is counted")
     for row in rows:
-        wrong = [hop.note for hop in user.session.call_path(row) if not hop.verified]
-        expect(not wrong, f"the way of a call is not as it shall be: {wrong}")
+        hops = user.session.call_path(ftrace.records.ip_of(row))
+        wrong = [hop.note for hop in hops if not hop.verified]
+        expect(not wrong, f"the path of a call is wrong: {wrong}")
     ftrace.unregister(counter)
-    expect(ftrace.target_of(rows[0]) == alone, "the one that is left does not go back")
+    expect(ftrace.state(rows[0]).target == alone, "the one that is left does not go back")
     user("echo nop > current_tracer")
     user.alive()
     user.same_text(before)

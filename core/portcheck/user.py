@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..session import MachineSpec, Session
 from ..shell.shell import Shell
-from ..views.callsite import expected_text
 from .check import Absent, expect
 from .equilibrium import reach
 from .subject import PortUnderTest
@@ -74,9 +73,9 @@ class User:
         for row, ip in enumerate(ftrace.records.table["ip"].tolist()):
             compiled = ftrace.records.compiled[row].tobytes()
             if text[max(ip - start, 0) :].startswith(compiled) and ip >= start:
-                address, expected = expected_text(ftrace, row)
-                at = address - start
-                changed[at : at + len(expected)] = expected
+                state = ftrace.state(row)
+                at = state.address - start
+                changed[at : at + len(state.expected)] = state.expected
         return bytes(changed)
 
     def same_text(self, before: dict[int, bytes]) -> None:

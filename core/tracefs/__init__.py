@@ -1,4 +1,4 @@
-"""The tracefs tree: the one way in for every front end."""
+"""The tracefs tree, which every front end uses."""
 
 from __future__ import annotations
 
@@ -37,33 +37,36 @@ __all__ = [
 
 
 class TracefsTree(Tracefs):
-    """The tree of one trace array, with what its owner must reach directly."""
+    """The tree of one trace array."""
 
     def __init__(self, array: TraceArray, lock: threading.RLock) -> None:
         self.array = array
-        self.functions = FunctionTable(array)
+        ftrace, kallsyms, machine = array.ftrace, array.kallsyms, array.machine
+        bits = 8 * machine.port.facts.pointer_size
+        self.functions = FunctionTable(ftrace)
         self._filters = {
-            **filter_files(array, self.functions),
-            **stack_filter_files(array, self.functions),
+            **filter_files(array, ftrace, self.functions),
+            **stack_filter_files(array.stack, ftrace, self.functions),
         }
+        switch, graph = array.set_profile, array.graph
         root = Directory(
             {
-                **readme_files(array),
+                **readme_files(ftrace.ftraced is not None),
                 **tracer_files(array),
-                **function_files(array, self.functions),
+                **function_files(self.functions),
                 **self._filters,
-                **pid_files(array),
-                **graph_files(array),
-                **profile_files(array),
+                **pid_files(ftrace.pids, bits),
+                **graph_files(array.graph),
+                **profile_files(array.profile, switch, graph, machine, kallsyms),
                 **trace_files(array),
-                **snapshot_files(array),
+                **snapshot_files(array.ring, array.snapshot),
                 **buffer_files(array),
                 **option_files(array),
-                **event_files(array),
-                **stack_files(array),
+                **event_files(array, array.fprobes),
+                **stack_files(array.stack, kallsyms, bits),
             }
         )
-        super().__init__(root, lock, {"/proc": proc_files(array)})
+        super().__init__(root, lock, {"/proc": proc_files(array.stack)})
 
     def module_loaded(self, name: str) -> None:
         """Apply the filter words that waited for the module `name`. Raises `FtraceBug`."""

@@ -1,8 +1,8 @@
 """A trace array: a buffer, the tracer that fills it, its filters and its options.
 
-The kernel's `struct trace_array`, of which the top of the tree is the first.
-Files read and change it; what they do to the guest goes through `Ftrace` (call
-sites) and `RingBuffer` (memory), so nothing here touches a byte of either.
+This is the kernel's `struct trace_array`; the top of the tree shows the first one. Its
+files read and change it. It changes the guest only through `Ftrace` (call sites) and
+`RingBuffer` (memory).
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ NOP = "nop"
 FUNCTION = "function"
 FUNCTION_GRAPH = "function_graph"
 TRACERS = (FUNCTION_GRAPH, FUNCTION, NOP)
-"""In the order they are listed."""
+"""All tracers, in the order of available_tracers."""
 
 FUNCTION_TRACE_CALL = "function_trace_call"
-"""The guest function that the function tracer has called."""
+"""The guest function that the function tracer registers."""
 
 FUNCTION_STACK_TRACE_CALL = "function_stack_trace_call"
-"""The same with the option func_stack_trace."""
+"""The guest function that it registers with the option func_stack_trace."""
 
 LOCAL = "local"
 COUNTER = "counter"
 
 MARK_SIZE = 1024
-"""Most bytes of text in one event, the kernel's TRACE_BUF_SIZE."""
+"""Most bytes of text in one event (TRACE_BUF_SIZE)."""
 
 MARKER_COMM = "sh"
-"""Whose task it is that writes to trace_marker."""
+"""Name of the task that writes to trace_marker."""
 
-_MARK_OFFSET = 1 << 20  # behind the stacks of borrowed calls
+_MARK_OFFSET = 1 << 20  # above the stacks of host calls
 _MARK_PAGES = 4
 
 OPTIONS: Mapping[str, bool] = MappingProxyType(
@@ -77,7 +77,7 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "function-trace": True,
     }
 )
-"""Options that do something here, in the kernel's order, with its defaults."""
+"""The supported options, in the kernel's order and with its defaults."""
 
 FUNC_STACK_TRACE = "func_stack_trace"
 FUNCTION_OPTIONS: Mapping[str, bool] = MappingProxyType({FUNC_STACK_TRACE: False})
@@ -113,30 +113,34 @@ class TraceArray:
         self.syscalls = Syscalls(machine, kallsyms, ftrace, ring)
         taken = {f"{event.group}/{event.name}" for event in self.syscalls}
         self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, self._reset_all)
-        self.snapshot = Snapshot(self)
-        self.commands = Commands(self)
+        self.snapshot = Snapshot(ring, self)
+        self.commands = Commands(machine, ftrace, self.snapshot, self)
         self._registered = False
 
+    @property
+    def cpus(self) -> int:
+        """Number of CPUs."""
+        return len(self.machine.vcpus)
+
     def tracers(self) -> tuple[str, ...]:
-        """The tracers this guest has the code of."""
+        """Return the names of the tracers whose code this guest has."""
         there = {NOP: True, FUNCTION: self.ops is not None, FUNCTION_GRAPH: self.graph.available}
         return tuple(name for name in TRACERS if there[name])
 
     @property
     def events(self) -> Sequence[TraceEvent]:
-        """All events there are now."""
+        """All events that exist now."""
         return [*self.syscalls, *self.fprobes]
 
     def set_tracer(self, name: str) -> None:
-        """Switch to the tracer `name`, beginning with an empty buffer.
+        """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
 
-        The one that is on already goes on undisturbed. Raises `TracefsError`
-        (EINVAL: no such tracer, ENODEV: ftrace is off) and `FtraceBug`.
+        Raises `TracefsError` (EINVAL: no such tracer, ENODEV: ftrace is off) and `FtraceBug`.
         """
         if name not in TRACERS:
             raise TracefsError(errno.EINVAL)
         if name not in self.tracers():
-            self.ftrace.check()  # says what this kernel lacks
+            self.ftrace.check()  # raises what this kernel lacks
             raise TracefsError(errno.EINVAL)
         self.ring.expand()
         if name == self.tracer:
@@ -154,9 +158,9 @@ class TraceArray:
             raise
 
     def set_profile(self, on: bool) -> None:
-        """Switch the function profiler, beginning with no hits; the tracers go on.
+        """Start the function profiler with empty tables, or stop it.
 
-        Raises as `Profile.start` and `.stop`.
+        The current tracer is not affected. Raises as `Profile.start` and `.stop`.
         """
         if on:
             self.profile.start(self.hash(False), self.hash(True))
@@ -164,30 +168,30 @@ class TraceArray:
             self.profile.stop()
 
     def set_tracing_on(self, on: bool) -> None:
-        """Let events be written, or not."""
+        """Start or stop writing events."""
         self.tracing_on = on
         self.commands.probes.set_tracing_on(on)
         self._update_recording()
 
     def set_cpumask(self, mask: int) -> None:
-        """Let events be written on the CPUs of `mask`. Raises `TracefsError` (EINVAL)."""
-        self.tracing_cpumask = mask & ((1 << len(self.machine.vcpus)) - 1)
+        """Write events only on the CPUs of `mask`."""
+        self.tracing_cpumask = mask & ((1 << self.cpus) - 1)
         self._update_recording()
 
     @property
     def clocks(self) -> tuple[str, ...]:
-        """The clocks events can be stamped with."""
+        """The clocks that time stamps can use."""
         return (LOCAL, COUNTER)
 
     @property
     def clock_in_ns(self) -> bool:
-        """Whether stamps are times; those of `counter` are numbers."""
+        """Whether time stamps are in ns; those of `counter` are counts."""
         return self.clock != COUNTER
 
     def set_clock(self, name: str) -> None:
-        """Stamp events with another clock, beginning with empty buffers.
+        """Use another clock for time stamps and empty the buffers.
 
-        Raises `TracefsError` (EINVAL) where there is none of that name.
+        Raises `TracefsError` (EINVAL) if no clock has that name.
         """
         if name not in self.clocks:
             raise TracefsError(errno.EINVAL)
@@ -196,10 +200,10 @@ class TraceArray:
         self._reset_all()
 
     def mark(self, text: str) -> None:
-        """Have the guest write `text` as events, one for each `MARK_SIZE` bytes.
+        """Make the guest write `text` as events, one for each `MARK_SIZE` bytes.
 
-        Raises `TracefsError` (EBADF: nothing records, ENODEV: this kernel
-        cannot) and `GuestError`.
+        Raises `TracefsError` (EBADF: recording is off, ENODEV: the kernel does not support
+        it) and `GuestError`.
         """
         function = self.kallsyms.address("tracing_mark_write")
         if function is None:
@@ -220,17 +224,17 @@ class TraceArray:
 
     @property
     def all_options(self) -> Mapping[str, bool]:
-        """All options and whether they are on, those of tracers too."""
+        """All options and whether they are on, also those of all tracers."""
         return {**self.options, **self.graph.options, **self.function_options}
 
     @property
     def tracer_options(self) -> Mapping[str, bool]:
-        """The options of the tracer that is on."""
+        """The options of the current tracer."""
         own = {FUNCTION_GRAPH: self.graph.options, FUNCTION: self.function_options}
         return own.get(self.tracer, {})
 
     def set_option(self, name: str, value: bool) -> None:
-        """Change an option; raises `TracefsError` (EINVAL) where there is none, `FtraceBug`."""
+        """Change an option. Raises `TracefsError` (EINVAL: no such option) and `FtraceBug`."""
         if name in self.graph.options:
             self.graph.set_option(name, value)
             return
@@ -246,7 +250,7 @@ class TraceArray:
             self._update_registration()
 
     def _set_function_option(self, name: str, value: bool) -> None:
-        """Have another function called; while the tracer is on it is taken away for that."""
+        """Change the function that the tracer registers; registers it again if it is on."""
         self.function_options[name] = value
         called = FUNCTION_STACK_TRACE_CALL if value else FUNCTION_TRACE_CALL
         function = self.kallsyms.address(called)
@@ -259,15 +263,15 @@ class TraceArray:
             self.ftrace.register(self.ops)
 
     def hash(self, notrace: bool) -> FtraceHash:
-        """The functions chosen, or (`notrace`) left out."""
+        """Return the functions to trace, or with `notrace` those not to trace."""
         if self.ops is None:
             return FtraceHash()
         return self.ops.notrace_hash if notrace else self.ops.filter_hash
 
     def set_hash(self, notrace: bool, chosen: FtraceHash) -> None:
-        """Choose functions; sites change at once while the tracer is on. Raises `FtraceBug`."""
+        """Choose functions; while the tracer is on, sites change at once. Raises `FtraceBug`."""
         if self.ops is None:
-            self.ftrace.check()  # says what this kernel lacks
+            self.ftrace.check()  # raises what this kernel lacks
             raise TracefsError(errno.ENODEV)
         if notrace:
             self.ftrace.set_hashes(self.ops, self.ops.filter_hash, chosen)
@@ -276,7 +280,7 @@ class TraceArray:
         self.graph.set_hashes(self.ops.filter_hash, self.ops.notrace_hash)
 
     def forget(self, ips: Addresses) -> None:
-        """Take code that has gone away out of the hashes, registered or not."""
+        """Remove call sites that no longer exist from all hashes, registered or not."""
         if self.ops is not None:
             self.ops.filter_hash = self.ops.filter_hash.forget(ips)
             self.ops.notrace_hash = self.ops.notrace_hash.forget(ips)
@@ -285,7 +289,7 @@ class TraceArray:
         self.stack.forget(ips)
 
     def cmdlines(self) -> Mapping[int, str]:
-        """Names of the tasks by pid, as the guest saved them."""
+        """Return the names of tasks by pid, as the guest saved them."""
         address = self.kallsyms.address("saved_cmdlines")
         if address is None:
             return {}
@@ -297,23 +301,23 @@ class TraceArray:
             return {}
 
     def text(self, cpu: int | None = None) -> TraceText:
-        """The events in the buffers, or in that of `cpu`, as text; the header counts all CPUs."""
+        """Return the events of all buffers, or of `cpu`, as text; the header counts all CPUs."""
         table = self.ring.events(cpu)
         present = len(table) if cpu is None else len(self.ring.events())
         return self.as_text(table, self.context(present, self.ring.lost(present)))
 
     def follow(self) -> TraceText:
-        """What `text` gives, at the cost of what is new since the last call."""
+        """Like `text`, but decode only what is new since the last call."""
         table = self._follower.events()
         return self.as_text(table, self.context(len(table), self.ring.lost(len(table))))
 
     def consume(self, cpu: int | None = None) -> Iterator[str]:
-        """Take the events out of the buffers, or out of that of `cpu`, as pieces of text."""
+        """Take the events out of all buffers, or out of that of `cpu`; yield pieces of text."""
         taken = self.ring.consume(cpu)
         yield from self.as_text(taken.table, self.context()).body(taken.lost)
 
     def dump(self, cpu: int | None = None) -> Iterator[str]:
-        """As `consume`, in the form in which it goes to the kernel's log."""
+        """Like `consume`, in the form of the kernel's log."""
         overran = self.ring.overrun() > 0
         taken = self.ring.consume(cpu)
         context = replace(self.context(), overran=overran)
@@ -324,7 +328,7 @@ class TraceArray:
         yield from text.body(taken.lost)
 
     def as_text(self, table: EventTable, context: TextContext) -> TraceText:
-        """The events as the tracer that is on prints them."""
+        """Return the events as the current tracer prints them."""
         if self.tracer == FUNCTION_GRAPH:
             bounds = [self.kallsyms.address(f"__irqentry_text_{end}") for end in ("start", "end")]
             irq_text = range(bounds[0] or 0, bounds[1] or 0)
@@ -332,13 +336,13 @@ class TraceArray:
         return TraceText(table, context)
 
     def context(self, in_buffer: int = 0, overrun: int = 0) -> TextContext:
-        """What the lines of events need beside them."""
+        """Return what the lines of events need besides the events."""
         options = {name.replace("-", "_"): self.options[name] for name in _TEXT_OPTIONS}
         return TextContext(
             symbols=self.kallsyms,
             options=TextOptions(**options),
             tracer=self.tracer,
-            cpus=len(self.machine.vcpus),
+            cpus=self.cpus,
             pointer_size=self.machine.port.facts.pointer_size,
             cmdlines=self.cmdlines(),
             clock_in_ns=self.clock_in_ns,
@@ -352,12 +356,12 @@ class TraceArray:
         )
 
     def _reset_all(self) -> None:
-        """Throw the events away, those of the snapshot too."""
+        """Drop all events, also those of the snapshot."""
         self.ring.reset()
         self.snapshot.clear()
 
     def _update_registration(self) -> None:
-        """Register the ops with ftrace, or take it away, as tracer and options say."""
+        """Register or unregister the ops, according to tracer and options."""
         graph = self.tracer == FUNCTION_GRAPH
         if graph != self.graph.tracing:
             if graph:
@@ -375,6 +379,6 @@ class TraceArray:
             self.ftrace.unregister(self.ops)
 
     def _update_recording(self) -> None:
-        for cpu in range(len(self.machine.vcpus)):
+        for cpu in range(self.cpus):
             on = self.tracing_on and bool(self.tracing_cpumask >> cpu & 1)
             self.ring.set_recording(on, cpu)

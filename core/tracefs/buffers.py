@@ -1,72 +1,83 @@
-"""The buffers: buffer_size_kb, buffer_total_size_kb, and what per_cpu/ holds of each."""
+"""The buffers: buffer_size_kb, buffer_total_size_kb, and the files of per_cpu/."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
-from .array import TraceArray
+from ..trace.ringbuffer import RingBuffer
 from .number import kstrtoul
-from .traces import Trace, TracePipe
+from .traces import Events, Trace, TracePipe
 from .tree import Directory, File, Node
 
 
+class Buffers(Events, Protocol):
+    """A trace array, as far as these files need it."""
+
+    @property
+    def clock_in_ns(self) -> bool:
+        """Whether time stamps are in ns; else they are counts."""
+        ...
+
+
 class BufferSize(File):
-    """KB of buffer of each CPU, or of one."""
+    """KiB of buffer of each CPU, or of one."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray, cpu: int | None = None) -> None:
-        self._array = array
+    def __init__(self, ring: RingBuffer, cpu: int | None = None) -> None:
+        self._ring = ring
         self._cpu = cpu
 
     def read(self) -> str:
-        """The size; `X` where the CPUs differ; what it will be where it is not used yet."""
-        return self._array.ring.size_text(self._cpu)
+        """Return the size; `X` if CPUs differ; before the first use, the future size as well."""
+        return self._ring.size_text(self._cpu)
 
     def write(self, text: str) -> None:
-        """Another size, at least 1."""
-        self._array.ring.resize(kstrtoul(text), self._cpu)
+        """Change the size; the least is 1."""
+        self._ring.resize(kstrtoul(text), self._cpu)
 
 
 class BufferTotalSize(File):
-    """KB of buffer of all CPUs."""
+    """KiB of buffer of all CPUs."""
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, ring: RingBuffer) -> None:
+        self._ring = ring
 
     def read(self) -> str:
-        """The sum."""
-        return self._array.ring.total_size_text()
+        """Return the sum."""
+        return self._ring.total_size_text()
 
 
 class Stats(File):
-    """Counts of one CPU's buffer."""
+    """Counters of one CPU's buffer."""
 
-    def __init__(self, array: TraceArray, cpu: int) -> None:
-        self._array = array
+    def __init__(self, buffers: Buffers, cpu: int) -> None:
+        self._buffers = buffers
         self._cpu = cpu
 
     def read(self) -> str:
-        """One count a line."""
-        return self._array.ring.stats(self._cpu).text(self._array.clock_in_ns)
+        """Return one counter a line."""
+        return self._buffers.ring.stats(self._cpu).text(self._buffers.clock_in_ns)
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
+def files(buffers: Buffers) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
+    ring = buffers.ring
     return {
-        "buffer_size_kb": BufferSize(array),
-        "buffer_total_size_kb": BufferTotalSize(array),
+        "buffer_size_kb": BufferSize(ring),
+        "buffer_total_size_kb": BufferTotalSize(ring),
         "per_cpu": Directory(
             {
                 f"cpu{cpu}": Directory(
                     {
-                        "trace": Trace(array, cpu),
-                        "trace_pipe": TracePipe(array, cpu),
-                        "stats": Stats(array, cpu),
-                        "buffer_size_kb": BufferSize(array, cpu),
+                        "trace": Trace(buffers, cpu),
+                        "trace_pipe": TracePipe(buffers, cpu),
+                        "stats": Stats(buffers, cpu),
+                        "buffer_size_kb": BufferSize(ring, cpu),
                     }
                 )
-                for cpu in range(len(array.machine.vcpus))
+                for cpu in ring.cpus
             }
         ),
     }

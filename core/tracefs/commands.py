@@ -1,8 +1,8 @@
-"""Commands of set_ftrace_filter: `FUNCTION:COMMAND[:COUNT]`, and `!` to take one away.
+"""Commands of set_ftrace_filter: `FUNCTION:COMMAND[:COUNT]`, and `!` to remove one.
 
-A command is done when one of the functions is called: traceon, traceoff, stacktrace,
-snapshot, dump, cpudump. A write of one acts at once, whatever becomes of the filter. As
-in the kernel dump takes no count, as it is done once, and cpudump none at all. Source:
+A command is executed when one of its functions is called: traceon, traceoff, stacktrace,
+snapshot, dump, cpudump. A write takes effect at once, even if the filter is refused. As
+in the kernel, dump is executed once and cpudump at every call; neither takes a count. Source:
 ftrace_trace_probe_callback() and its kin in kernel/trace/trace_functions.c,
 ftrace_trace_snapshot_callback() and ftrace_dump() in kernel/trace/trace.c.
 """
@@ -10,8 +10,9 @@ ftrace_trace_snapshot_callback() and ftrace_dump() in kernel/trace/trace.c.
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -19,39 +20,56 @@ from ..abi import ProbeCommand
 from ..arch import Addresses
 from ..errors import TracefsError
 from ..ftrace.filter import FilterWord, select
+from ..ftrace.ftrace import Ftrace
 from ..ftrace.probes import FunctionProbes
+from ..machine.machine import Machine
 from ..trace.dumptext import DASHES, EMPTY, HEAD
+from .functions import FunctionTable
 from .number import kstrtoul
-
-if TYPE_CHECKING:
-    from .array import TraceArray
-    from .functions import FunctionTable
+from .snapshot import Snapshot
 
 COMMANDS = MappingProxyType({command.name.lower(): command for command in ProbeCommand})
-"""By the name that is written."""
+"""The commands by name."""
 
 _NAMES = frozenset(COMMANDS)
 
 
-class Commands:
-    """The commands of a trace array, and what they do to it."""
+class Recording(Protocol):
+    """A trace array, as far as the commands need it."""
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
-        self.probes = FunctionProbes(array.machine, array.ftrace)
+    def set_tracing_on(self, on: bool) -> None:
+        """Start or stop recording."""
+        ...
+
+    def dump(self, cpu: int | None = None) -> Iterator[str]:
+        """Take the events of one CPU or of all out of the buffers, in the kernel log's form."""
+        ...
+
+
+class Commands:
+    """The commands of a trace array."""
+
+    def __init__(
+        self, machine: Machine, ftrace: Ftrace, snapshot: Snapshot, recording: Recording
+    ) -> None:
+        self.probes = FunctionProbes(machine, ftrace)
+        self._machine = machine
+        self._ftrace = ftrace
+        self._snapshot = snapshot
+        self._recording = recording
         self._dumping = False
 
     def take(self, functions: FunctionTable, word: FilterWord) -> None:
-        """Do what a word with a command says.
+        """Add or remove the command of a word.
 
-        Raises `TracefsError` (EINVAL: no such command, a bad count, functions that are not
-        there or have it already; ERANGE; ENODEV: nothing of it to take away, or ftrace is
-        off; EBUSY: too many) and `FtraceBug`.
+        Raises `TracefsError` (EINVAL: no such command, a bad count, or functions that do
+        not exist or already have it; ERANGE; ENODEV: no such command to remove, or ftrace
+        is off; EBUSY: too many commands) and `FtraceBug`.
         """
         command = COMMANDS.get(word.command or "")
         if command is None:
             raise TracefsError(errno.EINVAL)
-        self._array.ftrace.check()
+        self._ftrace.check()
         counted = command is ProbeCommand.DUMP
         if command not in (ProbeCommand.DUMP, ProbeCommand.CPUDUMP):
             counted = word.parameter is not None
@@ -61,45 +79,45 @@ class Commands:
         count = 1 if command is ProbeCommand.DUMP else self._count(word) if counted else None
         ips = functions.ips(select(functions.names(), word, _NAMES))
         if command is ProbeCommand.SNAPSHOT:
-            self._array.snapshot.allocate()
+            self._snapshot.allocate()
         self.probes.add(command, ips, count)
 
     def _count(self, word: FilterWord) -> int:
-        """The count of a word, a long."""
-        bits = 8 * self._array.ftrace.port.facts.pointer_size
+        """Return the count of a word, as the kernel's long."""
+        bits = 8 * self._ftrace.port.facts.pointer_size
         number = (word.parameter or "").partition(":")[0]
         value = kstrtoul(number, bits, base=0) if number else (1 << bits) - 1
         return value - (value >> bits - 1 << bits)
 
     def lines(self, functions: FunctionTable) -> list[str]:
-        """`FUNCTION:COMMAND:unlimited` or `…:count=N`, a line for each function."""
+        """Return `FUNCTION:COMMAND:unlimited` or `…:count=N`, a line for each function."""
         shown = functions.lines()
         found = []
         for probe in self.probes:
             name, counts = probe.command.name.lower(), self.probes.counts(probe)
-            rows = self._array.ftrace.records.rows_of(probe.ips)
+            rows = self._ftrace.records.rows_of(probe.ips)
             for at in np.argsort(rows, kind="stable").tolist():
                 left = "unlimited" if counts is None else f"count={counts[at]}"
                 found.append(f"{shown[rows[at]]}:{name}:{left}")
         return found
 
     def forget(self, ips: Addresses) -> None:
-        """Take code that has gone away out of all of them. Raises `FtraceBug`."""
+        """Remove call sites that no longer exist from all commands. Raises `FtraceBug`."""
         self.probes.forget(ips)
 
     def dump(self, cpu: int, only: bool) -> None:
-        """Print what is in the buffers, or `only` in that of `cpu`, and take it out.
+        """Move the events of all CPUs, or `only` those of `cpu`, to the kernel's log.
 
-        Into the kernel's log, at the time of `cpu`. Tracing is off from then on.
+        The log entries have the time of `cpu`. Tracing is off afterwards.
         """
-        array, dmesg = self._array, self._array.machine.dmesg
+        dmesg = self._machine.dmesg
         if self._dumping:
-            return  # another CPU has come to it while this one waits
+            return  # another CPU reached a dump while this one waits
         self._dumping = True
         try:
-            array.set_tracing_on(False)
-            pieces = list(array.dump(cpu if only else None))
-            ns = array.machine.vcpus[cpu].ticks
+            self._recording.set_tracing_on(False)
+            pieces = list(self._recording.dump(cpu if only else None))
+            ns = self._machine.vcpus[cpu].ticks
             dmesg.write(ns, HEAD)
             for piece in (DASHES, *pieces, DASHES) if pieces else (EMPTY,):
                 dmesg.write(ns, piece)
@@ -107,25 +125,28 @@ class Commands:
             self._dumping = False
 
     def control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
-        """What the probe at that guest address is for, as `cpu` has called the function `ip`."""
+        """Execute the command of the guest's `probe`: `cpu` has called the function at `ip`.
+
+        Returns 0 or a negative errno.
+        """
         command = self.probes.command_at(probe)
         if command is None:
             return -errno.EINVAL
         if not ip or command in (ProbeCommand.TRACEON, ProbeCommand.TRACEOFF):
-            self._array.set_tracing_on(bool(ip) and command is ProbeCommand.TRACEON)
+            self._recording.set_tracing_on(bool(ip) and command is ProbeCommand.TRACEON)
         elif command in (ProbeCommand.DUMP, ProbeCommand.CPUDUMP):
             self.dump(cpu, only=command is ProbeCommand.CPUDUMP)
-        elif self._array.snapshot.allocated:
-            self._array.snapshot.swap()
+        elif self._snapshot.allocated:
+            self._snapshot.swap()
         else:
             return -errno.ENOMEM
         return 0
 
 
 def _taken_from(functions: FunctionTable, word: FilterWord) -> Addresses | None:
-    """The call sites that a word with `!` speaks of; None for all."""
+    """Return the call sites that a word with `!` names; None for all."""
     if word.function in ("", "*"):
         return None
-    if word.is_index:  # names alone are looked at
+    if word.is_index:  # the kernel compares only names
         return np.empty(0, np.uint64)
     return functions.ips(functions.names().match(word.function))

@@ -1,4 +1,4 @@
-"""What every event has that can be switched on, whoever writes it."""
+"""The interface of all events in events/, and the text of their format files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of an event as it lies in the ring buffer; offset and size in bytes."""
+    """A field of an event in the ring buffer; offset and size are in bytes."""
 
     kind: str
-    """Its type, in C."""
+    """Its C type."""
     name: str
     offset: int
     size: int
@@ -25,32 +25,32 @@ COMMON = (
     Field("unsigned char", "common_preempt_count", 3, 1),
     Field("int", "common_pid", 4, 4, True),
 )
-"""What all events begin with: `struct trace_entry`."""
+"""The fields at the start of every event: `struct trace_entry`."""
 
 COMMON_SIZE = 8
 
 
 class TraceEvent(Protocol):
-    """An event of the directory events/."""
+    """An event in the directory events/."""
 
     @property
     def group(self) -> str:
-        """The directory it is in."""
+        """Name of the group's directory."""
         ...
 
     @property
     def name(self) -> str:
-        """Its own directory."""
+        """Name of the event's directory."""
         ...
 
     @property
     def number(self) -> int:
-        """The type of its events."""
+        """Number of its type in the ring buffer."""
         ...
 
     @property
     def on(self) -> bool:
-        """Whether it is written."""
+        """Whether the event is written."""
         ...
 
     @property
@@ -60,16 +60,16 @@ class TraceEvent(Protocol):
 
     @property
     def print_fmt(self) -> str:
-        """How it is printed, in C."""
+        """How the event is printed, in C."""
         ...
 
     def switch(self, on: bool) -> None:
-        """Have it written, or not. Raises `DynftraceError`."""
+        """Switch the event on or off. Raises `DynftraceError`."""
         ...
 
 
 def format_text(event: TraceEvent) -> str:
-    """The file format of an event: name, number, fields, how they are printed."""
+    """Return the content of an event's file format."""
     return "\n".join(
         [
             *(f"name: {event.name}", f"ID: {event.number}", "format:"),

@@ -1,6 +1,6 @@
-"""Events: events/ with a switch for each, set_event, and dynamic_events for a user's own.
+"""Events: events/ with a switch for each, set_event, and dynamic_events for the user's own.
 
-A group has a directory while it has an event. Source: kernel/trace/trace_dynevent.c,
+A group has a directory as long as it has an event. Source: kernel/trace/trace_dynevent.c,
 kernel/trace/trace_events.c; the files' formats in Documentation/trace/events.rst.
 """
 
@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from ..errors import TracefsError
-from .array import TraceArray
 from .event import TraceEvent, format_text
 from .fprobes import Fprobes
 from .number import switch
 from .tree import Directory, File, Node
 
 
+class HasEvents(Protocol):
+    """A trace array, as far as these files need it."""
+
+    @property
+    def events(self) -> Sequence[TraceEvent]:
+        """All events that exist now."""
+        ...
+
+
 class DynamicEvents(File):
-    """The definitions; each line written makes one, or takes one away."""
+    """The definitions; each line written adds one or removes one."""
 
     mode = 0o640
 
@@ -26,21 +35,21 @@ class DynamicEvents(File):
         self._fprobes = fprobes
 
     def read(self) -> str:
-        """A definition a line."""
+        """Return one definition a line."""
         return "".join(f"{event.fprobe.line}\n" for event in self._fprobes)
 
     def write(self, text: str) -> None:
-        """Commands, one a line, up to the first that is refused."""
+        """Execute commands, one a line, up to the first that is refused."""
         for line in text.split("\n"):
             self._fprobes.command(line)
 
     def truncate(self) -> None:
-        """Take all away."""
+        """Remove all definitions."""
         self._fprobes.clear()
 
 
 class Enable(File):
-    """The switch of some events."""
+    """The switch of one or more events."""
 
     mode = 0o640
 
@@ -48,66 +57,66 @@ class Enable(File):
         self._events = events
 
     def read(self) -> str:
-        """1 for all on, 0 for none, X for some, ? where there is none."""
+        """Return 1 if all are on, 0 if none is, X if some are, ? if there are no events."""
         states = {event.on for event in self._events}
         return "X\n" if len(states) > 1 else f"{int(states.pop())}\n" if states else "?\n"
 
     def write(self, text: str) -> None:
-        """1 or 0."""
+        """Switch all of them: 1 or 0."""
         on = switch(text)
         for event in self._events:
             event.switch(on)
 
 
 class Id(File):
-    """The type of an event in the ring buffer."""
+    """The number of an event's type in the ring buffer."""
 
     def __init__(self, event: TraceEvent) -> None:
         self._event = event
 
     def read(self) -> str:
-        """The number."""
+        """Return the number."""
         return f"{self._event.number}\n"
 
 
 class Format(File):
-    """Where the fields of an event lie in the ring buffer, and how they are printed."""
+    """The layout of an event in the ring buffer, and how it is printed."""
 
     def __init__(self, event: TraceEvent) -> None:
         self._event = event
 
     def read(self) -> str:
-        """The name, the number, the fields, the print format."""
+        """Return name, number, fields and print format."""
         return format_text(self._event)
 
 
 class AvailableEvents(File):
     """All events."""
 
-    def __init__(self, array: TraceArray) -> None:
+    def __init__(self, array: HasEvents) -> None:
         self._array = array
 
     def read(self) -> str:
-        """`GROUP:EVENT`, one a line."""
+        """Return `GROUP:EVENT`, one a line."""
         return _listed(self._array.events)
 
 
 class SetEvent(File):
-    """The events that are on; what is written switches some more on, or with `!` off."""
+    """The events that are on; a word written switches events on, or with `!` off."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray) -> None:
+    def __init__(self, array: HasEvents) -> None:
         self._array = array
 
     def read(self) -> str:
-        """`GROUP:EVENT`, one a line."""
+        """Return `GROUP:EVENT`, one a line."""
         return _listed(event for event in self._array.events if event.on)
 
     def write(self, text: str) -> None:
-        """Words `GROUP:EVENT`, of which either may be `*`, or the name of an event or a group.
+        """Accept words `GROUP:EVENT`, either of which may be `*`, or one name of event or group.
 
-        Up to the first that names no event: EINVAL.
+        The first word that matches no event raises EINVAL.
         """
         for word in text.split():
             name = word.removeprefix("!")
@@ -118,7 +127,7 @@ class SetEvent(File):
                 event.switch(not word.startswith("!"))
 
     def truncate(self) -> None:
-        """Switch all off."""
+        """Switch all events off."""
         for event in self._array.events:
             event.switch(False)
 
@@ -128,7 +137,7 @@ def _listed(events: Iterable[TraceEvent]) -> str:
 
 
 def _named(event: TraceEvent, word: str) -> bool:
-    """Whether `word` means `event` (`ftrace_set_clr_event`)."""
+    """Return whether `word` matches `event` (`ftrace_set_clr_event`)."""
     group, colon, name = word.partition(":")
     if not colon:
         return word in (event.group, event.name)
@@ -136,15 +145,15 @@ def _named(event: TraceEvent, word: str) -> bool:
 
 
 class _Events(Directory):
-    """A switch, and a directory of each group."""
+    """events/: a switch, and a directory for each group."""
 
-    def __init__(self, array: TraceArray) -> None:
+    def __init__(self, array: HasEvents) -> None:
         super().__init__({})
         self._array = array
 
     @property
     def entries(self) -> Mapping[str, Node]:
-        """As the events are now."""
+        """The groups that exist now."""
         groups: dict[str, list[TraceEvent]] = {}
         for event in self._array.events:
             groups.setdefault(event.group, []).append(event)
@@ -155,7 +164,7 @@ class _Events(Directory):
 
 
 class _Group(Directory):
-    """A switch, and a directory of each event, made when it is looked at."""
+    """events/GROUP: a switch, and a directory for each event, made when it is read."""
 
     def __init__(self, events: Sequence[TraceEvent]) -> None:
         super().__init__({})
@@ -163,7 +172,7 @@ class _Group(Directory):
 
     @property
     def entries(self) -> Mapping[str, Node]:
-        """By name."""
+        """The files by name."""
         return {"enable": Enable(self._events)} | {
             event.name: Directory(
                 {"enable": Enable([event]), "format": Format(event), "id": Id(event)}
@@ -172,11 +181,11 @@ class _Group(Directory):
         }
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
+def files(array: HasEvents, fprobes: Fprobes) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
     return {
         "available_events": AvailableEvents(array),
-        "dynamic_events": DynamicEvents(array.fprobes),
+        "dynamic_events": DynamicEvents(fprobes),
         "events": _Events(array),
         "set_event": SetEvent(array),
     }

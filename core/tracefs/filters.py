@@ -1,14 +1,14 @@
-"""Which functions are traced: set_ftrace_filter, set_ftrace_notrace and their kin.
+"""The functions to trace: set_ftrace_filter, set_ftrace_notrace and similar files.
 
-A file is opened with the present choice or, by `>`, with none; each word
-written adds functions or takes them away; the close puts the new choice into
-force. So a word that matches nothing is refused (EINVAL, which the writer
-sees), while the words before it, and the emptying, count. A word with `:mod:`
-that matches nothing is kept for when such a module comes.
+A file is opened with the present choice or, by `>`, with an empty one. Each word written
+adds or removes functions, and the close puts the new choice into force. A word that
+matches nothing is refused (the writer gets EINVAL), but the words before it and the
+emptying still count. A word with `:mod:` that matches nothing is kept until such a
+module is loaded.
 Source: ftrace_regex_open(), ftrace_regex_write(), ftrace_regex_release(),
 cache_mod() and process_cached_mods() in kernel/trace/ftrace.c.
 
-set_ftrace_filter takes commands as well, which are no choice (commands.py).
+set_ftrace_filter also accepts commands, which do not change the choice (commands.py).
 """
 
 from __future__ import annotations
@@ -17,56 +17,80 @@ import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol
 
 from ..errors import TracefsError
 from ..ftrace.filter import FilterWord, FunctionNames, parse_words, select
+from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash
-from .array import TraceArray
 from .commands import Commands
 from .functions import FunctionTable
+from .graph import Graph
 from .tree import File, Handle
 
 ALL, NONE = "#### all functions enabled ####", "#### no functions disabled ####"
 
 
+class Filtered(Protocol):
+    """A trace array, as far as these files need it."""
+
+    @property
+    def commands(self) -> Commands:
+        """The commands of set_ftrace_filter."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """The graph tracer."""
+        ...
+
+    def hash(self, notrace: bool) -> FtraceHash:
+        """Return the functions to trace, or with `notrace` those not to trace."""
+        ...
+
+    def set_hash(self, notrace: bool, chosen: FtraceHash) -> None:
+        """Change them. Raises `FtraceBug`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Functions that something is told of: how the choice is read and changed."""
+    """A set of functions: how it is read and changed."""
 
     get: Callable[[], FtraceHash]
     put: Callable[[FtraceHash], None]
     none: str
-    """What the file says where no choice was made."""
+    """Content of the file while no choice was made."""
 
 
 class FilterFile(File):
-    """A file with such a choice."""
+    """A file that shows and changes a choice of functions."""
 
     mode = 0o644
 
     def __init__(
         self,
-        array: TraceArray,
+        ftrace: Ftrace,
         functions: FunctionTable,
         choice: Choice,
         commands: Commands | None = None,
     ) -> None:
-        """With `commands` it takes and shows these too."""
-        self.array = array
+        """With `commands`, the file also accepts and shows these."""
+        self.ftrace = ftrace
         self.functions = functions
         self.choice = choice
         self.commands = commands
         self.waiting: list[FilterWord] = []
-        """Words with `:mod:` whose module is not there yet."""
+        """Words with `:mod:` whose module is not loaded yet."""
 
     def open(self, *, write: bool = False, truncate: bool = False) -> Handle:
-        """Begin a read or an edit; ENODEV once ftrace is off."""
-        if self.array.ftrace.disabled:
+        """Open the file; ENODEV once a bug has shut ftrace off."""
+        if self.ftrace.disabled:
             raise TracefsError(errno.ENODEV)
         return FilterEdit(self, truncate) if write else Handle(self)
 
     def read(self) -> str:
-        """The functions chosen, one a line, or a sentence where no choice was made; commands."""
+        """Return the chosen functions, one a line, or `Choice.none`; then the commands."""
         commands = [] if self.commands is None else self.commands.lines(self.functions)
         return "".join(line + "\n" for line in (*self._chosen_lines(), *commands))
 
@@ -81,7 +105,7 @@ class FilterFile(File):
         return [*lines, *waiting]
 
     def module_loaded(self, name: str) -> None:
-        """Add what waited for the module `name`. Raises `FtraceBug`."""
+        """Apply the words that waited for the module `name`. Raises `FtraceBug`."""
         names = self.functions.names()
         chosen = self.choice.get()
         still: list[FilterWord] = []
@@ -108,7 +132,7 @@ class FilterEdit(Handle):
             file.waiting.clear()
 
     def write(self, text: str) -> None:
-        """Take words; raises `TracefsError` (EINVAL) at the first that means nothing."""
+        """Apply words; raises `TracefsError` (EINVAL) at the first that matches nothing."""
         functions, commands = self._filter.functions, self._filter.commands
         names = functions.names()
         for word in parse_words(text):
@@ -118,8 +142,8 @@ class FilterEdit(Handle):
                 self._take(names, word)
 
     def close(self) -> None:
-        """Put the choice into force, unless a command has shut ftrace off. Raises `FtraceBug`."""
-        if not self._filter.array.ftrace.disabled:
+        """Put the choice into force, unless a bug has shut ftrace off. Raises `FtraceBug`."""
+        if not self._filter.ftrace.disabled:
             self._filter.choice.put(self._chosen)
 
     def _take(self, names: FunctionNames, word: FilterWord) -> None:
@@ -146,8 +170,8 @@ def _key(word: FilterWord) -> tuple[str, str]:
     return word.function or "*", _module(word)
 
 
-def files(array: TraceArray, functions: FunctionTable) -> Mapping[str, FilterFile]:
-    """This file's files by name."""
+def files(array: Filtered, ftrace: Ftrace, functions: FunctionTable) -> Mapping[str, FilterFile]:
+    """Return the files of this module by name."""
     graph = array.graph
     choices = {
         "set_ftrace_filter": Choice(
@@ -169,6 +193,6 @@ def files(array: TraceArray, functions: FunctionTable) -> Mapping[str, FilterFil
     }
     commands = {"set_ftrace_filter": array.commands}
     return {
-        name: FilterFile(array, functions, choice, commands.get(name))
+        name: FilterFile(ftrace, functions, choice, commands.get(name))
         for name, choice in choices.items()
     }

@@ -1,7 +1,7 @@
-"""The fprobes of a trace array: definitions, and which of them are on.
+"""The fprobes of a trace array: their definitions, and which of them are on.
 
-A definition gets a number, the type of its events, and while it is on an
-ftrace_ops of its own that wants the registers of one function. Source:
+Each definition has a number, the type of its events. While it is on, it also has an
+ftrace_ops that wants the registers of one function. Source:
 kernel/trace/trace_dynevent.c, kernel/trace/trace_fprobe.c.
 """
 
@@ -26,25 +26,25 @@ FUNCTION = "fentry_trace_func"
 
 
 class FprobeEvent:
-    """A definition that can be switched on."""
+    """The event of one definition."""
 
     def __init__(self, fprobes: Fprobes, fprobe: Fprobe, number: int) -> None:
         self._fprobes = fprobes
         self.fprobe = fprobe
         self.number = number
-        """The type of its events."""
+        """Number of its type in the ring buffer."""
         self.ops: FtraceOps | None = None
-        """Registered while it is on."""
+        """The ops that is registered while the event is on."""
         self.was_on = False
 
     @property
     def group(self) -> str:
-        """The group of its definition."""
+        """The group in its definition."""
         return self.fprobe.group
 
     @property
     def name(self) -> str:
-        """The event of its definition."""
+        """The event name in its definition."""
         return self.fprobe.event
 
     @property
@@ -54,7 +54,7 @@ class FprobeEvent:
 
     @property
     def fields(self) -> list[Field]:
-        """Two addresses and all registers; its arguments are read off these."""
+        """Two addresses and all registers, from which its arguments are computed."""
         long = self._fprobes.pointer_size
         names = ("__probe_ip", "__parent_ip", *self._fprobes.registers)
         return [
@@ -64,16 +64,16 @@ class FprobeEvent:
 
     @property
     def print_fmt(self) -> str:
-        """As the definition's arguments are shown."""
+        """How its arguments are printed."""
         return self.fprobe.print_fmt(self._fprobes.registers, 8 * self._fprobes.pointer_size)
 
     def switch(self, on: bool) -> None:
-        """As `Fprobes.switch`."""
+        """Switch the event on or off, as `Fprobes.switch`."""
         self._fprobes.switch(self, on)
 
 
 class Fprobes:
-    """All of them, in the order in which they were made."""
+    """All fprobes, in the order of their definition."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Fprobes:
         taken: Collection[str],
         reset: Callable[[], None],
     ) -> None:
-        """`taken` are group/event names of other events; `reset` throws all events away."""
+        """`taken` has the group/event names of other events; `reset` drops all recorded events."""
         facts = ftrace.port.facts
         self.pointer_size = facts.pointer_size
         self.registers = [register.name for register in facts.abi.pt_regs]
@@ -99,14 +99,14 @@ class Fprobes:
         return iter(self._events)
 
     def by_number(self) -> Mapping[int, Fprobe]:
-        """The definitions by the type of their events."""
+        """Return the definitions by the number of their type."""
         return {event.number: event.fprobe for event in self._events}
 
     def command(self, line: str) -> None:
-        """Do one line written to dynamic_events: make a definition, or take one away.
+        """Execute one line written to dynamic_events: add or remove a definition.
 
-        Raises `TracefsError`: EINVAL with a reason, ENOENT for a function or an event
-        that is not there, EADDRNOTAVAIL for a function of several of that name, EEXIST, EBUSY.
+        Raises `TracefsError`: EINVAL with a reason, ENOENT for a missing function or event,
+        EADDRNOTAVAIL if several functions have the name, EEXIST, EBUSY.
         """
         words = line.partition("#")[0].split()
         if not words:
@@ -127,7 +127,7 @@ class Fprobes:
         self._next += 1
 
     def clear(self) -> None:
-        """Take all definitions away; EBUSY, and none goes, while one of them is on."""
+        """Remove all definitions; EBUSY, with none removed, while one of them is on."""
         self._drop(list(self._events))
 
     def _remove(self, words: list[str]) -> None:
@@ -145,21 +145,20 @@ class Fprobes:
         if any(event.on for event in chosen):
             raise TracefsError(errno.EBUSY)
         self._events = [event for event in self._events if event not in chosen]
-        # Nothing could tell any more what hits in the buffers are of.
+        # The hits in the buffers could no longer be printed.
         if any(event.was_on for event in chosen):
             self._reset()
 
     def switch(self, event: FprobeEvent, on: bool) -> None:
-        """Have the function of `event` probed, or not.
+        """Start or stop probing the function of `event`.
 
-        Raises `TracefsError` (EINVAL where no registers are saved, ENOENT where the
-        function has gone, EBUSY with too many on, ENODEV) and `FtraceBug`.
+        Raises `TracefsError` (EINVAL if the port saves no registers, ENOENT if the function
+        was unloaded, EBUSY with too many users, ENODEV) and `FtraceBug`.
         """
         if on == event.on:
             return
-        if not on:
+        if event.ops is not None:
             ops, event.ops = event.ops, None
-            assert ops is not None
             self._ftrace.unregister(ops)
             return
         self._ring.expand()
@@ -180,7 +179,7 @@ class Fprobes:
         event.was_on = True
 
     def _site(self, symbol: str) -> int:
-        """rec.ip of the function called `symbol`."""
+        """Return rec.ip of the function `symbol`."""
         records = self._ftrace.records
         names = {symbol, self._ftrace.port.facts.abi.text_prefix + symbol}
         rows = [row for row, name in enumerate(records.names) if name in names]

@@ -1,10 +1,10 @@
-"""The function graph tracer's own files and options: max_graph_depth, tracing_thresh, funcgraph-*.
+"""The function graph tracer: its options (funcgraph-*), max_graph_depth and tracing_thresh.
 
-Its options sleep-time and graph-time are also the profiler's.
+The profiler shares its options sleep-time and graph-time.
 
 Source: max_graph_depth and the options of graph_trace in
 kernel/trace/trace_functions_graph.c, tracing_thresh in kernel/trace/trace.c, 6.1;
-the options for return values are those of 6.5.
+the options for return values come from 6.5.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import errno
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ..arch import Addresses
 from ..errors import TracefsError
@@ -25,9 +24,6 @@ from ..machine.machine import Machine
 from ..trace.graphtext import GraphOptions
 from .number import kstrtoul
 from .tree import File, Node
-
-if TYPE_CHECKING:
-    from .array import TraceArray
 
 OPTIONS: Mapping[str, bool] = MappingProxyType(
     {
@@ -53,7 +49,7 @@ _OF_TEXT = "funcgraph-"
 
 
 class Graph:
-    """The graph tracer of a trace array, with its settings whether it is on or off."""
+    """The graph tracer of a trace array; its settings persist while it is off."""
 
     def __init__(self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace) -> None:
         self.options = dict(OPTIONS)
@@ -63,33 +59,33 @@ class Graph:
 
     @property
     def available(self) -> bool:
-        """Whether this guest and the port's entry code have it."""
+        """Whether the guest and the port's entry code support it."""
         return self._tracer is not None and self._tracer.available
 
     @property
     def on(self) -> bool:
-        """Whether calls and returns are traced, for it or for the profiler."""
+        """Whether calls and returns are traced, for the tracer or for the profiler."""
         return self._tracer is not None and self._tracer.on
 
     @property
     def profiling(self) -> bool:
-        """Whether they are traced for the profiler."""
+        """Whether calls and returns are traced for the profiler."""
         return self._tracer is not None and self._tracer.user is GraphUser.PROFILER
 
     @property
     def tracing(self) -> bool:
-        """Whether they are traced for it."""
+        """Whether calls and returns are traced for the graph tracer."""
         return self._tracer is not None and self._tracer.user is GraphUser.TRACER
 
     @property
     def text_options(self) -> GraphOptions:
-        """The options as the text takes them."""
+        """The options that the text of the trace needs."""
         options = [each for each in self.options.items() if each[0].startswith(_OF_TEXT)]
         named = {name.removeprefix(_OF_TEXT): on for name, on in options}
         return GraphOptions(**{name.replace("-", "_"): on for name, on in named.items()})
 
     def set_option(self, name: str, value: bool) -> None:
-        """Change an option; raises `KeyError` where it has none of that name."""
+        """Change an option. Raises `KeyError` if it does not exist."""
         _ = self.options[name]
         self.options[name] = value
         if name == IRQS:
@@ -100,20 +96,18 @@ class Graph:
             self.configure(replace(self.settings, graph_time=value))
 
     def configure(self, settings: GraphSettings) -> None:
-        """Change the settings; what is told changes at once."""
+        """Change the settings, with immediate effect."""
         self.settings = settings
-        if self.on:
-            assert self._tracer is not None
+        if self._tracer is not None and self._tracer.on:
             self._tracer.configure(self.settings)
 
     def set_hashes(self, filter_hash: FtraceHash, notrace_hash: FtraceHash) -> None:
-        """Trace the functions that these say. Raises `FtraceBug`."""
-        if self.on:
-            assert self._tracer is not None
+        """Trace the functions that these hashes select. Raises `FtraceBug`."""
+        if self._tracer is not None and self._tracer.on:
             self._tracer.set_hashes(filter_hash, notrace_hash)
 
     def forget(self, ips: Addresses) -> None:
-        """Take code that has gone away out of the choices."""
+        """Remove call sites that no longer exist from the chosen functions."""
         graph, notrace = (each.forget(ips) for each in (self.settings.graph, self.settings.notrace))
         self.configure(replace(self.settings, graph=graph, notrace=notrace))
 
@@ -123,8 +117,12 @@ class Graph:
         notrace_hash: FtraceHash,
         user: GraphUser = GraphUser.TRACER,
     ) -> None:
-        """Trace calls and returns for `user`. Raises as `FunctionGraph.start`."""
-        assert self._tracer is not None
+        """Trace calls and returns for `user`. Raises as `FunctionGraph.start`.
+
+        Raises `TracefsError` (EBUSY) while they are traced, ENODEV if the guest cannot.
+        """
+        if self._tracer is None:
+            raise TracefsError(errno.ENODEV)
         if self._tracer.on:
             raise TracefsError(errno.EBUSY)
         self._tracer.ops.filter_hash = filter_hash
@@ -133,47 +131,47 @@ class Graph:
         self._tracer.start(user)
 
     def stop(self) -> None:
-        """Trace no more. Raises as `FunctionGraph.stop`."""
-        assert self._tracer is not None
-        self._tracer.stop()
+        """Stop tracing calls and returns. Raises as `FunctionGraph.stop`."""
+        if self._tracer is not None:
+            self._tracer.stop()
 
 
 class MaxGraphDepth(File):
-    """How deep functions in each other are told; 0 for any depth."""
+    """Greatest depth of nested functions that are traced; 0 means any depth."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
     def read(self) -> str:
-        """The number."""
-        return f"{self._array.graph.settings.max_depth}\n"
+        """Return the number."""
+        return f"{self._graph.settings.max_depth}\n"
 
     def write(self, text: str) -> None:
-        """Change it."""
-        graph = self._array.graph
+        """Change the number."""
+        graph = self._graph
         graph.configure(replace(graph.settings, max_depth=kstrtoul(text, 32)))
 
 
 class TracingThresh(File):
-    """Least microseconds a function must take to be told of, by its return alone; 0 for all."""
+    """Least duration of a traced function in us; then only returns are traced. 0 means all."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
     def read(self) -> str:
-        """The number."""
-        return f"{self._array.graph.settings.thresh // 1000}\n"
+        """Return the number."""
+        return f"{self._graph.settings.thresh // 1000}\n"
 
     def write(self, text: str) -> None:
-        """Change it."""
-        graph = self._array.graph
+        """Change the number."""
+        graph = self._graph
         graph.configure(replace(graph.settings, thresh=kstrtoul(text) * 1000))
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
-    return {"max_graph_depth": MaxGraphDepth(array), "tracing_thresh": TracingThresh(array)}
+def files(graph: Graph) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
+    return {"max_graph_depth": MaxGraphDepth(graph), "tracing_thresh": TracingThresh(graph)}

@@ -1,8 +1,8 @@
-"""Numbers written to files, as kstrtoul() reads them.
+"""Numbers written to files, as kstrtoul() parses them.
 
-An optional `+`, then digits, then at most one newline; nothing else may stand
-before or behind, white space included. In base 0 what comes first says which digits
-follow: `0x` hexadecimal ones, another 0 octal ones. Source: lib/kstrtox.c.
+A number is an optional `+`, digits, and at most one newline; other white space is not
+allowed. In base 0, the prefix `0x` means hexadecimal and a leading 0 octal. Source:
+lib/kstrtox.c.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import errno
 from ..errors import TracefsError
 
 LONG_DIGITS = 22
-"""Of the longest number of 64 bits, which is octal."""
+"""Digits of the longest number of 64 bits, in octal."""
 
 _DIGITS = {8: "01234567", 10: "0123456789", 16: "0123456789abcdef"}
 
 
 def kstrtoul(text: str, bits: int = 64, base: int = 10) -> int:
-    """The number in `text`, in `base` 8, 10, 16 or 0; raises `TracefsError` (EINVAL, ERANGE)."""
+    """Parse `text` in `base` 8, 10, 16 or 0. Raises `TracefsError` (EINVAL, ERANGE)."""
     digits = text.removesuffix("\n").removeprefix("+").lower()
     if base == 0:
         base = 16 if digits[:2] == "0x" else 8 if digits[:1] == "0" else 10
@@ -31,12 +31,12 @@ def kstrtoul(text: str, bits: int = 64, base: int = 10) -> int:
 
 
 def boolean(text: str) -> bool:
-    """A number of which only zero or not matters."""
+    """Parse a number and return whether it is not 0."""
     return kstrtoul(text) != 0
 
 
 def switch(text: str) -> bool:
-    """A number that must be 0 or 1."""
+    """Parse a number that must be 0 or 1; else raise EINVAL."""
     value = kstrtoul(text)
     if value > 1:
         raise TracefsError(errno.EINVAL)

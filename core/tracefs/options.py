@@ -3,53 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
-from .array import TraceArray
 from .number import switch
 from .tree import Directory, File, Node
 
 
+class Options(Protocol):
+    """A trace array, as far as these files need it; each option is on or off, by name."""
+
+    @property
+    def options(self) -> Mapping[str, bool]:
+        """The options that do not belong to a tracer."""
+        ...
+
+    @property
+    def tracer_options(self) -> Mapping[str, bool]:
+        """The options of the current tracer."""
+        ...
+
+    @property
+    def all_options(self) -> Mapping[str, bool]:
+        """All options, also those of all tracers."""
+        ...
+
+    def set_option(self, name: str, value: bool) -> None:
+        """Change an option. Raises `TracefsError` (EINVAL) if it does not exist."""
+        ...
+
+
 class TraceOptions(File):
-    """All options; one that is off has `no` before its name."""
+    """All options; the name of one that is off has the prefix `no`."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, options: Options) -> None:
+        self._options = options
 
     def read(self) -> str:
-        """One a line; those of a tracer while it is on."""
-        shown = {**self._array.options, **self._array.tracer_options}
+        """Return one option a line, among them those of the current tracer."""
+        shown = {**self._options.options, **self._options.tracer_options}
         return "".join(f"{name}\n" if on else f"no{name}\n" for name, on in shown.items())
 
     def write(self, text: str) -> None:
-        """Turn one on by its name, off by `no` and its name."""
+        """Turn an option on by its name, off by `no` and its name."""
         name = text.strip()
         on = not name.startswith("no")
-        self._array.set_option(name if on else name[2:], on)
+        self._options.set_option(name if on else name[2:], on)
 
 
 class Option(File):
-    """One option: 1 or 0."""
+    """One option."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray, name: str) -> None:
-        self._array = array
+    def __init__(self, options: Options, name: str) -> None:
+        self._options = options
         self._name = name
 
     def read(self) -> str:
-        """1 or 0."""
-        return f"{int(self._array.all_options[self._name])}\n"
+        """Return 1 or 0."""
+        return f"{int(self._options.all_options[self._name])}\n"
 
     def write(self, text: str) -> None:
-        """1 or 0; no other number."""
-        self._array.set_option(self._name, switch(text))
+        """Accept 1 or 0."""
+        self._options.set_option(self._name, switch(text))
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
+def files(options: Options) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
     return {
-        "trace_options": TraceOptions(array),
-        "options": Directory({name: Option(array, name) for name in array.all_options}),
+        "trace_options": TraceOptions(options),
+        "options": Directory({name: Option(options, name) for name in options.all_options}),
     }

@@ -1,7 +1,7 @@
-"""Which tasks' functions are traced: set_ftrace_pid and set_ftrace_notrace_pid.
+"""The tasks whose functions are traced: set_ftrace_pid and set_ftrace_notrace_pid.
 
-Pids by white space; a write takes all of them or none. The function tracer and
-function_graph obey them, events do not. Source: pid_open() and pid_write() in
+White space separates pids; a write accepts all of them or none. The function tracer and
+function_graph obey pids, events do not. Source: pid_open() and pid_write() in
 kernel/trace/ftrace.c, trace_pid_write() in kernel/trace/trace.c.
 """
 
@@ -11,27 +11,27 @@ import errno
 from collections.abc import Mapping
 
 from ..errors import TracefsError
-from ..ftrace.pids import MAX_PID
-from .array import TraceArray
+from ..ftrace.pids import MAX_PID, FtracePids
 from .number import kstrtoul
 from .tree import File, Node
 
 NO_PID = "no pid\n"
-"""What the file says while it holds none."""
+"""Content of the file while no pids are set."""
 
 _WORD_MAX = 127
-"""Characters of a word that the kernel has room for (`PID_BUF_SIZE`)."""
+"""Longest word that the kernel accepts, in characters (`PID_BUF_SIZE`)."""
 
 
 class PidFile(File):
-    """The pids to trace, or (`notrace`) to leave out."""
+    """The pids to trace, or with `notrace` those not to trace."""
 
     mode = 0o640
 
-    def __init__(self, array: TraceArray, notrace: bool) -> None:
-        self._all = array.ftrace.pids
+    def __init__(self, pids: FtracePids, bits: int, notrace: bool) -> None:
+        """`bits` is the width of the kernel's long."""
+        self._all = pids
         self._notrace = notrace
-        self._bits = 8 * array.ftrace.port.facts.pointer_size
+        self._bits = bits
 
     @property
     def _pids(self) -> tuple[int, ...]:
@@ -44,18 +44,18 @@ class PidFile(File):
             self._all.set(pids, self._all.notrace)
 
     def read(self) -> str:
-        """One pid a line, in rising order."""
+        """Return one pid a line, in ascending order."""
         return "".join(f"{pid}\n" for pid in self._pids) or NO_PID
 
     def truncate(self) -> None:
-        """Forget them: all tasks are traced, as far as this file goes."""
+        """Remove all pids: this file then excludes no task."""
         self._put(())
 
     def write(self, text: str) -> None:
-        """Add pids, decimal, octal or hexadecimal.
+        """Add pids, in decimal, octal or hexadecimal.
 
-        Raises `TracefsError`: EINVAL and ERANGE for what is no number, EPERM for one that
-        no pid can be.
+        Raises `TracefsError`: EINVAL for a word that is not a number, ERANGE for one that
+        does not fit a long, EPERM for a number that cannot be a pid.
         """
         added = []
         for word in text.split():
@@ -69,9 +69,9 @@ class PidFile(File):
         self._put((*self._pids, *added))
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
+def files(pids: FtracePids, bits: int) -> Mapping[str, Node]:
+    """Return the files of this module by name; `bits` is the width of the kernel's long."""
     return {
-        "set_ftrace_pid": PidFile(array, notrace=False),
-        "set_ftrace_notrace_pid": PidFile(array, notrace=True),
+        "set_ftrace_pid": PidFile(pids, bits, notrace=False),
+        "set_ftrace_notrace_pid": PidFile(pids, bits, notrace=True),
     }

@@ -1,18 +1,17 @@
 """The function profiler: function_profile_enabled, and trace_stat/functionN for each CPU.
 
-It has its calls and returns from the machinery of the graph tracer, so only one
-of them is on, and follows set_ftrace_filter as that does: both have the hashes of
-the function tracer (`graph_ops`). Without that machinery it is a user of calls as
-any other, has hits alone, and follows no filter. Source: function_stat_*() and
+The profiler gets calls and returns from the machinery of the graph tracer. So only one
+of the two is on, and both follow set_ftrace_filter: they use the hashes of the function
+tracer (`graph_ops`). If a port lacks that machinery, the profiler is an ordinary user of
+calls: it counts hits without times and follows no filter. Source: function_stat_*() and
 ftrace_profile_write() in kernel/trace/ftrace.c, kernel/trace/trace_stat.c, 6.1.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,6 @@ from ..trace.graphtext import duration_text
 from .graph import Graph
 from .number import boolean
 from .tree import Directory, File, Node
-
-if TYPE_CHECKING:
-    from .array import TraceArray
 
 HITS_HEADER = """\
   Function                               Hit
@@ -61,14 +57,14 @@ class Profile:
 
     @property
     def timed(self) -> bool:
-        """Whether there are times, and not hits alone."""
+        """Whether times are measured; else only hits are counted."""
         return self._graph.available
 
     def start(self, filter_hash: FtraceHash, notrace_hash: FtraceHash) -> None:
-        """Count from nothing; one that is on goes on undisturbed.
+        """Start counting from 0; no effect if the profiler is on.
 
-        Raises `TracefsError` (EBUSY while calls and returns are traced for another, with
-        the tables emptied all the same, ENODEV, ENOMEM), `MissingSymbolError` and `FtraceBug`.
+        Raises `TracefsError` (EBUSY while the graph tracer is on, although the tables are
+        then empty; ENODEV, ENOMEM), `MissingSymbolError` and `FtraceBug`.
         """
         if self.on:
             return
@@ -84,11 +80,11 @@ class Profile:
         self._tables.count(True)
 
     def stop(self) -> None:
-        """Count no more; what was counted stays. Raises `FtraceBug`."""
+        """Stop counting; the counts stay. Raises `FtraceBug`."""
         if not self.on:
             return
         self._tables.count(False)
-        # Like unregister_ftrace_graph(), which returns nothing: ftrace may be off by now.
+        # unregister_ftrace_graph() returns nothing either: a bug may have shut ftrace off.
         with suppress(TracefsError):
             if self._graph.profiling:
                 self._graph.stop()
@@ -97,11 +93,11 @@ class Profile:
                 self._ftrace.unregister(self._ops)
 
     def rows(self, cpu: int) -> NDArray[np.void]:
-        """The functions that ran on `cpu`, as `ProfileTables.rows`, in the order they are told."""
+        """Return the functions that ran on `cpu` as `ProfileTables.rows`, in file order."""
         return self._tables.rows(cpu, "time" if self.timed else "counter")
 
     def hits(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Addresses and their hits, as `ProfileTables.hits`."""
+        """Return addresses and their hits, as `ProfileTables.hits`."""
         return self._tables.hits()
 
 
@@ -110,50 +106,65 @@ class FunctionProfileEnabled(File):
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, profile: Profile, switch: Callable[[bool], None]) -> None:
+        self._profile = profile
+        self._switch = switch
 
     def read(self) -> str:
-        """1 or 0."""
-        return f"{int(self._array.profile.on)}\n"
+        """Return 1 or 0."""
+        return f"{int(self._profile.on)}\n"
 
     def write(self, text: str) -> None:
-        """0 ends it, any other number begins it anew."""
-        self._array.set_profile(boolean(text))
+        """Stop with 0, start counting from 0 with any other number."""
+        self._switch(boolean(text))
 
 
 class FunctionStat(File):
-    """What was counted on one CPU, the function that took longest first."""
+    """The counts of one CPU; the function that took longest is first."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray, cpu: int) -> None:
-        self._array = array
+    def __init__(
+        self, profile: Profile, graph: Graph, kallsyms: Kallsyms, bits: int, cpu: int
+    ) -> None:
+        """`bits` is the width of the kernel's long."""
+        self._profile = profile
+        self._graph = graph
+        self._kallsyms = kallsyms
+        self._bits = bits
         self._cpu = cpu
 
     def read(self) -> str:
-        """A line a function, without those whose average is below tracing_thresh."""
-        array = self._array
-        rows, timed = array.profile.rows(self._cpu), array.profile.timed
+        """Return a line a function, except those whose average is below tracing_thresh."""
+        rows, timed = self._profile.rows(self._cpu), self._profile.timed
         lines = [HEADER if timed else HITS_HEADER]
-        names = array.kallsyms.names_of(rows["ip"])
-        bits = 8 * array.machine.port.facts.pointer_size
+        names = self._kallsyms.names_of(rows["ip"])
         for name, (_, hits, time, squared) in zip(names, rows.tolist(), strict=True):
             line = f"  {name:<30.30s}  {hits:10d}"
             if timed:
                 average = time // hits
-                if average < array.graph.settings.thresh:
+                if average < self._graph.settings.thresh:
                     continue
-                columns = (time, average, variance(hits, time, squared, bits))
+                columns = (time, average, variance(hits, time, squared, self._bits))
                 line = "    ".join([line, *map(duration_text, columns)])
             lines.append(line + "\n")
         return "".join(lines)
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
-    cpus = range(len(array.machine.vcpus))
+def files(
+    profile: Profile,
+    switch: Callable[[bool], None],
+    graph: Graph,
+    machine: Machine,
+    kallsyms: Kallsyms,
+) -> Mapping[str, Node]:
+    """Return the files of this module by name; `switch` starts and stops the profiler."""
+    bits = 8 * machine.port.facts.pointer_size
+    stats = {
+        f"function{cpu}": FunctionStat(profile, graph, kallsyms, bits, cpu)
+        for cpu in range(len(machine.vcpus))
+    }
     return {
-        "function_profile_enabled": FunctionProfileEnabled(array),
-        "trace_stat": Directory({f"function{cpu}": FunctionStat(array, cpu) for cpu in cpus}),
+        "function_profile_enabled": FunctionProfileEnabled(profile, switch),
+        "trace_stat": Directory(stats),
     }

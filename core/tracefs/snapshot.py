@@ -1,26 +1,24 @@
 """snapshot: a spare buffer that is swapped for the one in use.
 
-The spare one lies with the host; a swap puts its events, with their counters, into the
-buffer that the guest writes to, and keeps what was in there: as the kernel swaps two
-pointers. Only the memory is not given twice: a buffer that has been made smaller since
-the last swap takes the newest events of the spare one, which the kernel makes smaller
-first. Source: tracing_snapshot_write(), update_max_tr() and print_snapshot_help() in
-kernel/trace/trace.c.
+The spare buffer is kept by the host. A swap puts its events and counters into the buffer
+that the guest writes to and keeps the previous content, as the kernel swaps two pointers.
+If the guest's buffer has become smaller since the last swap, it takes only the newest
+events; the kernel shrinks the spare buffer earlier. Source: tracing_snapshot_write(),
+update_max_tr() and print_snapshot_help() in kernel/trace/trace.c.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..trace.contents import Contents
 from ..trace.events import EventTable
+from ..trace.ringbuffer import RingBuffer
+from ..trace.textcontext import TextContext
 from ..trace.tracetext import TraceText
 from .number import kstrtoul
 from .tree import File, Node
-
-if TYPE_CHECKING:
-    from .array import TraceArray
 
 HELP = """\
 #
@@ -34,86 +32,100 @@ HELP = """\
 #                      (Doesn't have to be '2' works with any number that
 #                       is not a '0' or '1')
 """
-"""What the file says while the spare buffer is empty."""
+"""Content of the file while the spare buffer is empty."""
+
+
+class Lines(Protocol):
+    """A trace array, as far as the text of a snapshot needs it."""
+
+    def context(self, in_buffer: int = 0, overrun: int = 0) -> TextContext:
+        """Return what the lines of events need besides the events."""
+        ...
+
+    def as_text(self, table: EventTable, context: TextContext) -> TraceText:
+        """Return the events as the current tracer prints them."""
+        ...
 
 
 class Snapshot:
     """The spare buffer of a trace array."""
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, ring: RingBuffer, lines: Lines) -> None:
+        self._ring = ring
+        self._lines = lines
         self._spare: tuple[Contents, ...] | None = None
 
     @property
     def allocated(self) -> bool:
-        """Whether there is one."""
+        """Whether the spare buffer exists."""
         return self._spare is not None
 
     def allocate(self) -> None:
-        """Have one, empty if there was none (`tracing_alloc_snapshot_instance`)."""
+        """Make an empty spare buffer if none exists (`tracing_alloc_snapshot_instance`)."""
         if self._spare is None:
             self._spare = self._empty()
 
     def free(self) -> None:
-        """Have none."""
+        """Drop the spare buffer."""
         self._spare = None
 
     def clear(self) -> None:
-        """Throw away what is in it."""
+        """Empty the spare buffer."""
         if self._spare is not None:
             self._spare = self._empty()
 
     def swap(self) -> None:
-        """Swap it for the buffer in use; nothing without one."""
+        """Swap it with the buffer in use; no effect without a spare buffer."""
         if self._spare is not None:
-            self._spare = self._array.ring.exchange(self._spare)
+            self._spare = self._ring.exchange(self._spare)
 
     def text(self) -> Iterator[str]:
-        """Its events as the file trace would show them, in pieces; the help if there are none."""
-        ring, spare = self._array.ring, self._spare or ()
+        """Yield its events as the file trace would show them, or the help if it is empty."""
+        ring, spare = self._ring, self._spare or ()
         table = EventTable.merge(
             (cpu, part)
             for cpu, each in enumerate(spare)
             for part in ring.decode(each.pages, each.read)
         )
         if not len(table):
-            context = self._array.context()
+            context = self._lines.context()
             title = TraceText(table, context).header[: 4 if context.ftrace_dead else 2]
             yield "\n".join([*title, ""])
             yield HELP.format(state="allocated" if self.allocated else "freed")
             return
         present = table.events["cpu"]
         lost = sum(each.lost(int((present == cpu).sum())) for cpu, each in enumerate(spare))
-        yield from self._array.as_text(table, self._array.context(len(table), lost)).text()
+        yield from self._lines.as_text(table, self._lines.context(len(table), lost)).text()
 
     def save(self) -> tuple[Contents, ...] | None:
-        """The spare buffer, for `restore`."""
+        """Return the spare buffer, for `restore`."""
         return self._spare
 
     def restore(self, saved: tuple[Contents, ...] | None) -> None:
-        """Go back."""
+        """Restore `saved`."""
         self._spare = saved
 
     def _empty(self) -> tuple[Contents, ...]:
-        return tuple(Contents() for _ in self._array.ring.cpus)
+        return tuple(Contents() for _ in self._ring.cpus)
 
 
 class SnapshotFile(File):
-    """The file of it."""
+    """The file of the spare buffer."""
 
     mode = 0o640
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, ring: RingBuffer, snapshot: Snapshot) -> None:
+        self._ring = ring
+        self._snapshot = snapshot
 
     def read(self) -> str:
-        """Header and lines, or what can be written here."""
-        return "".join(self._array.snapshot.text())
+        """Return header and lines, or the help."""
+        return "".join(self._snapshot.text())
 
     def write(self, text: str) -> None:
-        """0 frees it, 1 swaps the buffers, any other number clears it."""
-        self._array.ring.expand()
-        value, snapshot = kstrtoul(text), self._array.snapshot
+        """Free it with 0, swap the buffers with 1, clear it with any other number."""
+        self._ring.expand()
+        value, snapshot = kstrtoul(text), self._snapshot
         if value == 0:
             snapshot.free()
         elif value == 1:
@@ -123,6 +135,6 @@ class SnapshotFile(File):
             snapshot.clear()
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
-    return {"snapshot": SnapshotFile(array)}
+def files(ring: RingBuffer, snapshot: Snapshot) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
+    return {"snapshot": SnapshotFile(ring, snapshot)}

@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 
 from ..errors import TracefsError
-from .array import TraceArray
+from ..ftrace.ftrace import Ftrace
+from ..ftrace.stacktrace import StackTracer
+from ..kallsyms import Kallsyms
 from .filters import ALL, Choice, FilterFile
 from .functions import FunctionTable
 from .number import kstrtoul
@@ -33,33 +35,35 @@ _INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|[0-9]+)", re.ASCII)
 
 
 class StackMaxSize(File):
-    """Most bytes of a stack that were in use."""
+    """Most bytes of a stack that were ever in use."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
-        self._bits = 8 * array.machine.port.facts.pointer_size
+    def __init__(self, stack: StackTracer, bits: int) -> None:
+        """`bits` is the width of the kernel's long."""
+        self._stack = stack
+        self._bits = bits
 
     def read(self) -> str:
-        """The number, signed."""
-        size = self._array.stack.max_size
+        """Return the number, signed."""
+        size = self._stack.max_size
         return f"{size - (size >> (self._bits - 1) << self._bits)}\n"
 
     def write(self, text: str) -> None:
-        """Look for stacks that are used more than this; 0 begins anew."""
-        self._array.stack.set_max_size(kstrtoul(text, self._bits))
+        """Record the next stack that uses more than this; 0 resets the maximum."""
+        self._stack.set_max_size(kstrtoul(text, self._bits))
 
 
 class StackTrace(File):
-    """The calls by which most of a stack was in use."""
+    """The calls that were on the stack when most of it was in use."""
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, stack: StackTracer, kallsyms: Kallsyms) -> None:
+        self._stack = stack
+        self._kallsyms = kallsyms
 
     def read(self) -> str:
-        """A table: how far from the top each call is, what is its own of that, and who it is."""
-        stack = self._array.stack
+        """Return a table of calls: distance from the top, own bytes, and function."""
+        stack = self._stack
         uses = stack.trace
         lines = [
             f"        Depth    Size   Location    ({len(uses)} entries)\n",
@@ -69,46 +73,51 @@ class StackTrace(File):
             lines.append(DISABLED)
         outer = [*(each.depth for each in uses[1:]), 0]
         for number, (use, above) in enumerate(zip(uses, outer, strict=bool(uses))):
-            name = self._array.kallsyms.format(use.address)
+            name = self._kallsyms.format(use.address)
             lines.append(f"{number:3d}) {use.depth:8d}   {use.depth - above:5d}   {name}\n")
         return "".join(lines)
 
 
 class StackTracerEnabled(File):
-    """Whether the stack tracer is on: 0, or any other number."""
+    """The switch of the stack tracer: 0 is off, any other number is on."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, stack: StackTracer) -> None:
+        self._stack = stack
 
     def read(self) -> str:
-        """The number."""
-        return f"{self._array.stack.enabled}\n"
+        """Return the number."""
+        return f"{self._stack.enabled}\n"
 
     def write(self, text: str) -> None:
-        """Take a number, decimal or hexadecimal; EINVAL for anything else (`proc_dointvec`)."""
+        """Accept a decimal or hexadecimal number; else EINVAL (`proc_dointvec`)."""
         word = text.strip()
         if not _INT.fullmatch(word):
             raise TracefsError(errno.EINVAL)
         value = int(word, 16 if "x" in word.lower() else 10)
         if not -(1 << 31) < value < 1 << 31:
             raise TracefsError(errno.EINVAL)
-        self._array.stack.set_enabled(value)
+        self._stack.set_enabled(value)
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
-    return {"stack_max_size": StackMaxSize(array), "stack_trace": StackTrace(array)}
+def files(stack: StackTracer, kallsyms: Kallsyms, bits: int) -> Mapping[str, Node]:
+    """Return the files of this module by name; `bits` is the width of the kernel's long."""
+    return {
+        "stack_max_size": StackMaxSize(stack, bits),
+        "stack_trace": StackTrace(stack, kallsyms),
+    }
 
 
-def filter_files(array: TraceArray, functions: FunctionTable) -> Mapping[str, FilterFile]:
-    """Those of them that are filters."""
-    choice = Choice(lambda: array.stack.filter_hash, array.stack.set_filter, ALL)
-    return {"stack_trace_filter": FilterFile(array, functions, choice)}
+def filter_files(
+    stack: StackTracer, ftrace: Ftrace, functions: FunctionTable
+) -> Mapping[str, FilterFile]:
+    """Return the filter files of this module by name."""
+    choice = Choice(lambda: stack.filter_hash, stack.set_filter, ALL)
+    return {"stack_trace_filter": FilterFile(ftrace, functions, choice)}
 
 
-def proc_files(array: TraceArray) -> Directory:
-    """What there is of /proc."""
-    kernel = Directory({SWITCH: StackTracerEnabled(array)})
+def proc_files(stack: StackTracer) -> Directory:
+    """Return the tree of /proc."""
+    kernel = Directory({SWITCH: StackTracerEnabled(stack)})
     return Directory({"sys": Directory({"kernel": kernel})})

@@ -1,8 +1,8 @@
-"""The events of system calls of a trace array: which of them are on.
+"""The events of system calls of a trace array, and which of them are on.
 
-The kernel's dispatcher calls its tracepoints while they are enabled, and the
-tracer there looks up what is wanted of which call. Both are the guest's memory
-and written here. Source: kernel/trace/trace_syscalls.c.
+The kernel's dispatcher calls its tracepoints while they are enabled. The tracer attached
+there looks up which events of the call are on. This module writes both tables, which are
+in guest memory. Source: kernel/trace/trace_syscalls.c.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from .event import COMMON_SIZE, Field
 GROUP = "syscalls"
 
 METADATA = "syscalls_metadata"
-"""The kernel's table of what there is."""
+"""The kernel's table of system calls."""
 
 TRACEPOINTS = ("__tracepoint_sys_enter", "__tracepoint_sys_exit")
 FUNCTIONS = ("ftrace_syscall_enter", "ftrace_syscall_exit")
-"""What the tracepoints call, in the tracer."""
+"""The tracer's functions that the tracepoints call."""
 
 TABLE = "syscall_events"
-"""The tracer's table of what is wanted."""
+"""The tracer's table of events that are on."""
 
 NEEDED = (METADATA, *TRACEPOINTS, *FUNCTIONS, TABLE)
 
 
 class SwitchedSyscall:
-    """An event of a system call, with its switch."""
+    """An event of a system call that can be switched on."""
 
     group = GROUP
 
@@ -45,21 +45,21 @@ class SwitchedSyscall:
         self._syscalls = syscalls
         self.event = event
         self.on = False
-        """Whether it is written; changed by `switch`."""
+        """Whether the event is written; changed by `switch`."""
 
     @property
     def name(self) -> str:
-        """As the kernel calls it."""
+        """The kernel's name of the event."""
         return self.event.name
 
     @property
     def number(self) -> int:
-        """The type of its events."""
+        """Number of its type in the ring buffer."""
         return self.event.number
 
     @property
     def fields(self) -> list[Field]:
-        """The call's number, and a long for each argument or for what is returned."""
+        """The number of the call, and a long for each argument or for the result."""
         long = self._syscalls.pointer_size
         longs = [("long", "ret")] if self.event.exit else list(self.event.syscall.arguments)
         return [
@@ -72,11 +72,11 @@ class SwitchedSyscall:
 
     @property
     def print_fmt(self) -> str:
-        """Each argument in hex."""
+        """How the event is printed: each argument in hex."""
         return self.event.print_fmt
 
     def switch(self, on: bool) -> None:
-        """Have it written, or not."""
+        """Switch the event on or off."""
         if on != self.on:
             self.on = on
             self._syscalls.update(self)
@@ -84,7 +84,7 @@ class SwitchedSyscall:
 
 @dataclass(frozen=True, slots=True)
 class _Guest:
-    """Addresses of what is written; pairs are for entry and exit."""
+    """Guest addresses; pairs are for entry and exit."""
 
     tracepoints: tuple[int, int]
     functions: tuple[int, int]
@@ -92,7 +92,7 @@ class _Guest:
 
 
 class Syscalls:
-    """All of them, by number of the call; none for a kernel that has no such tracepoints."""
+    """All events of system calls, by call number; empty for a kernel without the tracepoints."""
 
     def __init__(
         self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace, ring: RingBuffer
@@ -103,7 +103,7 @@ class Syscalls:
         self.pointer_size = ftrace.port.facts.pointer_size
         self._events: tuple[SwitchedSyscall, ...] = ()
         self.by_number: Mapping[int, SyscallEvent] = MappingProxyType({})
-        """What there is by the type of its events."""
+        """The events by number of their type."""
         self._guest: _Guest | None = None
         places = {name: kallsyms.address(name) for name in NEEDED}
         found = {name: at for name, at in places.items() if at is not None}
@@ -117,7 +117,7 @@ class Syscalls:
         self.by_number = MappingProxyType({event.number: event for event in events})
 
     def _holds(self, address: int) -> bool:
-        """Whether there is a tracepoint's room at `address`."""
+        """Return whether a tracepoint at `address` is mapped."""
         region = self._memory.region_at(address)
         return region is not None and address + self._layout.itemsize <= region.end
 
@@ -129,10 +129,10 @@ class Syscalls:
         return iter(self._events)
 
     def update(self, changed: SwitchedSyscall) -> None:
-        """Do in the guest what the switch of `changed` says now.
+        """Write the switch of `changed` to the guest.
 
-        A tracepoint is enabled once all it leads to is there, and what it calls stays:
-        a CPU may be on its way to it.
+        The tracepoint is enabled last, and its function stays set: a CPU may be about to
+        call it.
         """
         assert self._guest is not None
         if changed.on:

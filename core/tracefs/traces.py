@@ -3,47 +3,110 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from ..errors import TracefsError
-from .array import TraceArray
+from ..trace.ringbuffer import RingBuffer
+from ..trace.tracetext import TraceText
 from .tree import File, Node
 
 
+class Events(Protocol):
+    """A trace array, as far as trace and trace_pipe need it."""
+
+    @property
+    def ring(self) -> RingBuffer:
+        """The ring buffers."""
+        ...
+
+    def text(self, cpu: int | None = None) -> TraceText:
+        """Return the events of one CPU or of all."""
+        ...
+
+    def consume(self, cpu: int | None = None) -> Iterator[str]:
+        """Take the events of one CPU or of all out of the buffers."""
+        ...
+
+
+class Clocked(Protocol):
+    """A trace array, as far as trace_clock needs it."""
+
+    @property
+    def clock(self) -> str:
+        """The clock in use."""
+        ...
+
+    @property
+    def clocks(self) -> Sequence[str]:
+        """The clocks that can be used."""
+        ...
+
+    def set_clock(self, name: str) -> None:
+        """Use another clock. Raises `TracefsError` (EINVAL) if it does not exist."""
+        ...
+
+
+class Marked(Protocol):
+    """A trace array, as far as trace_marker needs it."""
+
+    @property
+    def options(self) -> Mapping[str, bool]:
+        """The options, by name."""
+        ...
+
+    @property
+    def tracing_on(self) -> bool:
+        """Whether events are written to the buffer."""
+        ...
+
+    def mark(self, text: str) -> None:
+        """Write `text` as an event."""
+        ...
+
+
+class Traced(Events, Clocked, Marked, Protocol):
+    """A trace array, as far as all files of this module need it."""
+
+    def cmdlines(self) -> Mapping[int, str]:
+        """Return the names of tasks by pid."""
+        ...
+
+
 class Trace(File):
-    """The events in the buffers, of all CPUs or of one; reading leaves them there."""
+    """The events in the buffers of all CPUs or of one; reading leaves them there."""
 
     mode = 0o640
 
-    def __init__(self, array: TraceArray, cpu: int | None = None) -> None:
-        self._array = array
+    def __init__(self, events: Events, cpu: int | None = None) -> None:
+        self._events = events
         self._cpu = cpu
 
     def read(self) -> str:
-        """Header and lines."""
-        return "".join(self._array.text(self._cpu).text())
+        """Return header and lines."""
+        return "".join(self._events.text(self._cpu).text())
 
     def write(self, text: str) -> None:
-        """What is written is ignored; emptying the file is what counts."""
+        """Ignore `text`; only emptying the file has an effect."""
 
     def truncate(self) -> None:
         """Clear the buffers."""
-        self._array.ring.reset(self._cpu)
+        self._events.ring.reset(self._cpu)
 
 
 class TracePipe(File):
-    """The events not read yet; reading takes them out of the buffer."""
+    """The events that were not read yet; reading takes them out of the buffers."""
 
     mode = 0o440
     consumes = True
 
-    def __init__(self, array: TraceArray, cpu: int | None = None) -> None:
-        self._array = array
+    def __init__(self, events: Events, cpu: int | None = None) -> None:
+        self._events = events
         self._cpu = cpu
 
     def read(self) -> str:
-        """Lines without a header; nothing when there is nothing."""
-        return "".join(self._array.consume(self._cpu))
+        """Return lines without a header; empty if there are no events."""
+        return "".join(self._events.consume(self._cpu))
 
 
 class TraceMarker(File):
@@ -51,54 +114,53 @@ class TraceMarker(File):
 
     mode = 0o220
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, marked: Marked) -> None:
+        self._marked = marked
 
     def write(self, text: str) -> None:
-        """One event of at most a kilobyte; EBADF while tracing is off, EINVAL without markers."""
-        if not self._array.options["markers"]:
+        """Write one event of at most 1 KiB; EBADF while tracing is off, EINVAL without markers."""
+        if not self._marked.options["markers"]:
             raise TracefsError(errno.EINVAL)
-        if not self._array.tracing_on:
+        if not self._marked.tracing_on:
             raise TracefsError(errno.EBADF)
-        self._array.mark(text)
+        self._marked.mark(text)
 
 
 class TraceClock(File):
-    """What time stamps count; the clock in use stands in brackets."""
+    """The clock of the time stamps; the clock in use is in brackets."""
 
     mode = 0o644
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, clocked: Clocked) -> None:
+        self._clocked = clocked
 
     def read(self) -> str:
-        """One line."""
-        clocks = self._array.clocks
-        current = self._array.clock
+        """Return all clocks on one line."""
+        clocks, current = self._clocked.clocks, self._clocked.clock
         return " ".join(f"[{name}]" if name == current else name for name in clocks) + "\n"
 
     def write(self, text: str) -> None:
-        """Take another clock; the buffers are cleared. EINVAL where there is none of the name."""
-        self._array.set_clock(text.strip())
+        """Use another clock and clear the buffers; EINVAL if the clock does not exist."""
+        self._clocked.set_clock(text.strip())
 
 
 class SavedCmdlines(File):
     """The names of tasks that ran while events were recorded."""
 
-    def __init__(self, array: TraceArray) -> None:
-        self._array = array
+    def __init__(self, traced: Traced) -> None:
+        self._traced = traced
 
     def read(self) -> str:
-        """`pid comm`."""
-        return "".join(f"{pid} {comm}\n" for pid, comm in self._array.cmdlines().items())
+        """Return lines of `pid comm`."""
+        return "".join(f"{pid} {comm}\n" for pid, comm in self._traced.cmdlines().items())
 
 
-def files(array: TraceArray) -> Mapping[str, Node]:
-    """This file's files by name."""
+def files(traced: Traced) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
     return {
-        "trace": Trace(array),
-        "trace_pipe": TracePipe(array),
-        "trace_marker": TraceMarker(array),
-        "trace_clock": TraceClock(array),
-        "saved_cmdlines": SavedCmdlines(array),
+        "trace": Trace(traced),
+        "trace_pipe": TracePipe(traced),
+        "trace_marker": TraceMarker(traced),
+        "trace_clock": TraceClock(traced),
+        "saved_cmdlines": SavedCmdlines(traced),
     }

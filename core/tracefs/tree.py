@@ -1,13 +1,13 @@
 """Files and directories with the errors of the kernel's system calls.
 
-A file is opened, read or written some times, and closed, because some files
-act only then: the words written to set_ftrace_filter are taken together when it
-is closed, so that no site is patched twice. `Tracefs.read` and `.write` do the
-whole round for one text, as `cat` and `echo` do.
+A file is opened, read or written any number of times, and closed. Some files act only when
+they are closed: the words written to set_ftrace_filter take effect together, so that no
+site is patched twice. `Tracefs.read` and `.write` open, access and close a file, as `cat`
+and `echo` do.
 
-What is refused follows what root gets from the kernel: a file with no way to
-read or write opens and then says EINVAL; a name that is not there is ENOENT, a
-directory EISDIR, a path through a file ENOTDIR.
+The errors are those that root gets from the kernel: a file that cannot be read or written
+can be opened, but the access fails with EINVAL. A missing name is ENOENT, a directory
+EISDIR, a path through a file ENOTDIR.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from typing import Self
 from ..errors import TracefsError
 
 MOUNT_POINTS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-"""Where the tree is on a real machine; paths may begin with one of them."""
+"""Mount points on a real machine; paths may begin with one of them."""
 
 
 class Handle:
-    """An open file. Use it in a `with` statement; errors of the close pass through."""
+    """An open file, for a `with` statement; closing may raise errors."""
 
     def __init__(self, file: File) -> None:
         self._file = file
 
     def read(self) -> str:
-        """All there is to read now."""
+        """Return the current content."""
         return self._file.read()
 
     def write(self, text: str) -> None:
-        """One write(2) of `text`."""
+        """Write `text` as one write(2)."""
         self._file.write(text)
 
     def close(self) -> None:
-        """Let go of the file; what it does then happens here."""
+        """Close the file; files that act on closing override this."""
 
     def __enter__(self) -> Self:
         return self
@@ -54,9 +54,9 @@ class Handle:
 
 
 class File:
-    """A file; each kind says what reading, writing and emptying it do.
+    """A file; subclasses define reading, writing and emptying.
 
-    `mode` are its permission bits, for listings: root may open it all the same.
+    `mode` has the permission bits for listings; root may open every file.
     """
 
     mode = 0o444
@@ -65,21 +65,21 @@ class File:
     """Whether reading it takes something away, so that a second read finds less."""
 
     def open(self, *, write: bool = False, truncate: bool = False) -> Handle:
-        """Open it; `truncate` empties it first, where that means something."""
+        """Open the file; `truncate` empties it first."""
         if truncate:
             self.truncate()
         return Handle(self)
 
     def read(self) -> str:
-        """The content now; EINVAL where a file can only be written."""
+        """Return the current content; EINVAL for a file that can only be written."""
         raise TracefsError(errno.EINVAL)
 
     def write(self, text: str) -> None:
-        """Take `text`; EINVAL where a file can only be read."""
+        """Accept `text`; EINVAL for a file that can only be read."""
         raise TracefsError(errno.EINVAL)
 
     def truncate(self) -> None:
-        """Empty it; most files have nothing to empty."""
+        """Empty the file; for most files this has no effect."""
 
 
 class Directory:
@@ -92,7 +92,7 @@ class Directory:
 
     @property
     def entries(self) -> Mapping[str, Node]:
-        """What is in it now, by name, sorted."""
+        """The current content by name, sorted."""
         return self._entries
 
 
@@ -100,7 +100,7 @@ Node = File | Directory
 
 
 class Tracefs:
-    """The tree, by path. `lock` is held in each call; the machine's runs hold it too."""
+    """The tree, by path. Each call holds `lock`, as the machine does while it runs."""
 
     def __init__(
         self,
@@ -108,18 +108,18 @@ class Tracefs:
         lock: threading.RLock,
         beside: Mapping[str, Directory] = MappingProxyType({}),
     ) -> None:
-        """`beside` are trees of other places, such as /proc, by their paths."""
+        """`beside` has trees with other mount points, such as /proc, by path."""
         self.root = root
         self.beside = beside
         self._lock = lock
 
     @property
     def mount_points(self) -> tuple[str, ...]:
-        """Paths that begin another tree than the names in this one do."""
+        """All mount points of this tree and of the others."""
         return (*MOUNT_POINTS, *self.beside)
 
     def node(self, path: str) -> Node:
-        """What is at `path`; raises `TracefsError` (ENOENT, ENOTDIR)."""
+        """Return the node at `path`. Raises `TracefsError` (ENOENT, ENOTDIR)."""
         mount, rest = self._mount(path)
         here: Node = self.beside.get(mount, self.root)
         for name in _names(rest):
@@ -132,7 +132,7 @@ class Tracefs:
         return here
 
     def _mount(self, path: str) -> tuple[str, str]:
-        """Where the tree is that `path` leads into, empty for this one, and the rest of it."""
+        """Split `path` into its mount point (empty for a relative path) and the rest."""
         for mount in self.mount_points:
             if path == mount or path.startswith(mount + "/"):
                 return mount, path[len(mount) :]
@@ -145,7 +145,7 @@ class Tracefs:
         return f"{mount}/{below}" if mount in self.beside else below
 
     def open(self, path: str, *, write: bool = False, truncate: bool = False) -> Handle:
-        """Open a file; raises `TracefsError` (ENOENT, ENOTDIR, EISDIR, and the file's own)."""
+        """Open a file. Raises `TracefsError` (ENOENT, ENOTDIR, EISDIR, and the file's own)."""
         node = self.node(path)
         if isinstance(node, Directory):
             raise TracefsError(errno.EISDIR)
@@ -153,24 +153,24 @@ class Tracefs:
             return node.open(write=write, truncate=truncate)
 
     def read(self, path: str) -> str:
-        """The whole file, as `cat` shows it."""
+        """Return the whole file, as `cat` shows it."""
         with self._lock, self.open(path) as handle:
             return handle.read()
 
     def write(self, path: str, text: str, append: bool = False) -> None:
-        """Write `text` as `echo` does: emptying the file first unless `append`."""
+        """Write `text` as `echo` does; empty the file first unless `append`."""
         with self._lock, self.open(path, write=True, truncate=not append) as handle:
             handle.write(text)
 
     def listdir(self, path: str = "") -> list[str]:
-        """The names in a directory, sorted; raises `TracefsError` (ENOENT, ENOTDIR)."""
+        """Return the names in a directory, sorted. Raises `TracefsError` (ENOENT, ENOTDIR)."""
         node = self.node(path)
         if not isinstance(node, Directory):
             raise TracefsError(errno.ENOTDIR)
         return list(node.entries)
 
     def exists(self, path: str) -> bool:
-        """Whether there is something at `path`."""
+        """Return whether `path` exists."""
         try:
             self.node(path)
         except TracefsError:
@@ -178,12 +178,12 @@ class Tracefs:
         return True
 
     def is_dir(self, path: str) -> bool:
-        """Whether `path` is a directory."""
+        """Return whether `path` is a directory."""
         return self.exists(path) and isinstance(self.node(path), Directory)
 
 
 def _names(path: str) -> Iterable[str]:
-    """The names on the way from the root to `path`."""
+    """Return the names from the root to `path`."""
     names: list[str] = []
     for name in path.split("/"):
         if name == "..":

@@ -1,51 +1,66 @@
-"""One call site as it was compiled, as ftrace expects it, and as it is.
+"""One call site: as it was compiled, as ftrace expects it, and as it is.
 
-Three texts of the same few instructions stand side by side: what the compiler
-left, what must be there by the record's state, what guest memory holds. What it
-left in a module is what insmod made of it; of the site itself there is a fourth
-text then, that of the file, where a call has no target yet but a relocation. On
-machines with instructions of several lengths the three can be cut differently;
-a row ends where an instruction ends in all of them, if there is such a place
-near by.
+Three texts of the same few instructions stand side by side: what the compiler left, what
+ftrace left there according to the record, and what guest memory holds. For a module, what
+the compiler left is the text after relocation by insmod. The site itself then has a fourth
+text, that of the file, in which a call has a relocation instead of a target.
+
+If instructions differ in length, the three texts can be cut differently. A row ends where
+an instruction ends in all three, if there is such a place near by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from ..arch import ModuleStub, Sites
-from ..errors import MemoryFault, MissingSymbolError
+from ..arch import Sites
+from ..errors import MemoryFault, UsageError
 from ..ftrace.entry import CALLER
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ftraced import Ftraced
-from ..ftrace.records import Flag, Records
+from ..ftrace.records import Records
 from ..ftrace.sites import calls_in
+from ..ftrace.state import ENABLED as ENABLED
+from ..ftrace.state import FAILED as FAILED
+from ..ftrace.state import NOP as NOP
+from ..ftrace.state import RecordState
 from ..machine.memory import Memory
 from .disasm import Disassembler, Insn
 from .filetext import FileText
 
-NOP, ENABLED, FAILED = "nop", "enabled", "failed"
 UNFOUND, NOTED = "not found yet", "noted by ftraced"
 
-ImageText = Callable[[int, int], "bytes | None"]
-"""`size` bytes that the loaded files have for an address, relocated; None where they have none."""
 
-Stored = Callable[[int, int], "FileText | None"]
-"""`size` bytes that a module's file has for an address, not relocated; None without a file."""
+class Files(Protocol):
+    """The loaded files, as far as the view of a call site needs them."""
+
+    def text(self, address: int, size: int) -> bytes | None:
+        """Return the relocated text at `address`; None if no file has it."""
+        ...
+
+    def stored(self, address: int, size: int) -> FileText | None:
+        """Return what a module's file has for `address`, not relocated; None without a file."""
+        ...
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """Return file and line of the code at `address`, if debug information has them."""
+        ...
+
 
 _LEAD = 256
-"""A site farther into its function is shown without the instructions before it, bytes."""
+"""Bytes of a function before its site, up to which these instructions are shown."""
 
 _MOST_ROW = 32
-"""Bytes in which the three texts are expected to meet again."""
+"""Bytes within which instruction ends of the three texts should meet again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Bytes and what they mean; several instructions are parted by `; `."""
+    """Bytes and their assembly; `; ` separates instructions."""
 
     data: bytes
     asm: str
@@ -53,284 +68,193 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
-    """The same bytes of text in their forms."""
+    """The same few bytes of text in each of their forms."""
 
     address: int
     compiled: Code
-    """As they were before ftrace changed them; of a module, as they were loaded."""
+    """Before ftrace changed them; for a module, as insmod loaded them."""
     expected: Code
     now: Code
     is_site: bool
-    """Whether it is part of the call site, and not of the text around it."""
+    """Whether the row is part of the call site, not of the text around it."""
     in_file: Code | None = None
-    """A site as the module's file has it, where that differs; a call has its relocation's name."""
+    """The site in the module's file, if that differs; a call names its relocation's symbol."""
 
     @property
     def changed(self) -> bool:
-        """Whether it is no longer what was compiled or loaded."""
+        """Whether the text differs from what was compiled or loaded."""
         return self.now.data != self.compiled.data
 
     @property
     def wrong(self) -> bool:
-        """Whether it is not what ftrace expects, which looks at the site alone."""
+        """Whether the text differs from what ftrace expects; ftrace checks only the site."""
         return self.is_site and self.now.data != self.expected.data
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A record and the text around it."""
+    """A call site and the text around it."""
 
     name: str
     module: str | None
     ip: int
     symbol: str
-    """ip as the kernel prints it: `schedule+0x0/0x80`."""
+    """`ip` as the kernel prints it: `schedule+0x0/0x80`."""
     state: str
-    """nop, enabled, or failed once ftrace refused to change it.
-
-    Where ftraced finds sites: not found yet, or noted by ftraced and not converted.
-    """
+    """`NOP`, `ENABLED`, `FAILED`, or for a site without a record `UNFOUND` or `NOTED`."""
     users: int
-    """ftrace_ops that want it."""
+    """Number of ftrace_ops that want the site."""
     ops: tuple[str, ...]
     """Their names."""
     via: tuple[str, int] | None
-    """Name and address of the stub its call goes through, None where `caller` is in reach."""
+    """Name and address of the stub that its call uses; None if `caller` is in reach."""
     source: tuple[str, int] | None
-    """File and line, where debug information has them."""
+    """File and line, if debug information has them."""
     readable: bool
-    """Whether its memory is there; else `now` is empty."""
+    """Whether its memory is mapped; else `now` is empty in all rows."""
     reason: str
-    """Why ftrace would refuse to change it, where it would and the architecture says."""
+    """Why ftrace would refuse to change it, if the port can tell; else empty."""
     rows: tuple[SiteRow, ...]
     caller: str = CALLER
-    """What it calls, or would if it were enabled."""
+    """The function that it calls, or would call if it were enabled."""
     standing: str = ""
-    """Why it stays as it is, or most of it when it is enabled and disabled, where that is so."""
+    """Why it has no record, or why most of its words never change; else empty."""
     relocations: tuple[str, ...] = ()
-    """Type and symbol of what is still to be done to the site in the module's file."""
+    """Type and symbol of each relocation of the site in the module's file."""
 
     @property
     def relocated(self) -> bool:
-        """Whether loading changed it, so that `compiled` is what insmod made."""
+        """Whether insmod changed the site, so that `compiled` is not what the file has."""
         return any(row.in_file is not None for row in self.rows)
 
 
 def find_sites(records: Records, text: str, prefix: str = "") -> list[int]:
-    """Rows of the records `text` names: `FUNC`, `FUNC [MODULE]`, or rec.ip as a 0x number.
+    """Return the ips of the records that `text` names: `FUNC`, `FUNC [MODULE]` or `0xIP`.
 
-    A name may leave out the `prefix` that names of code have.
+    A name may omit the `prefix` that the ABI puts before names of code.
     """
     if text[:2].lower() == "0x":
         try:
-            row = records.find(int(text, 16))
+            ip = int(text, 16)
+            return [] if records.find(ip) is None else [ip]
         except (ValueError, OverflowError):
             return []
-        return [] if row is None else [row]
     name, _, module = text.partition(" ")
     wanted = {name, prefix + name} if name else set()
     rows = [row for row, known in enumerate(records.names) if known in wanted]
     if module:
         rows = [row for row in rows if f"[{records.module_of(row)}]" == module.strip()]
-    return rows
+    ips: list[int] = records.table["ip"][rows].tolist()
+    return ips
 
 
-def state_of(records: Records, row: int) -> str:
-    """One of `NOP`, `ENABLED`, `FAILED`."""
-    record = records.table[row]
-    if record["failed"]:
-        return FAILED
-    return ENABLED if int(record["flags"]) & Flag.ENABLED else NOP
+class SiteReader:
+    """Reads the call sites of one machine."""
 
+    def __init__(self, ftrace: Ftrace, memory: Memory, disasm: Disassembler, files: Files) -> None:
+        self._ftrace = ftrace
+        self._memory = memory
+        self._disasm = disasm
+        self._files = files
 
-def expected_text(ftrace: Ftrace, row: int) -> tuple[int, bytes]:
-    """Where the site's text that ftrace keeps begins, and what it must be now."""
-    sites = ftrace.records.sites(slice(row, row + 1))
-    if ftrace.records.table["raw"][row]:
-        return int(sites.ip[0]), ftrace.records.compiled[row].tobytes()
-    try:
-        target = ftrace.target_of(row)
-    except MissingSymbolError:
-        # Nothing was ever enabled, and a nop is the same whatever it replaced.
-        target = int(sites.ip[0])
-    edit = ftrace.port.make_nop(sites, target)
-    enabled = int(ftrace.records.table["flags"][row]) & Flag.ENABLED
-    text = edit.expected if enabled else edit.replacement
-    return int(edit.address[0]), edit.row(text, 0)
+    def at(self, ip: int, *, before: int = 2, after: int = 3) -> CallSite:
+        """Return the call site at `ip` with some instructions `before` and `after` it.
 
+        Raises `UsageError` if no call site is there.
+        """
+        row = self._ftrace.records.find(ip)
+        if row is not None:
+            return self._recorded(self._ftrace.state(row), before, after)
+        if self._ftrace.ftraced is None:
+            raise UsageError(f"no call site at {ip:#x}")
+        return self._unfound(self._ftrace.ftraced, ip, before, after)
 
-def stub_of(ftrace: Ftrace, row: int) -> ModuleStub | None:
-    """The stub an enabled call of record `row` goes through; None where it needs none."""
-    try:
-        caller = ftrace.target_of(row)
-    except MissingSymbolError:
-        return None
-    edit = ftrace.port.make_call(ftrace.records.sites(slice(row, row + 1)), caller)
-    found = [stub for via in edit.via for stub in ftrace.records.stubs_at(via)]
-    return found[0] if found else None
+    def unfound(self, name: str) -> list[int]:
+        """Return the ips of calls of mcount in the function `name` that ftraced has not found.
 
+        Empty if a table lists the sites. `name` is as for `find_sites`, without a module.
+        """
+        ftrace, prefix = self._ftrace, self._ftrace.port.facts.abi.text_prefix
+        if ftrace.ftraced is None or not name:
+            return []
+        found: list[int] = []
+        for symbol in ftrace.kallsyms.functions():
+            if symbol.name in (name, prefix + name):
+                text = self._files.text(symbol.address, symbol.size)
+                ips = calls_in(ftrace.port, symbol.address, text or b"", ftrace.mcount)
+                found += ips[ftrace.records.rows_of(ips) < 0].tolist()
+        return found
 
-def _standing(ftrace: Ftrace, row: int) -> str:
-    """Why words of the site stay as they are when it is enabled and disabled; mostly nothing."""
-    sites = ftrace.records.sites(slice(row, row + 1))
-    size = int(ftrace.port.lengths(sites)[0])
-    step = ftrace.port.facts.insn_align
-    try:
-        edit = ftrace.port.make_nop(sites, ftrace.target_of(row))
-    except MissingSymbolError:
-        return ""
-    pairs = enumerate(zip(edit.row(edit.expected, 0), edit.row(edit.replacement, 0), strict=True))
-    changed = max((at // step + 1 for at, (old, new) in pairs if old != new), default=0)
-    if step == 1 or not edit.reachable[0] or size <= 2 * changed * step:
-        return ""
-    words = "word changes" if changed == 1 else f"{changed} words change"
-    return f"only its first {words}: a task may stand at any of the others"
+    def _recorded(self, state: RecordState, before: int, after: int) -> CallSite:
+        """Return the call site of a record."""
+        wanted = state.address, state.expected
+        around = self._around(state.ip, state.compiled, wanted, before, after)
+        stub = state.stub
+        return CallSite(
+            name=state.name,
+            module=state.module,
+            ip=state.ip,
+            symbol=self._ftrace.kallsyms.format(state.ip),
+            state=state.form,
+            users=len(state.users),
+            ops=tuple(each.name for each in state.users),
+            via=None if stub is None else (self._disasm.name(stub.address) or "stub", stub.address),
+            source=self._source(state.ip),
+            readable=around.readable,
+            caller=state.caller,
+            standing=_kept(state.changed_words),
+            reason=state.reason,
+            rows=around.rows,
+            relocations=around.relocations,
+        )
 
+    def _unfound(self, ftraced: Ftraced, ip: int, before: int, after: int) -> CallSite:
+        """Return the call of mcount at `ip`, of which ftraced has made no record yet."""
+        ftrace = self._ftrace
+        call = ftrace.port.modify_call(
+            Sites(np.array([ip], np.uint64)), ftrace.mcount, ftrace.mcount
+        )
+        text = call.expected[0].tobytes()
+        around = self._around(ip, text, (ip, text), before, after)
+        symbol = ftrace.kallsyms.lookup(ip)
+        noted = bool((ftraced.noted() == np.uint64(ip)).any())
+        return CallSite(
+            name=f"0x{ip:x}" if symbol is None else symbol.name,
+            module=None if symbol is None else symbol.module,
+            ip=ip,
+            symbol=ftrace.kallsyms.format(ip),
+            state=NOTED if noted else UNFOUND,
+            users=0,
+            ops=(),
+            via=None,
+            source=self._source(ip),
+            readable=around.readable,
+            standing=_unrecorded(ftraced, noted),
+            reason="",
+            rows=around.rows,
+            relocations=around.relocations,
+        )
 
-def call_site(
-    ftrace: Ftrace,
-    memory: Memory,
-    disasm: Disassembler,
-    row: int,
-    *,
-    image_text: ImageText = lambda address, size: None,
-    file_text: Stored = lambda address, size: None,
-    source_line: Callable[[int], tuple[str, int] | None] = lambda address: None,
-    before: int = 2,
-    after: int = 3,
-) -> CallSite:
-    """The call site of record `row`, with some instructions around it."""
-    records = ftrace.records
-    ip = int(records.table["ip"][row])
-    length = int(ftrace.port.lengths(records.sites(slice(row, row + 1)))[0])
-    left = records.compiled[row].tobytes()[:length]
-    address, text = expected_text(ftrace, row)
-    reader = _Reader(ftrace, memory, disasm, image_text, file_text)
-    around = reader.around(ip, left, (address, text), before, after)
-    ops = ftrace.users_of(row)
-    stub = stub_of(ftrace, row)
-    there = around.now[: len(text)]
-    refused = around.readable and there != text
-    return CallSite(
-        name=records.names[row],
-        module=records.module_of(row),
-        ip=ip,
-        symbol=ftrace.kallsyms.format(ip),
-        state=state_of(records, row),
-        users=len(ops),
-        ops=tuple(each.name for each in ops),
-        via=None if stub is None else (disasm.name(stub.address) or "stub", stub.address),
-        source=source_line(ip + ftrace.port.facts.sites.source_offset),
-        readable=around.readable,
-        caller=records.caller_of(row),
-        standing=_standing(ftrace, row),
-        reason=ftrace.port.explain(ip, text, there) if refused else "",
-        rows=around.rows,
-        relocations=around.relocations,
-    )
+    def _source(self, ip: int) -> tuple[str, int] | None:
+        """Return file and line of the function whose site is at `ip`."""
+        return self._files.source_line(ip + self._ftrace.port.facts.sites.source_offset)
 
-
-def unfound_site(
-    ftrace: Ftrace,
-    memory: Memory,
-    disasm: Disassembler,
-    ip: int,
-    *,
-    image_text: ImageText = lambda address, size: None,
-    file_text: Stored = lambda address, size: None,
-    source_line: Callable[[int], tuple[str, int] | None] = lambda address: None,
-    before: int = 2,
-    after: int = 3,
-) -> CallSite:
-    """The call of mcount at `ip`, which ftraced has made no record of yet: as `call_site`."""
-    port, ftraced, mcount = ftrace.port, ftrace.ftraced, ftrace.mcount()
-    assert ftraced is not None
-    text = port.modify_call(Sites(np.array([ip], np.uint64)), mcount, mcount).expected[0].tobytes()
-    reader = _Reader(ftrace, memory, disasm, image_text, file_text)
-    around = reader.around(ip, text, (ip, text), before, after)
-    symbol = ftrace.kallsyms.lookup(ip)
-    noted = bool((ftraced.noted() == np.uint64(ip)).any())
-    return CallSite(
-        name=f"0x{ip:x}" if symbol is None else symbol.name,
-        module=None if symbol is None else symbol.module,
-        ip=ip,
-        symbol=ftrace.kallsyms.format(ip),
-        state=NOTED if noted else UNFOUND,
-        users=0,
-        ops=(),
-        via=None,
-        source=source_line(ip + port.facts.sites.source_offset),
-        readable=around.readable,
-        standing=_unrecorded(ftraced, noted),
-        reason="",
-        rows=around.rows,
-        relocations=around.relocations,
-    )
-
-
-def unfound_sites(ftrace: Ftrace, image_text: ImageText, name: str, prefix: str = "") -> list[int]:
-    """rec.ip of the calls of mcount in the function `name` that ftraced has not found yet.
-
-    Nothing where a table lists the sites. `name` as in `find_sites`, but for the module.
-    """
-    if ftrace.ftraced is None or not name:
-        return []
-    found: list[int] = []
-    for symbol in ftrace.kallsyms.functions():
-        if symbol.name not in (name, prefix + name):
-            continue
-        text = image_text(symbol.address, symbol.size)
-        ips = calls_in(ftrace.port, symbol.address, text or b"", ftrace.mcount())
-        found += ips[ftrace.records.rows_of(ips) < 0].tolist()
-    return found
-
-
-def _unrecorded(ftraced: Ftraced, noted: bool) -> str:
-    """Why a site that ftraced could find has no record."""
-    if ftraced.off:
-        return "no record: ftrace is off"
-    if not noted and ftraced.suspended:
-        return "no record: nothing is found while functions are traced"
-    if not noted:
-        return "no record: not called since mcount notes its callers, or no slot was free"
-    if ftraced.stopped:
-        return "ftraced has noted it, and was told to make no nops"
-    return "ftraced has noted it, and makes it a nop when it wakes"
-
-
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """What is read at a site and around it."""
-
-    rows: tuple[SiteRow, ...]
-    now: bytes
-    """From where its expected text begins."""
-    readable: bool
-    relocations: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """What the texts of sites are read from."""
-
-    ftrace: Ftrace
-    memory: Memory
-    disasm: Disassembler
-    image_text: ImageText
-    file_text: Stored
-
-    def around(
+    def _around(
         self, ip: int, left: bytes, wanted: tuple[int, bytes], before: int, after: int
     ) -> _Around:
-        """The site at `ip`: `left` is what the compiler left, `wanted` where what is expected."""
-        disasm, (address, text) = self.disasm, wanted
-        start, end = _window(self.ftrace, ip, after)
+        """Read the site at `ip` and the text around it.
+
+        `left` is what the compiler left there, `wanted` where the expected text begins,
+        and that text.
+        """
+        disasm, (address, text) = self._disasm, wanted
+        start, end = self._window(ip, after)
         readable = True
         try:
-            now = self.memory.read(start, end - start)
+            now = self._memory.read(start, end - start)
         except MemoryFault:
             now, readable = b"", False
-        compiled = self.image_text(start, end - start) or now or bytes(end - start)
+        compiled = self._files.text(start, end - start) or now or bytes(end - start)
         compiled = _overlay(compiled, ip - start, left)
         expected = _overlay(compiled, address - start, text)
         stop = ip + len(left)
@@ -341,27 +265,56 @@ class _Reader:
             rows.append(each if readable else (*each[:3], b""))
         first = sum(at + len(old) <= ip for at, old, *_ in rows)
         shown = rows[max(first - before, 0) :]
-        stored = self.file_text(start, end - start)
+        stored = self._files.stored(start, end - start)
         pending = () if stored is None else stored.pending
         return _Around(
             rows=tuple(_site_row(disasm, each, range(ip, stop), stored) for each in shown),
-            now=now[address - start :],
             readable=readable,
             relocations=tuple(
                 f"{each.kind} {each.symbol}".rstrip() for each in pending if ip <= each.place < stop
             ),
         )
 
+    def _window(self, ip: int, after: int) -> tuple[int, int]:
+        """Return the addresses to decode: from the function's start, if near, to past the site."""
+        facts = self._ftrace.port.facts
+        end = ip + facts.sites.size
+        symbol = self._ftrace.kallsyms.lookup(ip)
+        if symbol is None:
+            return ip, end
+        start = symbol.address if ip - symbol.address <= _LEAD else ip
+        last = min(symbol.address + symbol.size, end + after * facts.max_insn_size)
+        return start, max(end, last)
 
-def _window(ftrace: Ftrace, ip: int, after: int) -> tuple[int, int]:
-    """The addresses to decode: from the function's start, where it is near, to some way behind."""
-    facts = ftrace.port.facts
-    end = ip + facts.sites.size
-    symbol = ftrace.kallsyms.lookup(ip)
-    if symbol is None:
-        return ip, end
-    start = symbol.address if ip - symbol.address <= _LEAD else ip
-    return start, max(end, min(symbol.address + symbol.size, end + after * facts.max_insn_size))
+
+def _kept(changed: int) -> str:
+    """Say why most words of a site stay when it is enabled, if only `changed` words change."""
+    if not changed:
+        return ""
+    words = "word changes" if changed == 1 else f"{changed} words change"
+    return f"only its first {words}: a task may stand at any of the others"
+
+
+def _unrecorded(ftraced: Ftraced, noted: bool) -> str:
+    """Say why a site that ftraced could find has no record."""
+    if ftraced.off:
+        return "no record: ftrace is off"
+    if not noted and ftraced.suspended:
+        return "no record: ftraced finds nothing while functions are traced"
+    if not noted:
+        return "no record: not called since mcount began to note callers, or no slot was free"
+    if ftraced.stopped:
+        return "ftraced has noted it, but ftraced_enabled is 0: it makes no nops"
+    return "ftraced has noted it, and makes it a nop when it wakes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """A site and the text around it, as read."""
+
+    rows: tuple[SiteRow, ...]
+    readable: bool
+    relocations: tuple[str, ...]
 
 
 def _site_row(
@@ -370,7 +323,7 @@ def _site_row(
     site: range,
     stored: FileText | None,
 ) -> SiteRow:
-    """A row of `_rows` as text, with what the file has where it is part of the `site`."""
+    """Disassemble a row of `_rows`; a row of the `site` also gets what the file has."""
     at, *texts = row
     old, want, found = (Code(data, _asm(disasm, at, data, site)) for data in texts)
     is_site = at < site.stop and at + len(old.data) > site.start
@@ -379,7 +332,7 @@ def _site_row(
 
 
 def _decode(disasm: Disassembler, address: int, data: bytes, site: range) -> list[Insn]:
-    """The instructions of `data`; at the `site` it is cut so that a jump over it is one."""
+    """Decode `data`; a jump over the rest of the `site` counts as one instruction."""
     if address != site.start or len(data) < len(site):
         return list(disasm.decode(address, data))
     rest = disasm.decode(site.stop, data[len(site) :]) if data[len(site) :] else ()
@@ -388,15 +341,15 @@ def _decode(disasm: Disassembler, address: int, data: bytes, site: range) -> lis
 
 
 def _asm(disasm: Disassembler, address: int, data: bytes, site: range) -> str:
-    """`data` as one line."""
+    """Disassemble `data` to one line."""
     return "; ".join(disasm.text(insn) for insn in _decode(disasm, address, data, site))
 
 
 def _in_file(disasm: Disassembler, stored: FileText, address: int, loaded: bytes) -> Code | None:
-    """What `stored` has where `loaded` is now; None for the same.
+    """Return what `stored` has in place of `loaded`; None if both are the same.
 
-    Displacements of the file mean nothing before relocation: a branch names the
-    symbol it waits for, and one that waits for none how far from itself it goes.
+    Before relocation, displacements in the file mean nothing: a branch is shown with the
+    symbol of its relocation, or with its distance if it has no relocation.
     """
     data = stored.data[address - stored.address :][: len(loaded)]
     if data == loaded:
@@ -413,7 +366,7 @@ def _in_file(disasm: Disassembler, stored: FileText, address: int, loaded: bytes
 
 
 def _overlay(text: bytes, offset: int, part: bytes) -> bytes:
-    """`text` with `part` at `offset`, in the same length."""
+    """Return `text` with `part` written over it at `offset`; the length stays."""
     out = bytearray(text)
     for at, byte in enumerate(part, offset):
         if 0 <= at < len(out):
@@ -429,7 +382,7 @@ def _rows(
     now: bytes,
     site: range,
 ) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    """The three texts cut into rows: address and the three parts."""
+    """Cut the three texts into rows: an address and three pieces of text."""
     low = 0
     while low < len(compiled):
         ends = [
@@ -442,7 +395,7 @@ def _rows(
         common = set(ends[0]).intersection(*ends[1:])
         if low + _MOST_ROW < len(compiled):
             common.discard(low + _MOST_ROW)  # only the decoded part ends there
-        # Where they do not meet, what is there now may end inside an instruction.
+        # If the texts do not meet, the row may end inside an instruction of `now`.
         high = min(common or {end for end in ends[0] if end >= ends[2][0]} or {ends[0][-1]})
         yield start + low, compiled[low:high], expected[low:high], now[low:high]
         low = high

@@ -1,10 +1,9 @@
-"""Machine code as text: small ranges, when somebody looks at them.
+"""The disassembler for small ranges of machine code.
 
-Capstone is opened at the first use and asked for no more bytes than are given;
-what it cannot decode comes out as `.byte` or `.long`, one smallest instruction
-at a time, so that a range is always shown to its end. Names of branch targets
-are looked up when text is made, since modules come and go. Data that code
-loads is not for Capstone at all: `words` cuts it into pointers and fillers.
+Capstone is opened at the first use. Bytes that it cannot decode become `.byte` or `.long`,
+one smallest instruction at a time, so that the whole range is always shown. Names of
+branch targets are looked up when text is made, since modules come and go. Data that code
+loads does not go through Capstone: `words` cuts it into pointers and fillers.
 """
 
 from __future__ import annotations
@@ -29,51 +28,51 @@ from ..elf.symbols import Symbol
 from ..facts import Facts
 
 _CACHED = 512
-"""Decoded ranges kept."""
+"""Number of decoded ranges in the cache."""
 
 _DIRECTIVES = {8: ".quad", 4: ".long", 2: ".short", 1: ".byte"}
-"""Of the GNU assembler, by bytes."""
+"""Directives of the GNU assembler, by size in bytes."""
 
 _DISPLACEMENT = re.compile(r"-?0x[0-9a-f]+(?=\()")
-"""Of a memory operand `40(r1)`, which manuals and kernels write in decimal."""
+"""The displacement of a memory operand `40(r1)`, which manuals write in decimal."""
 
 _BRANCHES = (CS_GRP_CALL, CS_GRP_JUMP, CS_GRP_BRANCH_RELATIVE)
 
 
 class SymbolLookup(Protocol):
-    """What is needed of kallsyms."""
+    """Kallsyms, as far as the disassembler needs it."""
 
     def lookup(self, address: int) -> Symbol | None:
-        """The symbol that covers `address`."""
+        """Return the symbol that covers `address`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Insn:
-    """One instruction, or bytes that are none."""
+    """One instruction, or bytes that are not an instruction."""
 
     address: int
     data: bytes
     mnemonic: str
     operands: str
     target: int | None = None
-    """Where it branches or points to, when it says so itself."""
+    """The address that it branches or points to, if it contains that address."""
     decoded: bool = True
     returns: bool = False
-    """Whether it ends a function."""
+    """Whether it returns from a function."""
     branches: bool = False
-    """Whether it goes elsewhere: a jump, a call or a return."""
+    """Whether it is a jump, a call or a return."""
     calls: bool = False
     """Whether it is a call."""
 
     @property
     def end(self) -> int:
-        """The address behind it."""
+        """The address after it."""
         return self.address + len(self.data)
 
 
 class Disassembler:
-    """Decodes for one architecture."""
+    """Decodes the instructions of one architecture."""
 
     def __init__(self, facts: Facts, symbols: SymbolLookup) -> None:
         self._facts = facts
@@ -82,7 +81,7 @@ class Disassembler:
         self._cache: OrderedDict[tuple[int, bytes], tuple[Insn, ...]] = OrderedDict()
 
     def decode(self, address: int, data: bytes) -> tuple[Insn, ...]:
-        """The instructions of `data` at `address`, all of it."""
+        """Return the instructions of all of `data` at `address`."""
         key = (address, bytes(data))
         known = self._cache.get(key)
         if known is None:
@@ -94,10 +93,10 @@ class Disassembler:
         return known
 
     def site(self, address: int, data: bytes) -> tuple[Insn, ...]:
-        """The instructions of `data`, a call site's text at `address`.
+        """Return the instructions of `data`, a call site's text at `address`.
 
-        Where instructions differ in size, what a jump to the site's end leaves behind
-        itself may be half an instruction: it is shown as the jump's own bytes.
+        If instructions differ in size, a jump to the site's end may be followed by half an
+        instruction: these bytes are shown as part of the jump.
         """
         insns = self.decode(address, data)
         if (
@@ -109,7 +108,7 @@ class Disassembler:
         return insns
 
     def words(self, address: int, data: bytes) -> tuple[Insn, ...]:
-        """`data` at `address` as what no CPU executes: pointers, and fillers between them."""
+        """Return `data` at `address` as data that code loads: pointers and fillers."""
         size = self._facts.pointer_size
         found: list[Insn] = []
         at = 0
@@ -121,9 +120,9 @@ class Disassembler:
         return tuple(found)
 
     def text(self, insn: Insn, names: Mapping[int, str] | None = None) -> str:
-        """`call ftrace_caller`: operands with the name of the target.
+        """Return an instruction with the name of its target: `call ftrace_caller`.
 
-        `names` has those that are not of symbols.
+        `names` has names for addresses without a symbol.
         """
         operands, target = insn.operands, insn.target
         if target is not None:
@@ -136,11 +135,11 @@ class Disassembler:
         return f"{insn.mnemonic} {operands}".rstrip()
 
     def line(self, address: int, data: bytes) -> str:
-        """All of `data` as one line, instructions parted by `; `."""
+        """Return all of `data` as one line; `; ` separates instructions."""
         return "; ".join(self.text(insn) for insn in self.decode(address, data))
 
     def name(self, address: int) -> str | None:
-        """`symbol` or `symbol+0x5`, None where nothing has a name."""
+        """Return `symbol` or `symbol+0x5`; None if no symbol covers the address."""
         symbol = self._symbols.lookup(address)
         if symbol is None:
             return None
@@ -162,21 +161,21 @@ class Disassembler:
         return found
 
     def _names(self, operands: str) -> str:
-        """`operands` with the ABI's names of registers."""
+        """Return `operands` with the ABI's register names."""
         names = self._facts.engine.cs_names
         if not names:
             return operands
         return re.sub(r"(?<=\$)\w+", lambda match: names.get(match[0], match[0]), operands)
 
     def _undecoded(self, address: int, raw: bytes) -> Insn:
-        """Bytes that are no instruction; where all instructions are words, the word."""
+        """Return bytes that are not an instruction; a whole word if all instructions are words."""
         if len(raw) == self._facts.insn_align > 1:
             value = f"0x{self._int(raw):0{2 * len(raw)}x}"
             return Insn(address, raw, _DIRECTIVES[len(raw)], value, None, False)
         return Insn(address, raw, ".byte", ", ".join(f"0x{b:02x}" for b in raw), None, False)
 
     def _word(self, address: int, raw: bytes) -> Insn:
-        """A word of data; one of a pointer's size, that is not 0, is a pointer."""
+        """Return a word of data; a word of a pointer's size is a pointer unless it is 0."""
         value = self._int(raw)
         pointer = value if value and len(raw) == self._facts.pointer_size else None
         return Insn(address, raw, _DIRECTIVES[len(raw)], f"0x{value:x}", pointer, False)

@@ -1,23 +1,58 @@
-"""The bit fields of call sites as they are, and of what they become when enabled.
+"""The bit fields of call sites as they are, and as they are once enabled.
 
-The fields are the port's (`Port.encoding`); beside those that say a distance stand the
-places a call may want to go: what the instruction calls, ftrace_caller, the modules.
+The fields are the port's (`Port.encoding`). If they hold a distance, the addresses that a
+call may want to reach come along: its target, the callers in entry.S, and the modules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from ..encoding import Encoding
+from ..errors import MemoryFault
 from ..ftrace.ftrace import Ftrace
-from ..ftrace.records import Flag
 from ..machine.memory import Memory
 from ..module import Module
 from .disasm import Disassembler, Insn
-from .encodingtext import Place, away, encoding_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """An address that a call may want to reach."""
+
+    name: str
+    address: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingView:
+    """The bit fields of one instruction."""
+
+    insn: Insn
+    text: str
+    """The instruction with the name of its target."""
+    encoding: Encoding | None
+    """Its fields; None if the port does not describe this instruction."""
+    goals: tuple[Goal, ...] = ()
+    if_enabled: bool = False
+    """Whether it is not in memory now, but would be if its site were enabled."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfReach:
+    """A call that cannot reach its target without a stub; all distances are in bytes."""
+
+    caller: str
+    """The target."""
+    distance: int
+    """From the call to `caller`."""
+    reach: tuple[int, int]
+    """The least and greatest distance that the call can have."""
 
 
 class EncodingReader:
-    """Reads instructions of one machine; each comes as the lines of its view."""
+    """Reads the bit fields of one machine's instructions."""
 
     def __init__(
         self,
@@ -31,78 +66,65 @@ class EncodingReader:
         self._disasm = disasm
         self._modules = modules
 
-    def site(self, row: int) -> list[list[str]]:
-        """The site of record `row` as it is, and what would change if it were enabled.
+    def site(self, ip: int) -> list[EncodingView]:
+        """Return the instructions of the site at `ip`, then those that enabling it would change.
 
-        Raises `MemoryFault`, and `MissingSymbolError` for a kernel without ftrace_caller.
+        Raises `UsageError` if no record begins at `ip`, `MemoryFault` if the site is not
+        mapped, and `MissingSymbolError` for a kernel that cannot be traced.
         """
-        now, enabled = self._now(row), self._enabled(row)
+        now, enabled = self._forms(ip)
         before = {insn.address: insn.data for insn in now}
         changed = [insn for insn in enabled if before.get(insn.address) != insn.data]
         return [
-            *map(self.lines, now),
-            *(self.lines(insn, "when enabled") for insn in changed),
+            *map(self.at, now),
+            *(self.at(insn, if_enabled=True) for insn in changed),
         ]
 
-    def out_of_reach(self, row: int) -> tuple[str, ...]:
-        """Why the call of record `row` goes through a stub: how far it reaches, and where not.
-
-        Nothing where it needs none. Raises as `site` does.
-        """
-        for insn in self._enabled(row) or self._now(row):
+    def out_of_reach(self, ip: int) -> OutOfReach | None:
+        """Return why the call at `ip` uses a stub; None if it uses none. Raises as `site`."""
+        now, enabled = self._forms(ip)
+        for insn in enabled or now:
             encoding = self._ftrace.port.encoding(insn.address, insn.data)
             if encoding is None or encoding.reach is None:
                 continue
             first, last = encoding.reach
             for name, address in self._ftrace.entry.callers.items():
                 if not first <= address <= last:
-                    left, right = away(first - insn.address), away(last - insn.address)
-                    return (
-                        f"{name} is out of reach, {away(address - insn.address)} from the site:",
-                        f"its call reaches {left} to {right}",
-                    )
-        return ()
+                    reach = first - insn.address, last - insn.address
+                    return OutOfReach(name, address - insn.address, reach)
+        return None
 
-    def _now(self, row: int) -> list[Insn]:
-        """The site as it is."""
-        sites = self._ftrace.records.sites(slice(row, row + 1))
-        ip = int(sites.ip[0])
-        size = int(self._ftrace.port.lengths(sites)[0])
-        return list(self._disasm.site(ip, self._memory.read(ip, size)))
-
-    def _enabled(self, row: int) -> list[Insn]:
-        """The site as it would be; nothing where it is enabled, or cannot be."""
-        ftrace, records = self._ftrace, self._ftrace.records
-        if records.table["flags"][row] & Flag.ENABLED:
-            return []
-        sites = records.sites(slice(row, row + 1))
-        edit = ftrace.port.make_call(sites, ftrace.target_of(row))
-        if not edit.reachable[0]:
-            return []
-        ip = int(sites.ip[0])
-        now = self._memory.read(ip, int(ftrace.port.lengths(sites)[0]))
-        start = int(edit.address[0]) - ip
-        call = edit.row(edit.replacement, 0)
-        return list(self._disasm.site(ip, now[:start] + call + now[start + len(call) :]))
-
-    def lines(self, insn: Insn, when: str = "") -> list[str]:
-        """The view of one instruction; `when` says of what moment it is."""
-        text = self._disasm.text(insn)
-        fields = self._ftrace.port.encoding(insn.address, insn.data)
-        return encoding_lines(
-            insn, f"{text}  ({when})" if when else text, fields, self._places(insn)
+    def at(self, insn: Insn, *, if_enabled: bool = False) -> EncodingView:
+        """Return the bit fields of `insn`."""
+        return EncodingView(
+            insn,
+            self._disasm.text(insn),
+            self._ftrace.port.encoding(insn.address, insn.data),
+            tuple(self._goals(insn)),
+            if_enabled,
         )
 
-    def _places(self, insn: Insn) -> list[Place]:
-        """Where a call may want to go; of a branch within its function where it goes alone."""
+    def _forms(self, ip: int) -> tuple[tuple[Insn, ...], tuple[Insn, ...]]:
+        """Return the instructions of a site as they are, and as they would be if enabled."""
+        _ = self._ftrace.entry  # raises for a kernel that cannot be traced
+        state = self._ftrace.state_at(ip)
+        if state.text is None:
+            raise MemoryFault(ip, len(state.compiled))
+        now = self._disasm.site(ip, state.text)
+        if state.if_enabled is None:
+            return now, ()
+        return now, self._disasm.site(ip, state.if_enabled)
+
+    def _goals(self, insn: Insn) -> list[Goal]:
+        """Return what a call may want to reach; for a branch within its function its target."""
         if insn.target is not None and self._same_function(insn.address, insn.target):
-            return [Place(self._disasm.name(insn.target) or "target", insn.target)]
+            return [Goal(self._disasm.name(insn.target) or "target", insn.target)]
         entry = self._ftrace.entry
-        places = [Place(name, address) for name, address in entry.callers.items()]
-        places += [Place(f"{each.name}'s start", each.base) for each in self._modules()]
-        if insn.target is not None and insn.target not in [each.address for each in places]:
-            places.append(Place(self._disasm.name(insn.target) or "target", insn.target))
-        return places
+        goals = [Goal(name, address) for name, address in entry.callers.items()]
+        goals += [Goal(f"{each.name}'s start", each.base) for each in self._modules()]
+        if insn.target is not None and insn.target not in [each.address for each in goals]:
+            goals.append(Goal(self._disasm.name(insn.target) or "target", insn.target))
+        return goals
 
     def _same_function(self, first: int, second: int) -> bool:
         symbol = self._ftrace.kallsyms.lookup(first)

@@ -1,7 +1,7 @@
-"""What a module's file has for text that is loaded: bytes before relocation, and what they lack.
+"""The files that a machine was loaded from, and their text before and after relocation.
 
-insmod writes relocated bytes into the guest, and on some machines changes the
-instruction behind a call as well; what it began with stands only in the file.
+insmod writes relocated bytes into the guest, and on some machines also changes the
+instruction after a call. The original text is only in the file.
 """
 
 from __future__ import annotations
@@ -12,34 +12,64 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..elf.headers import Section
+from ..elf.image import Image
 from ..elf.structs import SHT_REL, SHT_RELA
-from ..module import Module
+from ..module import Module, Modules
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A relocation that the file asks for."""
+    """A relocation that the file has."""
 
     place: int
-    """Address of its field, where the module is loaded."""
+    """Address of its field in the loaded module."""
     kind: str
     """The ABI's name of its type."""
     symbol: str
-    """Its name; empty for one without, such as that of a section."""
+    """Name of its symbol; empty for a symbol without one, such as a section's."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """Bytes as a file has them, and the relocations of fields that begin among them."""
+    """Bytes of a file, and the relocations of fields that begin in them."""
 
     address: int
-    """Where they are loaded."""
+    """Where `data` is loaded."""
     data: bytes
     pending: tuple[Pending, ...] = ()
 
 
+class LoadedFiles:
+    """The files that a machine was loaded from: the kernel and its modules."""
+
+    def __init__(self, kernel: Image, modules: Modules) -> None:
+        self._kernel = kernel
+        self._modules = modules
+
+    def text(self, address: int, size: int) -> bytes | None:
+        """Return `size` bytes of relocated text at `address`; None if no file has them."""
+        text = self._kernel.read(address, size)
+        if text is not None:
+            return text.tobytes()
+        for module in self._modules.loaded:
+            for index, content in module.linked.content.items():
+                start = address - module.linked.bases[index]
+                if start >= 0 and start + size <= len(content):
+                    return content[start : start + size].tobytes()
+        return None
+
+    def stored(self, address: int, size: int) -> FileText | None:
+        """Return what a module's file has for `address`, not relocated; None without a file."""
+        return file_text(self._modules.loaded, address, size)
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """Return file and line of the code at `address`, if debug information has them."""
+        found = self._modules.source_line(address)
+        return self._kernel.source_line(address) if found is None else found
+
+
 def file_text(modules: Sequence[Module], address: int, size: int) -> FileText | None:
-    """The `size` bytes that the files of loaded `modules` have for an address; None without."""
+    """Return the `size` bytes that the files of loaded `modules` have for an address, or None."""
     for module in modules:
         for index, base in module.linked.bases.items():
             section = module.image.sections[index]
@@ -51,7 +81,7 @@ def file_text(modules: Sequence[Module], address: int, size: int) -> FileText | 
 
 
 def _pending(module: Module, section: Section, start: int, end: int) -> Iterator[Pending]:
-    """The relocations of `section` whose fields begin in `start` to `end` (exclusive)."""
+    """Yield the relocations of `section` whose fields begin in `start` to `end` (exclusive)."""
     image = module.image
     base = module.linked.bases[section.index]
     for table in image.sections:

@@ -1,46 +1,31 @@
-"""The registers that a hit of an fprobe saved, as front ends show them."""
+"""The registers that a hit of an fprobe saved."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..facts import Abi
-from ..kallsyms import Kallsyms
 from ..trace.tracetext import TraceText
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One hit."""
+    """One hit of an fprobe."""
 
     head: str
-    """Who, where and when, as its line in the trace says."""
+    """Task, CPU and time, as in its line of the trace."""
     what: str
-    """What else that says."""
+    """The rest of that line."""
     parent: int
-    """Where the function was called from."""
+    """Return address of the function."""
     registers: tuple[int, ...]
-    """In the order of `Abi.pt_regs`."""
+    """Values in the order of `Abi.pt_regs`."""
 
 
 def hit_at(text: TraceText, row: int) -> Hit:
-    """The hit that is event `row` of the table."""
+    """Return the hit that is event `row` of the table."""
     table = text.table
     hit = table.details.hits[table.events["parent"][row]]
     shown = text.row_of(row)
     (line,) = text.lines(shown, shown + 1)
     head, _, what = line.strip().partition(": ")
     return Hit(head, what, int(hit["parent"]), tuple(hit["regs"].tolist()))
-
-
-def hit_lines(hit: Hit, abi: Abi, pointer_size: int, kallsyms: Kallsyms) -> Sequence[str]:
-    """A line for each register, with the symbol where it holds an address of code."""
-    names = [register.name for register in abi.pt_regs]
-    width, digits = max(map(len, names)), 2 * pointer_size
-    lines = [hit.head, hit.what, f"called from {kallsyms.format(hit.parent)}"]
-    for name, value in zip(names, hit.registers, strict=False):
-        symbol = kallsyms.lookup(value)
-        place = f"  {kallsyms.format(value)}" if symbol is not None and symbol.function else ""
-        lines.append(f"  {name:>{width}} {value:0{digits}x}{place}")
-    return lines

@@ -1,10 +1,9 @@
-"""Where records come from: the compiler's list of call sites, entry by entry.
+"""The compiler's list of call sites, entry by entry, and the record made of each entry.
 
-Nothing calls mcount in a kernel built with `-fpatchable-function-entry`, and
-nobody looks for calls in others: the compiler writes the address of every site
-it makes into a section, the linker gathers those, and ftrace reads the list at
-boot, or when a module comes in. The entries are addresses, so what the file has
-may be no more than a relocation that asks for one.
+The compiler writes the address of every call site into a section, the linker gathers
+these sections, and ftrace reads the list at boot or when a module is loaded. Nobody
+searches code for calls; a kernel built with `-fpatchable-function-entry` does not even
+contain any. Entries are addresses, so the file may have only a relocation for each.
 
 Sources: GCC manual, "Instrumentation Options"; the kernel's
 Documentation/trace/ftrace-design.rst, HAVE_FTRACE_MCOUNT_RECORD.
@@ -32,15 +31,15 @@ class Entry:
 
     number: int
     place: int
-    """Its address, where it is loaded."""
+    """Address of the entry, as loaded."""
     stored: int
-    """What the file has there."""
+    """The entry's value in the file."""
     relocation: str
-    """What the file asks to be put there: type, symbol and addend; empty for nothing."""
+    """Type, symbol and addend of the entry's relocation in the file; empty for none."""
     value: int
-    """What guest memory has there: the site, before `call_adjust`."""
+    """The entry's value in guest memory: the site, before `call_adjust`."""
     row: int | None
-    """The record made from it; None for none, as of the linker's padding."""
+    """The record made from it; None for the linker's padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +48,13 @@ class Listing:
 
     file: str
     compiled: str
-    """The section that the compiler writes."""
+    """The section that the compiler wrote."""
     section: str
-    """The section of the file it is in now."""
+    """The section of the file that contains the list."""
     address: int
     count: int
     word: int
-    """Bytes of an entry."""
+    """Size of an entry in bytes."""
     entries: tuple[Entry, ...]
 
 
@@ -67,9 +66,9 @@ def listing(
     records: Records,
     rows: Collection[int] | None = None,
 ) -> Listing | None:
-    """The list of `image`, loaded with its sections at `bases`; None where it has none.
+    """Return the list of `image`, whose sections are loaded at `bases`; None without a list.
 
-    With `rows` only the entries of those records. Raises `ImageError`.
+    With `rows`, return only the entries of those records. Raises `ImageError`.
     """
     table = site_table(port, image, bases)
     if table is None:
@@ -103,7 +102,7 @@ def listing(
 
 
 def _stored(image: Image, table: SiteTable, base: int) -> bytes:
-    """What the file has for the list, before anything is relocated."""
+    """Return the list as the file has it, before relocation."""
     if not image.relocatable:
         found = image.stored(table.address, table.size)
         return b"" if found is None else found.tobytes()
@@ -112,7 +111,7 @@ def _stored(image: Image, table: SiteTable, base: int) -> bytes:
 
 
 def _relocations(port: Port, image: Image, table: SiteTable, base: int) -> dict[int, str]:
-    """The relocations of the list's words, by address, in words."""
+    """Return the relocations of the list's words as text, by address."""
     asked: dict[int, str] = {}
     for section in image.sections:
         if section.type not in (SHT_REL, SHT_RELA) or not section.size:
@@ -129,7 +128,7 @@ def _relocations(port: Port, image: Image, table: SiteTable, base: int) -> dict[
 
 
 def _value(image: Image, table: RelocationTable, row: int) -> str:
-    """Symbol and addend of a relocation, as far as it has them."""
+    """Return symbol and addend of a relocation, as far as it has them."""
     symbol = int(table.symbol[row])
     addend = 0 if table.addend is None else int(table.addend[row])
     name = image.symbols.names[symbol] if symbol else ""
@@ -139,57 +138,3 @@ def _value(image: Image, table: RelocationTable, row: int) -> str:
     if not name:
         return f"{addend % (1 << 8 * image.facts.pointer_size):x}" if addend else ""
     return f"{name}{addend:+#x}" if addend else name
-
-
-def listing_lines(shown: Listing, records: Records) -> list[str]:
-    """The list as text: what it is, and a line for each entry. Hex without leading zeros."""
-    cells = [
-        (
-            f"[{entry.number}]",
-            f"{entry.stored:x}",
-            entry.relocation,
-            f"{entry.value:x}",
-            _record(entry, records),
-        )
-        for entry in shown.entries
-    ]
-    head = ("", "in file", "relocation", "in memory", "record")
-    keep = [n for n in range(len(head)) if n != 2 or any(row[2] for row in cells)]
-    widths = [max(len(row[n]) for row in [head, *cells]) for n in keep]
-    lines = _heading(shown)
-    for row in [head, *cells] if cells else []:
-        columns = [row[n].ljust(width) for n, width in zip(keep, widths, strict=True)]
-        lines.append("  ".join([row[0].rjust(widths[0]), *columns[1:]]).rstrip())
-    return lines
-
-
-def entry_lines(shown: Listing, records: Records) -> list[str]:
-    """Some entries of the list, each on lines of its own."""
-    digits = 2 * shown.word
-    lines = _heading(shown)
-    for entry in shown.entries:
-        lines.append(f"  entry [{entry.number}] at {entry.place:x}")
-        lines.append(f"    in file     {entry.stored:0{digits}x}")
-        if entry.relocation:
-            lines.append(f"    relocation  {entry.relocation}")
-        lines.append(f"    in memory   {entry.value:0{digits}x}")
-        lines.append(f"    record      {_record(entry, records)}")
-    return lines
-
-
-def _heading(shown: Listing) -> list[str]:
-    gathered = [] if shown.section == shown.compiled else [f"gathered in {shown.section}"]
-    return [
-        f"{shown.file}: {shown.count} entries of {shown.word} bytes at {shown.address:x}",
-        f"left by the compiler in {shown.compiled}",
-        *gathered,
-    ]
-
-
-def _record(entry: Entry, records: Records) -> str:
-    """The function of the record that the entry became, and where ftrace will patch it."""
-    if entry.row is None:
-        return "none"
-    ip = int(records.table["ip"][entry.row])
-    name = records.names[entry.row]
-    return name if ip == entry.value else f"{name} at {ip:x}"

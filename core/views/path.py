@@ -1,16 +1,15 @@
-"""The way of a call from its site to the tracer, hop by hop.
+"""The path of a call from its site to the tracer, hop by hop.
 
-Each hop is read from guest memory, its target computed by the port from the
-bytes that are there, and both compared with what ftrace keeps there: the site
-calls its module's stub of ftrace_caller or ftrace_caller itself, the stub is
-what insmod wrote and ends at ftrace_caller, ftrace_caller is the entry code as
-it was assembled, the slot `ftrace_call` in it calls the tracer, or the function
-that calls several. Where a user of the site wants registers, ftrace_regs_caller
-and `ftrace_regs_call` stand in their places. A site that calls the trampoline of its only
-user goes through that, a copy of either with a slot of its own.
+Each hop is read from guest memory, and the port computes its target from the bytes there.
+Both are compared with what ftrace left there. The site calls ftrace_caller, or its
+module's stub of it. The stub is what insmod wrote and leads to ftrace_caller. ftrace_caller
+is the entry code as it was assembled. Its slot `ftrace_call` calls the tracer, or the
+function that calls several. If a user of the site wants registers, ftrace_regs_caller and
+`ftrace_regs_call` take their places. A site with a single user may call that user's
+trampoline, a copy of either caller with its own slot.
 
-Where sites are found by running into them, one that was not found calls mcount,
-whose slot calls what notes the site.
+If ftraced finds the sites, a site without a record calls mcount, whose slot calls the
+function that notes the site.
 """
 
 from __future__ import annotations
@@ -19,78 +18,75 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ..arch import ModuleStub
 from ..errors import MemoryFault
 from ..ftrace.entry import CALLER, GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER, SLOTS
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.patch import stub_target
-from ..ftrace.records import Flag
+from ..ftrace.state import RecordState
 from ..ftrace.trampolines import OpsTrampoline
 from ..machine.function import function_at, kernel_toc
 from ..machine.memory import Memory
-from .callsite import expected_text, stub_of
 from .disasm import Disassembler, Insn
 
 SITE, STUB, SLOT, TRACER = "site", "stub", SLOTS[CALLER], "tracer"
 
 GRAPH_SLOT = GRAPH_CALL
-"""The second slot, where returns are traced as well."""
+"""The slot for the graph tracer."""
 
 _TRACER_INSNS = 3
-"""Instructions of the tracer that are shown."""
+"""Number of the tracer's instructions that are shown."""
 
 
 _DOES = {
     "function_trace_call": "writes the event",
-    "function_stack_trace_call": "writes the event, and who called",
+    "function_stack_trace_call": "writes the event and its callers",
     "function_count_call": "counts",
     "function_profile_call": "counts it for its function",
     "fentry_trace_func": "writes the event with the registers",
-    "ftrace_graph_stub": "does nothing: what is to be done is done behind it",
-    "ftrace_pid_func": "asks whether the task is one that is traced",
-    "function_trace_probe_call": "does what a command says",
-    "stack_trace_call": "looks how much of the stack is in use",
+    "ftrace_graph_stub": "does nothing: the graph tracer's own slot does the work",
+    "ftrace_pid_func": "checks whether the task is traced",
+    "function_trace_probe_call": "executes a command of set_ftrace_filter",
+    "stack_trace_call": "checks how much of the stack is in use",
 }
-"""What functions of the guest do that a slot may call, by their names in C."""
+"""What the guest functions that a slot may call do, by their names in C."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One station of the call."""
+    """One hop of the call."""
 
     label: str
-    """What kind it is: one of `SITE`, `STUB`, `CALLER`, `SLOT`, `TRACER`, `GRAPH_SLOT`."""
+    """Its kind: one of `SITE`, `STUB`, `CALLER`, `SLOT`, `TRACER`, `GRAPH_SLOT`."""
     address: int
     name: str
-    """The symbol there, or the number."""
+    """The symbol at `address`, or the number."""
     insns: tuple[tuple[Insn, str], ...]
-    """Its code, and each instruction as text."""
+    """Its instructions, each with its text."""
     target: int | None
-    """Where its bytes lead, as the port reads them; None if nowhere."""
+    """The address that its bytes lead to, as the port decodes them; None if nowhere."""
     target_name: str
     verified: bool
-    """Whether its bytes are what ftrace keeps there."""
+    """Whether its bytes are what ftrace left there."""
     note: str
-    """What was checked, or what is wrong."""
+    """What the hop does, or what is wrong with it."""
     expected: bytes = b""
-    """What ftrace keeps there; empty where it keeps nothing."""
+    """The bytes that ftrace left there; empty if the hop is not ftrace's."""
 
     @property
     def data(self) -> bytes:
-        """All its bytes."""
+        """All bytes of the hop."""
         return b"".join(insn.data for insn, _ in self.insns)
 
     def wrong(self, insn: Insn) -> bool:
-        """Whether one of its instructions is not what ftrace keeps there."""
+        """Return whether an instruction differs from what ftrace left there."""
         at = insn.address - self.address
         kept = self.expected[at : at + len(insn.data)]
         return bool(self.expected) and kept != insn.data
 
 
 class PathReader:
-    """Reads the hops of one machine."""
+    """Reads the paths of one machine's calls."""
 
     def __init__(self, ftrace: Ftrace, memory: Memory, disasm: Disassembler) -> None:
         self._ftrace = ftrace
@@ -98,28 +94,29 @@ class PathReader:
         self._disasm = disasm
         self._facts = ftrace.port.facts
 
-    def path(self, row: int) -> tuple[Hop, ...]:
-        """The hops of record `row`.
+    def path(self, ip: int) -> tuple[Hop, ...]:
+        """Return the hops of a call from the site at `ip`.
 
-        Raises `MissingSymbolError` for a kernel without the entry code.
+        Raises `UsageError` if no record begins there, and `MissingSymbolError` for a
+        kernel that cannot be traced.
         """
-        stub = stub_of(self._ftrace, row)
-        target = self._ftrace.target_of(row)
-        hops = [self._site(row, target if stub is None else stub.address)]
-        if stub is not None:
-            hops.append(self.stub(stub))
+        state, callers = self._ftrace.state_at(ip), self._ftrace.entry.callers
+        target = callers[state.caller] if state.target is None else state.target
+        hops = [self._site(state, target if state.stub is None else state.stub.address)]
+        if state.stub is not None:
+            hops.append(self.stub(state.stub))
         trampolines = self._ftrace.trampolines
         own = None if trampolines is None else trampolines.at(target)
         if own is not None:
             return (*hops, *self.trampoline_hops(own))
-        return (*hops, *self.entry_hops(self._ftrace.records.caller_of(row)))
+        return (*hops, *self.entry_hops(state.caller))
 
     def trampoline_hops(self, own: OpsTrampoline) -> tuple[Hop, ...]:
-        """The trampoline of one user, its slot, and what the slot calls."""
+        """Return the hops of one user's trampoline, its slot, and what the slot calls."""
         expected = own.code[: own.slot - own.address]
         found = self._read(own.address, len(expected))
         right = found == expected
-        note = f"{own.caller} for {own.ops.name} alone" if right else "is not the code put there"
+        note = f"{own.caller} only for {own.ops.name}" if right else "is not the code ftrace wrote"
         copy = self._hop(CALLER, own.address, found, own.slot, right, note, expected)
         slot = self._slot(own.slot, own.func)
         if slot.target is None:
@@ -127,7 +124,7 @@ class PathReader:
         return copy, slot, self._tracer(slot.target, slot.verified), *self._graph_hops()
 
     def entry_hops(self, caller: str = CALLER) -> tuple[Hop, ...]:
-        """`caller`, its slot, and what the slot calls: the end of every path."""
+        """Return the hops of `caller`, its slot, and what the slot calls: the end of every path."""
         slot = self._slot(self._ftrace.entry.slot_of(caller), self._ftrace.slot)
         hops = [*self._caller(caller, slot.address), slot]
         if slot.target is not None:
@@ -140,7 +137,7 @@ class PathReader:
         return (*hops, *self._graph_hops())
 
     def _graph_hops(self) -> Iterator[Hop]:
-        """Where ftrace_caller goes on while returns are traced: the second slot, what it calls."""
+        """Yield the hops of the graph tracer's slot and what it calls, while returns are traced."""
         ftrace, entry = self._ftrace, self._ftrace.entry
         if not ftrace.graph:
             return
@@ -152,44 +149,44 @@ class PathReader:
         note = f"then calls {GRAPH_CALLER}" if right else f"expected {expected.hex(' ')}"
         yield self._hop(GRAPH_SLOT, at, found, self._target(at, found), right, note, expected)
         for name, what in (
-            (GRAPH_CALLER, "has the function return to return_to_handler"),
-            (RETURN_TO_HANDLER, "notes the return, and goes on where it really was to"),
+            (GRAPH_CALLER, "makes the function return to return_to_handler"),
+            (RETURN_TO_HANDLER, "writes the return, then continues at the real return address"),
         ):
             at = entry[name]
             end = min((each for each in entry.symbols.values() if each > at), default=at)
             kept = entry.code[at - entry.address : end - entry.address]
             code = self._read(at, len(kept))
             right = code == kept
-            note = what if right else "is not the code put there"
+            note = what if right else "is not the code ftrace wrote"
             yield self._hop(TRACER, at, code, None, right, note, kept)
 
     def mcount_hops(self) -> tuple[Hop, ...]:
-        """mcount up to its slot, the slot, and what it calls: the way of a site not yet found.
+        """Return the hops of mcount, its slot, and what it calls: the path of an unfound site.
 
-        Nothing where a table lists the sites.
+        Empty if a table lists the sites.
         """
         ftraced = self._ftrace.ftraced
         if ftraced is None:
             return ()
-        at, recorder = self._ftrace.mcount(), ftraced.recorder
+        at, recorder = self._ftrace.mcount, ftraced.recorder
         linked = self._ftrace.kernel.read(at, ftraced.slot - at)
         expected = b"" if linked is None else linked.tobytes()
         found = self._read(at, len(expected))
         right = bool(expected) and found == expected
-        note = "as it was linked" if right else "is not the code that was linked"
+        note = "as it was linked" if right else "is not the code of the kernel's file"
         slot = self._slot(ftraced.slot, recorder)
         hops = [self._hop(CALLER, at, found, ftraced.slot, right, note, expected), slot]
         if slot.target is not None:
             called = self._tracer(slot.target, slot.verified)
             if called.verified:
                 notes = ftraced.records_calls
-                what = "notes where it was called from" if notes else "returns: nothing is noted"
+                what = "notes its caller" if notes else "returns: nothing is noted"
                 called = replace(called, note=what)
             hops.append(called)
         return tuple(hops)
 
     def stub(self, stub: ModuleStub) -> Hop:
-        """A module's stub, compared with what was put there, to the last word."""
+        """Return the hop of a module's stub, every word compared with what insmod wrote."""
         found = self._read(stub.address, len(stub.code))
         target = stub_target(self._ftrace.port, stub, found) if found else None
         insns = self._stub_insns(stub, stub.address, found)
@@ -199,20 +196,20 @@ class PathReader:
         return self._hop(STUB, stub.address, found, target, right, note, stub.code, insns)
 
     def text(self, address: int, data: bytes) -> str:
-        """`data` for `address` on one line: code, or the data in a stub."""
+        """Return `data` for `address` on one line: code, or the data in a stub."""
         return "; ".join(text for _, text in self.insns(address, data))
 
     def insns(self, address: int, data: bytes) -> tuple[tuple[Insn, str], ...]:
-        """The instructions of `data` for `address`, and what they say with names of targets."""
+        """Return the instructions of `data` for `address`, each with its text."""
         insns: tuple[Insn, ...] = self._disasm.decode(address, data)
-        for stub in self._stubs():
+        for stub in self._ftrace.records.stubs:
             if stub.address <= address < stub.address + len(stub.code):
                 insns = self._stub_insns(stub, address, data)
         names = self._names(insns)
         return tuple((insn, self._disasm.text(insn, names)) for insn in insns)
 
     def _stub_insns(self, stub: ModuleStub, address: int, data: bytes) -> tuple[Insn, ...]:
-        """`data` for `address` in `stub`: instructions, and behind them what they load."""
+        """Return the instructions of a stub's `data` at `address`, then the data they load."""
         makers = self._ftrace.port.stubs
         end = stub.address + (len(stub.code) if makers is None else makers.facts.code)
         code = max(end - address, 0)
@@ -221,31 +218,23 @@ class PathReader:
             *self._disasm.words(address + code, data[code:]),
         )
 
-    def _stubs(self) -> Iterator[ModuleStub]:
-        """The stubs of all modules that have call sites."""
-        records = self._ftrace.records
-        for row in np.unique(records.table["module"], return_index=True)[1].tolist():
-            yield from records.stubs_of(row)
-
-    def _site(self, row: int, wanted: int) -> Hop:
-        records = self._ftrace.records
-        ip = int(records.table["ip"][row])
-        address, expected = expected_text(self._ftrace, row)
-        found = self._read(address, len(expected))
+    def _site(self, state: RecordState, wanted: int) -> Hop:
+        """Return the hop of a site whose call should reach `wanted`."""
+        ip, address, expected = state.ip, state.address, state.expected
         target = self._target(ip, self._read(ip, self._facts.sites.size))
-        right = found == expected
+        right = state.found == expected
         if not right:
-            note = self._ftrace.port.explain(ip, expected, found) or (
+            note = state.reason or (
                 f"expected {expected.hex(' ')}  {self._disasm.line(address, expected)}"
             )
-        elif int(records.table["flags"][row]) & Flag.ENABLED:
+        elif state.enabled:
             note = f"calls {self._name(wanted)}"
         else:
             note = f"nop; would call {self._name(wanted)}"
-        return self._hop(SITE, address, found, target, right, note, expected)
+        return self._hop(SITE, address, state.found or b"", target, right, note, expected)
 
     def _caller(self, caller: str, slot: int) -> Iterator[Hop]:
-        """The entry code from `caller` to its `slot`; a hop for each piece, as they are shared."""
+        """Yield the entry code from `caller` to its `slot`; callers share pieces, each is a hop."""
         entry = self._ftrace.entry
         labels = sorted({*entry.symbols.values(), slot})
         at = entry[caller]
@@ -257,14 +246,14 @@ class PathReader:
             target = end if end == slot or jump is None else jump
             found = self._read(at, len(expected))
             right = found == expected
-            note = "as assembled from entry.S" if right else "is not the code put there"
+            note = "as assembled from entry.S" if right else "is not the code ftrace wrote"
             yield self._hop(CALLER, at, found, target, right, note, expected)
             if target == slot or target not in labels:
                 break
             at = target
 
     def _slot(self, at: int, callee: int) -> Hop:
-        """The slot at `at`, which shall call `callee`."""
+        """Return the hop of the slot at `at`, which should call `callee`."""
         edit = self._ftrace.port.update_ftrace_func(at, callee, callee)
         expected = edit.expected[0].tobytes()
         found = self._read(int(edit.address[0]), len(expected))
@@ -273,7 +262,7 @@ class PathReader:
         return self._hop(SLOT, at, found, self._target(at, found), right, note, expected)
 
     def _tracer(self, address: int, meant: bool = True) -> Hop:
-        """What a slot calls, and whether that is `meant`."""
+        """Return the hop of a function that a slot calls; `meant` says that it should."""
         entry = self._ftrace.entry
         found = self._memory.read_mapped(address, _TRACER_INSNS * self._facts.max_insn_size)
         insns = list(self._disasm.decode(address, found)[:_TRACER_INSNS])
@@ -284,7 +273,7 @@ class PathReader:
         if not right:
             note = "no function begins here"
         elif not meant:
-            right, note = False, "is not what shall be called here"
+            right, note = False, "is not the function to call here"
         elif address == entry["ftrace_stub"]:
             note = "returns: nothing is traced"
         elif address == self._code(entry["ftrace_ops_list_func"]):
@@ -326,26 +315,26 @@ class PathReader:
         )
 
     def tocs(self) -> dict[int, str]:
-        """What the TOC pointers of the kernel and of modules with stubs are called."""
+        """Return names for the TOC pointers of the kernel and of modules with stubs."""
         ftrace = self._ftrace
         names: dict[int, str] = {}
         if self._facts.abi.toc is None:
             return names
-        for stub in self._stubs():
+        for stub in ftrace.records.stubs:
             symbol = ftrace.kallsyms.lookup(stub.address)
             names[stub.toc] = "TOC" if symbol is None else f"TOC [{symbol.module}]"
-        # Where its place is not mapped any more, a number has to do.
+        # If its memory is no longer mapped, the number is shown.
         with suppress(MemoryFault):
             names[kernel_toc(self._facts, self._memory, ftrace.kallsyms)] = "TOC"
-        names.pop(0, None)  # of a kernel that has none
+        names.pop(0, None)  # a kernel without a TOC
         return names
 
     def _names(self, insns: Sequence[Insn]) -> dict[int, str]:
-        """What pointers among `insns` to no symbol are called."""
+        """Return names for pointers among `insns` that no symbol covers."""
         return {} if all(insn.decoded for insn in insns) else self.tocs()
 
     def _code(self, pointer: int) -> int:
-        """The code a function pointer leads to; itself, where that cannot be read."""
+        """Return the code that a function pointer leads to; the pointer if it cannot be read."""
         try:
             return function_at(self._facts, self._memory, self._ftrace.kallsyms, pointer).code
         except MemoryFault:
@@ -365,7 +354,7 @@ class PathReader:
 
 
 def _difference(insns: tuple[Insn, ...], stub: ModuleStub) -> str:
-    """The first instruction or word of a stub that is not what was put there, and how many are."""
+    """Describe the first word of a stub that insmod did not write, and count the others."""
     differ = []
     for insn in insns:
         at = insn.address - stub.address
@@ -373,4 +362,4 @@ def _difference(insns: tuple[Insn, ...], stub: ModuleStub) -> str:
         if kept != insn.data:
             differ.append(f"+{at:#x} is {insn.data.hex(' ')}, expected {kept.hex(' ')}")
     more = f" and {len(differ) - 1} more" if len(differ) > 1 else ""
-    return differ[0] + more if differ else "is as it was put there"
+    return differ[0] + more if differ else "is as insmod wrote it"

@@ -1,53 +1,54 @@
-"""Where a vCPU stands, as front ends show it while stepping.
+"""The state of one vCPU while the user steps.
 
-The code around pc with the function each piece belongs to, the registers with what the last
-step has changed, the task, the clock, and which hop of a traced call the place is: the
+It consists of the code around pc with function names, the registers and their values
+before the last step, the task, the clock, and the hop of a traced call that pc is in: the
 site, a module's stub, ftrace_caller, its slot, or the tracer that the slot calls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
+from ..arch import ModuleStub
 from ..errors import MemoryFault
 from ..ftrace.entry import CALLER, CALLERS, RETURN_TO_HANDLER, SLOTS
+from ..ftrace.ftrace import Ftrace
+from ..kallsyms import Kallsyms
 from ..machine.function import function_at
-from .path import SITE, SLOT, STUB, TRACER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..arch import ModuleStub
-    from ..boot import Boot
+from ..machine.machine import Machine
+from .callsite import Files
+from .disasm import Disassembler, Insn
+from .path import SITE, SLOT, STUB, TRACER, PathReader
 
 BEFORE = 2048
-"""Bytes of a function shown before pc; of one that is longer, the code from pc on."""
+"""Most bytes shown before pc; if the function began earlier, the code begins at pc."""
 
 BEHIND = 256
-"""Bytes shown behind pc at least, as far as there is code."""
+"""Least bytes shown after pc, as far as code goes."""
 
 HOPS = (SITE, STUB, CALLER, SLOT, TRACER)
-"""The way of a traced call."""
+"""The hops of a traced call, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeRow:
-    """An instruction, or where a function begins if it has no `data`."""
+    """An instruction; without `data`, the heading of a function."""
 
     address: int
     data: bytes
     text: str
-    """The instruction, or the function."""
+    """The instruction, or the name of the function."""
     here: bool = False
-    """Whether it is the next to be executed."""
+    """Whether it is executed next."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterRow:
-    """A register, and what it was before the last step where that was something else."""
+    """A register, and its value before the last step if that step changed it."""
 
     name: str
     value: int
@@ -64,156 +65,200 @@ class Stepping:
     state: str
     """running, idle, off or dead."""
     now: int
-    """Its clock, virtual ns."""
+    """The vCPU's clock, in virtual ns."""
     elapsed: int
-    """Virtual ns of the last step."""
+    """Duration of the last step, in virtual ns."""
     steps: int
-    """Instructions executed one by one since the machine was started."""
+    """Instructions stepped since the machine was started."""
     place: str
-    """`vfs_read+0x5/0x80`."""
+    """pc as the kernel prints it: `vfs_read+0x5/0x80`."""
     hop: str | None
-    """One of `HOPS`, None where the place is in no traced call's way."""
+    """One of `HOPS`; None if pc is on no traced call's path."""
     stubs: bool
-    """Whether calls go through stubs here."""
+    """Whether modules of this machine use stubs."""
     source: tuple[str, int] | None
     code: tuple[CodeRow, ...]
     registers: tuple[RegisterRow, ...]
     digits: int
     """Hexadecimal digits of a register."""
     row_bytes: int
-    """Bytes of a row of code, of all but the longest."""
+    """Bytes that a row of code has room for; few rows have more."""
 
 
-def stepping(boot: Boot, cpu: int) -> Stepping:
-    """What `cpu` is about to execute and what its last step has changed."""
-    machine = boot.machine
-    vcpu = machine.vcpus[cpu]
-    pc = vcpu.registers.pc
-    facts = boot.port.facts
-    stub = None if boot.port.stubs is None else boot.port.stubs.facts
-    quads = facts.pointer_size == 8 and stub is not None and stub.code < stub.size  # its data
-    pid = int(vcpu.local["pid"])
-    comm = "<idle>" if not pid else boot.array.cmdlines().get(pid, "<...>")
-    old = {each.name: each.old for each in boot.stepper.changes(cpu)}
-    hop = hop_at(boot, pc)
-    return Stepping(
-        cpu=cpu,
-        task=f"{comm}-{pid}",
-        state=vcpu.state.name.lower(),
-        now=vcpu.ticks,
-        elapsed=boot.stepper.elapsed(cpu),
-        steps=boot.stepper.steps,
-        place=boot.kallsyms.format(pc),
-        hop=hop,
-        stubs=boot.port.stubs is not None or any(_stubs(boot)),
-        source=_source_line(boot, pc, hop),
-        code=_code(boot, pc),
-        registers=tuple(
-            RegisterRow(name, value, old.get(name))
-            for name, value in machine.registers(cpu).items()
-        ),
-        digits=2 * facts.pointer_size,
-        row_bytes=8 if facts.insn_align == 1 or quads else facts.insn_align,
-    )
+class Change(Protocol):
+    """A register that a step changed."""
+
+    @property
+    def name(self) -> str:
+        """The register's name."""
+        ...
+
+    @property
+    def old(self) -> int:
+        """Its value before the step."""
+        ...
 
 
-def hop_at(boot: Boot, pc: int) -> str | None:
-    """Which of `HOPS` the code at `pc` is; None if none of them."""
-    ftrace = boot.ftrace
-    records, entry, port = ftrace.records, ftrace.entry, ftrace.port
-    row = _record_before(boot, pc)
-    if row is not None:
-        sites = records.sites(slice(row, row + 1))
-        if int(sites.ip[0]) <= pc < int(sites.ip[0]) + int(port.lengths(sites)[0]):
-            return SITE
-    if _stub_at(boot, pc) is not None:
-        return STUB
-    for caller in CALLERS:
-        slot = entry.symbols.get(SLOTS[caller])
-        if slot is not None:
-            edit = port.update_ftrace_func(slot, ftrace.slot, ftrace.slot)
-            if 0 <= pc - int(edit.address[0]) < edit.expected.shape[1]:
-                return SLOT
-    if entry.address <= pc < entry.address + len(entry.code):
-        symbol = boot.kallsyms.lookup(pc)
-        return CALLER if symbol is None or symbol.name != RETURN_TO_HANDLER else None
-    trampolines = ftrace.trampolines
-    own = None if trampolines is None else trampolines.at(pc)
-    if own is not None:
-        return SLOT if 0 <= pc - own.slot < port.facts.sites.size else CALLER
-    symbol = boot.kallsyms.lookup(pc)
-    called = {ftrace.slot, *(ops.func for ops in ftrace.ops)}
-    try:
-        code = {
-            function_at(port.facts, boot.machine.memory, boot.kallsyms, each).code
-            for each in called
-        }
-    except MemoryFault:
-        return None
-    return TRACER if symbol is not None and symbol.address in code else None
+class Steps(Protocol):
+    """The single steps of a machine, as far as the view needs them."""
+
+    @property
+    def steps(self) -> int:
+        """Instructions stepped since the machine was started."""
+        ...
+
+    def changes(self, cpu: int) -> Iterable[Change]:
+        """Return the registers that the last step of `cpu` changed."""
+        ...
+
+    def elapsed(self, cpu: int) -> int:
+        """Return the duration of the last step of `cpu`, in virtual ns."""
+        ...
 
 
-def _record_before(boot: Boot, pc: int) -> int | None:
-    """The row of the last record whose ip is not behind `pc`."""
-    row = int(boot.ftrace.records.rows_before(np.array([pc + 1], np.uint64))[0])
-    return row if row >= 0 else None
+class SteppingReader:
+    """Reads the state of one machine's vCPUs."""
 
+    def __init__(
+        self,
+        machine: Machine,
+        ftrace: Ftrace,
+        steps: Steps,
+        paths: PathReader,
+        disasm: Disassembler,
+        files: Files,
+        tasks: Callable[[], Mapping[int, str]],
+        instructions: Callable[[int, int], list[Insn]],
+    ) -> None:
+        """`tasks` returns names by pid, `instructions` those that begin in a range of bytes."""
+        self._machine = machine
+        self._ftrace = ftrace
+        self._kallsyms: Kallsyms = ftrace.kallsyms
+        self._steps = steps
+        self._paths = paths
+        self._disasm = disasm
+        self._files = files
+        self._tasks = tasks
+        self._instructions = instructions
 
-def _source_line(boot: Boot, pc: int, hop: str | None) -> tuple[str, int] | None:
-    """That of `pc`; of a site that the compiler gave no line, the function's first."""
-    found = boot.source_line(pc)
-    row = _record_before(boot, pc) if found is None and hop == SITE else None
-    if row is None:
-        return found
-    ip = int(boot.ftrace.records.table["ip"][row])
-    return boot.source_line(ip + boot.port.facts.sites.source_offset)
+    def at(self, cpu: int) -> Stepping:
+        """Return what `cpu` executes next and what its last step changed."""
+        machine, port = self._machine, self._machine.port
+        vcpu = machine.vcpus[cpu]
+        pc = vcpu.registers.pc
+        facts = port.facts
+        stub = None if port.stubs is None else port.stubs.facts
+        quads = facts.pointer_size == 8 and stub is not None and stub.code < stub.size  # its data
+        pid = int(vcpu.local["pid"])
+        comm = "<idle>" if not pid else self._tasks().get(pid, "<...>")
+        old = {each.name: each.old for each in self._steps.changes(cpu)}
+        hop = self.hop_at(pc)
+        return Stepping(
+            cpu=cpu,
+            task=f"{comm}-{pid}",
+            state=vcpu.state.name.lower(),
+            now=vcpu.ticks,
+            elapsed=self._steps.elapsed(cpu),
+            steps=self._steps.steps,
+            place=self._kallsyms.format(pc),
+            hop=hop,
+            stubs=port.stubs is not None or bool(self._ftrace.records.stubs),
+            source=self._source_line(pc, hop),
+            code=self._code(pc),
+            registers=tuple(
+                RegisterRow(name, value, old.get(name))
+                for name, value in machine.registers(cpu).items()
+            ),
+            digits=2 * facts.pointer_size,
+            row_bytes=8 if facts.insn_align == 1 or quads else facts.insn_align,
+        )
 
+    def hop_at(self, pc: int) -> str | None:
+        """Return which of `HOPS` the code at `pc` is; None if none of them."""
+        ftrace = self._ftrace
+        records, entry, port = ftrace.records, ftrace.entry, ftrace.port
+        row = self._record_before(pc)
+        if row is not None:
+            sites = records.sites(slice(row, row + 1))
+            if int(sites.ip[0]) <= pc < int(sites.ip[0]) + int(port.lengths(sites)[0]):
+                return SITE
+        if self._stub_at(pc) is not None:
+            return STUB
+        for caller in CALLERS:
+            slot = entry.symbols.get(SLOTS[caller])
+            if slot is not None:
+                edit = port.update_ftrace_func(slot, ftrace.slot, ftrace.slot)
+                if 0 <= pc - int(edit.address[0]) < edit.expected.shape[1]:
+                    return SLOT
+        if entry.address <= pc < entry.address + len(entry.code):
+            symbol = self._kallsyms.lookup(pc)
+            return CALLER if symbol is None or symbol.name != RETURN_TO_HANDLER else None
+        trampolines = ftrace.trampolines
+        own = None if trampolines is None else trampolines.at(pc)
+        if own is not None:
+            return SLOT if 0 <= pc - own.slot < port.facts.sites.size else CALLER
+        symbol = self._kallsyms.lookup(pc)
+        called = {ftrace.slot, *(ops.func for ops in ftrace.ops)}
+        try:
+            code = {
+                function_at(port.facts, self._machine.memory, self._kallsyms, each).code
+                for each in called
+            }
+        except MemoryFault:
+            return None
+        return TRACER if symbol is not None and symbol.address in code else None
 
-def _stub_at(boot: Boot, pc: int) -> ModuleStub | None:
-    """The stub of a module that has `pc` in it."""
-    inside = (stub for stub in _stubs(boot) if 0 <= pc - stub.address < len(stub.code))
-    return next(inside, None)
+    def _record_before(self, pc: int) -> int | None:
+        """Return the row of the last record whose ip is not above `pc`."""
+        row = int(self._ftrace.records.rows_before(np.array([pc + 1], np.uint64))[0])
+        return row if row >= 0 else None
 
+    def _source_line(self, pc: int, hop: str | None) -> tuple[str, int] | None:
+        """Return the source line of `pc`; for a site without one, the function's first line."""
+        found = self._files.source_line(pc)
+        row = self._record_before(pc) if found is None and hop == SITE else None
+        if row is None:
+            return found
+        ip = int(self._ftrace.records.table["ip"][row])
+        return self._files.source_line(ip + self._ftrace.port.facts.sites.source_offset)
 
-def _stubs(boot: Boot) -> Iterator[ModuleStub]:
-    """Those of the kernel and of all modules."""
-    records = boot.ftrace.records
-    for row in np.unique(records.table["module"], return_index=True)[1].tolist():
-        yield from records.stubs_of(row)
+    def _stub_at(self, pc: int) -> ModuleStub | None:
+        """Return the module stub that contains `pc`."""
+        stubs = self._ftrace.records.stubs
+        return next((stub for stub in stubs if 0 <= pc - stub.address < len(stub.code)), None)
 
-
-def _code(boot: Boot, pc: int) -> tuple[CodeRow, ...]:
-    """The instructions of the function at `pc`, and on from there."""
-    stub = _stub_at(boot, pc)
-    if stub is not None:
-        hop = boot.paths.stub(stub)
-        heading = CodeRow(stub.address, b"", boot.kallsyms.name(stub.address))
-        insns = (CodeRow(i.address, i.data, text, i.address == pc) for i, text in hop.insns)
-        return (heading, *insns)
-    symbol = boot.kallsyms.lookup(pc)
-    entry = boot.ftrace.entry
-    start, end = pc, pc + BEHIND
-    if entry.address <= pc < entry.address + len(entry.code):
-        start, end = entry.address, entry.address + len(entry.code)
-    elif symbol is not None and symbol.size:
-        start, end = symbol.address, max(end, symbol.address + symbol.size)
-    if pc - start > BEFORE:
-        start = pc
-    region = boot.machine.memory.region_at(pc)
-    if region is None:
-        return (CodeRow(pc, b"", "not mapped", True),)
-    rows: list[CodeRow] = []
-    shown = boot.instructions(start, max(min(end, region.end) - start, 1))
-    if all(insn.address != pc for insn in shown):
-        shown = boot.instructions(pc, max(min(end, region.end) - pc, 1))
-    named = None
-    for insn in shown:
-        symbol = boot.kallsyms.lookup(insn.address)
-        name = boot.kallsyms.name(insn.address) if symbol is not None else None
-        if symbol is not None and (name != named or symbol.address == insn.address):
-            inside = "" if symbol.address == insn.address else " (from inside)"
-            rows.append(CodeRow(insn.address, b"", f"{name}{inside}"))
-        named = name
-        text = boot.disassembler.text(insn)
-        rows.append(CodeRow(insn.address, insn.data, text, insn.address == pc))
-    return tuple(rows)
+    def _code(self, pc: int) -> tuple[CodeRow, ...]:
+        """Return the instructions of the function at `pc` and of the code after it."""
+        stub = self._stub_at(pc)
+        if stub is not None:
+            hop = self._paths.stub(stub)
+            heading = CodeRow(stub.address, b"", self._kallsyms.name(stub.address))
+            insns = (CodeRow(i.address, i.data, text, i.address == pc) for i, text in hop.insns)
+            return (heading, *insns)
+        symbol = self._kallsyms.lookup(pc)
+        entry = self._ftrace.entry
+        start, end = pc, pc + BEHIND
+        if entry.address <= pc < entry.address + len(entry.code):
+            start, end = entry.address, entry.address + len(entry.code)
+        elif symbol is not None and symbol.size:
+            start, end = symbol.address, max(end, symbol.address + symbol.size)
+        if pc - start > BEFORE:
+            start = pc
+        region = self._machine.memory.region_at(pc)
+        if region is None:
+            return (CodeRow(pc, b"", "not mapped", True),)
+        rows: list[CodeRow] = []
+        shown = self._instructions(start, max(min(end, region.end) - start, 1))
+        if all(insn.address != pc for insn in shown):
+            shown = self._instructions(pc, max(min(end, region.end) - pc, 1))
+        named = None
+        for insn in shown:
+            symbol = self._kallsyms.lookup(insn.address)
+            name = self._kallsyms.name(insn.address) if symbol is not None else None
+            if symbol is not None and (name != named or symbol.address == insn.address):
+                inside = "" if symbol.address == insn.address else " (from inside)"
+                rows.append(CodeRow(insn.address, b"", f"{name}{inside}"))
+            named = name
+            text = self._disasm.text(insn)
+            rows.append(CodeRow(insn.address, insn.data, text, insn.address == pc))
+        return tuple(rows)

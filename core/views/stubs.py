@@ -1,8 +1,7 @@
-"""A module's stubs: each as it is in memory, and which call sites need it.
+"""A module's stubs: each as it is in memory, and the number of call sites that need it.
 
-The records say what each must be: sites as compiled call the stub of mcount,
-enabled ones that of ftrace_caller, or of ftrace_regs_caller. The others are calls of
-the module's own code to functions elsewhere.
+Sites as compiled call the stub of mcount, enabled sites that of ftrace_caller or of
+ftrace_regs_caller. The other stubs are for the module's calls of functions elsewhere.
 """
 
 from __future__ import annotations
@@ -25,23 +24,22 @@ class StubView:
     hop: Hop
     """Its code, verified."""
     symbol: str
-    """What it is there to reach."""
+    """The symbol that the stub leads to."""
     compiled: int
-    """Call sites that went through it as the compiler left them."""
+    """Number of call sites that use it as compiled."""
     enabled: int
-    """Call sites that go through it when they are traced."""
+    """Number of call sites that use it when enabled."""
 
 
 def module_stubs(
     ftrace: Ftrace, paths: PathReader, name: str, stubs: Sequence[ModuleStub]
 ) -> tuple[StubView, ...]:
-    """The stubs `stubs` of module `name`, and others its sites use, in order of address."""
+    """Return the `stubs` of module `name` and all others its sites use, by address."""
     records = ftrace.records
     rows = np.flatnonzero(np.array([owner == name for owner in records.module_names()], np.bool_))
     sites = records.sites(rows)
     try:
-        mcount = ftrace.mcount()
-        left = _through(ftrace.port.init_nop(sites, mcount))
+        left = _through(ftrace.port.init_nop(sites, ftrace.mcount))
         callers = ftrace.entry.callers.values()
         calls = (ftrace.port.make_call(sites, caller) for caller in callers)
         traced = np.concatenate([_through(call) for call in calls])
@@ -61,5 +59,5 @@ def module_stubs(
 
 
 def _through(edit: Edit) -> Addresses:
-    """The stubs that the calls of `edit` go through, one for each that has one."""
+    """Return the address of the stub of each call of `edit` that uses one."""
     return np.concatenate([np.empty(0, np.uint64), *edit.via])

@@ -1,9 +1,8 @@
-"""What a port does, read off its image and its verbs: how a call site looks, how far it reaches.
+"""The properties of a port, derived from its image and its verbs.
 
-Nothing is told by the port in words. A site of the teaching kernel is taken as
-the compiler left it, the port's verbs say what it becomes, and the disassembler
-reads all of it; how far a call reaches is found by asking for calls farther and
-farther away.
+No port describes itself in words. A site of the teaching kernel is taken as compiled, the
+port's verbs turn it into its other forms, and the disassembler shows all of them. The
+reach of a call is found by trying calls farther and farther away.
 """
 
 from __future__ import annotations
@@ -22,51 +21,50 @@ from ..errors import UsageError
 from ..ftrace.entry import Entry, load_entry
 from ..ftrace.sites import call_sites, calls_of_mcount
 from ..kallsyms import Kallsyms
-from ..kernel import load_kernel
+from ..kernel import KERNEL, load_kernel
 from ..machine.function import function_at
 from ..machine.memory import PAGE_SIZE, Memory
 from ..module import STUB_SUFFIX
-from ..session import KERNEL
 from .callsite import Code
 from .disasm import Disassembler
 
 EXAMPLE = "schedule"
-"""The function whose site is shown, where the kernel has it."""
+"""The function whose site is shown, if the kernel has it."""
 
 MODULE = "usbcore"
-"""The module whose sites are looked at."""
+"""The module whose sites are compared with the kernel's."""
 
 CALLER = "ftrace_caller"
 
 
 @dataclass(frozen=True, slots=True)
 class StubSupport:
-    """How a module's call gets to where a call cannot."""
+    """The stub through which a module's call reaches a target out of reach."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
     code: tuple[str, ...]
     """Its instructions."""
     enabled: Code
-    """A site that goes through it."""
+    """A site that calls the stub."""
     far: bool = False
-    """Whether there is a place for modules near the kernel too, where none is needed."""
+    """Whether only modules in the far area need stubs."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongSupport:
-    """A site of a module that reaches everything by itself, in more words than a kernel's."""
+    """A module's site that is longer than a kernel's, so that it reaches every address."""
 
     compiled: Code
     disabled: Code
-    """What of it changes, disabled."""
+    """The part that changes, disabled."""
     enabled: Code
-    """The same, enabled."""
+    """The same part, enabled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """One port."""
+    """The properties of one port."""
 
     name: str
     bits: int
@@ -75,24 +73,24 @@ class Support:
     disabled: Code
     enabled: Code
     offsets: tuple[int, int]
-    """Bytes from a function's start to its site, in the teaching kernel: the least and the most."""
+    """Least and greatest number of bytes from a function's start to its site, in its kernel."""
     reach: tuple[int, int] | None
-    """How far before and behind itself a site can call, in bytes; None for everywhere."""
+    """How far backwards and forwards a site can call, in bytes; None for everywhere."""
     stub: StubSupport | None
-    """None where modules need none."""
+    """None if modules need no stubs."""
     long: LongSupport | None
-    """None where the sites of modules are as the kernel's."""
+    """None if the sites of modules look like the kernel's."""
     patch_methods: tuple[str, ...]
     site: int = 0
-    """Address of the call site that is shown."""
+    """Address of the call site shown."""
     listed: bool = True
-    """Whether something lists the call sites; else they are found as the kernel runs."""
+    """Whether the file lists the call sites; else they are found as the kernel runs."""
     trampolines: tuple[int, ...] = ()
-    """Sizes of those of single users, in bytes: one for each caller; empty for none."""
+    """Sizes in bytes of the trampolines of single users, one for each caller; empty for none."""
 
 
 class _Kernel:
-    """A port's teaching kernel in memory, with the entry code, and nothing that runs it."""
+    """A port's teaching kernel in memory, with the entry code but without vCPUs."""
 
     def __init__(self, port: Port) -> None:
         facts = port.facts
@@ -107,20 +105,20 @@ class _Kernel:
 
     @property
     def caller(self) -> int:
-        """What an enabled site is to call."""
+        """The address that an enabled site calls."""
         return self.entry[CALLER]
 
     def code(self, address: Addresses, text: NDArray[np.uint8]) -> Code:
-        """The first row of an edit's text."""
+        """Return the first row of an edit's text."""
         data = text[0].tobytes()
         return Code(data, self.disasm.line(int(address[0]), data))
 
 
 def support(port: Port, function: str | None = None) -> Support:
-    """What `port` does, shown at the site of `function`, by default `EXAMPLE`.
+    """Return the properties of `port`, shown at the site of `function` (default: `EXAMPLE`).
 
-    Raises `ImageError`, `MissingSymbolError` and `AssemblyError`, and `UsageError` where
-    the kernel has no call site in `function`.
+    Raises `ImageError`, `MissingSymbolError` and `AssemblyError`, and `UsageError` if the
+    kernel has no call site in `function`.
     """
     kernel = _Kernel(port)
     facts = port.facts
@@ -154,7 +152,7 @@ def support(port: Port, function: str | None = None) -> Support:
 
 
 def _example(kernel: _Kernel, ips: Addresses, function: str | None) -> int:
-    """The row of `ips` that is shown."""
+    """Return the index in `ips` of the site to show."""
     names = kernel.kallsyms.names_of(ips)
     for wanted in (function or EXAMPLE, kernel.port.facts.abi.text_prefix + (function or EXAMPLE)):
         if wanted in names:
@@ -165,13 +163,13 @@ def _example(kernel: _Kernel, ips: Addresses, function: str | None) -> int:
 
 
 def _offsets(kernel: _Kernel, ips: Addresses) -> list[int]:
-    """How far into its function each site is."""
+    """Return the offset of each site in its function."""
     symbols = ((ip, kernel.kallsyms.lookup(ip)) for ip in ips.tolist())
     return [ip - symbol.address for ip, symbol in symbols if symbol is not None] or [0]
 
 
 def _stub(kernel: _Kernel) -> StubSupport | None:
-    """The stub of ftrace_caller that a module would get, as far away as modules are put."""
+    """Return the stub of ftrace_caller for a module in the farthest area."""
     port = kernel.port
     facts, stubs = port.facts, port.stubs
     if stubs is None:
@@ -195,7 +193,7 @@ def _stub(kernel: _Kernel) -> StubSupport | None:
 
 
 def _trampolines(kernel: _Kernel) -> tuple[int, ...]:
-    """The sizes of a user's trampolines, by what they are copies of."""
+    """Return the sizes of a user's trampolines, one for each caller."""
     maker, entry = trampolines_of(kernel.port), kernel.entry
     if maker is None:
         return ()
@@ -206,7 +204,7 @@ def _trampolines(kernel: _Kernel) -> tuple[int, ...]:
 
 
 def _long(kernel: _Kernel, length: int) -> LongSupport | None:
-    """The first site of the example's module, where it is longer than `length` bytes."""
+    """Return the first site of `MODULE`, if it is longer than `length` bytes."""
     port = kernel.port
     path = port.images() / f"{MODULE}.ko"
     if port.stubs is not None or not path.exists():
@@ -238,7 +236,7 @@ def _long(kernel: _Kernel, length: int) -> LongSupport | None:
 
 
 def _reach(port: Port, example: Sites) -> tuple[int, int] | None:
-    """The farthest targets before and behind a site like `example` that a call reaches."""
+    """Return how far backwards and forwards a call from a site like `example` reaches."""
     step = port.facts.insn_align
     middle = 1 << (8 * port.facts.pointer_size - 1)
     site = replace(example, ip=np.array([middle], np.uint64))
@@ -253,7 +251,7 @@ def _reach(port: Port, example: Sites) -> tuple[int, int] | None:
 
 
 def _last(holds: Callable[[int], bool], limit: int) -> int:
-    """The greatest number up to `limit` that `holds`, which all smaller ones do as well."""
+    """Return the greatest number up to `limit` that `holds`; all smaller ones hold too."""
     low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2

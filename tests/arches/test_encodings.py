@@ -122,7 +122,7 @@ def test_every_instruction_on_the_way_of_a_call_is_known(port: Port, module: boo
     session, row = user.session, user.row(function)
     for tracer in ("nop", "function"):
         user(f"echo {tracer} > current_tracer")
-        now = session.call_site(row)
+        now = session.call_site(session.boot.ftrace.records.ip_of(row))
         insns = [
             insn
             for each in now.rows
@@ -130,7 +130,12 @@ def test_every_instruction_on_the_way_of_a_call_is_known(port: Port, module: boo
             for code in (each.compiled, each.now)
             for insn in session.boot.disassembler.site(each.address, code.data)
         ]
-        insns += [i for hop in session.call_path(row) if hop.label == "stub" for i, _ in hop.insns]
+        insns += [
+            i
+            for hop in session.call_path(session.boot.ftrace.records.ip_of(row))
+            if hop.label == "stub"
+            for i, _ in hop.insns
+        ]
         known = [
             port.encoding(insn.address, insn.data) is not None for insn in insns if insn.decoded
         ]

@@ -264,10 +264,12 @@ def test_the_stop_flag_keeps_everything_from_being_traced(user: User) -> None:
 
 def test_the_way_of_a_call_goes_on_to_where_returns_are_traced(user: User) -> None:
     row = user.row("schedule")
-    names = [hop.name for hop in user.session.call_path(row)]
+    names = [
+        hop.name for hop in user.session.call_path(user.session.boot.ftrace.records.ip_of(row))
+    ]
     assert not any("graph" in name for name in names)
     user("echo function_graph > current_tracer")
-    hops = user.session.call_path(row)
+    hops = user.session.call_path(user.session.boot.ftrace.records.ip_of(row))
     assert all(hop.verified for hop in hops)
     stub, slot, caller, handler = hops[-4:]
     assert stub.name == user.prefix + "ftrace_graph_stub"
@@ -277,5 +279,9 @@ def test_the_way_of_a_call_goes_on_to_where_returns_are_traced(user: User) -> No
     assert slot.target == caller.address
     assert handler.insns[-1][0].returns or handler.insns[-2][0].returns  # a delay slot
     user(f"poke {caller.address:#x} 00000000")
-    wrong = [hop.name for hop in user.session.call_path(row) if not hop.verified]
+    wrong = [
+        hop.name
+        for hop in user.session.call_path(user.session.boot.ftrace.records.ip_of(row))
+        if not hop.verified
+    ]
     assert wrong == ["ftrace_graph_caller"]

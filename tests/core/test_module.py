@@ -80,7 +80,7 @@ def test_a_module_gets_a_place_records_and_symbols_and_its_init_runs(guest: Boot
 def test_a_module_can_be_put_far_from_the_kernel_where_there_is_such_a_place(
     guest: Booted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match="one area"):
+    with pytest.raises(UsageError, match="a single module area"):
         guest.modules.insmod(built(guest, "usbcore"), far=True)
     end = guest.port.facts.map.modules_end
     far = (end - 0x100_0000, end)
@@ -368,7 +368,7 @@ def test_no_damaged_module_gives_anything_but_an_error_of_ours_or_leaves_anythin
         assert str(error)
     else:
         small.modules.rmmod(loaded.name)
-    small.ftrace.disabled = False
+    small.ftrace.text.disabled = False
     assert state(small) == before
 
 

@@ -70,9 +70,8 @@ def load(kernel: Path | None = None, arch: str = "x86_64", cpus: int = 2) -> Boo
     machine = Machine(port, cpus, symbols=kallsyms, services=services)
     load_kernel(port, image, machine.memory)
     kallsyms.add(image.symbols)
-    ftrace = Ftrace(machine, image, kallsyms)
+    ftrace = Ftrace.load(machine, image, kallsyms)
     services.connect(FtraceServices(ftrace))
-    ftrace.init()
     return Booted(port, image, machine, kallsyms, ftrace, Modules(machine, image, kallsyms, ftrace))
 
 

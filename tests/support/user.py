@@ -19,7 +19,12 @@ class User(user.User):
 
     def state(self, function: str) -> str:
         """`nop` or `enabled`, as the first line about its call site says; all hops are right."""
-        assert all(hop.verified for hop in self.session.call_path(self.row(function)))
+        assert all(
+            hop.verified
+            for hop in self.session.call_path(
+                self.session.boot.ftrace.records.ip_of(self.row(function))
+            )
+        )
         found = re.search(r" ip \w+  (\w+)  ", self(f"site {self.prefix}{function}"))
         assert found is not None
         return found[1]

@@ -27,7 +27,11 @@ def test_a_function_is_compared_on_every_port_with_the_bytes_of_its_kernel() -> 
     session = Session.open(arches.load("arm64"))
     row = session.boot.ftrace.records.names.index("vfs_read")
     at = next(number for number, line in enumerate(lines) if line.startswith("arm64 "))
-    now = " ".join(each.now.data.hex(" ") for each in session.call_site(row).rows if each.is_site)
+    now = " ".join(
+        each.now.data.hex(" ")
+        for each in session.call_site(session.boot.ftrace.records.ip_of(row)).rows
+        if each.is_site
+    )
     assert lines[at].endswith(f", vfs_read at {session.boot.ftrace.records.table['ip'][row]:x}")
     assert lines[at + 2].split("  ")[1].strip().startswith("disabled") and now in lines[at + 2]
     assert max(map(len, lines)) <= 80

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...trace.tracefields import latest_time
-from ...views.hit import hit_at, hit_lines
+from ...views.hit import hit_at
 from ..command import Arguments, Command, Context, cpu_number, expect
 from ..outcome import ShowedRegisters
+from ..text.hit import hit_lines
 
 COLUMNS = 3
 HIT = "hit"

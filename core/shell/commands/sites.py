@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...views.callsite import find_sites
-from ...views.origin import entry_lines, listing_lines
-from ...views.sitetext import path_lines, site_lines, stub_lines
 from ...views.stubs import module_stubs
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
 from ..outcome import ShowedBits, ShowedPath, ShowedRecords, ShowedSite, ShowedStubs
+from ..text.call_site import path_lines, site_lines, stub_lines
+from ..text.encoding import encoding_lines
+from ..text.origin import entry_lines, listing_lines
 
 
 def site(context: Context, arguments: Arguments) -> None:
@@ -17,19 +20,18 @@ def site(context: Context, arguments: Arguments) -> None:
     prefix = session.port.facts.abi.text_prefix
     shown = 0
     for word in arguments:
-        rows = find_sites(boot.ftrace.records, word.text, prefix)
-        views = [session.call_site(row) for row in rows]
-        views += session.unfound_sites(word.text)
-        if not views:
+        ips = find_sites(boot.ftrace.records, word.text, prefix)
+        found = [*ips, *session.unfound_sites(word.text)]
+        if not found:
             context.fail(f"site: {word.text}: no function of that name has a call site")
         else:
-            function = views[0].name.removeprefix(prefix)
-            context.did(ShowedSite(views[0].ip, function, recorded=bool(rows)))
-        for view in views:
+            function = session.call_site(found[0]).name.removeprefix(prefix)
+            context.did(ShowedSite(found[0], function, recorded=bool(ips)))
+        for ip in found:
             if shown:
                 context.line()
             shown += 1
-            for line in site_lines(view):
+            for line in site_lines(session.call_site(ip)):
                 context.line(line)
 
 
@@ -76,12 +78,12 @@ def records(context: Context, arguments: Arguments) -> None:
     if arguments:
         rows = []
         for word in arguments:
-            found = find_sites(known, word.text, prefix)
-            if not found:
-                context.fail(f"records: {word.text}: no function of that name has a record")
+            found = known.rows_of(np.array(find_sites(known, word.text, prefix), np.uint64))
+            if len(found):
+                context.did(ShowedRecords(known.names[int(found[0])].removeprefix(prefix)))
             else:
-                context.did(ShowedRecords(known.names[found[0]].removeprefix(prefix)))
-            rows += found
+                context.fail(f"records: {word.text}: no function of that name has a record")
+            rows += found.tolist()
         if not rows:
             return
     else:
@@ -105,21 +107,18 @@ def bits(context: Context, arguments: Arguments) -> None:
     session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
     for word in arguments:
-        rows = find_sites(boot.ftrace.records, word.text, prefix)
-        views = [view for row in rows for view in boot.encodings.site(row)]
-        if rows:
-            address = int(boot.ftrace.records.table["ip"][rows[0]])
-        else:
-            address = session.address_of(word.text)
-            insns = session.instructions(address, 1)
-            views = [boot.encodings.lines(insn) for insn in insns]
+        ips = find_sites(boot.ftrace.records, word.text, prefix)
+        views = [view for ip in ips for view in boot.encodings.site(ip)]
+        address = ips[0] if ips else session.address_of(word.text)
+        if not ips:
+            views = [boot.encodings.at(insn) for insn in session.instructions(address, 1)]
         symbol = boot.kallsyms.lookup(address)
         name = "" if symbol is None else symbol.name.removeprefix(prefix)
         context.did(ShowedBits(address, name))
-        for lines in views:
+        for view in views:
             if context.output:
                 context.line()
-            for line in lines:
+            for line in encoding_lines(view):
                 context.line(line)
 
 

@@ -32,7 +32,7 @@ def test_near_calls_overflow_and_nothing_stays(shell: Shell) -> None:
     assert outcome.status != 0
     assert "Invalid module format" in outcome.error
     location = shell.session.port.facts.map.modules
-    text = f"module usbcore_near: relocation overflow, v:{shell.session.boot.ftrace.mcount():x}, "
+    text = f"module usbcore_near: relocation overflow, v:{shell.session.boot.ftrace.mcount:x}, "
     assert text in outcome.error and text in sh(shell, "dmesg")
     assert f"location:{location:x}"[:-1] in outcome.error
     assert sh(shell, "lsmod").splitlines()[1:] == []
@@ -77,7 +77,11 @@ def test_damage_on_the_way_to_ftrace_caller_is_refused(shell: Shell, module: str
     sh(shell, f"insmod {module}")
     session = shell.session
     row = session.boot.ftrace.records.names.index("usb_ifnum_to_if")
-    stub = next(hop for hop in session.call_path(row) if hop.label == "stub")
+    stub = next(
+        hop
+        for hop in session.call_path(session.boot.ftrace.records.ip_of(row))
+        if hop.label == "stub"
+    )
     assert stub.address == session.address_of(way)
     ip = int(session.boot.ftrace.records.table["ip"][row])
     for word in range(0, len(stub.data), 4):

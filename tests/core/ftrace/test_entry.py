@@ -60,7 +60,7 @@ def test_the_source_may_call_the_kernel_and_the_tracer(tmp_path: Path) -> None:
         (".globl ftrace_stub", "", MissingSymbolError, "entry.S: symbol ftrace_stub"),
         ("call    ftrace_stub", "call nobody", MissingSymbolError, "symbol nobody is needed"),
         ("xor     ecx, ecx", "xor ecx", AssemblyError, f"line {XOR}: "),
-        (".balign 8", ".balign 8192", AssemblyError, "bytes, and 4096 are kept"),
+        (".balign 8", ".balign 8192", AssemblyError, "bytes; at most 4096 fit"),
     ],
 )
 def test_what_a_source_lacks_is_named(

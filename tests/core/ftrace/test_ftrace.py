@@ -93,8 +93,8 @@ def test_with_two_users_the_list_function_asks_each(guest: Booted) -> None:
     assert slot(guest) == "ftrace_ops_list_func"
     row = ftrace.records.find(guest.address("schedule"))
     assert ftrace.records.users[row] == 2
-    assert ftrace.users_of(row) == [one, two]
-    result = guest.machine.requests.call(guest.address("schedule"), ())
+    assert ftrace.state(row).users == (one, two)
+    result = guest.machine.request_call(guest.address("schedule"), ())
     assert result is not None
     both = guest.counted()
     assert both >= 2

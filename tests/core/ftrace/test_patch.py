@@ -187,7 +187,7 @@ def test_a_cpu_that_is_not_told_goes_on_with_the_old_text(
 
 
 def test_an_unknown_method_is_refused(patcher: Patcher) -> None:
-    with pytest.raises(UsageError, match="there is: stop_machine, breakpoint, none"):
+    with pytest.raises(UsageError, match=r"choose from: stop_machine, breakpoint, none"):
         patcher.method = "hope"
     patcher.method = "breakpoint"
     assert patcher.method == "breakpoint"

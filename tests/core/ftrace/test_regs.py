@@ -190,7 +190,7 @@ def test_the_files_and_views_name_the_caller(session: Session, sh) -> None:
     assert site.count("call ftrace_regs_caller") == 2
     assert "call ftrace_caller" not in site
     row = session.boot.ftrace.records.names.index("schedule")
-    hops = session.call_path(row)
+    hops = session.call_path(session.boot.ftrace.records.ip_of(row))
     assert [hop.name for hop in hops] == [
         *("schedule", "ftrace_regs_caller", "ftrace_regs_call", "function_count_call")
     ]

@@ -111,9 +111,9 @@ def test_each_user_hears_of_its_own_calls_with_who_made_them(user: User) -> None
     }
     outer, inner = (sum(what.startswith(w) for what in told) for w in ("ksys_read", "read: "))
     assert outer > 3 and abs(outer - inner) <= 2, "a CPU may stand between the two"
-    assert [hop.label for hop in user.session.call_path(rows[2])] == [
-        *("site", "ftrace_caller", "ftrace_call", "tracer")
-    ]
+    assert [
+        hop.label for hop in user.session.call_path(user.session.boot.ftrace.records.ip_of(rows[2]))
+    ] == [*("site", "ftrace_caller", "ftrace_call", "tracer")]
     assert user.state("ksys_read") == user.state("vfs_read") == "enabled"
 
 
@@ -177,8 +177,8 @@ def test_the_files_say_what_the_kernel_says(user: User) -> None:
         assert re.fullmatch(pattern, line), line
     ways = user("tramp").split("\n\n")
     assert len(ways) == 2 + 3
-    assert "ftrace_caller for global_ops alone" in ways[2]
-    assert "ftrace_regs_caller for fprobes:o alone" in ways[4]
+    assert "ftrace_caller only for global_ops" in ways[2]
+    assert "ftrace_regs_caller only for fprobes:o" in ways[4]
     assert "call ftrace_trampoline" in user("site kfree")
     user("echo 0 > events/enable; echo nop > current_tracer")
     assert len(user("tramp").split("\n\n")) == 2
@@ -249,7 +249,7 @@ def test_steps_go_through_one(user: User) -> None:
     machine.vcpus[0].apply(effect, machine.memory)
     machine.vcpus[0].state = State.RUNNING
     assert session.boot.ftrace.trampolines is not None
-    hops = session.call_path(row)
+    hops = session.call_path(session.boot.ftrace.records.ip_of(row))
     trampoline = session.boot.ftrace.trampolines.at(hops[1].address)
     assert trampoline is not None and trampoline.op == trampoline.end - 8
     way = [hop.address for hop in hops]
@@ -361,8 +361,8 @@ def test_a_port_without_the_member_goes_on_as_before() -> None:
     assert not shell.execute(commands).error
     assert session.boot.ftrace.trampolines is None
     row = session.boot.ftrace.records.names.index("schedule")
-    assert session.boot.ftrace.target_of(row) == session.boot.ftrace.entry[CALLER]
-    assert all(hop.verified for hop in session.call_path(row))
+    assert session.boot.ftrace.state(row).target == session.boot.ftrace.entry[CALLER]
+    assert all(hop.verified for hop in session.call_path(session.boot.ftrace.records.ip_of(row)))
     assert shell.execute("cat enabled_functions").output.count(" ->ftrace_ops_list_func") == 2
 
 
@@ -373,5 +373,5 @@ def test_on_other_ports_several_users_share(arch: str) -> None:
         guest.ftrace.register(guest.counter(str(number)))
     records = guest.ftrace.records
     assert guest.ftrace.trampolines is None and not records.flagged(Flag.TRAMP).any()
-    targets = {guest.ftrace.target_of(row) for row in range(len(records))}
+    targets = {guest.ftrace.state(row).target for row in range(len(records))}
     assert targets == {guest.ftrace.entry[CALLER]}

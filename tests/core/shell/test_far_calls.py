@@ -55,7 +55,7 @@ def trace(shell: Shell) -> None:
 
 def test_the_way_of_a_call_leads_through_the_stub(shell: Shell) -> None:
     trace(shell)
-    hops = shell.session.call_path(row(shell))
+    hops = shell.session.call_path(shell.session.boot.ftrace.records.ip_of(row(shell)))
     assert [hop.label for hop in hops][:3] == ["site", "stub", "ftrace_caller"]
     assert all(hop.verified for hop in hops)
     site, stub, caller = hops[:3]
@@ -100,11 +100,11 @@ def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
 
 def test_a_spoiled_stub_is_told_in_all_views(shell: Shell) -> None:
     session = shell.session
-    stub = session.call_path(row(shell))[1]
+    stub = session.call_path(session.boot.ftrace.records.ip_of(row(shell)))[1]
     other = session.address_of("printk.stub")
     size = len(stub.data)
     sh(shell, f"poke 0x{stub.address:x} {session.boot.machine.memory.read(other, size).hex(' ')}")
-    broken = session.call_path(row(shell))[1]
+    broken = session.call_path(session.boot.ftrace.records.ip_of(row(shell)))[1]
     assert not broken.verified and broken.target != stub.target
     assert any(broken.wrong(insn) for insn, _ in broken.insns)
     told = sh(shell, "tramp usbcore ftrace_caller").splitlines()

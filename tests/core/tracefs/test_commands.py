@@ -105,12 +105,12 @@ def test_a_number_is_a_line_and_a_count_can_be_endless(session: Session, sh: Sh)
 def test_without_ftrace_there_are_none(session: Session, sh: Sh) -> None:
     sh("echo kfree:traceoff:2 >> set_ftrace_filter")
     with session.boot.tracefs.open("set_ftrace_filter", write=True) as handle:
-        session.boot.ftrace.disabled = True
+        session.boot.ftrace.text.disabled = True
         with pytest.raises(TracefsError) as caught:
             handle.write("schedule:traceoff")
         assert caught.value.errno == errno.ENODEV
-        session.boot.ftrace.disabled = False
-    session.boot.ftrace.disabled = True
+        session.boot.ftrace.text.disabled = False
+    session.boot.ftrace.text.disabled = True
     assert refused(session, "schedule:traceoff") == errno.ENODEV
 
 
@@ -152,11 +152,11 @@ def test_a_site_that_is_not_as_it_was_is_a_bug_and_nothing_was_added(
     with pytest.raises(FtraceBug):
         session.boot.tracefs.write("set_ftrace_filter", "sched*:traceon", append=True)
     assert session.boot.ftrace.disabled
-    session.boot.ftrace.disabled = False
+    session.boot.ftrace.text.disabled = False
     assert listed(session) == [ALL, "kfree:traceon:unlimited"]
     with pytest.raises(FtraceBug):
         session.boot.tracefs.write("set_ftrace_filter", "schedule:dump", append=True)
-    session.boot.ftrace.disabled = False
+    session.boot.ftrace.text.disabled = False
     assert listed(session) == [ALL, "kfree:traceon:unlimited"]
 
 

@@ -14,9 +14,11 @@ from dynftrace.core.facts import Stub
 from dynftrace.core.ftrace.entry import Entry
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.records import Flag, Records
+from dynftrace.core.ftrace.state import RecordState, record_state
 from dynftrace.core.kallsyms import Kallsyms
 from dynftrace.core.machine.memory import Memory
 from dynftrace.core.views.disasm import Disassembler
+from dynftrace.core.views.filetext import FileText
 
 from ...support.entry import CALLED
 
@@ -96,6 +98,7 @@ class FarPort:
 class FakeFtrace:
     """What the views read of `Ftrace`."""
 
+    memory: Memory
     records: Records
     entry: Entry
     kallsyms: Kallsyms
@@ -105,15 +108,17 @@ class FakeFtrace:
     trampolines: None = None
     graph: bool = False
 
-    def mcount(self) -> int:
-        return FENTRY
+    ftraced: None = None
+    mcount: int = FENTRY
 
-    def target_of(self, row: int) -> int:
-        return self.entry[self.records.caller_of(row)]
+    def state(self, row: int) -> RecordState:
+        target = self.entry[self.records.caller_of(row)]
+        return record_state(self.port, self.memory, self.records, self.ops, target, row)
 
-    def users_of(self, row: int) -> list[FtraceOps]:
-        ip = self.records.table["ip"][row : row + 1]
-        return [ops for ops in self.ops if ops.matches(ip)[0]]
+    def state_at(self, ip: int) -> RecordState:
+        row = self.records.find(ip)
+        assert row is not None
+        return self.state(row)
 
 
 class World:
@@ -149,16 +154,25 @@ class World:
         left = [call(SCHEDULE, FENTRY), call(self.late, FENTRY)]
         bytes_left = np.frombuffer(b"".join(left), np.uint8).reshape(2, 5)
         records.add(ips, ["schedule", "late"], bytes_left)
-        self.ftrace = FakeFtrace(records, entry, self.kallsyms, entry["ftrace_stub"])
+        self.ftrace = FakeFtrace(self.memory, records, entry, self.kallsyms, entry["ftrace_stub"])
         self.disasm = Disassembler(facts, self.kallsyms)
+        self.in_file: FileText | None = None
 
     def _put(self, address: int, code: bytes) -> None:
         self.memory.write(address, code)
         self.compiled[address - TEXT :][: len(code)] = np.frombuffer(code, np.uint8)
 
-    def image_text(self, address: int, size: int) -> bytes | None:
+    def text(self, address: int, size: int) -> bytes | None:
         """The text as the image's file has it."""
         return self.compiled[address - TEXT :][:size].tobytes()
+
+    def stored(self, address: int, size: int) -> FileText | None:
+        """What the module's file has, as given to `in_file`."""
+        return self.in_file
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """The same line for all."""
+        return "kernel/sched.c", 41
 
     def enable(self, row: int, *names: str) -> None:
         """What ftrace does when the tracers `names` want the site of `row`."""

@@ -5,25 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from dynftrace.core.errors import UsageError
 from dynftrace.core.ftrace.records import Records
-from dynftrace.core.views.callsite import CallSite, Code, call_site, find_sites
+from dynftrace.core.shell.text.call_site import site_lines
+from dynftrace.core.views.callsite import CallSite, Code, SiteReader, find_sites
 from dynftrace.core.views.filetext import FileText, Pending
-from dynftrace.core.views.sitetext import site_lines
 
 from .siteworld import FENTRY, LATE, NOP5, PROBE, PROLOGUE, SCHEDULE, STUB, World, call
 
 
 def view(world: World, row: int, stored: FileText | None = None) -> CallSite:
-    return call_site(
-        world.ftrace,
-        world.memory,
-        world.disasm,
-        row,
-        image_text=world.image_text,
-        file_text=lambda address, size: stored,
-        source_line=lambda address: ("kernel/sched.c", 41),
-    )
+    world.in_file = stored
+    reader = SiteReader(world.ftrace, world.memory, world.disasm, world)
+    return reader.at(world.ftrace.records.ip_of(row))
+
+
+class WithoutFiles:
+    """No file is at hand."""
+
+    def text(self, address: int, size: int) -> bytes | None:
+        return None
+
+    def stored(self, address: int, size: int) -> FileText | None:
+        return None
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        return None
 
 
 def test_a_site_that_is_a_nop() -> None:
@@ -112,15 +121,22 @@ def test_memory_that_is_gone() -> None:
 
 def test_a_kernel_whose_text_is_not_at_hand() -> None:
     world = World()
-    site = call_site(world.ftrace, world.memory, world.disasm, 0)
+    site = SiteReader(world.ftrace, world.memory, world.disasm, WithoutFiles()).at(SCHEDULE)
+    assert site.source is None
     assert site.rows[0].compiled.data == call(SCHEDULE, FENTRY)
     assert site.rows[1].compiled.asm == "push rbp"
 
 
+def test_an_address_without_a_site_is_refused() -> None:
+    world = World()
+    with pytest.raises(UsageError, match="no call site at 0x1000"):
+        SiteReader(world.ftrace, world.memory, world.disasm, world).at(0x1000)
+
+
 def test_finding_sites() -> None:
     records = World().ftrace.records
-    assert find_sites(records, "late") == [1]
-    assert find_sites(records, f"0x{SCHEDULE:x}") == [0]
+    assert find_sites(records, "late") == [World().late]
+    assert find_sites(records, f"0x{SCHEDULE:x}") == [SCHEDULE]
     assert find_sites(records, "late [usbcore]") == []
     for text in ("", "nothing", "0x", "0xzz", "0x1" + "0" * 40, f"0x{SCHEDULE + 1:x}"):
         assert find_sites(records, text) == [], text
@@ -131,9 +147,9 @@ def test_a_name_may_leave_out_the_prefix_of_code() -> None:
     names = [".schedule", "schedule", ".late"]
     ips = np.array([0x100, 0x200, 0x300], np.uint64)
     records.add(ips, names, np.zeros((3, 5), np.uint8))
-    assert find_sites(records, ".schedule", ".") == [0]
-    assert find_sites(records, "schedule", ".") == [0, 1]
-    assert find_sites(records, "late", ".") == [2]
+    assert find_sites(records, ".schedule", ".") == [0x100]
+    assert find_sites(records, "schedule", ".") == [0x100, 0x200]
+    assert find_sites(records, "late", ".") == [0x300]
     assert find_sites(records, "late") == []
     assert find_sites(records, "", ".") == []
 

@@ -66,7 +66,7 @@ def test_bytes_and_relocations_are_those_of_the_file(session: Session) -> None:
 
 def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
     row, ip = site(session)
-    view = session.call_site(row)
+    view = session.call_site(session.boot.ftrace.records.ip_of(row))
     rows = [each for each in view.rows if each.is_site]
     stored = b"".join((each.in_file or each.compiled).data for each in rows)
     found = file_text(session.boot.modules.loaded, ip, session.port.facts.sites.size)
@@ -84,7 +84,7 @@ def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
     kernel = session.boot.ftrace.records.names.index(
         session.port.facts.abi.text_prefix + "schedule"
     )
-    assert not session.call_site(kernel).relocated
+    assert not session.call_site(session.boot.ftrace.records.ip_of(kernel)).relocated
 
 
 def test_nothing_is_known_outside_of_modules(session: Session) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dynftrace.core.ftrace.records import Flag
+from dynftrace.core.shell.text.call_site import path_lines
 from dynftrace.core.views.path import Hop, PathReader
-from dynftrace.core.views.sitetext import path_lines
 
 from .siteworld import SCHEDULE, TEXT, World, call
 
 
 def path(world: World, row: int = 0) -> tuple[Hop, ...]:
-    return PathReader(world.ftrace, world.memory, world.disasm).path(row)
+    return PathReader(world.ftrace, world.memory, world.disasm).path(
+        world.ftrace.records.ip_of(row)
+    )
 
 
 def test_the_way_of_an_enabled_site() -> None:

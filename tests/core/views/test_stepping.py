@@ -6,8 +6,8 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.shell.shell import Shell
-from dynftrace.core.views.stepping import HOPS, hop_at, stepping
+from dynftrace.core.shell import Shell
+from dynftrace.core.views.stepping import HOPS
 
 MODULE_FUNCTION = "usb_ifnum_to_if"
 
@@ -33,7 +33,7 @@ def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
     assert cpu is not None
     hops, longest = [], 0
     for _ in range(60):
-        view = stepping(session.boot, cpu)
+        view = session.stepping(cpu)
         longest = max(longest, *(len(row.data) for row in view.code))
         here = [row for row in view.code if row.here]
         assert len(here) == 1
@@ -47,7 +47,9 @@ def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
         session.step(cpu)
     prefix = session.port.facts.abi.text_prefix
     row = list(session.boot.ftrace.records.names).index(prefix + MODULE_FUNCTION)
-    stubs = any(hop.label == "stub" for hop in session.call_path(row))
+    stubs = any(
+        hop.label == "stub" for hop in session.call_path(session.boot.ftrace.records.ip_of(row))
+    )
     assert hops == [hop for hop in HOPS if hop != "stub" or stubs]
     assert view.stubs == stubs
     assert view.row_bytes == (8 if session.port.facts.insn_align == 1 else longest)
@@ -58,9 +60,9 @@ def test_what_a_step_changes_is_told(shell: Shell) -> None:
     cpu = session.boot.stepper.last
     assert cpu is not None
     before, now = session.boot.machine.registers(cpu), session.boot.machine.vcpus[cpu].ticks
-    steps = stepping(session.boot, cpu).steps
+    steps = session.stepping(cpu).steps
     session.step(cpu)
-    view = stepping(session.boot, cpu)
+    view = session.stepping(cpu)
     after = session.boot.machine.registers(cpu)
     pc = session.port.facts.abi.pc.name
     changed = {name: before[name] for name in after if after[name] != before[name] and name != pc}
@@ -76,12 +78,11 @@ def test_the_whole_site_has_a_line_of_the_source(shell: Shell) -> None:
     cpu = session.boot.stepper.last
     assert cpu is not None
     prefix = session.port.facts.abi.text_prefix
-    site = session.call_site(
-        list(session.boot.ftrace.records.names).index(prefix + MODULE_FUNCTION)
-    )
+    row = session.boot.ftrace.records.names.index(prefix + MODULE_FUNCTION)
+    site = session.call_site(session.boot.ftrace.records.ip_of(row))
     assert site.source is not None
-    while hop_at(session.boot, session.boot.machine.vcpus[cpu].registers.pc) == "site":
-        view = stepping(session.boot, cpu)
+    while session.steppings.hop_at(session.boot.machine.vcpus[cpu].registers.pc) == "site":
+        view = session.stepping(cpu)
         assert view.source is not None and view.source[0] == site.source[0]
         if session.source_line(session.boot.machine.vcpus[cpu].registers.pc) is None:
             assert view.source == site.source
@@ -90,14 +91,14 @@ def test_the_whole_site_has_a_line_of_the_source(shell: Shell) -> None:
 
 def test_places_outside_of_a_call(shell: Shell) -> None:
     session = shell.session
-    assert hop_at(session.boot, session.address_of("schedule") + 64) is None
-    assert hop_at(session.boot, 0) is None
+    assert session.steppings.hop_at(session.address_of("schedule") + 64) is None
+    assert session.steppings.hop_at(0) is None
     ends = [session.boot.ftrace.entry["return_to_handler"]]
-    assert [hop_at(session.boot, each) for each in ends] == [None]
+    assert [session.steppings.hop_at(each) for each in ends] == [None]
 
 
 def test_a_cpu_in_the_middle_of_nowhere(shell: Shell) -> None:
     session = shell.session
     session.boot.machine.set_registers(1, {session.port.facts.abi.pc.name: 0x1000})
-    view = stepping(session.boot, 1)
+    view = session.stepping(1)
     assert [row.text for row in view.code] == ["not mapped"] and view.code[0].here

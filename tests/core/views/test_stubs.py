@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dynftrace.core.shell.text.call_site import stub_lines
 from dynftrace.core.views.path import PathReader
-from dynftrace.core.views.sitetext import stub_lines
 from dynftrace.core.views.stubs import StubView, module_stubs
 
 from .siteworld import STUB, World
@@ -11,7 +11,7 @@ from .siteworld import STUB, World
 
 def stubs(world: World) -> tuple[StubView, ...]:
     paths = PathReader(world.ftrace, world.memory, world.disasm)
-    return module_stubs(world.ftrace, paths, "usbcore", world.ftrace.records.stubs_of(2))
+    return module_stubs(world.ftrace, paths, "usbcore", world.ftrace.records.stubs)
 
 
 def test_each_stub_and_the_sites_that_need_it() -> None:

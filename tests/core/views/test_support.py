@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from dynftrace import arches
+from dynftrace.core.shell.text.support import COLUMNS, support_lines, support_table
 from dynftrace.core.views.callsite import Code
 from dynftrace.core.views.support import LongSupport, StubSupport, Support, support
-from dynftrace.core.views.supporttext import COLUMNS, support_lines, support_table
 
 NEAR = Support(
     name="near",

@@ -23,13 +23,13 @@ def test_a_site_that_is_not_found_yet_is_shown_as_compiled(session: Session) -> 
     assert any("the same  e8" in line and "call mcount" in line for line in lines)
     assert lines[-1].startswith("no record: not called since")
     sh(session, "echo function > current_tracer")
-    assert "nothing is found while functions are traced" in sh(session, "site sys_umount")
+    assert "ftraced finds nothing while functions are traced" in sh(session, "site sys_umount")
 
 
 def test_a_site_with_a_slot_waits_for_ftraced(session: Session) -> None:
     assert sh(session, "site schedule").endswith("and makes it a nop when it wakes\n")
     sh(session, "echo 0 > ftraced_enabled; sleep 1")
-    assert sh(session, "site schedule").endswith("was told to make no nops\n")
+    assert sh(session, "site schedule").endswith("ftraced_enabled is 0: it makes no nops\n")
     sh(session, "echo 1 > ftraced_enabled; sleep 1")
     assert f"ip {site_of(session, 'schedule'):x}  nop  " in sh(session, "site schedule")
 
@@ -68,7 +68,7 @@ def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
         ("mcount_call", False),
         ("printk", False),
     ]
-    assert hops[2].note == "is not what shall be called here"
+    assert hops[2].note == "is not the function to call here"
 
 
 def test_the_readme_names_the_files_there_are(session: Session) -> None:

@@ -1,17 +1,16 @@
 """An instruction's bit fields drawn to scale, and how far its target can be from it.
 
-The same width for each bit, so that one sees why one call reaches 2 GB and another
-32 MB; below that each field with what it says, the rule by which the target follows,
-and the range of targets as a line with the places of interest on it.
+Every bit has the same width, so that one sees why one call reaches 2 GB and another 32 MB.
+Below that come each field with its meaning, the rule for the target, and the range of
+targets as a line with the addresses of interest on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from ..encoding import BitField, Encoding
-from .disasm import Insn
+from ...encoding import BitField, Encoding
+from ...views.encoding import EncodingView, Goal, OutOfReach
 
 _CELL = 2
 """Columns of a bit."""
@@ -20,21 +19,13 @@ _LINE = 61
 """Columns of the line of targets; odd, so that its middle is a column."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Somewhere a call may want to go."""
-
-    name: str
-    address: int
-
-
-def encoding_lines(
-    insn: Insn, text: str, encoding: Encoding | None, places: Sequence[Place] = ()
-) -> list[str]:
-    """The view of `insn`, which reads `text`; `places` are marked where it says a distance."""
+def encoding_lines(view: EncodingView) -> list[str]:
+    """Return the lines of an instruction's bit fields."""
+    insn, encoding = view.insn, view.encoding
+    text = f"{view.text}  (when enabled)" if view.if_enabled else view.text
     lines = [f"{insn.address:x}  {insn.data.hex(' ')}  {text}"]
     if encoding is None:
-        return [*lines, "its fields are not known here"]
+        return [*lines, "the bit fields of this instruction are not described"]
     lines += [encoding.form, "", *_drawing(encoding), ""]
     width = max(len(field.name) for field in encoding.fields)
     named = [field for field in encoding.fields if field.name]
@@ -48,7 +39,7 @@ def encoding_lines(
         if known:
             lines[-1] += f" = {insn.target:x}"
     if encoding.reach is not None:
-        lines += ["", *_scale(insn.address, encoding.reach, places)]
+        lines += ["", *_scale(insn.address, encoding.reach, view.goals)]
     return lines
 
 
@@ -57,7 +48,7 @@ def _hex(field: BitField) -> str:
 
 
 def _drawing(encoding: Encoding) -> Iterator[str]:
-    """Ruler, names and bits, each field between bars."""
+    """Yield the ruler, the names and the bits; each field stands between bars."""
     cell = _CELL if encoding.unit == 1 else 9
     count = encoding.size // encoding.unit
     numbers, names, bits = " " * (count * cell + 3), "", ""
@@ -81,8 +72,8 @@ def _drawing(encoding: Encoding) -> Iterator[str]:
     yield f"{bits}|"
 
 
-def _scale(ip: int, reach: tuple[int, int], places: Sequence[Place]) -> Iterator[str]:
-    """The range of targets as a line, ip and `places` where they are on it."""
+def _scale(ip: int, reach: tuple[int, int], goals: Sequence[Goal]) -> Iterator[str]:
+    """Yield the range of targets as a line with ip and `goals` on it."""
     first, last = reach
     middle = _column(ip, reach)
     left, right = away(first - ip), away(last - ip)
@@ -93,15 +84,15 @@ def _scale(ip: int, reach: tuple[int, int], places: Sequence[Place]) -> Iterator
         if (0 < middle < _LINE - 1)
         else "|" + "-" * (_LINE - 2) + "|"
     )
-    for place in sorted(places, key=lambda each: (each.address, each.name)):
-        distance = away(place.address - ip)
-        if place.address < first:
-            yield f"< {place.name}, {distance}: out of reach"
-        elif place.address > last:
-            yield f"{f'{place.name}, {distance}: out of reach >':>{_LINE}}"
+    for goal in sorted(goals, key=lambda each: (each.address, each.name)):
+        distance = away(goal.address - ip)
+        if goal.address < first:
+            yield f"< {goal.name}, {distance}: out of reach"
+        elif goal.address > last:
+            yield f"{f'{goal.name}, {distance}: out of reach >':>{_LINE}}"
         else:
-            column = _column(place.address, reach)
-            told = f"{place.name}, {distance}"
+            column = _column(goal.address, reach)
+            told = f"{goal.name}, {distance}"
             fits = column + 2 + len(told) <= _LINE
             yield " " * column + f"^ {told}" if fits else f"{f'{told} ^':>{column + 1}}"
 
@@ -112,8 +103,19 @@ def _column(address: int, reach: tuple[int, int]) -> int:
 
 
 def away(distance: int) -> str:
-    """A distance in the largest unit that it fills: `+1.5 MB`."""
+    """Return a distance in the largest unit that it fills: `+1.5 MB`."""
     for name, shift in (("EB", 60), ("PB", 50), ("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10)):
         if abs(distance) > 0.99995 * (1 << shift):  # 1023.99 MB reads as 1 GB
             return f"{distance / (1 << shift):+.1f} {name}".replace(".0 ", " ")
     return f"{distance:+d} bytes"
+
+
+def out_of_reach_lines(view: OutOfReach | None) -> tuple[str, ...]:
+    """Return why a call uses a stub; nothing for None."""
+    if view is None:
+        return ()
+    left, right = map(away, view.reach)
+    return (
+        f"{view.caller} is out of reach, {away(view.distance)} from the site:",
+        f"its call reaches {left} to {right}",
+    )

@@ -1,8 +1,8 @@
-"""The ports side by side: one table, for a terminal and in Markdown.
+"""The ports side by side, for a terminal and in Markdown.
 
-`COLUMNS` is the table. In a terminal each port is a block, with lines for each column;
-in Markdown it is a row, and the columns stand in three tables, since all of them
-together would be too wide to read.
+`COLUMNS` defines the table. In a terminal each port is a block with lines for each column.
+In Markdown each port is a row; the columns are divided into three tables, since a single
+table would be too wide.
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from .callsite import Code
-from .support import CALLER, Support
+from ...views.callsite import Code
+from ...views.support import CALLER, Support
 
 _UNITS = (("GB", 30), ("MB", 20), ("KB", 10), ("bytes", 0))
 _LABEL = 12
-"""Cells of a label in a terminal."""
+"""Width of a label in a terminal, in columns."""
 
 
 Lines = list[tuple[str, str]]
-"""Labels and what they are of; an empty label goes on with the one before."""
+"""Pairs of label and text; an empty label continues the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One thing that is told of each port."""
+    """One property of each port."""
 
     heading: str
     lines: Callable[[Support], Lines]
-    """For a terminal."""
+    """Returns the lines for a terminal."""
     cell: Callable[[Support], str]
-    """In Markdown."""
+    """Returns the cell in Markdown."""
     table: int = 0
-    """Which of the tables in Markdown it stands in."""
+    """Number of its table in Markdown."""
 
 
 def _form(label: str, code: Callable[[Support], Code]) -> Column:
-    """A form of the call site."""
+    """Return the column for a form of the call site."""
     return Column(
         label,
         lambda port: [(label, _padded(port, code(port)))],
@@ -45,7 +45,7 @@ def _form(label: str, code: Callable[[Support], Code]) -> Column:
 
 
 def _padded(port: Support, code: Code) -> str:
-    """Bytes and text, the text where that of the other forms of this site is."""
+    """Return bytes and text; the texts of all forms of a site are aligned."""
     codes = [port.compiled, port.disabled, port.enabled]
     codes += [] if port.stub is None else [port.stub.enabled]
     width = max(3 * len(each.data) - 1 for each in codes)
@@ -53,7 +53,7 @@ def _padded(port: Support, code: Code) -> str:
 
 
 def _where(port: Support) -> str:
-    """Which calls go through stubs."""
+    """Say which calls use stubs."""
     return "far away" if port.stub is not None and port.stub.far else "in a module"
 
 
@@ -84,13 +84,13 @@ def _reach(port: Support) -> str:
 
 
 def _size(distance: int) -> str:
-    """Bytes in the largest unit there is one of, or nearly: a few bytes do not count."""
+    """Format bytes in the largest suitable unit; a few bytes less do not matter."""
     unit, shift = next((each for each in _UNITS if distance >= 0.99 * (1 << each[1])), _UNITS[-1])
     return f"{distance / (1 << shift):.3g} {unit}"
 
 
 def _elsewhere(port: Support) -> Lines:
-    """An enabled site that goes through a stub."""
+    """Return the line of an enabled site that uses a stub."""
     return [] if port.stub is None else [(_where(port), _padded(port, port.stub.enabled))]
 
 
@@ -103,7 +103,7 @@ def _in_module(port: Support) -> str:
 
 
 def _way(port: Support) -> Lines:
-    """From a site to the tracer."""
+    """Return the lines of the path from a site to the tracer."""
     found = [("its way", f"site -> {CALLER} -> ftrace_call -> tracer")]
     if port.stub is not None:
         stub = f"stub of {port.stub.size} bytes"
@@ -120,7 +120,7 @@ def _way_of_module(port: Support) -> str:
 
 
 def _words_of_module(port: Support) -> str:
-    """What a call of a module is made of, where it is more than a kernel's."""
+    """Return the instructions of a module's call, if it is longer than a kernel's."""
     if port.stub is not None:
         code = port.stub.code
     else:
@@ -129,7 +129,7 @@ def _words_of_module(port: Support) -> str:
 
 
 def _modules(port: Support) -> Lines:
-    """How modules call."""
+    """Return the lines about the calls of modules."""
     if port.long is not None:
         size = len(port.long.compiled.data)
         return [
@@ -181,11 +181,11 @@ COLUMNS: tuple[Column, ...] = (
         2,
     ),
 )
-"""What is told of a port, in the order of a terminal."""
+"""The properties of a port, in the order of a terminal."""
 
 
 def support_lines(ports: Mapping[str, Support | None], function: str = "") -> list[str]:
-    """A block of lines for each port, by name; None where its kernel has no site in `function`."""
+    """Return a block of lines for each port; None means that its kernel has no such site."""
     lines: list[str] = []
     for name, port in ports.items():
         if lines:
@@ -201,7 +201,7 @@ def support_lines(ports: Mapping[str, Support | None], function: str = "") -> li
 
 
 def support_table(ports: Mapping[str, Support | None], function: str = "") -> str:
-    """The same in Markdown: a row for each port in each table."""
+    """Return the same in Markdown: a row for each port in each table."""
     tables = sorted({column.table for column in COLUMNS})
     return "\n".join(_table(ports, number, function) for number in tables)
 

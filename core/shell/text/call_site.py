@@ -1,8 +1,7 @@
-"""The call site and its path as plain text: what `site` and `tramp` print.
+"""Call sites, paths and stubs as plain text: what `site` and `tramp` print.
 
-Fits 80 columns for the instructions there are in kernels; nothing is said by
-colour. A `*` marks bytes that are not what the compiler left, a `!` bytes that
-are not what ftrace expects.
+Lines fit 80 columns for the instructions in kernels, and use no colour. A `*` marks bytes
+that changed since they were compiled or loaded, a `!` bytes that ftrace does not expect.
 """
 
 from __future__ import annotations
@@ -10,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from .callsite import ENABLED, CallSite, Code, SiteRow
-from .path import SITE, Hop
-from .stubs import StubView
+from ...views.callsite import ENABLED, CallSite, Code, SiteRow
+from ...views.path import SITE, Hop
+from ...views.stubs import StubView
 
 _WIDTH = 80
-"""Cells of a terminal; sentences go on below."""
+"""Columns of a terminal; longer sentences are wrapped."""
 
 
 def site_lines(site: CallSite) -> list[str]:
-    """The view of a call site."""
+    """Return the lines of a call site."""
     module = f" [{site.module}]" if site.module else ""
     users = f"{site.users} user" + ("" if site.users == 1 else "s")
     names = f" ({', '.join(site.ops)})" if site.ops else ""
@@ -56,7 +55,7 @@ def _codes(row: SiteRow) -> tuple[Code, ...]:
 
 
 def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
-    """One line for text that is, and shall be, as it came, else one for each form."""
+    """Return one line if all forms of the text are the same, else one for each form."""
     mark = "!" if row.wrong else "*" if row.changed else " "
     if not row.wrong and not row.changed and row.in_file is None:
         label = "the same" if row.is_site else ""
@@ -79,7 +78,7 @@ def _code_lines(mark: str, place: str, label: str, code: Code, width: int) -> li
 
 
 def _broken(data: str, asm: str) -> list[str]:
-    """An instruction behind its bytes, or where that is too wide below them."""
+    """Return an instruction after its bytes, or below them if the line would be too wide."""
     whole = f"{data}  {asm}".rstrip()
     if len(whole) <= _WIDTH:
         return [whole]
@@ -87,7 +86,7 @@ def _broken(data: str, asm: str) -> list[str]:
 
 
 def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
-    """The view of a path: one line a hop and, with `code`, its instructions below."""
+    """Return the lines of a path: one for each hop and, with `code`, its instructions."""
     names = [f"{hop.label} {hop.name}" if hop.label == SITE else hop.name for hop in hops]
     width = max((len(name) for name in names), default=0)
     digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
@@ -104,9 +103,9 @@ def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
 
 
 def stub_lines(stubs: Sequence[StubView]) -> list[str]:
-    """A module's stubs: where each leads, who needs it, and every word of it.
+    """Return a module's stubs: where each leads, how many sites need it, and all its words.
 
-    The words stand at offsets, as `STUB+0x8` names them.
+    Words have offsets, as in `STUB+0x8`.
     """
     width = _bytes_width([stub.hop for stub in stubs])
     lines = []
@@ -132,7 +131,7 @@ def _bytes_width(hops: Sequence[Hop]) -> int:
 
 
 def _hop_code(hop: Hop, places: Sequence[str], width: int) -> list[str]:
-    """The instructions of a hop, `!` before those that are not what ftrace keeps there."""
+    """Return the instructions of a hop; `!` marks those that ftrace did not leave there."""
     lines: list[str] = []
     for place, (insn, text) in zip(places, hop.insns, strict=True):
         mark = "!" if hop.wrong(insn) else " "
@@ -141,7 +140,7 @@ def _hop_code(hop: Hop, places: Sequence[str], width: int) -> list[str]:
 
 
 def _filled(whole: str, head: str, rest: str) -> list[str]:
-    """`whole` where it fits, else `head` and below it `rest`, as many lines as it takes."""
+    """Return `whole` if it fits one line, else `head` and below it `rest`, wrapped."""
     if len(whole) <= _WIDTH:
         return [whole]
     return [head.rstrip(), *wrap(rest, _WIDTH, initial_indent="     ", subsequent_indent="     ")]

@@ -1,0 +1,113 @@
+"""Every change that ftrace makes to text, and the end of ftrace when one is refused.
+
+`FtraceText` hands edits to the patcher together with the module stubs that their calls
+use. If the text is not what ftrace left there, the patcher writes nothing and raises
+`FtraceBug`. The bug is then reported in the kernel's words in dmesg, and ftrace stays off
+until the machine is restarted (`ftrace_bug()`, `ftrace_kill()`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..arch import Edit, ModuleStub
+from ..errors import FtraceBug
+from ..kallsyms import Kallsyms
+from ..machine.machine import Machine
+from . import bug
+from .bug import Step, callee_name, stub_name, with_callees
+from .patch import Patcher, joined
+from .records import Flag, Records
+from .targets import Change
+from .trampolines import OpsTrampolines
+
+
+class FtraceText:
+    """The text of one machine, as ftrace changes it."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        kallsyms: Kallsyms,
+        records: Records,
+        trampolines: OpsTrampolines | None,
+        on_bug: Callable[[], None],
+    ) -> None:
+        """`on_bug` is called once a bug has shut ftrace off."""
+        self.patcher = Patcher(machine, machine.port)
+        self.disabled = False
+        """Set by a bug, until the machine is restarted (`ftrace_disabled`)."""
+        self.bug: FtraceBug | None = None
+        """The bug that shut ftrace off, with its report."""
+        self._machine = machine
+        self._kallsyms = kallsyms
+        self._records = records
+        self._trampolines = trampolines
+        self._on_bug = on_bug
+
+    def verify(self, edit: Edit, step: Step, target: int) -> None:
+        """Raise `FtraceBug` and shut ftrace off if `edit` does not find the text it expects.
+
+        `target` is the address that the calls should reach; the report names it.
+        """
+        try:
+            self.patcher.verify(edit, self._stubs(edit))
+        except FtraceBug as found:
+            raise self._shut_off(found, step, target) from found
+
+    def apply(self, edit: Edit, step: Step, target: int, method: str | None = None) -> None:
+        """Verify `edit`, then write it by `method` (default: the patcher's). Raises `FtraceBug`."""
+        try:
+            self.patcher.apply(edit, method, self._stubs(edit))
+        except FtraceBug as found:
+            raise self._shut_off(found, step, target) from found
+
+    def apply_all(self, changes: Sequence[Change]) -> None:
+        """Verify all of `changes`, then write them at once. Raises `FtraceBug`."""
+        if not changes:
+            return
+        edit = joined(*(change.edit for change in changes))
+        try:
+            self.patcher.apply(edit, None, self._stubs(edit))
+        except FtraceBug as found:
+            places = ((change, np.uint64(found.ip)) for change in changes)
+            wrong = next(change for change, ip in places if ip in change.edit.address)
+            raise self._shut_off(found, wrong.step, wrong.target) from found
+
+    def stub_of(self, edit: Edit) -> ModuleStub | None:
+        """Return the first module stub that a call of `edit` uses; None if it uses none."""
+        return next(iter(self._stubs(edit)), None)
+
+    def _stubs(self, edit: Edit) -> list[ModuleStub]:
+        """Return the module stubs that the calls of `edit` use."""
+        return self._records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
+
+    def _shut_off(self, found: FtraceBug, step: Step, target: int) -> FtraceBug:
+        """Shut ftrace off for the bug `found`, write its report to dmesg and return it."""
+        row = self._records.find(found.ip)
+        flags, users, own = 0, 0, ""
+        if row is not None:
+            self._records.table["failed"][row] = True
+            flags, users = int(self._records.table["flags"][row]), int(self._records.users[row])
+        if flags & Flag.TRAMP_EN and self._trampolines is not None:
+            own = self._trampolines.text(target)
+        found = with_callees(found, self._machine.port, self._name)
+        report = bug.reported(found, step, self._kallsyms, flags, users, target, own)
+        self.disabled = True
+        self.bug = report
+        self._on_bug()
+        for line in report.report:
+            self._machine.dmesg.write(self._machine.now, line)
+        return report
+
+    def _name(self, address: int) -> str:
+        """Return a name for the code at `address`, for a report."""
+        stubs = self._records.stubs_at(np.array([address], np.uint64))
+        if stubs:
+            return stub_name(stubs[0], self.patcher.stub_target(stubs[0]), self._kallsyms)
+        own = None if self._trampolines is None else self._trampolines.at(address)
+        if own is not None and own.address == address:
+            return f"the trampoline of {own.ops.name}"
+        return callee_name(address, self._kallsyms)

@@ -1,0 +1,1 @@
+"""Views as plain text, for the commands of the shell and of the command line."""
