@@ -21,7 +21,7 @@ from ..core.ftrace.records import Flag
 from ..core.session import Session
 from ..core.shell.preview import preview
 from ..core.shell.shell import Shell
-from ..core.trace.tracetext import TraceText
+from ..core.trace.explorer import TraceExplorer
 from ..core.views.callsite import find_sites
 from ..core.views.stepping import stepping
 from ..core.views.stubs import module_stubs
@@ -69,7 +69,7 @@ class SessionDriver:
         self._index_of = (0, 0)
         self._table: FunctionTable | None = None
         self._hits = HitCounter()
-        self._trace: TraceText | None = None
+        self._trace: TraceExplorer | None = None
         self._trace_of: tuple[object, ...] = ()
         self._next_trace = 0.0
         self._watched: int | None = None
@@ -175,7 +175,7 @@ class SessionDriver:
             found=found,
         )
 
-    def _functions(self, trace: TraceText) -> FunctionTable:
+    def _functions(self, trace: TraceExplorer) -> FunctionTable:
         session = self.session
         records = session.ftrace.records
         version = (session.boots, records.generation)
@@ -244,7 +244,7 @@ class SessionDriver:
         """The way that all calls take before any site was found."""
         return path_lines(self.session.paths.mcount_hops()) or _NOTHING_FOUND
 
-    def _events(self, hurry: bool) -> TraceText:
+    def _events(self, hurry: bool) -> TraceExplorer:
         session = self.session
         ring = session.ring
         counts = [(ring.in_buffer(cpu), ring.overrun(cpu)) for cpu in ring.cpus]
@@ -252,7 +252,7 @@ class SessionDriver:
         if self._trace is None or version != self._trace_of:
             begin = time.monotonic()
             if self._trace is None or not hurry or begin >= self._next_trace:
-                self._trace = session.array.follow()
+                self._trace = TraceExplorer(session.array.follow())
                 self._trace_of = version
                 # A big buffer takes long to decode; leave most of the time to the machine.
                 self._next_trace = begin + TRACE_SHARE * (time.monotonic() - begin)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..core.session import Session
 from ..core.trace.counts import entries
-from ..core.trace.tracetext import TraceText
+from ..core.trace.explorer import TraceExplorer
 from .functions import FunctionIndex
 from .view import IN_TRACE, PROFILED
 
@@ -35,7 +35,7 @@ class HitCounter:
         self._index: FunctionIndex | None = None
         self._of: object = None
 
-    def hits(self, session: Session, index: FunctionIndex, trace: TraceText) -> Hits:
+    def hits(self, session: Session, index: FunctionIndex, trace: TraceExplorer) -> Hits:
         """The calls of the functions of `index`: the same object while nothing is new."""
         profiled = session.array.profile.on
         of: object = (session.boots, session.now) if profiled else trace
@@ -53,6 +53,6 @@ class HitCounter:
         ips, counts = session.array.profile.hits()
         return Hits(index.spread(ips, counts), PROFILED)
 
-    def _traced(self, index: FunctionIndex, trace: TraceText) -> Hits:
+    def _traced(self, index: FunctionIndex, trace: TraceExplorer) -> Hits:
         table = trace.table
         return Hits(index.spread(table.addresses, entries(table)), IN_TRACE)

@@ -48,8 +48,8 @@ def lay_out(app: ConsoleApp, layout: Layout) -> None:
 
 def _explore(view: TraceView, layout: Layout) -> None:
     """The trace's filter, markers and bookmarks. Raises `UsageError` for words of no filter."""
-    for letter, place in layout.marks.items():
-        view.marks.put(letter, place)
+    for letter, key in layout.marks.items():
+        view.marks.put(letter, key)
     view.bookmarks = layout.bookmarks
     if layout.trace_filter:
         view.filter(layout.trace_filter)

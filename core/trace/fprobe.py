@@ -102,12 +102,12 @@ class Fprobe:
         arguments = [f" {each.name}={each.fetch}" for each in self.arguments]
         return f"f:{self.name} {self.symbol}{''.join(arguments)}"
 
-    def text(
+    def values(
         self, place: str, registers: Sequence[int], format_address: Callable[[int], str]
     ) -> str:
-        """What a line of the trace says of a hit at `place`."""
+        """Return what a row of the trace tells of a hit at `place`, after the event's name."""
         values = [f" {arg.name}={arg.text(registers, format_address)}" for arg in self.arguments]
-        return f"{self.event}: ({place}){''.join(values)}"
+        return f" ({place}){''.join(values)}"
 
     def print_fmt(self, registers: Sequence[str], bits: int) -> str:
         """How an event REC is printed, in C, by the names of its `registers` of so many bits."""

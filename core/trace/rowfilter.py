@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,7 @@ from ..errors import UsageError
 from ..ftrace.filter import Glob, NameTable
 from .details import SYSCALL
 from .events import EventTable
-
-if TYPE_CHECKING:
-    from .textcontext import TextContext
+from .textcontext import TextContext
 
 Mask: TypeAlias = NDArray[np.bool_]
 

@@ -61,14 +61,17 @@ class SyscallEvent:
         return 1 if self.exit else len(self.syscall.arguments)
 
     def text(self, values: Sequence[int], verbose: bool = False) -> str:
-        """What a line of the trace says; `verbose` tells the arguments' types too."""
+        """Return what a row of the trace tells after the call's name.
+
+        With `verbose`, arguments have their types.
+        """
         if self.exit:
-            return f"{self.syscall.name} -> 0x{values[0]:x}"
+            return f" -> 0x{values[0]:x}"
         arguments = [
             f"{kind + ' ' if verbose else ''}{name}: {value:x}"
             for (kind, name), value in zip(self.syscall.arguments, values, strict=False)
         ]
-        return f"{self.syscall.name}({', '.join(arguments)})"
+        return f"({', '.join(arguments)})"
 
     @property
     def print_fmt(self) -> str:

@@ -8,6 +8,7 @@ the characters for lazy preemption are those of 6.13.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 
 import numpy as np
@@ -109,6 +110,17 @@ def latest_time(text: str, in_ns: bool) -> int:
 def exact_time(ts: int, in_ns: bool) -> str:
     """The stamp `ts` as `latest_time` reads it."""
     return f"{ts // 1_000_000_000}.{ts % 1_000_000_000:09d}" if in_ns else str(ts)
+
+
+_LONG = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
+_MARKS = " +!#*@$"
+"""Thresholds of a duration in ns, and the sign of one above 0, 1, … of them
+(`trace_find_mark`)."""
+
+
+def overhead_mark(ns: int) -> str:
+    """Return the character that precedes a duration, a space for a short one."""
+    return _MARKS[bisect_left(_LONG, ns)]
 
 
 _TIME = re.compile(r"(?P<whole>[0-9]{1,15})(?:\.(?P<part>[0-9]{1,9}))?", re.ASCII)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..trace.contents import Contents
 from ..trace.events import EventTable
-from ..trace.tracetext import TraceText
+from ..trace.header import header
 from .number import kstrtoul
 from .tree import File, Node
 
@@ -78,13 +78,13 @@ class Snapshot:
         )
         if not len(table):
             context = self._array.context()
-            title = TraceText(table, context).header[: 4 if context.ftrace_dead else 2]
+            title = header(context)[: 4 if context.ftrace_dead else 2]
             yield "\n".join([*title, ""])
             yield HELP.format(state="allocated" if self.allocated else "freed")
             return
         present = table.events["cpu"]
         lost = sum(each.lost(int((present == cpu).sum())) for cpu, each in enumerate(spare))
-        yield from self._array.as_text(table, self._array.context(len(table), lost)).text()
+        yield from self._array.as_text(table, self._array.context(len(table), lost)).file()
 
     def save(self) -> tuple[Contents, ...] | None:
         """The spare buffer, for `restore`."""

@@ -21,7 +21,7 @@ class Trace(File):
 
     def read(self) -> str:
         """Header and lines."""
-        return "".join(self._array.text(self._cpu).text())
+        return "".join(self._array.text(self._cpu).file())
 
     def write(self, text: str) -> None:
         """What is written is ignored; emptying the file is what counts."""

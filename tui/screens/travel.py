@@ -41,7 +41,7 @@ class Travel(Screen[None]):
 
     def here(self) -> Place:
         """Where one is."""
-        event = self.trace.events.place() if self.active == 4 else None
+        event = self.trace.events.key_here() if self.active == 4 else None
         return Place(self.active, self.functions.rows.key, event)
 
     def go_back(self, place: Place) -> None:
