@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.session import Session
-from ..core.trace.counts import entries
 from ..core.trace.explorer import TraceExplorer
 from .functions import FunctionIndex
 from .view import IN_TRACE, PROFILED
@@ -55,4 +54,4 @@ class HitCounter:
 
     def _traced(self, index: FunctionIndex, trace: TraceExplorer) -> Hits:
         table = trace.table
-        return Hits(index.spread(table.addresses, entries(table)), IN_TRACE)
+        return Hits(index.spread(table.addresses, table.entries()), IN_TRACE)

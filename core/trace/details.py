@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import SYSCALL_ARGS_MAX, TraceType
-from .stacks import Stacks
 
 HIT = 0xFF
 """`type` of a hit of an fprobe, in tables of events."""
@@ -50,6 +49,40 @@ def concatenate(tables: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
     rows = np.dtype((np.void, dtype.itemsize))
     joined: NDArray[np.void] = np.concatenate([table.view(rows) for table in tables]).view(dtype)
     return joined
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacks:
+    """The addresses of n stack traces, one trace after the other."""
+
+    starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, np.intp))
+    """Where each trace begins in `callers`, and the end: shape (n + 1,), ascending from 0."""
+    callers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.intp]:
+        """Number of addresses of each trace."""
+        return np.diff(self.starts)
+
+    def row(self, row: int) -> NDArray[np.uint64]:
+        """Return the addresses of one trace, the innermost first."""
+        return self.callers[self.starts[row] : self.starts[row + 1]]
+
+    def cut(self, rows: slice) -> Stacks:
+        """Return only these rows, which are consecutive."""
+        start, stop, _ = rows.indices(len(self))
+        starts = self.starts[start : max(start, stop) + 1]
+        return Stacks(starts - starts[0], self.callers[starts[0] : starts[-1]])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Stacks]) -> Stacks:
+        """Return the rows of all parts, one after the other."""
+        lengths = [each.lengths for each in parts]
+        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(np.concatenate(lengths))])
+        return cls(starts, np.concatenate([each.callers for each in parts]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ from .rowfilter import Mask, RowFilter
 from .rowkey import RowKey
 from .search import find_name, find_text, in_names
 from .selection import Folded, Folding, Folds, Selection
-from .tracefields import exact_time
+from .timetext import exact_time
 from .tracetext import TraceText
 
 

@@ -23,13 +23,8 @@ from .rowfields import Field, FieldKind, Fields
 from .rowmap import RowMap, stack_rows
 from .syscalls import SyscallEvent
 from .textcontext import TextContext
-from .tracefields import (
-    comm_of,
-    flag_characters,
-    preempt_characters,
-    split_time,
-    time_text,
-)
+from .timetext import split_time, time_text
+from .tracefields import comm_of, flag_characters, preempt_characters
 from .tracetext import TraceText
 
 _SHAPES = {TraceType.FN: FieldKind.CALLER, HIT: FieldKind.CALLER}

@@ -31,7 +31,7 @@ from .contents import COUNTERS, Contents
 from .events import EventTable
 from .ringmemory import BufferMemory, Descriptor, Region
 from .subbuffer import DATA_SIZE, Decoded, PageFormat
-from .tracefields import time_text
+from .timetext import time_text
 
 MINIMAL_KB = 7
 """What buffer_size_kb says before the buffers are first used: two pages."""

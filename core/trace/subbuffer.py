@@ -37,8 +37,7 @@ from ..abi import (
     SYSCALL_ARGS_MAX,
     TraceType,
 )
-from .details import CALL, RETURN, Collector, Details, concatenate, hit_layout
-from .stacks import Stacks
+from .details import CALL, RETURN, Collector, Details, Stacks, concatenate, hit_layout
 
 DATA_SIZE = RB_PAGE_SIZE - RB_PAGE_HEADER
 """Bytes of events a page holds."""

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dynftrace.core.session import Session
+from dynftrace.core.trace.details import Stacks
 from dynftrace.core.trace.events import EventTable
 from dynftrace.core.trace.explorer import TraceExplorer
 from dynftrace.core.trace.functiontext import function_text
 from dynftrace.core.trace.graphtext import graph_text
-from dynftrace.core.trace.stacks import Stacks
 from dynftrace.core.trace.subbuffer import PageFormat
 from dynftrace.core.trace.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.tracetext import TraceText

@@ -19,15 +19,8 @@ from dynftrace.core.trace.fprobe import parse
 from dynftrace.core.trace.functiontext import function_text
 from dynftrace.core.trace.subbuffer import PageFormat
 from dynftrace.core.trace.textcontext import TextContext, TextOptions
-from dynftrace.core.trace.tracefields import (
-    cmdlines,
-    comm_of,
-    exact_time,
-    flag_characters,
-    latest_time,
-    preempt_characters,
-    time_text,
-)
+from dynftrace.core.trace.timetext import exact_time, latest_time, time_text
+from dynftrace.core.trace.tracefields import cmdlines, comm_of, flag_characters, preempt_characters
 
 from .pages import Page
 
@@ -308,7 +301,7 @@ def test_times_as_the_trace_shows_them(typed: str, in_ns: bool, latest: int) -> 
     ("typed", "in_ns"), [("x", True), ("1.", True), ("-1", True), ("1.5", False)]
 )
 def test_what_is_no_time(typed: str, in_ns: bool) -> None:
-    with pytest.raises(UsageError, match="no time of the trace"):
+    with pytest.raises(UsageError, match="invalid time"):
         latest_time(typed, in_ns)
 
 
