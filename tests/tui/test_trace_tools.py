@@ -123,7 +123,10 @@ async def test_the_line_offers_the_row_first_and_keeps_what_it_cannot_read() -> 
         assert line.value == "pid:3"
         await pilot.press("ctrl+u", *"irq:4", "enter")
         await pilot.pause()
-        assert toasts(app)[-1] == "irq:4: there is no irq:, only func:, task:, pid: and cpu:"
+        assert (
+            toasts(app)[-1]
+            == "unknown kind 'irq:' in irq:4 (choose from: func:, task:, pid:, cpu:)"
+        )
         assert app.main.query_one(CommandLine).display and line.value == "irq:4"
         assert trace(app).count() == 1204
         await pilot.press("ctrl+u", *"cpu:0", "enter", "F")

@@ -205,15 +205,19 @@ def test_words_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "error", "reason"),
     [
-        ("vfs_* irq:4", UnknownKind, "irq:4: there is no irq:, only func:, task:, pid: and cpu:"),
+        (
+            "vfs_* irq:4",
+            UnknownKind,
+            "unknown kind 'irq:' in irq:4 (choose from: func:, task:, pid:, cpu:)",
+        ),
         (":mod:usb", UnknownKind, ":mod:usb: there is no :, only func:, task:, pid: and cpu:"),
-        ("cpu:x", BadNumber, "cpu:x: numbers are needed, such as 2 or 0,2-3"),
+        ("cpu:x", BadNumber, "cpu:x needs numbers, such as 2 or 0,2-3"),
         ("cpu:-1", BadNumber, "cpu:-1: "),
         ("cpu:3-1", BadNumber, "cpu:3-1: "),
         ("pid:1,", BadNumber, "pid:1,: "),
         ("!pid:bash", BadNumber, "!pid:bash: "),
-        ("cpu:", NoPattern, "cpu:: something is needed behind it"),
-        ("a !", NoPattern, "!: something is needed behind it"),
+        ("cpu:", NoPattern, "cpu: needs a value, such as func:vfs_* or cpu:0"),
+        ("a !", NoPattern, "! needs a value, such as func:vfs_* or cpu:0"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(
