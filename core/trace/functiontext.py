@@ -44,7 +44,7 @@ class FunctionFormatter:
         self.table = table
         self.context = context
         self.labels = Labels(table, context)
-        self._heads: dict[tuple[int, int, int, int], str] = {}
+        self._heads: dict[int, str] = {}
         self._head_fields: dict[str, Fields] = {}
         self._tasks: dict[int, str] = {}
         self._callers: dict[int, str] = {}
@@ -86,10 +86,11 @@ class FunctionFormatter:
     def told(self, events: NDArray[np.intp]) -> tuple[list[str], list[str]]:
         """Return the name of each event, and what follows it; their join is the event's text."""
         rows = self.table.events[events]
-        kinds, ips, parents = (rows[name].tolist() for name in ("type", "ip", "parent"))
-        names, callers, options = self.labels.names, self.labels.callers, self.context.options
+        options = self.context.options
         if not (options.raw or options.hex) and (rows["type"] == TraceType.FN).all():
-            return [names[ip] for ip in ips], [callers[parent] for parent in parents]
+            names, callers = self._columns
+            return names[rows["ip"]].tolist(), callers[rows["parent"]].tolist()
+        kinds, ips, parents = (rows[name].tolist() for name in ("type", "ip", "parent"))
         tell = self._hex if options.hex else self._raw if options.raw else self._told
         pairs = [tell(*each) for each in zip(kinds, ips, parents, strict=True)]
         return [name for name, _ in pairs], [rest for _, rest in pairs]
@@ -132,10 +133,11 @@ class FunctionFormatter:
         """Return what precedes the time of each event, and the time with its separator."""
         rows, options = self.table.events[events], self.context.options
         # Few tasks and few states of the flags make many rows: each head is made once.
-        keys = zip(
-            *(rows[name].tolist() for name in ("pid", "cpu", "flags", "preempt")), strict=True
-        )
-        heads = [self._heads.get(key) or self._head(*key) for key in keys]
+        low = rows["cpu"].astype(np.int64) << 16 | rows["flags"].astype(np.int64) << 8
+        keys = (rows["pid"].astype(np.int64) << 24 | low | rows["preempt"]).tolist()
+        for key in set(keys) - self._heads.keys():
+            self._head(key)
+        heads = [self._heads[key] for key in keys]
         stamps = rows["ts"]
         if options.hex:
             return heads, [f"{ts:016x} " for ts in stamps.tolist()]
@@ -149,8 +151,9 @@ class FunctionFormatter:
             for second, microsecond in zip(seconds.tolist(), microseconds.tolist(), strict=True)
         ]
 
-    def _head(self, pid: int, cpu: int, flags: int, preempt: int) -> str:
-        """Return a row's text up to the time, and remember its fields."""
+    def _head(self, key: int) -> None:
+        """Make a row's text up to the time, and its fields; `key` is pid, CPU and flags."""
+        pid, cpu, flags, preempt = key >> 24, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
         options = self.context.options
         fields: Fields
         if options.hex:
@@ -164,9 +167,8 @@ class FunctionFormatter:
             marks = f" {flag_characters(flags)}{preempt_characters(preempt)}"
             fields = (*fields, (FieldKind.FLAGS, marks))
         head = "".join(text for _, text in fields)
-        self._heads[pid, cpu, flags, preempt] = head
+        self._heads[key] = head
         self._head_fields[head] = fields
-        return head
 
     def _task(self, pid: int) -> str:
         known = self._tasks.get(pid)
@@ -179,6 +181,11 @@ class FunctionFormatter:
         return known
 
     # An event's own text: its name, and what follows
+
+    @cached_property
+    def _columns(self) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+        """Names and callers as arrays, from which numpy takes many at once."""
+        return np.array(self.labels.names, object), np.array(self.labels.callers, object)
 
     @cached_property
     def _addresses(self) -> list[int]:
