@@ -30,7 +30,7 @@ from ..core.shell.outcome import (
 from ..core.shell.preview import preview
 from ..core.shell.shell import Shell
 from ..core.shell.text.encoding import out_of_reach_lines
-from ..core.trace.tracetext import TraceText
+from ..core.trace.explorer import TraceExplorer
 from ..core.views.stubs import module_stubs
 from .functions import FunctionIndex, FunctionTable
 from .hits import HitCounter
@@ -75,7 +75,7 @@ class SessionDriver:
         self._index_of = (0, 0)
         self._table: FunctionTable | None = None
         self._hits = HitCounter()
-        self._trace: TraceText | None = None
+        self._trace: TraceExplorer | None = None
         self._trace_of: tuple[object, ...] = ()
         self._next_trace = 0.0
         self._watched: int | None = None
@@ -195,7 +195,7 @@ class SessionDriver:
             found=found,
         )
 
-    def _functions(self, trace: TraceText) -> FunctionTable:
+    def _functions(self, trace: TraceExplorer) -> FunctionTable:
         session = self.session
         records = self.boot.ftrace.records
         version = (session.boots, records.generation)
@@ -263,7 +263,7 @@ class SessionDriver:
         """The path that all calls take as long as no site was found."""
         return path_lines(self.boot.paths.mcount_hops()) or _NOTHING_FOUND
 
-    def _events(self, hurry: bool) -> TraceText:
+    def _events(self, hurry: bool) -> TraceExplorer:
         session = self.session
         ring = self.boot.ring
         counts = [(ring.in_buffer(cpu), ring.overrun(cpu)) for cpu in ring.cpus]
@@ -271,7 +271,7 @@ class SessionDriver:
         if self._trace is None or version != self._trace_of:
             begin = self._clock.now()
             if self._trace is None or not hurry or begin >= self._next_trace:
-                self._trace = self.boot.array.follow()
+                self._trace = TraceExplorer(self.boot.array.follow())
                 self._trace_of = version
                 # Decoding a big buffer takes long; leave most of the time to the machine.
                 self._next_trace = begin + TRACE_SHARE * (self._clock.now() - begin)

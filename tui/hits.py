@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.session import Session
-from ..core.trace.counts import entries
-from ..core.trace.tracetext import TraceText
+from ..core.trace.explorer import TraceExplorer
 from .functions import FunctionIndex
 from .view import IN_TRACE, PROFILED
 
@@ -37,7 +36,7 @@ class HitCounter:
         self._index: FunctionIndex | None = None
         self._of: object = None
 
-    def hits(self, session: Session, index: FunctionIndex, trace: TraceText) -> Hits:
+    def hits(self, session: Session, index: FunctionIndex, trace: TraceExplorer) -> Hits:
         """Return the calls of the functions of `index`; the same object if nothing is new."""
         profiled = session.boot.array.profile.on
         of: object = (session.boots, session.now) if profiled else trace
@@ -55,6 +54,6 @@ class HitCounter:
         ips, counts = session.boot.array.profile.hits()
         return Hits(index.sum_by_function(ips, counts), PROFILED)
 
-    def _traced(self, index: FunctionIndex, trace: TraceText) -> Hits:
+    def _traced(self, index: FunctionIndex, trace: TraceExplorer) -> Hits:
         table = trace.table
-        return Hits(index.sum_by_function(table.addresses, entries(table)), IN_TRACE)
+        return Hits(index.sum_by_function(table.addresses, table.entries()), IN_TRACE)

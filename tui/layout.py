@@ -42,8 +42,8 @@ def lay_out(main: MainScreen, layout: Layout) -> None:
 
 def _explore(view: TraceView, layout: Layout) -> None:
     """Restore the trace's filter, markers and bookmarks. Raises `UsageError`."""
-    for letter, place in layout.marks.items():
-        view.marks.put(letter, place)
+    for letter, key in layout.marks.items():
+        view.marks.put(letter, key)
     view.bookmarks = layout.bookmarks
     if layout.trace_filter:
         view.filter(layout.trace_filter)

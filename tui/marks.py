@@ -1,4 +1,4 @@
-"""Markers A and B and the bookmarks of a trace, by the places of their events."""
+"""Markers A and B and the bookmarks of a trace, by the keys of their rows."""
 
 from __future__ import annotations
 
@@ -6,70 +6,68 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..core.trace.place import Place
-    from .view import Trace
+    from ..core.trace.explorer import TraceExplorer
+    from ..core.trace.rowkey import RowKey
 
 BOOKMARK = "◆"
 """The sign of a bookmark, in the first column of its row."""
 
 
 class Marks:
-    """Two letters and any number of bookmarks; which rows they are on is found once a trace."""
+    """Two markers and any number of bookmarks; their rows are found once for each trace."""
 
     def __init__(self) -> None:
-        self.letters: dict[str, Place] = {}
+        self.letters: dict[str, RowKey] = {}
         """Markers A and B, by their letters."""
-        self._bookmarks: tuple[Place, ...] = ()
-        self._trace: Trace | None = None
-        self._rows: dict[Place, int] = {}
+        self._bookmarks: tuple[RowKey, ...] = ()
+        self._trace: TraceExplorer | None = None
+        self._rows: dict[RowKey, int] = {}
 
     @property
-    def bookmarks(self) -> tuple[Place, ...]:
-        """The bookmarks, in the order in which they were put."""
+    def bookmarks(self) -> tuple[RowKey, ...]:
+        """The bookmarks, in the order in which they were set."""
         return self._bookmarks
 
     @bookmarks.setter
-    def bookmarks(self, places: Iterable[Place]) -> None:
-        self._bookmarks = tuple(dict.fromkeys(places))
+    def bookmarks(self, keys: Iterable[RowKey]) -> None:
+        self._bookmarks = tuple(dict.fromkeys(keys))
         self.look(self._trace)
 
-    def look(self, trace: Trace | None) -> None:
+    def look(self, trace: TraceExplorer | None) -> None:
         """Find the rows in `trace`."""
         self._trace = trace
-        places = [*self.letters.values(), *self._bookmarks]
-        rows = trace.rows_at(places) if trace is not None and places else ()
-        self._rows = {
-            place: row for place, row in zip(places, rows, strict=False) if row is not None
-        }
+        keys = [*self.letters.values(), *self._bookmarks]
+        rows = trace.rows_at(keys) if trace is not None and keys else ()
+        self._rows = {key: row for key, row in zip(keys, rows, strict=False) if row is not None}
 
-    def put(self, letter: str, place: Place) -> None:
-        """Put a marker."""
-        self.letters[letter] = place
+    def put(self, letter: str, key: RowKey) -> None:
+        """Set a marker."""
+        self.letters[letter] = key
         self.look(self._trace)
 
     def clear(self) -> None:
-        """Take both markers off."""
+        """Remove both markers."""
         self.letters.clear()
         self.look(self._trace)
 
-    def toggle(self, place: Place) -> bool:
-        """Put a bookmark or take it; whether it is there now."""
-        there = place not in self._bookmarks
-        rest = tuple(each for each in self._bookmarks if each != place)
-        self.bookmarks = (*rest, place) if there else rest
+    def toggle(self, key: RowKey) -> bool:
+        """Set a bookmark, or remove it; return whether it is set now."""
+        there = key not in self._bookmarks
+        rest = tuple(each for each in self._bookmarks if each != key)
+        self.bookmarks = (*rest, key) if there else rest
         return there
 
     def row_of(self, letter: str) -> int | None:
-        """The row of a marker; None where it is not set or its event is gone."""
-        place = self.letters.get(letter)
-        return None if place is None else self._rows.get(place)
+        """Return the row of a marker; None if it is not set or its event has left the buffer."""
+        key = self.letters.get(letter)
+        return None if key is None else self._rows.get(key)
 
     def bookmarked(self) -> list[int]:
-        """The rows of bookmarks, rising."""
-        return sorted({self._rows[place] for place in self._bookmarks if place in self._rows})
+        """Return the rows with a bookmark, ascending."""
+        return sorted({self._rows[key] for key in self._bookmarks if key in self._rows})
 
     def sign(self, row: int) -> str | None:
-        """What to show in the first column of `row`."""
+        """Return what the first column of `row` shows, or None."""
         for letter in self.letters:
             if self.row_of(letter) == row:
                 return letter
@@ -77,7 +75,7 @@ class Marks:
 
     @property
     def between(self) -> int | None:
-        """From the stamp at marker A to that at B; None where one is missing."""
+        """Time stamp at marker B minus that at A; None unless both are set."""
         if len(self.letters) < 2:
             return None
         return self.letters["B"].time - self.letters["A"].time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core.trace.place import Place as Event
+from ..core.trace.rowkey import RowKey
 
 MOST = 100
 """Largest number of locations in the history."""
@@ -19,7 +19,7 @@ class Place:
 
     pane: int
     function: int | None = None
-    event: Event | None = None
+    event: RowKey | None = None
 
 
 class Places:

@@ -19,7 +19,7 @@ from platformdirs import user_state_path
 
 from .. import arches
 from ..core.errors import DynftraceError, UsageError
-from ..core.trace.place import Place
+from ..core.trace.rowkey import RowKey
 from .machine import Described
 from .view import ORDERS
 from .wholefile import write_whole
@@ -61,9 +61,9 @@ class Layout:
     order: str = ORDERS[0]
     function: int | None = None
     trace_filter: str = ""
-    marks: Mapping[str, Place] = field(default_factory=dict)
+    marks: Mapping[str, RowKey] = field(default_factory=dict)
     """Markers A and B of the trace, by their letters."""
-    bookmarks: tuple[Place, ...] = ()
+    bookmarks: tuple[RowKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +292,8 @@ def _layout(value: object) -> Layout:
     )
 
 
-def _place(value: object, where: str) -> Place:
+def _place(value: object, where: str) -> RowKey:
     parts = _list(value, where)
-    if len(parts) != len(Place._fields):
-        raise _Wrong(f"{where} must have {len(Place._fields)} entries")
-    return Place(*(_count(part, where) for part in parts))
+    if len(parts) != len(RowKey._fields):
+        raise _Wrong(f"{where} must have {len(RowKey._fields)} entries")
+    return RowKey(*(_count(part, where) for part in parts))

@@ -1,4 +1,4 @@
-"""Saving the rows of a trace that are shown, as text, under the trace's own header."""
+"""Saves the rows of a trace that are shown, as text below the trace's own header."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ if TYPE_CHECKING:
     from .widgets.shown_rows import ShownRows
 
 _BLOCK = 4096
+"""Rows formatted at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """Rows `start` to `stop` (exclusive) of what is shown; `marked` if markers are at both ends."""
+    """The rows at indices `start` to `stop` (exclusive) of those shown."""
 
     shown: ShownRows
     start: int
     stop: int
     marked: bool = False
+    """Whether markers A and B are the limits."""
 
     def __len__(self) -> int:
         return self.stop - self.start
 
     def text(self) -> Iterator[str]:
-        """Header and rows in pieces, each of whole lines; a comment tells what was left out."""
+        """Generate header and rows, in pieces of whole lines; comments tell what is left out."""
         trace = self.shown.trace
-        for line in () if trace is None else trace.header:
-            yield f"{line}\n"
+        for comment in () if trace is None else trace.text.header:
+            yield f"{comment}\n"
         if self.marked:
             yield "# from marker A to marker B\n"
         if self.shown.only is not None:
@@ -42,7 +44,7 @@ class Export:
             yield "".join(f"{text}\n" for text in texts)
 
     def save(self, folder: Path) -> Path:
-        """Write dynftrace-N.txt, N the first that is free; raises `DynftraceError`."""
+        """Write dynftrace-N.txt with the first free N; raises `DynftraceError`."""
         path = free_path(folder, ".txt")
         write_whole(path, self.text())
         return path

@@ -1,9 +1,9 @@
 """What the console shows, as data: one frozen `View` for each moment.
 
-The machine's thread builds a `View` and hands it to the interface. Widgets read nothing else,
-so they need no lock and no session. A big table (the functions, the trace) stays behind a
-small protocol, and only the rows on the screen are formatted. Nothing here imports numpy: the
-first paint must not wait for it.
+The thread that runs the machine builds a `View` and hands it to the interface;
+widgets read nothing else, so they need no lock and no session. A big table (the
+functions, the trace) is formatted only for the rows on the screen. Nothing here
+imports numpy: the first paint must not wait for it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ from ..core.shell.outcome import Effect, ShowedSite
 from .spans import Line
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ..core.trace.place import Place
-    from ..core.trace.rowfilter import RowFilter
-    from ..core.trace.selection import Folded, Folds, Selection
+    from ..core.trace.explorer import TraceExplorer
     from ..core.views.stepping import Stepping
 
 
@@ -160,93 +155,6 @@ ORDERS = ("address", "name", "state", "hits")
 """Orders of the function list."""
 
 
-class Trace(Protocol):
-    """The events in the ring buffers, oldest first, as the file `trace` shows them."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def header(self) -> Sequence[str]:
-        """The comment lines over the events."""
-        ...
-
-    @property
-    def written(self) -> int:
-        """Events written since the buffer was last cleared, lost ones included."""
-        ...
-
-    def lines(self, start: int, stop: int) -> Sequence[str]:
-        """The text of rows `start` to `stop` (exclusive)."""
-        ...
-
-    def site(self, index: int) -> int | None:
-        """rec.ip of the site that made the event in row `index`, None for a marker."""
-        ...
-
-    def next_call(self, ip: int, start: int, among: NDArray[np.intp] | None = None) -> int | None:
-        """The first row from `start` on, of those `among`, that is a call of the site at `ip`."""
-        ...
-
-    @property
-    def clock_in_ns(self) -> bool:
-        """Whether stamps are times; else they are numbers."""
-        ...
-
-    def time(self, index: int) -> int:
-        """The stamp of the event in row `index`."""
-        ...
-
-    def hit(self, index: int) -> str | None:
-        """What `regs hit` takes for the last hit up to row `index`, None where there is none."""
-        ...
-
-    def find(
-        self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None
-    ) -> int | None:
-        """The next row from `start` on, in direction `step` (1 or -1), that contains `needle`.
-
-        `among` are the rows to look at, rising; without it, all.
-        """
-        ...
-
-    def lines_at(self, rows: NDArray[np.intp]) -> Sequence[str]:
-        """The text of these rows."""
-        ...
-
-    def place(self, index: int) -> Place:
-        """What row `index` is found by in a later trace of the same buffers."""
-        ...
-
-    def rows_at(self, places: Sequence[Place]) -> Sequence[int | None]:
-        """The row of each place; None for one whose event is gone."""
-        ...
-
-    def select(self, only: RowFilter | None, folds: Folds | None = None) -> Selection:
-        """The rows to show: those of events that `only` shows, each call in `folds` as one."""
-        ...
-
-    def fold(
-        self, folds: Folds | None, index: int, only: RowFilter | None = None
-    ) -> tuple[Folds, int] | None:
-        """`folds` with the call of row `index`, or without it, and the row where it opens.
-
-        It is the innermost whose opening `only` shows. None for a row that is in no call.
-        """
-        ...
-
-    def fold_all(self, only: RowFilter | None = None) -> Folds:
-        """The outermost calls of those whose opening `only` shows."""
-        ...
-
-    def folded_line(self, index: int, folded: Folded) -> str:
-        """The text that stands for the folded call that opens in row `index`."""
-        ...
-
-    def filter_words(self, index: int | None) -> Sequence[str]:
-        """Words of a filter: those of row `index` first, then all there are events for."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """A message of the guest or of ftrace that must not be missed."""
@@ -290,7 +198,7 @@ class View:
 
     status: Status = Status()
     functions: Functions | None = None
-    trace: Trace | None = None
+    trace: TraceExplorer | None = None
     ip: int | None = None
     site: tuple[Line, ...] = ()
     site_row: int = 0

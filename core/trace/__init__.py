@@ -1,1 +1,1 @@
-"""The trace: sub-buffer pages the guest wrote, as a table of events and as lines."""
+"""The trace: the guest's ring buffer as a table of events, its text, and tools to explore it."""

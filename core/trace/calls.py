@@ -1,8 +1,8 @@
-"""The calls of a function graph: which events lie between an opening and its return.
+"""The calls of a function graph: which events are between an opening and its return.
 
-Depth counts within a task, so events are laid out task by task, each with its own in the
-order of time; the idle task has one a CPU. A call then goes from its opening to the next
-event of its task that is not deeper. What other tasks do meanwhile is none of it.
+Depth counts within a task, so events are sorted by task (the idle task by CPU), and by time
+within each. A call then extends from its opening to the next event of its task that is not
+deeper. What other tasks do in between is not part of the call.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Events = NDArray[np.intp]
-"""Indices of events of the table."""
+"""Numbers of events of the table."""
 
 _SMALL = 1 << 15
-"""With pids below this, tasks are sorted by 16 bits, which takes a tenth of the time."""
+"""With all pids below this, tasks are sorted as 16-bit numbers, which is ten times faster."""
 
 
 class Calls:
-    """Found for n events: `told` are calls and returns, `opens` those of them that open a call.
+    """Calls among n events. All arrays have shape (n,).
 
-    `depth` is that of those told. All have shape (n,).
+    `in_graph` marks calls and returns, `opens` those that open a call of two rows; `depth`
+    is that of calls and returns.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Calls:
         events: NDArray[np.void],
         depth: NDArray[np.int64],
         opens: NDArray[np.bool_],
-        told: NDArray[np.bool_],
+        in_graph: NDArray[np.bool_],
     ) -> None:
         self._ip = events["ip"]
         task = _tasks(events)
@@ -38,33 +39,33 @@ class Calls:
         self._task = task[self._order]
         self._depth = depth[self._order].astype(np.int16)
         self._opens = opens[self._order]
-        self._told = told[self._order]
+        self._in_graph = in_graph[self._order]
 
     def opening(self, event: int) -> int | None:
-        """The event that opens the innermost call `event` is part of; None where that is gone.
+        """Return the event that opens the innermost call around `event`, or None if it is lost.
 
-        An opening and a return are part of their own call, anything else of its caller's.
+        An opening and a return are part of their own call, other events of the call around.
         """
         at = int(self._at[event])
         start = int(np.searchsorted(self._task, self._task[at], "left"))
         if self._opens[at]:
             return event
-        if not self._told[at]:
-            before = np.flatnonzero(self._told[start:at])
+        if not self._in_graph[at]:
+            before = np.flatnonzero(self._in_graph[start:at])
             if not len(before):
                 return None
             at = start + int(before[-1])
             if self._opens[at]:
                 return int(self._order[at])
         elif (found := self._last(start, at, int(self._depth[at]))) is not None:
-            # Where it is a return, its opening is the last that is not deeper.
+            # The opening of a return is the last event before it that is not deeper.
             own = self._opens[found] and self._depth[found] == self._depth[at]
             if own and self._ip[self._order[found]] == self._ip[self._order[at]]:
                 return int(self._order[found])
         return self._caller(start, at)
 
     def caller(self, opening: int) -> int | None:
-        """The event that opens the call in which `opening` lies; None where that is gone."""
+        """Return the event that opens the call around `opening`, or None if it is lost."""
         at = int(self._at[opening])
         return self._caller(int(np.searchsorted(self._task, self._task[at], "left")), at)
 
@@ -73,24 +74,24 @@ class Calls:
         return int(self._order[caller]) if caller is not None and self._opens[caller] else None
 
     def _last(self, start: int, stop: int, depth: int) -> int | None:
-        """The last place in that range of a call or return no deeper than `depth`."""
-        places = np.flatnonzero(self._told[start:stop] & (self._depth[start:stop] <= depth))
+        """Return the last position in the range of a call or return not deeper than `depth`."""
+        places = np.flatnonzero(self._in_graph[start:stop] & (self._depth[start:stop] <= depth))
         return start + int(places[-1]) if len(places) else None
 
     def ends(self, openings: Events) -> tuple[Events, Events]:
-        """Where m calls end: the place behind the last event, and their return or -1.
+        """Return where m calls end: the position after their last event, and their return or -1.
 
-        Places are those of `at`.
+        Positions are those of `at`.
         """
         at = self._at[openings]
         stop = np.searchsorted(self._task, self._task[at], "right")
         returns = np.full(len(openings), -1, np.intp)
         for depth in np.unique(self._depth[at]).tolist():
-            places = np.flatnonzero(self._told & (self._depth <= depth))
+            places = np.flatnonzero(self._in_graph & (self._depth <= depth))
             those = np.flatnonzero(self._depth[at] == depth)
-            behind = np.searchsorted(places, at[those], "right")
-            inside = behind < len(places)
-            those, ends = those[inside], places[behind[inside]]
+            after = np.searchsorted(places, at[those], "right")
+            inside = after < len(places)
+            those, ends = those[inside], places[after[inside]]
             inside = ends < stop[those]
             those, ends = those[inside], ends[inside]
             own = ~self._opens[ends] & (self._depth[ends] == depth)
@@ -100,12 +101,12 @@ class Calls:
         return stop, returns
 
     def at(self, openings: Events) -> Events:
-        """The places of events in the layout by tasks."""
+        """Return the positions of events in the order by task."""
         places: Events = self._at[openings]
         return places
 
     def inside(self, openings: Events, stops: Events) -> NDArray[np.bool_]:
-        """Which of the n events lie behind m openings and before their calls' `stops`."""
+        """Mark the events that are after one of m openings and before the `stops` of its call."""
         change = np.zeros(len(self._at) + 1, np.int64)
         np.add.at(change, self._at[openings] + 1, 1)
         np.add.at(change, stops, -1)
@@ -114,11 +115,11 @@ class Calls:
         return inside
 
     def sums(self, weights: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Shape (n + 1,): what the events before each place weigh together."""
+        """Return the sum of the weights before each position, shape (n + 1,)."""
         return np.concatenate([np.zeros(1, np.intp), np.cumsum(weights[self._order])])
 
     def outermost(self, among: NDArray[np.bool_]) -> Events:
-        """The openings of calls that lie in no other of those `among` the n events, rising."""
+        """Return, ascending, the openings in `among` that are in no other call of `among`."""
         found = []
         left = np.flatnonzero(among)
         while len(left):
@@ -132,7 +133,7 @@ class Calls:
 
 
 def _tasks(events: NDArray[np.void]) -> NDArray[np.int64] | NDArray[np.int16]:
-    """A number for each event's task."""
+    """Return a number for the task of each event."""
     pid, cpu = events["pid"], events["cpu"]
     if len(pid) and pid.min() >= 0 and pid.max() < _SMALL:
         return np.where(pid == 0, -1 - cpu.astype(np.int16), pid.astype(np.int16))

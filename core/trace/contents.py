@@ -1,4 +1,4 @@
-"""What a CPU's ring buffer holds, apart from the buffer: to be put into it, or kept."""
+"""The contents of one CPU's ring buffer, detached from the buffer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COUNTERS = (
     *("write_stamp", "entries", "entries_bytes", "overrun", "dropped"),
     *("commit_overrun", "read_events"),
 )
-"""Fields of `struct ring_buffer_cpu` that go with the events."""
+"""Fields of `struct ring_buffer_cpu` that belong to the events."""
 
 
 def _no_pages() -> NDArray[np.uint8]:
@@ -23,16 +23,16 @@ def _no_pages() -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
-    """The events of one CPU with their counters; without arguments none."""
+    """The events of one CPU with their counters; empty by default."""
 
     pages: NDArray[np.uint8] = field(default_factory=_no_pages)
     """From head to tail, shape (p, 4096)."""
     read: int = 0
-    """Bytes of the first page's data that were consumed."""
+    """Bytes of the first page's data that have been consumed."""
     counters: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTERS, 0))
     overrun_seen: int = 0
-    """How many of the overwritten events a consuming read has told of."""
+    """Number of overwritten events that a consuming read has reported."""
 
     def lost(self, present: int) -> int:
-        """Events overwritten before anyone consumed them, when `present` are there."""
+        """Return how many events were overwritten unread, if `present` are still there."""
         return max(self.counters["entries"] - self.counters["read_events"] - present, 0)

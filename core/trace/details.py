@@ -1,8 +1,8 @@
-"""What some kinds of events say beside the fields that all have.
+"""Details of events: data that only some types of events have.
 
-Each kind has a table of its own, and an event the index of its row there: the
-text of a marker, the registers of an fprobe's hit, what a return took, a system
-call's arguments, the addresses of a stack.
+Each such type has a table: the texts of markers, the registers of fprobe hits, the times of
+returns, the arguments of system calls, the addresses of stack traces. An event holds its
+row in the table.
 """
 
 from __future__ import annotations
@@ -14,36 +14,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import SYSCALL_ARGS_MAX, TraceType
-from .stacks import Stacks
 
 HIT = 0xFF
-"""`type` of a hit of an fprobe, in tables of events."""
+"""`type` of an fprobe's hit in tables of events."""
 
 SYSCALL = 0xFE
-"""`type` of the entry into a system call, or of its exit, in tables of events."""
+"""`type` of a system call's entry or exit in tables of events."""
 
 KINDS = (TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL, TraceType.STACK)
-"""The types of events that have details, in the order of `Details`' tables."""
+"""The types of events with details, in the order of the tables in `Details`."""
 
 RETURN = np.dtype(
     [("depth", "u4"), ("overrun", "u4"), ("calltime", "u8"), ("rettime", "u8"), ("retval", "u8")]
 )
-"""A return that the graph tracer tells of; times in ns."""
+"""A return recorded by the graph tracer; times in ns."""
 
 CALL = np.dtype(
     [("id", "u2"), ("nr", "i4"), ("count", "u1"), ("values", "u8", (SYSCALL_ARGS_MAX,))]
 )
-"""A system call's entry or exit: the type of the event, the call's number, and how many
-longs it has, which are its arguments or what it returned."""
+"""A system call's entry or exit: the type of the event, the number of the call, and `count`
+values: its arguments, or its return value."""
 
 
 def hit_layout(registers: int) -> np.dtype[np.void]:
-    """A hit of an fprobe: the fprobe's id, the caller, and so many `regs`."""
+    """Return the layout of an fprobe's hit: id, caller, and the given number of registers."""
     return np.dtype([("id", "u2"), ("parent", "u8"), ("regs", "u8", (registers,))])
 
 
 def concatenate(tables: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-    """One table of at least one, all of one packed dtype; numpy's own goes field by field."""
+    """Join one or more tables of one packed dtype. numpy's own join is slow: it copies by field."""
     if len(tables) == 1:
         return tables[0]
     dtype = tables[0].dtype
@@ -53,11 +52,45 @@ def concatenate(tables: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Stacks:
+    """The addresses of n stack traces, one trace after the other."""
+
+    starts: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, np.intp))
+    """Where each trace begins in `callers`, and the end: shape (n + 1,), ascending from 0."""
+    callers: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.intp]:
+        """Number of addresses of each trace."""
+        return np.diff(self.starts)
+
+    def row(self, row: int) -> NDArray[np.uint64]:
+        """Return the addresses of one trace, the innermost first."""
+        return self.callers[self.starts[row] : self.starts[row + 1]]
+
+    def cut(self, rows: slice) -> Stacks:
+        """Return only these rows, which are consecutive."""
+        start, stop, _ = rows.indices(len(self))
+        starts = self.starts[start : max(start, stop) + 1]
+        return Stacks(starts - starts[0], self.callers[starts[0] : starts[-1]])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Stacks]) -> Stacks:
+        """Return the rows of all parts, one after the other."""
+        lengths = [each.lengths for each in parts]
+        starts = np.concatenate([np.zeros(1, np.intp), np.cumsum(np.concatenate(lengths))])
+        return cls(starts, np.concatenate([each.callers for each in parts]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Details:
-    """The tables, rows in the order of their events in the buffers."""
+    """The tables; their rows are in the order of the events in the buffers."""
 
     texts: tuple[bytes, ...] = ()
-    """What print events say, up to their zero byte."""
+    """Texts of markers, up to their zero byte."""
     hits: NDArray[np.void] = field(default_factory=lambda: np.empty(0, hit_layout(0)))
     """Records of `hit_layout`."""
     returns: NDArray[np.void] = field(default_factory=lambda: np.empty(0, RETURN))
@@ -65,16 +98,16 @@ class Details:
     calls: NDArray[np.void] = field(default_factory=lambda: np.empty(0, CALL))
     """CALL records."""
     stacks: Stacks = field(default_factory=Stacks)
-    """Who called whom, in the events of stacks."""
+    """The addresses of stack traces."""
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """Rows of each table, in the order of `KINDS`."""
+        """Number of rows of each table, in the order of `KINDS`."""
         tables = (self.texts, self.hits, self.returns, self.calls, self.stacks)
         return np.array([len(table) for table in tables], np.intp)
 
     def cut(self, low: NDArray[np.intp], high: NDArray[np.intp]) -> Details:
-        """Of each table the rows from `low` to `high` (exclusive), in the order of `KINDS`."""
+        """Return the rows `low` to `high` (exclusive) of each table, in the order of `KINDS`."""
         texts, hits, returns, calls, stacks = (
             slice(int(start), int(stop)) for start, stop in zip(low, high, strict=True)
         )
@@ -88,7 +121,7 @@ class Details:
 
     @classmethod
     def joined(cls, parts: Sequence[Details]) -> Details:
-        """The rows of all, one part behind the other."""
+        """Return the rows of all parts, one after the other."""
         parts = [each for each in parts if each.counts.any()] or parts[:1]
         if not parts:
             return cls()
@@ -102,7 +135,7 @@ class Details:
 
 
 class Collector:
-    """The tables while they grow."""
+    """Collects details into tables."""
 
     def __init__(self, registers: int) -> None:
         self._texts: list[bytes] = []
@@ -112,33 +145,33 @@ class Collector:
         self._stacks = [Stacks()]
 
     def add_texts(self, texts: Iterable[bytes]) -> int:
-        """Append texts; the row of the first."""
+        """Append texts; return the row of the first."""
         first = len(self._texts)
         self._texts.extend(texts)
         return first
 
     def add_hits(self, hits: NDArray[np.void]) -> int:
-        """Append hits; the row of the first."""
+        """Append hits; return the row of the first."""
         self._hits.append(hits)
         return sum(map(len, self._hits[:-1]))
 
     def add_returns(self, returns: NDArray[np.void]) -> int:
-        """Append returns; the row of the first."""
+        """Append returns; return the row of the first."""
         self._returns.append(returns)
         return sum(map(len, self._returns[:-1]))
 
     def add_calls(self, calls: NDArray[np.void]) -> int:
-        """Append entries and exits of system calls; the row of the first."""
+        """Append entries and exits of system calls; return the row of the first."""
         self._calls.append(calls)
         return sum(map(len, self._calls[:-1]))
 
     def add_stacks(self, stacks: Stacks) -> int:
-        """Append stacks; the row of the first."""
+        """Append stack traces; return the row of the first."""
         self._stacks.append(stacks)
         return sum(map(len, self._stacks[:-1]))
 
     def details(self) -> Details:
-        """What has been added."""
+        """Return what has been added."""
         return Details(
             tuple(self._texts),
             concatenate(self._hits),
@@ -149,9 +182,9 @@ class Collector:
 
 
 def moved(events: NDArray[np.void], by: NDArray[np.intp]) -> NDArray[np.void]:
-    """Events whose details come so many rows later (or, negative, sooner), by `KINDS`.
+    """Return `events` with the rows of their details (field `parent`) moved by `by`.
 
-    A new table where that changes anything; `parent` is the field with the index.
+    `by` has one number for each of `KINDS`. The result is a copy if anything changes.
     """
     changes = [(events["type"] == kind, step) for kind, step in zip(KINDS, by, strict=True) if step]
     if not any(rows.any() for rows, _ in changes):

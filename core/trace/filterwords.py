@@ -1,26 +1,23 @@
-"""The words of a `RowFilter` that a trace has events for: what can be typed next."""
+"""Words of a `RowFilter` that match events of a trace, offered for completion."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .details import SYSCALL
 from .tracefields import comm_of
-
-if TYPE_CHECKING:
-    from .tracetext import TraceText
+from .tracetext import TraceText
 
 
-def filter_words(text: TraceText, row: int | None) -> list[str]:
-    """Those of `row` first: its function, task and CPU; then all, sorted, each once."""
-    words = list(_of_row(text, row)) if row is not None else []
-    events = text.table.events
-    there = np.zeros(len(text.functions), np.bool_)
+def filter_words(text: TraceText, event: int | None) -> list[str]:
+    """Return each word once: function, task and CPU of `event` first, then all, sorted."""
+    words = list(_of_event(text, event)) if event is not None else []
+    events, names = text.table.events, text.formatter.labels.functions
+    there = np.zeros(len(names), np.bool_)
     there[events["ip"]] = True
-    functions = {text.functions[at] for at in np.flatnonzero(there).tolist()}
+    functions = {names[at] for at in np.flatnonzero(there).tolist()}
     calls = np.unique(text.table.details.calls["id"]).tolist()
     functions |= {
         text.context.syscalls[id].syscall.name for id in calls if id in text.context.syscalls
@@ -33,9 +30,9 @@ def filter_words(text: TraceText, row: int | None) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _of_row(text: TraceText, row: int) -> Iterator[str]:
-    event = text.table.events[text.event_of(row)]
-    name = text.functions[event["ip"]]
+def _of_event(text: TraceText, number: int) -> Iterator[str]:
+    event = text.table.events[number]
+    name = text.formatter.labels.functions[event["ip"]]
     if event["type"] == SYSCALL:
         known = text.context.syscalls.get(int(text.table.details.calls["id"][event["parent"]]))
         name = "" if known is None else known.syscall.name
@@ -47,7 +44,7 @@ def _of_row(text: TraceText, row: int) -> Iterator[str]:
 
 
 def _task(text: TraceText, pid: int) -> str:
-    """By its name; by its number where the name is not known, or is a number too."""
+    """Return the word for a task: by pid if its name is unknown or reads as a number."""
     comm = comm_of(pid, text.context.cmdlines)
     if comm == "<...>" or not comm or set(comm) <= set("0123456789,-"):
         return f"pid:{pid}"
@@ -55,6 +52,6 @@ def _task(text: TraceText, pid: int) -> str:
 
 
 def _literal(name: str) -> str:
-    """A glob that matches `name`, as one word."""
+    """Return a glob that matches `name` and is one word."""
     escaped = "".join(f"\\{char}" if char in "\\*?[" else char for char in name)
     return "".join("?" if char.isspace() or char == "\0" else char for char in escaped)

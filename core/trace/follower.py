@@ -1,9 +1,8 @@
-"""Reads the same ring buffers again and again, and decodes only what is new.
+"""Reads the same ring buffers repeatedly, and decodes only what is new.
 
-A full page does not change until the guest needs it for new events, so from one
-reading to the next most pages are the same. They are compared byte by byte with
-those of the last reading, not told from counters: what is taken over is by
-construction what decoding would give, whatever became of the buffer meanwhile.
+A full page does not change until the guest needs it for new events, so most pages are
+the same in consecutive readings. Pages are compared byte by byte, not by counters, so the
+result always equals a full decoding, whatever happened to the buffer in between.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from .events import EVENT, Addresses, EventTable, Part
 from .ringbuffer import RingBuffer
 
 MOST_PAGES = 8192
-"""When a CPU's buffer has more pages in use, all are decoded each time, and nothing is kept."""
+"""With more pages in use on a CPU, all pages are decoded each time and nothing is kept."""
 
 MOST_ADDRESSES = 1 << 16
-"""With more addresses than this, most of them probably of events long gone, start anew."""
+"""With more addresses than this, most belong to events long gone, and all are dropped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
     """The pages of one CPU, and their events.
 
-    `events_at`, shape (p + 1,), and `details_at`, shape (p + 1, kinds of details), say
-    where each page's part begins, and the end.
+    `events_at`, shape (p + 1,), and `details_at`, shape (p + 1, kinds of details), hold
+    where each page's rows begin, and the end.
     """
 
     head: int
@@ -54,12 +53,12 @@ class _Reading:
         )
 
     def part(self, cpu: int, first: int = 0) -> Part:
-        """The events from page `first` on."""
+        """Return the events from page `first` on."""
         rest = self.cut(self.head, first, len(self.pages))
         return Part(cpu, rest.events, rest.details, int(rest.damaged.sum()))
 
     def cut(self, head: int, first: int, stop: int) -> _Reading:
-        """Only the pages from `first` to `stop` (exclusive), the first of which is at `head`."""
+        """Return only pages `first` to `stop` (exclusive); `head` is the position of the first."""
         low, high = self.events_at[first], self.events_at[stop]
         start, end = self.details_at[first], self.details_at[stop]
         return _Reading(
@@ -74,9 +73,9 @@ class _Reading:
 
 
 class Follower:
-    """Gives the events of `ring` as `ring.events` does, at the cost of the new ones.
+    """Like `ring.events`, but decodes only events that are new since the last call.
 
-    The table's `addresses` may hold some that no event has any more.
+    The table's `addresses` may contain some that no event uses any more.
     """
 
     def __init__(self, ring: RingBuffer) -> None:
@@ -85,7 +84,7 @@ class Follower:
         self._readings = [_Reading.nothing(ring.layout.registers) for _ in ring.cpus]
 
     def events(self) -> EventTable:
-        """What is in the buffers of all CPUs; it stays there."""
+        """Return the events in the buffers of all CPUs, without consuming them."""
         ring = self._ring
         big = max(ring.used_pages(cpu) for cpu in ring.cpus) > MOST_PAGES
         if big or len(self._addresses) > MOST_ADDRESSES:
@@ -97,7 +96,7 @@ class Follower:
         return EventTable.join(parts, self._addresses)
 
     def _read(self, cpu: int) -> list[Part]:
-        """The parts of one CPU: what is unread of a half-read page, and all others."""
+        """Return the unread events of a partly read first page, and the events of all others."""
         ring = self._ring
         head, read = ring.head(cpu)
         self._readings[cpu] = reading = self._update(cpu, head, ring.pages(cpu))
@@ -107,7 +106,7 @@ class Follower:
         return [Part.of(cpu, first, self._addresses), reading.part(cpu, 1)]
 
     def _update(self, cpu: int, head: int, pages: NDArray[np.uint8]) -> _Reading:
-        """The reading of `pages`, the first of which is at `head`."""
+        """Return the reading of `pages`; `head` is the position of the first."""
         old = self._readings[cpu]
         gone = min((head - old.head) % self._ring.size_pages(cpu), len(old.pages))
         common = min(len(old.pages) - gone, len(pages))
@@ -117,7 +116,7 @@ class Follower:
         return self._add(cpu, kept, pages)
 
     def _add(self, cpu: int, kept: _Reading, pages: NDArray[np.uint8]) -> _Reading:
-        """`kept`, the reading of the first of `pages`, and all that follow."""
+        """Return `kept`, the reading of the first pages, extended by the remaining `pages`."""
         events, details = [kept.events], [kept.details]
         start = len(kept.pages)
         event_counts, detail_counts = [np.diff(kept.events_at)], [np.diff(kept.details_at, axis=0)]
@@ -147,6 +146,6 @@ class Follower:
 
 
 def _starts(counts: list[NDArray[np.intp]]) -> NDArray[np.intp]:
-    """Where each page's part begins, and the end, of counts a page, shape (p,) or (p, kinds)."""
+    """Return where each page's rows begin, and the end, from counts of shape (p,) or (p, kinds)."""
     joined = np.cumsum(np.concatenate(counts), axis=0)
     return np.concatenate([np.zeros_like(joined, shape=(1, *joined.shape[1:])), joined])

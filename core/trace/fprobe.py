@@ -1,14 +1,14 @@
-"""Events of fprobes: what their definitions say, and the text of a hit.
+"""Events of fprobes: their definitions, and the text of a hit.
 
     f[:[GRP/][EVENT]] SYM [[NAME=]FETCHARG[:TYPE]]...
 
-The group is `fprobes` and the event `SYM__entry` where they are left out. A
-FETCHARG is `$argN`, the register that argument N comes in, from 1, or `%REG`, a
-register by its name in the ABI. A TYPE is one of u8 to u64, s8 to s64, x8 to x64
-(hexadecimal, and of a long's width the default), and `symbol`.
+By default the group is `fprobes` and the event `SYM__entry`. A FETCHARG is `$argN`, the
+register of argument N, counted from 1, or `%REG`, a register by its name in the ABI. A TYPE
+is u8 to u64, s8 to s64, x8 to x64 (hexadecimal; the width of a long is the default), or
+`symbol`.
 
-The kernel has more kinds of arguments and types, and its fprobes leave `%REG`
-to kprobes. What is not known here is refused in the words of its error_log.
+The kernel has more kinds of arguments and types, and allows `%REG` only for kprobes. What is
+not supported here is refused with the messages of the kernel's error_log.
 Source: Documentation/trace/fprobetrace.rst, kernel/trace/trace_probe.h and
 trace_fprobe.c, 6.5.
 """
@@ -25,7 +25,7 @@ from ..errors import TracefsError
 from ..facts import Abi
 
 GROUP = "fprobes"
-"""Where events go whose definition names no group."""
+"""Group of events whose definition names none."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _GROUP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -43,19 +43,19 @@ _RESERVED = {
 
 @dataclass(frozen=True, slots=True)
 class FetchArg:
-    """One value of an event."""
+    """An argument of an event: a value to fetch and its format."""
 
     name: str
     fetch: str
-    """What is fetched and as what, as it was written."""
+    """Source and type of the value, as written in the definition."""
     row: int
-    """Of the register in `Abi.pt_regs`."""
+    """Row of the register in `Abi.pt_regs`."""
     kind: str
-    """How it is shown: `x`, `u`, `s` or `symbol`."""
+    """Format of the value: `x`, `u`, `s` or `symbol`."""
     bits: int
 
     def text(self, registers: Sequence[int], format_address: Callable[[int], str]) -> str:
-        """The value, of all registers of a hit."""
+        """Return the text of the value, given all registers of a hit."""
         value = registers[self.row] & ((1 << self.bits) - 1)
         if self.kind == _SYMBOL:
             return format_address(value)
@@ -67,14 +67,14 @@ class FetchArg:
 
     @property
     def conversion(self) -> str:
-        """printf's, as the kernel has it for the type."""
+        """The printf conversion that the kernel uses for the type."""
         if self.kind not in _LETTERS:
             return "%pS"
         prefix = "0x" if self.kind == "x" else ""
         return f"{prefix}%{'L' if self.bits == 64 else ''}{_LETTERS[self.kind]}"
 
     def expression(self, register: str, bits: int) -> str:
-        """The value in C, of an event REC with a `register` of so many bits."""
+        """Return the value as C, for an event REC whose `register` has `bits` bits."""
         if self.kind not in _LETTERS:
             return f"(void *)REC->{register}"
         if self.bits == bits and self.kind != "s":
@@ -93,24 +93,24 @@ class Fprobe:
 
     @property
     def name(self) -> str:
-        """Group and event."""
+        """Group and event, separated by a slash."""
         return f"{self.group}/{self.event}"
 
     @property
     def line(self) -> str:
-        """The definition as dynamic_events lists it."""
+        """The definition as the file dynamic_events lists it."""
         arguments = [f" {each.name}={each.fetch}" for each in self.arguments]
         return f"f:{self.name} {self.symbol}{''.join(arguments)}"
 
-    def text(
+    def values(
         self, place: str, registers: Sequence[int], format_address: Callable[[int], str]
     ) -> str:
-        """What a line of the trace says of a hit at `place`."""
+        """Return what a row of the trace tells of a hit at `place`, after the event's name."""
         values = [f" {arg.name}={arg.text(registers, format_address)}" for arg in self.arguments]
-        return f"{self.event}: ({place}){''.join(values)}"
+        return f" ({place}){''.join(values)}"
 
     def print_fmt(self, registers: Sequence[str], bits: int) -> str:
-        """How an event REC is printed, in C, by the names of its `registers` of so many bits."""
+        """Return the C code that prints an event REC with `registers` of `bits` bits."""
         formats = [f" {arg.name}={arg.conversion}" for arg in self.arguments]
         values = [arg.expression(registers[arg.row], bits) for arg in self.arguments]
         joined = ", ".join(["REC->__probe_ip", *values])
@@ -118,7 +118,7 @@ class Fprobe:
 
 
 def parse(words: Sequence[str], abi: Abi, pointer_size: int) -> Fprobe:
-    """The definition `words` give. Raises `TracefsError` (EINVAL) with the reason."""
+    """Parse a definition. Raises `TracefsError` (EINVAL) with the reason."""
     head = _HEAD.fullmatch(words[0])
     if head is None:
         raise refused("Invalid probe type", words[0])
@@ -148,7 +148,7 @@ def parse(words: Sequence[str], abi: Abi, pointer_size: int) -> Fprobe:
 
 
 def parse_removal(word: str) -> tuple[str | None, str]:
-    """Group, None for any, and event that `-:[GRP/]EVENT` names. Raises `TracefsError` (EINVAL)."""
+    """Parse `-:[GRP/]EVENT` into group, None for any, and event. Raises `TracefsError` (EINVAL)."""
     kind, colon, name = word[1:].partition(":")
     if not colon or kind not in ("", "f"):
         raise refused("Event name is not specified", word)
@@ -160,7 +160,7 @@ def parse_removal(word: str) -> tuple[str | None, str]:
 
 
 def _names(group: str | None, event: str | None, word: str) -> tuple[str, str]:
-    """Group and event of a head; the event may be empty."""
+    """Return group and event of a definition; the event may be empty."""
     if group is None:
         return GROUP, event or ""
     if not group:
@@ -193,7 +193,7 @@ def _argument(word: str, number: int, abi: Abi, pointer_size: int) -> FetchArg:
 
 
 def _register(source: str, abi: Abi) -> int:
-    """The row of `pt_regs` that `source` names."""
+    """Return the row of `pt_regs` that `source` names."""
     names = [register.name for register in abi.pt_regs]
     if source[:1] == "%":
         if source[1:] not in names:
@@ -211,5 +211,5 @@ def _register(source: str, abi: Abi) -> int:
 
 
 def refused(reason: str, word: str, number: int = errno.EINVAL) -> TracefsError:
-    """The error `number`, with the kernel's reason and what it is about."""
+    """Return an error with the kernel's reason and the word that caused it."""
     return TracefsError(number, f"{os.strerror(number)}: {reason}: {word}")

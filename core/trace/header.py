@@ -5,14 +5,11 @@ Source: print_trace_header() and print_func_help_header_irq() in kernel/trace/tr
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .textcontext import TextContext, TextOptions
+from .textcontext import TextContext, TextOptions
 
 
 def header(context: TextContext) -> list[str]:
-    """The comment lines above the events."""
+    """Return the comment lines above the events."""
     options = context.options
     lines = [f"# tracer: {context.tracer}", "#"]
     if context.ftrace_dead:

@@ -1,16 +1,15 @@
-"""The ring buffers of a trace, one a CPU, in guest memory and written by guest code.
+"""The ring buffers of a trace, one for each CPU, in guest memory and written by guest code.
 
-A buffer is a row of sub-buffer pages that lie one after the other in a region
-of their own, and a descriptor (`struct ring_buffer_cpu`) in its CPU's local
-page. The guest writes at `tail_page`. When it needs the page after it and that
-is `head_page`, it either moves the head on, whose events are lost and counted
-(overwrite), or drops what it wanted to write. The host reads: from `read` bytes
-in the head page up to the tail's commit word; when it consumes, it moves `head_page`
-and `read` on. Both write the head, so the host consumes, resets and resizes
-only while no CPU is inside the tracer (`settle`).
+A buffer consists of consecutive sub-buffer pages in a region of its own, and a descriptor
+(`struct ring_buffer_cpu`) in the local page of its CPU. The guest writes at `tail_page`. If
+the next page is `head_page`, it either advances the head, whose events are lost and counted
+(overwrite mode), or drops the new event. The host reads from `read` bytes in the head page
+up to the commit word of the tail page. To consume, it advances `head_page` and `read`. Both
+sides write the head, so the host consumes, resets and resizes only while no CPU is inside
+the tracer (`settle`).
 
-The pages' address and number are what the host allocated; a guest that
-scribbles over its descriptor can lose its trace, and nothing else.
+Address and number of the pages are those that the host allocated: a guest that overwrites
+its descriptor can lose its trace, but nothing else.
 
 Source: kernel/trace/ring_buffer.c; the files buffer_size_kb and per_cpu/cpuN/stats
 in kernel/trace/trace.c, 6.1.
@@ -31,20 +30,20 @@ from .contents import COUNTERS, Contents
 from .events import EventTable
 from .ringmemory import BufferMemory, Descriptor, Region
 from .subbuffer import DATA_SIZE, Decoded, PageFormat
-from .tracefields import time_text
+from .timetext import time_text
 
 MINIMAL_KB = 7
-"""What buffer_size_kb says before the buffers are first used: two pages."""
+"""Size that buffer_size_kb reports before the buffers are first used: two pages."""
 
 DEFAULT_KB = 1408
-"""The size they then get."""
+"""Size of each buffer from the first use on."""
 
 MIN_PAGES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The lines of per_cpu/cpuN/stats; times in units of the trace clock."""
+    """The numbers of per_cpu/cpuN/stats; times in units of the trace clock."""
 
     entries: int
     overrun: int
@@ -56,7 +55,7 @@ class Stats:
     read_events: int
 
     def text(self, clock_in_ns: bool = True) -> str:
-        """The file's text."""
+        """Return the text of the file."""
 
         def time(ts: int) -> str:
             return time_text(ts, True)[1:] if clock_in_ns else str(ts)
@@ -75,16 +74,16 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """What a consuming read took."""
+    """The result of a consuming read."""
 
     table: EventTable
     lost: Mapping[int, int]
-    """By CPU, the events overwritten since the last such read."""
+    """Number of events, by CPU, overwritten since the previous consuming read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What the host knows of the buffers, for going back to a snapshot of the machine."""
+    """The host's state of the buffers, to be restored with a snapshot of the machine."""
 
     expanded: bool
     size_kb: tuple[int, ...]
@@ -107,11 +106,11 @@ class RingBuffer:
         settle: Callable[[], None] = lambda: None,
         name: str = "ring_buffer",
     ) -> None:
-        """Allocate minimal buffers, recording, in overwrite mode.
+        """Allocate buffers of minimal size that record in overwrite mode.
 
-        `descriptors` are writable views of each CPU's `struct ring_buffer_cpu`;
-        `base` is where the guest has room for `Region.limit` bytes a CPU;
-        `now(cpu)` is a CPU's time; `settle` runs the guest until no CPU is in the tracer.
+        `descriptors` are writable views of each CPU's `struct ring_buffer_cpu`; `base` is
+        the guest address of `Region.limit` free bytes for each CPU; `now(cpu)` returns a
+        CPU's time; `settle` runs the guest until no CPU is in the tracer.
         """
         self.layout = layout
         self._descriptors = descriptors
@@ -119,9 +118,9 @@ class RingBuffer:
         self._settle = settle
         self.expanded = False
         self.resets = 0
-        """How often events were thrown away: equal counters of two times may count others."""
+        """Number of resets: equal counters after a reset do not mean equal events."""
         self.time_start = 0
-        """The trace clock when all events were last thrown away; dumps count from there."""
+        """Trace clock at the last reset of all CPUs; times in dumps count from here."""
         self._size_kb = [MINIMAL_KB] * len(descriptors)
         self._overrun_seen = [0] * len(descriptors)
         limit = Region.limit(layout.pointer_size)
@@ -136,11 +135,11 @@ class RingBuffer:
 
     @property
     def cpus(self) -> range:
-        """The CPUs' numbers."""
+        """The numbers of the CPUs."""
         return range(len(self._descriptors))
 
     def save(self) -> Saved:
-        """The host's side of the buffers; their memory is the machine's to keep."""
+        """Return the host's state of the buffers; the machine saves their memory."""
         return Saved(
             self.expanded,
             tuple(self._size_kb),
@@ -150,7 +149,7 @@ class RingBuffer:
         )
 
     def restore(self, saved: Saved) -> None:
-        """Go back, after the machine's memory has gone back to the same moment."""
+        """Restore what `save` returned, after the machine's memory has been restored."""
         self.expanded = saved.expanded
         self._size_kb = list(saved.size_kb)
         self._overrun_seen = list(saved.overrun_seen)
@@ -161,24 +160,24 @@ class RingBuffer:
     # Flags
 
     def recording(self, cpu: int = 0) -> bool:
-        """Whether `cpu` writes events (tracing_on)."""
+        """Return whether `cpu` writes events (tracing_on)."""
         return bool(self._get(cpu, "flags") & RingBufferFlag.RECORD_ON)
 
     def set_recording(self, on: bool, cpu: int | None = None) -> None:
-        """Let one CPU or all write events, or not."""
+        """Switch the writing of events on or off, for one CPU or all."""
         self._set_flag(RingBufferFlag.RECORD_ON, on, cpu)
 
     @property
     def overwrite(self) -> bool:
-        """Whether a full buffer gives up its oldest page; else new events are dropped."""
+        """Whether a full buffer overwrites its oldest page; otherwise it drops new events."""
         return bool(self._get(0, "flags") & RingBufferFlag.OVERWRITE)
 
     def set_overwrite(self, on: bool) -> None:
-        """Choose what a full buffer does."""
+        """Choose what a full buffer does: overwrite old events, or drop new ones."""
         self._set_flag(RingBufferFlag.OVERWRITE, on, None)
 
     def set_counter(self, on: bool) -> None:
-        """Have events stamped with their number instead of the time."""
+        """Stamp events with their number instead of the time."""
         self._set_flag(RingBufferFlag.CLOCK_COUNTER, on, None)
 
     def _set_flag(self, flag: RingBufferFlag, on: bool, cpu: int | None) -> None:
@@ -189,11 +188,11 @@ class RingBuffer:
     # Sizes
 
     def size_kb(self, cpu: int) -> int:
-        """The size of a CPU's buffer as it was asked for, KB."""
+        """Return the size of a CPU's buffer in KB, as it was requested."""
         return self._size_kb[cpu]
 
     def size_text(self, cpu: int | None = None) -> str:
-        """buffer_size_kb, of one CPU or the common one; `X` where they differ."""
+        """Return the text of buffer_size_kb, of one CPU or of all; `X` if sizes differ."""
         if cpu is not None:
             return f"{self._size_kb[cpu]}\n"
         if len(set(self._size_kb)) > 1:
@@ -201,22 +200,22 @@ class RingBuffer:
         return self._expanding(self._size_kb[0], DEFAULT_KB)
 
     def total_size_text(self) -> str:
-        """buffer_total_size_kb."""
+        """Return the text of buffer_total_size_kb."""
         return self._expanding(sum(self._size_kb), DEFAULT_KB * len(self._size_kb))
 
     def _expanding(self, size: int, expanded: int) -> str:
         return f"{size}\n" if self.expanded else f"{size} (expanded: {expanded})\n"
 
     def expand(self) -> None:
-        """Give the buffers their normal size, if nobody chose one yet."""
+        """Give the buffers their default size, unless a size has been set."""
         if not self.expanded:
             self.resize(DEFAULT_KB)
 
     def resize(self, kb: int, cpu: int | None = None) -> None:
-        """Make one CPU's buffer or all `kb` KB large, at least two pages; events stay.
+        """Resize the buffer of one CPU or all to `kb` KB, at least two pages, keeping events.
 
-        A smaller buffer loses the oldest pages, which counts as overrun.
-        Raises `TracefsError`: EINVAL for 0, ENOMEM for more than there is room for.
+        A smaller buffer loses its oldest pages, which counts as overrun.
+        Raises `TracefsError`: EINVAL for 0, ENOMEM if memory is short.
         """
         if kb <= 0:
             raise TracefsError(errno.EINVAL)
@@ -233,7 +232,7 @@ class RingBuffer:
             self._size_kb[each] = kb
 
     def _prepare(self, cpus: Sequence[int], pages: int) -> None:
-        """Have memory for the new buffers of all `cpus`, or of none and ENOMEM."""
+        """Map new buffers for all `cpus`, or for none and raise ENOMEM."""
         for done, each in enumerate(cpus):
             try:
                 self._regions[each].prepare(pages)
@@ -243,7 +242,7 @@ class RingBuffer:
                 raise TracefsError(errno.ENOMEM) from error
 
     def _resize_pages(self, cpu: int, pages: int) -> None:
-        """Move a CPU's events to the buffer that was prepared, the newest that fit."""
+        """Move the newest events of a CPU, as many as fit, to the prepared buffer."""
         contents = self._contents(cpu)
         self._take(cpu, pages)
         self._put(cpu, contents)
@@ -253,7 +252,7 @@ class RingBuffer:
         return Contents(self.pages(cpu), self._read(cpu), counters, self._overrun_seen[cpu])
 
     def _put(self, cpu: int, contents: Contents) -> None:
-        """Have `contents` in a CPU's buffer instead of what is there, the newest that fit."""
+        """Replace what is in a CPU's buffer by the newest of `contents`, as many as fit."""
         view, descriptor = self._regions[cpu].view(), self._descriptors[cpu]
         kept, read, overrun = contents.pages, contents.read, contents.counters["overrun"]
         surplus = len(kept) - len(view)
@@ -270,7 +269,7 @@ class RingBuffer:
         self._overrun_seen[cpu] = contents.overrun_seen
 
     def exchange(self, others: Sequence[Contents]) -> tuple[Contents, ...]:
-        """Have in the CPUs' buffers what `others` say, and return what was there."""
+        """Replace the contents of all buffers by `others`, and return the old contents."""
         self._settle()
         self.resets += 1
         present = tuple(self._contents(cpu) for cpu in self.cpus)
@@ -279,7 +278,7 @@ class RingBuffer:
         return present
 
     def _take(self, cpu: int, pages: int) -> None:
-        """Point the descriptor at the empty buffer that was prepared."""
+        """Point the descriptor at the prepared, empty buffer."""
         region = self._regions[cpu]
         region.take(pages)
         descriptor = self._descriptors[cpu]
@@ -288,7 +287,7 @@ class RingBuffer:
         descriptor["head_page"] = descriptor["tail_page"] = descriptor["read"] = 0
 
     def reset(self, cpu: int | None = None) -> None:
-        """Throw the events of one CPU or all away; the counters start again."""
+        """Discard the events of one CPU or all, and reset the counters."""
         self._settle()
         self.resets += 1
         for each in self._chosen(cpu):
@@ -306,7 +305,7 @@ class RingBuffer:
     # Counters
 
     def in_buffer(self, cpu: int | None = None) -> int:
-        """Events that a read would find."""
+        """Return the number of events that a read would find."""
         return sum(
             max(
                 self._get(each, "entries")
@@ -318,10 +317,10 @@ class RingBuffer:
         )
 
     def lost(self, present: int, cpu: int | None = None) -> int:
-        """Events overwritten before anyone consumed them, when a read finds `present`.
+        """Return how many events were overwritten unread, if a read finds `present`.
 
-        As `overrun`, but true also where the guest stopped in the middle of a
-        turn to the next page, with the page that gives way counted and still there.
+        Like `overrun`, but also correct if the guest stopped while it advanced to the next
+        page, when the page to be overwritten is already counted and still there.
         """
         entered = sum(
             self._get(each, "entries") - self._get(each, "read_events")
@@ -330,24 +329,24 @@ class RingBuffer:
         return max(entered - present, 0)
 
     def overrun(self, cpu: int | None = None) -> int:
-        """Events that were overwritten before anyone consumed them."""
+        """Return the number of events that were overwritten unread."""
         return sum(self._get(each, "overrun") for each in self._chosen(cpu))
 
     def dropped(self, cpu: int | None = None) -> int:
-        """Events not written because the buffer was full."""
+        """Return the number of events dropped because the buffer was full."""
         return sum(self._get(each, "dropped") for each in self._chosen(cpu))
 
     def written(self, cpu: int | None = None) -> int:
-        """`in_buffer` and `overrun`: the second number of the trace's header."""
+        """Return `in_buffer` plus `overrun`: the second number in the trace's header."""
         return self.in_buffer(cpu) + self.overrun(cpu)
 
     def unread_bytes(self, cpu: int) -> int:
-        """Bytes of events, headers included, that were not consumed."""
+        """Return the bytes of unread events, headers included."""
         commits = np.minimum(self.layout.commits(self.pages(cpu)), DATA_SIZE)
         return max(int(commits.sum()) - self._read(cpu), 0)
 
     def stats(self, cpu: int) -> Stats:
-        """The numbers of per_cpu/cpuN/stats."""
+        """Return the numbers of per_cpu/cpuN/stats."""
         times = [part.events["ts"] for part in self._parts(cpu) if len(part.events)]
         present = sum(map(len, times))
         oldest = times[0] if times else [0]
@@ -365,32 +364,32 @@ class RingBuffer:
     # Reading
 
     def pages(self, cpu: int) -> NDArray[np.uint8]:
-        """A copy of the pages from head to tail, shape (p, 4096); the first may be partly read."""
+        """Return a copy of the pages from head to tail, shape (p, 4096)."""
         view = self._regions[cpu].view()
         head, count = self._used(cpu)
         copy: NDArray[np.uint8] = view[(head + np.arange(count)) % len(view)]
         return copy
 
     def head(self, cpu: int) -> tuple[int, int]:
-        """The index of the first of `pages`, and how many bytes of its data were consumed."""
+        """Return the index of the head page, and how many bytes of its data have been consumed."""
         return self._used(cpu)[0], self._read(cpu)
 
     def used_pages(self, cpu: int) -> int:
-        """How many pages there are from head to tail."""
+        """Return the number of pages from head to tail."""
         return self._used(cpu)[1]
 
     def size_pages(self, cpu: int) -> int:
-        """How many pages the buffer has."""
+        """Return the number of pages of the buffer."""
         return self._regions[cpu].pages
 
     def events(self, cpu: int | None = None) -> EventTable:
-        """What is in the buffers of one CPU or all; it stays there."""
+        """Return the events in the buffers of one CPU or all, without consuming them."""
         return EventTable.merge(
             (each, part) for each in self._chosen(cpu) for part in self._parts(each)
         )
 
     def consume(self, cpu: int | None = None, limit: int | None = None) -> Consumed:
-        """Take the events out, the oldest `limit` of them where one is given."""
+        """Take the events out, or only the oldest `limit` of them."""
         self._settle()
         lost = {}
         for each in self._chosen(cpu):
@@ -420,7 +419,7 @@ class RingBuffer:
         descriptor["read_events"] += np.uint64(taken)
 
     def _advance(self, cpu: int, parts: Sequence[Decoded], taken: int) -> None:
-        """Move the head behind the first `taken` events of `parts`, the buffer's first pages."""
+        """Advance the head past the first `taken` events of `parts`, the buffer's first pages."""
         if not taken:
             return
         events = np.concatenate([part.events for part in parts])
@@ -432,7 +431,7 @@ class RingBuffer:
         descriptor["read_events"] += np.uint64(taken)
 
     def _first_parts(self, cpu: int, limit: int) -> Iterator[Decoded]:
-        """Decoded pages from the head on until they hold `limit` events."""
+        """Generate decoded pages from the head on until they contain `limit` events."""
         pages, read = self.pages(cpu), self._read(cpu)
         found = 0
         start, step = 0, 4
@@ -447,7 +446,7 @@ class RingBuffer:
         return self.decode(self.pages(cpu), self._read(cpu))
 
     def decode(self, pages: NDArray[np.uint8], read: int) -> Iterator[Decoded]:
-        """The events of `pages`, without those in the first `read` bytes of the first page."""
+        """Generate the events of `pages`, without those in the first `read` bytes."""
         for number, part in enumerate(self.layout.decode_all(pages)):
             if number == 0 and read:
                 events = part.events
@@ -456,7 +455,7 @@ class RingBuffer:
             yield part
 
     def _used(self, cpu: int) -> tuple[int, int]:
-        """The head's index, and how many pages there are from it to the tail."""
+        """Return the index of the head page, and the number of pages from it to the tail."""
         total = self._regions[cpu].pages
         head, tail = self._get(cpu, "head_page"), self._get(cpu, "tail_page")
         if head >= total or tail >= total:

@@ -1,4 +1,4 @@
-"""Where a ring buffer lies: a region of guest memory for each CPU, mapped as it grows."""
+"""The memory of a ring buffer: a region of guest memory for each CPU, remapped on resize."""
 
 from __future__ import annotations
 
@@ -14,72 +14,72 @@ Descriptor: TypeAlias = NDArray[np.void]
 
 
 class BufferMemory(Protocol):
-    """What is needed of the machine's memory."""
+    """What the ring buffer needs of the machine's memory."""
 
     def map(self, address: int, size: int, name: str, executable: bool = True) -> object:
-        """Map zeroed memory, for data alone unless `executable`."""
+        """Map zeroed memory; it is for data only unless `executable`."""
         ...
 
     def unmap(self, name: str) -> None:
-        """Take it away."""
+        """Unmap the region `name`."""
         ...
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """The bytes themselves."""
+        """Return a writable view of the bytes."""
         ...
 
 
 class Region:
-    """The pages of one CPU. They move between two places when their number changes.
+    """The pages of one CPU. A resize moves them between two areas.
 
-    A change is prepared first and then taken or left, so that the buffers of all
-    CPUs change or none.
+    A resize is prepared first and then taken or left, so that it changes the buffers of
+    all CPUs or of none.
     """
 
     def __init__(self, memory: BufferMemory, base: int, room: int, name: str) -> None:
-        """Start without pages, in `room` bytes of address space at `base`: half for each place."""
+        """Start without pages, in `room` bytes of address space at `base`: half for each area."""
         self.room = room // 2
-        """Bytes it can grow to."""
+        """Most bytes that the pages can take."""
         self.pages = 0
         self._memory = memory
-        self._places = ((base, f"{name}.0"), (base + self.room, f"{name}.1"))
+        self._areas = ((base, f"{name}.0"), (base + self.room, f"{name}.1"))
         self._now = 0
 
     @staticmethod
     def limit(pointer_size: int) -> int:
-        """Address space for one CPU, bytes: eight fit a 32-bit one."""
+        """Return the bytes of address space for one CPU; eight CPUs fit into 32 bits."""
         return 1 << 28 if pointer_size == 8 else 1 << 24
 
     @property
     def address(self) -> int:
-        """Of the first page."""
-        return self._places[self._now][0]
+        """Address of the first page."""
+        return self._areas[self._now][0]
 
     def prepare(self, pages: int) -> None:
-        """Map `pages` zero pages at the other place. Raises `MemoryFault` when there is no room."""
-        address, name = self._places[1 - self._now]
+        """Map `pages` zero pages in the other area. Raises `MemoryFault` if memory is short."""
+        address, name = self._areas[1 - self._now]
         self._memory.map(address, pages * RB_PAGE_SIZE, name, executable=False)
 
     def leave(self) -> None:
-        """Give back what was prepared."""
-        self._memory.unmap(self._places[1 - self._now][1])
+        """Unmap the prepared pages."""
+        self._memory.unmap(self._areas[1 - self._now][1])
 
     def take(self, pages: int) -> None:
-        """Have the pages that were prepared; what was in the old ones is gone."""
+        """Switch to the prepared pages; the contents of the old ones are lost."""
         if self.pages:
-            self._memory.unmap(self._places[self._now][1])
+            self._memory.unmap(self._areas[self._now][1])
         self._now = 1 - self._now
         self.pages = pages
 
     def save(self) -> tuple[int, int]:
-        """Which place is in use, and the number of pages."""
+        """Return which area is in use, and the number of pages."""
         return self._now, self.pages
 
     def restore(self, saved: tuple[int, int]) -> None:
-        """Go back, after memory has gone back to the same moment."""
+        """Restore what `save` returned, after memory has been restored to the same time."""
         self._now, self.pages = saved
 
     def view(self) -> NDArray[np.uint8]:
-        """All pages, shape (p, 4096), writable."""
+        """Return a writable view of all pages, shape (p, 4096)."""
         flat = self._memory.view(self.address, self.pages * RB_PAGE_SIZE)
         return flat.reshape(self.pages, RB_PAGE_SIZE)

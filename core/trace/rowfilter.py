@@ -1,13 +1,13 @@
-"""Which rows of a trace to show: words about function, task and CPU.
+"""Filters of a trace: words that choose events by function, task and CPU.
 
-A word is `func:GLOB`, `task:GLOB` for a task's name, `task:N` or `pid:N`, and `cpu:N`;
-numbers may be a list with ranges, `0,2-3`. A bare word is about functions: a glob, or without
-wildcards what their names contain. `!` in front takes away.
-An event is shown when each kind of which there are words has one that it meets, and when
-it meets none with `!`. Globs are those of set_ftrace_filter.
+A word is `func:GLOB`, `task:GLOB` for a task's name, `task:N` or `pid:N`, or `cpu:N`.
+Numbers may be a list with ranges, `0,2-3`. A bare word chooses functions: by a glob, or,
+without wildcards, by a part of their names. A word with `!` in front excludes events. An
+event is shown if it matches a word of each kind (function, task, CPU) that has words, and no
+word with `!`. Globs are those of set_ftrace_filter.
 
-Names are matched once each, by address and by pid, and make masks over the columns of the
-table: the time is that of a few passes over it, whatever is written.
+Each name is matched once, by address or by pid, and gives a mask over the columns of the
+table, so any filter takes the time of a few passes over it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,7 @@ from ..errors import UsageError
 from ..ftrace.filter import Glob, NameTable
 from .details import SYSCALL
 from .events import EventTable
-
-if TYPE_CHECKING:
-    from .textcontext import TextContext
+from .textcontext import TextContext
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -38,7 +36,7 @@ _MOST_PID = 2**31 - 1
 
 
 class FilterError(UsageError):
-    """A filter of rows that makes no sense, because of its word `word`."""
+    """An invalid filter; `word` is the invalid word."""
 
     def __init__(self, word: str, reason: str) -> None:
         super().__init__(reason)
@@ -46,29 +44,31 @@ class FilterError(UsageError):
 
 
 class UnknownKind(FilterError):
-    """A word of a kind that there is not."""
+    """A word of an unknown kind."""
 
     def __init__(self, word: str, kind: str) -> None:
-        super().__init__(word, f"{word}: there is no {kind}:, only func:, task:, pid: and cpu:")
+        super().__init__(
+            word, f"unknown kind '{kind}:' in {word} (choose from: func:, task:, pid:, cpu:)"
+        )
 
 
 class BadNumber(FilterError):
-    """A word that needs numbers and has none."""
+    """A word that needs numbers and has something else."""
 
     def __init__(self, word: str) -> None:
-        super().__init__(word, f"{word}: numbers are needed, such as 2 or 0,2-3")
+        super().__init__(word, f"{word} needs numbers, such as 2 or 0,2-3")
 
 
 class NoPattern(FilterError):
-    """A word that says a kind and no more."""
+    """A word with a kind but no value."""
 
     def __init__(self, word: str) -> None:
-        super().__init__(word, f"{word}: something is needed behind it")
+        super().__init__(word, f"{word} needs a value, such as func:vfs_* or cpu:0")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word: `kind` is func, task, pid or cpu; `meant` a glob, or ranges with both ends."""
+    """One word: `kind` is func, task, pid or cpu; `meant` is a glob, or inclusive ranges."""
 
     kind: str
     meant: Glob | tuple[tuple[int, int], ...]
@@ -76,7 +76,7 @@ class Word:
 
     @classmethod
     def parse(cls, text: str) -> Word:
-        """Read a word; raises `FilterError`."""
+        """Parse a word; raises `FilterError`."""
         remove = text.startswith("!")
         kind, colon, value = text.removeprefix("!").partition(":")
         if not colon:
@@ -100,38 +100,38 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """The words, and the text they were read from."""
+    """A filter: its words, and the text they were parsed from."""
 
     text: str
     words: tuple[Word, ...]
 
     @classmethod
     def parse(cls, text: str) -> RowFilter | None:
-        """Read words split by white space; None where there is none. Raises `FilterError`."""
+        """Parse words separated by white space; return None for no words. Raises `FilterError`."""
         words = tuple(Word.parse(word) for word in text.split())
         return cls(" ".join(text.split()), words) if words else None
 
     def mask(self, table: EventTable, functions: Sequence[str], context: TextContext) -> Mask:
-        """Which of the table's n events are shown, shape (n,).
+        """Mark the events of `table` that are shown, shape (n,).
 
         `functions` are the names of the table's addresses.
         """
         columns = _Columns(table, functions, context)
         shown = np.ones(len(table), np.bool_)
-        # A task is named or numbered: both words are about the task.
+        # task: and pid: are one kind: both choose tasks.
         for kinds in (("func",), ("task", "pid"), ("cpu",)):
             words = [word for word in self.words if word.kind in kinds]
-            wanted = [columns.met(word) for word in words if not word.remove]
+            wanted = [columns.matching(word) for word in words if not word.remove]
             if wanted:
                 shown &= np.logical_or.reduce(wanted)
             for word in words:
                 if word.remove:
-                    shown &= ~columns.met(word)
+                    shown &= ~columns.matching(word)
         return shown
 
 
 class _Columns:
-    """Which events meet a word."""
+    """Matches words against the columns of a table."""
 
     def __init__(self, table: EventTable, functions: Sequence[str], context: TextContext) -> None:
         self._table = table
@@ -139,8 +139,8 @@ class _Columns:
         self._context = context
         self._names: NameTable | None = None
 
-    def met(self, word: Word) -> Mask:
-        """Shape (n,)."""
+    def matching(self, word: Word) -> Mask:
+        """Mark the events that match `word`, shape (n,)."""
         if isinstance(word.meant, Glob):
             return self._function(word.meant) if word.kind == "func" else self._task(word.meant)
         column = self._table.events[word.kind]
@@ -154,7 +154,7 @@ class _Columns:
         return met
 
     def _function(self, glob: Glob) -> Mask:
-        """Events of functions; a stack is one of the function that it leads to."""
+        """Mark events of matching functions; a stack trace belongs to the function before it."""
         events, details, context = self._table.events, self._table.details, self._context
         if self._names is None:
             self._names = _names(self._functions, context.text_prefix)
@@ -173,7 +173,7 @@ class _Columns:
         return met
 
     def _task(self, glob: Glob) -> Mask:
-        """Events of tasks with such names, as `comm_of` has them."""
+        """Mark events of tasks with matching names, as `comm_of` returns them."""
         pid = self._table.events["pid"]
         known = {pid: comm for pid, comm in (self._context.cmdlines or {}).items() if pid > 0}
         pids = list(known)
@@ -191,12 +191,12 @@ class _Columns:
 
 
 def _names(names: Sequence[str], prefix: str = "") -> NameTable:
-    """Names to match; the guest may have put a zero byte into one."""
+    """Return names to match; the guest may have written a zero byte into one."""
     return NameTable([name.replace("\0", "\\0") for name in names], prefix)
 
 
 def _as_before(met: Mask, cpu: NDArray[np.uint8], those: Mask) -> None:
-    """Let `those` events be as the last other event before them on their CPU."""
+    """Set `met` of `those` events to that of the last other event before them on their CPU."""
     order = np.argsort(cpu, kind="stable")
     place = np.where(those[order], -1, np.arange(len(cpu)))
     last = np.maximum.accumulate(place)

@@ -1,13 +1,40 @@
-"""Which row of a text is of which event, where some events have more lines than one."""
+"""Maps the rows of a trace to events: one row for each, more for a stack trace."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..abi import TraceType
+from .details import HIT
+from .events import EventTable
+from .textcontext import TextOptions
+
+
+def stack_rows(
+    table: EventTable, options: TextOptions
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the events that are stack traces, and how many extra rows each takes."""
+    stacks = table.details.stacks
+    if not len(stacks) or options.raw or options.hex:
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    events = np.flatnonzero(table.events["type"] == TraceType.STACK)
+    return events, stacks.lengths[table.events["parent"][events]]
+
 
 class RowMap:
-    """The rows of `count` events, of which those of `events`, rising, have `extra` lines more."""
+    """Maps `count` events to rows; each of the (ascending) `events` takes `extra` more rows."""
+
+    OWN: ClassVar[int] = 0
+    """The part that is the event's own row."""
+
+    CALLS: ClassVar[tuple[int, ...]] = (TraceType.FN, HIT)
+    """Types of events that are a call of their site."""
+
+    SITES: ClassVar[tuple[int, ...]] = CALLS
+    """Types of events that have a call site."""
 
     def __init__(self, count: int, events: NDArray[np.intp], extra: NDArray[np.intp]) -> None:
         self._events = events
@@ -17,15 +44,20 @@ class RowMap:
         self._count = count
 
     def __len__(self) -> int:
-        """Rows there are."""
+        """Return the number of rows."""
         return self._count + int(self._extra[-1])
 
     def row_of(self, event: int) -> int:
-        """The first row of an event."""
+        """Return the first row of an event."""
         return event + int(self._extra[np.searchsorted(self._events, event)])
 
+    def row_at(self, event: int, part: int) -> int | None:
+        """Return the row of a part of `event`, or its last one if it has fewer parts."""
+        row = self.row_of(event)
+        return min(row + part, self.row_of(event + 1) - 1)
+
     def of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The event of each of n rows, and which of its lines that is, from 0."""
+        """Return the event of each of n rows, and which of its parts the row is, from 0."""
         if not len(self._events):
             return rows, np.zeros(len(rows), np.intp)
         at = np.searchsorted(self._firsts, rows, "right") - 1

@@ -1,21 +1,18 @@
-"""Looking for a text in the lines of a trace, from a row on, up or down.
+"""Search for a text in the rows of a trace, upwards or downwards.
 
-Where a text can only lie in a name, names are searched instead of lines, once each: a million
-lines take seconds to make.
+A text that can only be part of a name is searched in the names, each of which is looked at
+once: to format a million rows takes seconds.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import TraceType
 from .details import HIT, SYSCALL
-
-if TYPE_CHECKING:
-    from .tracetext import TraceText
+from .rowmap import RowMap
+from .tracetext import TraceText
 
 _BLOCK = 4096
 _SEARCH_BLOCK = 1 << 18
@@ -26,30 +23,29 @@ Rows = NDArray[np.intp]
 
 
 def in_names(text: TraceText, needle: str) -> bool:
-    """Whether `needle` lies within a task's name, a symbol, a marker's text or what has a number
-    of its own, and in no other field."""
+    """Whether `needle` can only be part of a task's name, a symbol, a marker's text, or what a
+    dynamic event or a system call tells, in a trace with one row for each event."""
     letters = set(needle)
-    plain = len(text) == len(text.table) and not text.context.options.hex
+    plain = isinstance(text.rows, RowMap) and len(text) == len(text.table)
+    plain &= not text.context.options.hex
     return plain and letters <= _NAME_CHARACTERS and bool(letters - _FLAG_CHARACTERS)
 
 
-def find_line(
+def find_text(
     text: TraceText, needle: str, start: int, step: int, among: Rows | None = None
 ) -> int | None:
-    """The next row from `start` on that has `needle` in its line; `step` is 1 or -1.
+    """Return the next row from `start` on whose text contains `needle`, or None.
 
-    `among` are the rows to look at, rising; without it, all.
+    `step` is 1 or -1; `among` are the rows to look at, ascending, None for all.
     """
-    if not needle or not 0 <= start < len(text):
-        return None
     rows = np.arange(len(text)) if among is None else among
     at = int(np.searchsorted(rows, start, "left" if step > 0 else "right")) - (step < 0)
     while 0 <= at < len(rows):
         low, high = (at, at + _BLOCK) if step > 0 else (at + 1 - _BLOCK, at + 1)
         low, high = max(low, 0), min(high, len(rows))
         block = rows[low:high]
-        lines = zip(block.tolist(), text.lines_at(block), strict=True)
-        found = [row for row, line in lines if needle in line]
+        texts = zip(block.tolist(), text.texts_at(block), strict=True)
+        found = [row for row, each in texts if needle in each]
         if found:
             return int(found[0] if step > 0 else found[-1])
         at = high if step > 0 else low - 1
@@ -59,12 +55,12 @@ def find_line(
 def find_name(
     text: TraceText, needle: str, start: int, step: int, among: Rows | None = None
 ) -> int | None:
-    """As `find_line`, for a `needle` that is `in_names`."""
-    context, events = text.context, text.table.events
+    """As `find_text`, for a `needle` that is `in_names`."""
+    context, events, labels = text.context, text.table.events, text.formatter.labels
     shown = not context.options.raw
-    in_name = np.array([shown and needle in name for name in text.names], np.bool_)
-    in_parent = np.array([shown and needle in name for name in text.parents], np.bool_)
-    in_text = np.array([needle in each for each in text.texts] or [False], np.bool_)
+    in_name = np.array([shown and needle in name for name in labels.names], np.bool_)
+    in_caller = np.array([shown and needle in name for name in labels.callers], np.bool_)
+    in_text = np.array([needle in each for each in labels.texts] or [False], np.bool_)
     pids: list[int] = []
     if shown and context.options.context_info:
         pids = [pid for pid, comm in (context.cmdlines or {}).items() if pid > 0 and needle in comm]
@@ -75,7 +71,7 @@ def find_name(
         len(details.hits)
         or len(details.calls)
         or in_name.any()
-        or in_parent.any()
+        or in_caller.any()
         or in_text.any()
         or pids
         or in_others
@@ -94,7 +90,7 @@ def find_name(
         function = block["type"] == TraceType.FN
         printed = block["type"] == TraceType.PRINT
         found = (function | printed) & in_name[block["ip"]]
-        found |= function & in_parent[np.where(function, block["parent"], 0)]
+        found |= function & in_caller[np.where(function, block["parent"], 0)]
         found |= printed & in_text[np.where(printed, block["parent"], 0)]
         if pids:
             found |= np.isin(block["pid"], pids)
@@ -104,10 +100,10 @@ def find_name(
         likely = found | detailed
         if allowed is not None:
             likely &= allowed[low:high]
-        # What these say is only known when it is made.
+        # What detailed events tell is only known once it is formatted.
         rows: list[int] = (low + np.flatnonzero(likely)[::step]).tolist()
         for row in rows:
-            if found[row - low] or needle in text.lines(row, row + 1)[0]:
+            if found[row - low] or needle in text.texts(row, row + 1)[0]:
                 return row
         start = high if step > 0 else low - 1
     return None

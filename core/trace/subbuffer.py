@@ -7,18 +7,17 @@ big-endian one. type_len 1..28 is the payload's length in words; 0 puts
 length + 4 into the next word; 29 is padding (delta 0: to the end of the page,
 else its length + 4 in the next word); 30 extends the next event's delta by the
 next word, shifted by 27; 31 is an absolute time stamp of 59 bits. A payload is
-`struct trace_entry`, then for a function two longs, ip and parent_ip, for a hit
-of an fprobe these and the registers, for a system call its number in a long's room
-and its arguments or result, and for a stack the number of its addresses, likewise,
-and these. Source: include/linux/ring_buffer.h,
+`struct trace_entry`, followed by: for a function two longs, ip and parent_ip; for a hit of
+an fprobe these and the registers; for a system call its number, padded to a long, and its
+arguments or result; for a stack trace the number of its addresses, padded likewise, and
+the addresses. Source: include/linux/ring_buffer.h,
 kernel/trace/ring_buffer.c, arches/guest/include/machine.h, tracer.h and tracepoint.h.
 
-The guest may have written anything: every length is checked against the
-commit word, a page is read up to the first event that makes no sense, and is
-then counted as damaged. Each event's place depends on the one before it; in a
-page of nothing but functions they are equally far apart, in any other the
-chain is followed for all pages at once by doubling: from the events known, and
-the jump over 2**i events, follow the next 2**i.
+The guest may have written anything: every length is checked against the commit word. A
+page is read up to the first invalid event and is then counted as damaged. The position of
+an event depends on the event before it. A page of function events alone has them at equal
+distances. In other pages the chain is followed for all pages at once by doubling: 2**i known
+events and the jump over 2**i events give the next 2**i.
 """
 
 from __future__ import annotations
@@ -37,11 +36,10 @@ from ..abi import (
     SYSCALL_ARGS_MAX,
     TraceType,
 )
-from .details import CALL, RETURN, Collector, Details, concatenate, hit_layout
-from .stacks import Stacks
+from .details import CALL, RETURN, Collector, Details, Stacks, concatenate, hit_layout
 
 DATA_SIZE = RB_PAGE_SIZE - RB_PAGE_HEADER
-"""Bytes of events a page holds."""
+"""Bytes of events that a page holds."""
 
 COMMIT_MASK = 0xF_FFFF
 """Bits of the commit word that count bytes; the kernel keeps flags above them."""
@@ -70,9 +68,9 @@ RAW = np.dtype(
         ("preempt", "u1"),
     ]
 )
-"""An event as decoded: `page` is an index of the pages given, `offset` and `size` are bytes
-of the page's data, headers included. An event with details has the index of its row there in
-`parent`, the opening of a graph its depth."""
+"""A decoded event: `page` is an index into the given pages, `offset` and `size` are bytes in the
+page's data, headers included. `parent` is the row of an event's details, if it has any, and
+the depth of a `GRAPH_ENT`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,17 +80,17 @@ class Decoded:
     events: NDArray[np.void]
     details: Details
     damaged: NDArray[np.bool_]
-    """For each page whether it ended before its commit word says."""
+    """Whether each page ended before its commit word says."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFormat:
-    """How a guest lays out its pages: byte order (`little`, `big`) and bytes of a long."""
+    """Layout of a guest's pages: byte order (`little` or `big`), and bytes of a long."""
 
     byteorder: str
     pointer_size: int
     registers: int = 0
-    """How many a hit of an fprobe has, of a long each (`Abi.pt_regs`)."""
+    """Number of registers that an fprobe's hit saves, each a long (`Abi.pt_regs`)."""
 
     @property
     def function_size(self) -> int:
@@ -101,16 +99,16 @@ class PageFormat:
 
     @property
     def hit_size(self) -> int:
-        """Bytes of a hit's payload."""
+        """Bytes of the payload of an fprobe's hit."""
         return _ENTRY_SIZE + (2 + self.registers) * self.pointer_size
 
     @property
     def order(self) -> str:
-        """As numpy writes it."""
+        """The byte order as numpy writes it."""
         return "<" if self.byteorder == "little" else ">"
 
     def function_event(self) -> np.dtype[np.void]:
-        """A function event as it lies in the page."""
+        """Return the layout of a function event in the page."""
         order, long = self.order, f"{self.order}u{self.pointer_size}"
         return np.dtype(
             [
@@ -125,28 +123,28 @@ class PageFormat:
         )
 
     def stamps(self, pages: NDArray[np.uint8]) -> NDArray[np.uint64]:
-        """The time stamp of each of `pages`, shape (p, 4096)."""
+        """Return the time stamp of each of `pages`, shape (p, 4096)."""
         words = np.ascontiguousarray(pages[:, :8]).view(f"{self.order}u8")
         return words.reshape(-1).astype(np.uint64)
 
     def commits(self, pages: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """The bytes of data each of `pages` claims to hold."""
+        """Return the bytes of data that each of `pages` claims to hold."""
         words = np.ascontiguousarray(pages[:, 8:16]).view(f"{self.order}u8")
         return (words.reshape(-1) & np.uint64(COMMIT_MASK)).astype(np.int64)
 
     def split(self, words: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """type_len and time delta of event headers."""
+        """Return type_len and time delta of event headers."""
         if self.byteorder == "little":
             return words & np.uint32(31), words >> np.uint32(5)
         return words >> np.uint32(_DELTA_BITS), words & np.uint32((1 << _DELTA_BITS) - 1)
 
     def decode_all(self, pages: NDArray[np.uint8]) -> Iterator[Decoded]:
-        """Decode any number of pages, some at a time: each part's tables stay in the cache."""
+        """Decode any number of pages in parts small enough for the processor's cache."""
         for start in range(0, len(pages), _PART):
             yield self.decode(pages[start : start + _PART])
 
     def decode(self, pages: NDArray[np.uint8]) -> Decoded:
-        """Decode `pages`, shape (p, 4096), of any content."""
+        """Decode `pages`, shape (p, 4096), whatever they contain."""
         commit = self.commits(pages)
         damaged = (commit > DATA_SIZE) | (commit % 4 != 0)
         commit = np.minimum(commit, DATA_SIZE) // 4 * 4
@@ -179,7 +177,7 @@ class PageFormat:
         stamps: NDArray[np.uint64],
         commit: int,
     ) -> tuple[NDArray[np.intp], NDArray[np.void]]:
-        """Those of the pages `which` that hold only function events, and these events."""
+        """Return which of the pages `which` hold only function events, and their events."""
         layout = self.function_event()
         count = commit // layout.itemsize
         data = pages[which, RB_PAGE_HEADER : RB_PAGE_HEADER + commit]
@@ -203,7 +201,7 @@ class PageFormat:
 class _Walk:
     """The chain of events of some pages, flattened: word w of page p has index p * stride + w.
 
-    One word more than the data stands for the end; it leads to itself.
+    Each page has one extra word, its end, whose successor is itself.
     """
 
     stride = _WORDS + 1
@@ -243,7 +241,7 @@ class _Walk:
         self.damaged = np.zeros(count, np.bool_)
 
     def chain(self) -> NDArray[np.intp]:
-        """Indices of the words at which events begin, page by page in order."""
+        """Return the indices of the words at which events begin, in order of pages."""
         jump = self.jump
         reached = np.arange(0, len(jump), self.stride)
         seen = np.zeros(len(jump), np.bool_)
@@ -257,7 +255,7 @@ class _Walk:
         return np.flatnonzero(seen)
 
     def times(self, at: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """The time of each event of the chain `at`, ns."""
+        """Return the time of each event of the chain `at` in ns."""
         kind = self.kind[at]
         delta = self.delta[at]
         extra = self.extra[at].astype(np.uint64) << np.uint64(_DELTA_BITS)
@@ -267,7 +265,7 @@ class _Walk:
         begins = np.ones(len(at), np.bool_)
         begins[1:] = page[1:] != page[:-1]
         absolute = kind == _TIME_STAMP
-        # A stamp has 59 bits; the rest is the page's.
+        # A time stamp has 59 bits; the higher ones are those of the page's stamp.
         high = self.stamps[page] >> np.uint64(_STAMP_BITS) << np.uint64(_STAMP_BITS)
         low = (delta + extra) & np.uint64((1 << _STAMP_BITS) - 1)
         total = np.cumsum(np.where(absolute, np.uint64(0), delta), dtype=np.uint64)
@@ -278,7 +276,7 @@ class _Walk:
         return times
 
     def events(self, details: Collector) -> NDArray[np.void]:
-        """The data events; their details are added to `details`."""
+        """Return the data events, adding their details to `details`."""
         at = self.chain()
         bad = self.bad[at]
         self.damaged[at[bad] // self.stride] = True
@@ -306,7 +304,7 @@ class _Walk:
         events["page"] = at // self.stride
         events["offset"] = at % self.stride * 4
         events["size"] = self.length[at] * 4
-        # What is too short for a hit or a system call is nothing known.
+        # An event too short for a hit or a system call has an unknown type.
         least = np.where(what < FIRST_EVENT_ID, _ENTRY_SIZE + long, self.layout.hit_size)
         events["type"] = np.where((what < FIRST_SYSCALL_ID) | (size >= least), what, 0)
         events["flags"] = first >> np.uint32(shifts[1]) & np.uint32(0xFF)
@@ -335,7 +333,7 @@ class _Walk:
         return events
 
     def _returns(self, at: NDArray[np.intp]) -> NDArray[np.void]:
-        """The returns whose payloads begin at `at`."""
+        """Return the RETURN records of payloads that begin at `at`."""
         found = np.empty(len(at), RETURN)
         long = self.layout.pointer_size // 4
         found["retval"] = self._long(at + 2 + long)
@@ -347,7 +345,7 @@ class _Walk:
     def _calls(
         self, at: NDArray[np.intp], what: NDArray[np.uint32], size: NDArray[np.int64]
     ) -> NDArray[np.void]:
-        """The entries and exits of system calls whose payloads begin at `at`, `size` bytes each."""
+        """Return the CALL records of payloads that begin at `at` and have `size` bytes each."""
         calls = np.zeros(len(at), CALL)
         long = self.layout.pointer_size
         calls["id"] = what
@@ -361,7 +359,7 @@ class _Walk:
         return calls
 
     def _stacks(self, at: NDArray[np.intp], size: NDArray[np.int64]) -> Stacks:
-        """The events of stacks whose payloads begin at `at`, `size` bytes each."""
+        """Return the stack traces of payloads that begin at `at` and have `size` bytes each."""
         long = self.layout.pointer_size
         room = (size - _ENTRY_SIZE) // long - 1
         count = np.clip(self.words[at + 2].view(np.int32), 0, room).astype(np.intp)
@@ -371,7 +369,7 @@ class _Walk:
         return Stacks(starts, self._long(first + row * (long // 4)))
 
     def _hits(self, at: NDArray[np.intp], what: NDArray[np.uint32]) -> NDArray[np.void]:
-        """The hits whose payloads begin at `at`."""
+        """Return the hits of payloads that begin at `at`."""
         hits = np.empty(len(at), hit_layout(self.layout.registers))
         long = self.layout.pointer_size // 4
         parent = at + 2 + long
@@ -386,7 +384,7 @@ class _Walk:
         return self._pair(at)
 
     def _pair(self, at: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """Two words as one number."""
+        """Return two consecutive words as one number."""
         first = self.words[at].astype(np.uint64)
         second = self.words[at + 1].astype(np.uint64)
         if self.layout.byteorder == "little":
@@ -395,7 +393,7 @@ class _Walk:
         return joined
 
     def _texts(self, payload: NDArray[np.intp], size: NDArray[np.int64]) -> list[bytes]:
-        """What the print events say whose payloads begin at `payload`, `size` bytes each."""
+        """Return the texts of markers whose payloads begin at `payload` and have `size` bytes."""
         skip = _ENTRY_SIZE + self.layout.pointer_size
         texts = []
         for place, length in zip(payload.tolist(), size.tolist(), strict=True):

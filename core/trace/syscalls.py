@@ -1,9 +1,9 @@
-"""The system calls of a guest: what they are called and take, and the text of their events.
+"""The system calls of a guest: their names and arguments, and the text of their events.
 
 The kernel's symbol `syscalls_metadata` is an array of pointers to `struct
-syscall_metadata`, by the number of the system call, ended by a null pointer
-(arches/guest/include/tracepoint.h). What stands there is the guest's and not
-trusted: an entry that is not sound is left out, as if that call had no events.
+syscall_metadata`, indexed by the number of the system call and terminated by a null pointer
+(arches/guest/include/tracepoint.h). The array is not trusted: an invalid entry is ignored,
+so that its call has no events.
 Source: kernel/trace/trace_syscalls.c, include/trace/syscall.h.
 """
 
@@ -26,7 +26,7 @@ _ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,31}", re.ASCII)
 _TYPE = re.compile(r"[A-Za-z_][A-Za-z0-9_ *]{0,47}", re.ASCII)
 _WIDTH = "%08lx"
 _LONGEST = 64
-"""Bytes of a string, its zero byte included."""
+"""Most bytes of a string, its zero byte included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,44 +35,47 @@ class Syscall:
 
     nr: int
     name: str
-    """With its `sys_`."""
+    """Name, including `sys_`."""
     arguments: tuple[tuple[str, str], ...] = ()
-    """Type, in C, and name of each."""
+    """C type and name of each argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyscallEvent:
-    """The entry into a system call, or the way back out of it."""
+    """The entry of a system call, or its exit."""
 
     syscall: Syscall
     exit: bool
     number: int
-    """The type of the events."""
+    """Type of the events in the ring buffer."""
 
     @property
     def name(self) -> str:
-        """The event's name."""
+        """Name of the event."""
         side = "exit" if self.exit else "enter"
         return f"{PREFIX}{side}_{self.syscall.name.removeprefix(PREFIX)}"
 
     @property
     def values(self) -> int:
-        """How many longs an event has: the arguments, or what was returned."""
+        """Number of longs in an event: the arguments, or the return value."""
         return 1 if self.exit else len(self.syscall.arguments)
 
     def text(self, values: Sequence[int], verbose: bool = False) -> str:
-        """What a line of the trace says; `verbose` tells the arguments' types too."""
+        """Return what a row of the trace tells after the call's name.
+
+        With `verbose`, arguments have their types.
+        """
         if self.exit:
-            return f"{self.syscall.name} -> 0x{values[0]:x}"
+            return f" -> 0x{values[0]:x}"
         arguments = [
             f"{kind + ' ' if verbose else ''}{name}: {value:x}"
             for (kind, name), value in zip(self.syscall.arguments, values, strict=False)
         ]
-        return f"{self.syscall.name}({', '.join(arguments)})"
+        return f"({', '.join(arguments)})"
 
     @property
     def print_fmt(self) -> str:
-        """How the fields of an event REC are printed, in C."""
+        """C code that prints the fields of an event REC."""
         if self.exit:
             return '"0x%lx", REC->ret'
         names = [name for _, name in self.syscall.arguments]
@@ -81,7 +84,7 @@ class SyscallEvent:
 
 
 def events_of(syscalls: Sequence[Syscall]) -> tuple[SyscallEvent, ...]:
-    """Both events of each system call, with numbers that depend on the call's alone."""
+    """Return both events of each system call; their types depend only on the call's number."""
     return tuple(
         SyscallEvent(call, leaves, abi.FIRST_SYSCALL_ID + 2 * call.nr + leaves)
         for call in syscalls
@@ -90,7 +93,7 @@ def events_of(syscalls: Sequence[Syscall]) -> tuple[SyscallEvent, ...]:
 
 
 def read_syscalls(memory: Memory, table: int) -> tuple[Syscall, ...]:
-    """The system calls of the table at `table` that have sound entries and names of their own."""
+    """Return the calls in the table at address `table` with valid entries and distinct names."""
     found: dict[str, Syscall] = {}
     layout = abi.syscall_metadata(memory.byteorder, memory.pointer_size)
     for nr in range(abi.SYSCALLS_MAX):
@@ -108,7 +111,7 @@ def read_syscalls(memory: Memory, table: int) -> tuple[Syscall, ...]:
 
 
 def _syscall(memory: Memory, nr: int, row: np.void) -> Syscall | None:
-    """The call that an entry describes; None where it makes no sense."""
+    """Return the call that an entry describes, or None if the entry is invalid."""
     count = int(row["nb_args"])
     if not 0 <= count <= abi.SYSCALL_ARGS_MAX:
         return None
@@ -122,7 +125,7 @@ def _syscall(memory: Memory, nr: int, row: np.void) -> Syscall | None:
 
 
 def _string(memory: Memory, address: int, pattern: re.Pattern[str]) -> str | None:
-    """The string at `address` if it is all `pattern`."""
+    """Return the string at `address` if it matches `pattern`, or None."""
     region = memory.region_at(address)
     if region is None:
         return None

@@ -1,4 +1,4 @@
-"""What lines of the trace say beside the events: options, names of tasks, numbers of all."""
+"""What the text of a trace needs beside the events: options, names, and counts."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class SymbolNames(Protocol):
     """What the text needs of kallsyms."""
 
     def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
-        """The symbol each address lies in, `0x…` for none."""
+        """Return the symbol that contains each address, or `0x…`."""
         ...
 
     def format(self, address: int) -> str:
-        """`name+0x5/0x80 [module]`."""
+        """Return an address as `name+0x5/0x80 [module]`."""
         ...
 
 
@@ -43,30 +43,30 @@ class TextOptions:
 
 @dataclass(frozen=True, slots=True)
 class TextContext:
-    """What the text says beside the events."""
+    """What the text of a trace needs beside the events."""
 
     symbols: SymbolNames
     options: TextOptions = TextOptions()
     tracer: str = "nop"
     cpus: int = 1
-    """CPUs of the machine."""
+    """Number of CPUs of the machine."""
     pointer_size: int = 8
     cmdlines: Mapping[int, str] | None = None
-    """Names by pid, from the table saved_cmdlines."""
+    """Names of tasks by pid, from the table saved_cmdlines."""
     tgids: Mapping[int, int] | None = None
     clock_in_ns: bool = True
-    """Whether times are ns; else they are plain numbers."""
+    """Whether time stamps are ns; those of the clock `counter` are plain numbers."""
     in_buffer: int = 0
-    """Events the buffers hold."""
+    """Number of events in the buffers."""
     written: int = 0
-    """These and the ones that were overwritten."""
+    """Number of events written: those in the buffers, and the overwritten ones."""
     ftrace_dead: bool = False
-    """Whether ftrace shut itself off."""
+    """Whether ftrace has disabled itself after a bug."""
     fprobes: Mapping[int, Fprobe] = field(default_factory=dict)
-    """Definitions of events by the type of these."""
+    """Definitions of dynamic events by the type of their events."""
     syscalls: Mapping[int, SyscallEvent] = field(default_factory=dict)
-    """Entries and exits of system calls, likewise."""
+    """Entries and exits of system calls by the type of their events."""
     text_prefix: str = ""
-    """What names of code begin with."""
+    """Prefix of the names of code."""
     overran: bool = False
-    """Whether a buffer overwrote events: where each CPU's part begins is then told."""
+    """Whether a buffer overwrote events, so that the text tells where each CPU starts."""

@@ -21,10 +21,11 @@ from ..ftrace.ops import FtraceHash, FtraceOps
 from ..ftrace.stacktrace import StackTracer
 from ..kallsyms import Kallsyms
 from ..machine.machine import Machine
-from ..trace.dumptext import DumpText
+from ..trace.dumptext import dump_text
 from ..trace.events import EventTable
 from ..trace.follower import Follower
-from ..trace.graphtext import GraphText
+from ..trace.functiontext import function_text
+from ..trace.graphtext import graph_text
 from ..trace.ringbuffer import RingBuffer
 from ..trace.textcontext import TextContext, TextOptions
 from ..trace.tracefields import cmdlines
@@ -324,7 +325,7 @@ class TraceArray:
         if self.tracer == FUNCTION_GRAPH:
             text = self.as_text(taken.table, context)
         else:
-            text = DumpText(taken.table, context, self.ring.time_start)
+            text = dump_text(taken.table, context, self.ring.time_start)
         yield from text.body(taken.lost)
 
     def as_text(self, table: EventTable, context: TextContext) -> TraceText:
@@ -332,8 +333,8 @@ class TraceArray:
         if self.tracer == FUNCTION_GRAPH:
             bounds = [self.kallsyms.address(f"__irqentry_text_{end}") for end in ("start", "end")]
             irq_text = range(bounds[0] or 0, bounds[1] or 0)
-            return GraphText(table, context, self.graph.text_options, irq_text)
-        return TraceText(table, context)
+            return graph_text(table, context, self.graph.text_options, irq_text)
+        return function_text(table, context)
 
     def context(self, in_buffer: int = 0, overrun: int = 0) -> TextContext:
         """Return what the lines of events need besides the events."""

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ..trace.contents import Contents
 from ..trace.events import EventTable
+from ..trace.header import header
 from ..trace.ringbuffer import RingBuffer
 from ..trace.textcontext import TextContext
 from ..trace.tracetext import TraceText
@@ -89,13 +90,13 @@ class Snapshot:
         )
         if not len(table):
             context = self._lines.context()
-            title = TraceText(table, context).header[: 4 if context.ftrace_dead else 2]
+            title = header(context)[: 4 if context.ftrace_dead else 2]
             yield "\n".join([*title, ""])
             yield HELP.format(state="allocated" if self.allocated else "freed")
             return
         present = table.events["cpu"]
         lost = sum(each.lost(int((present == cpu).sum())) for cpu, each in enumerate(spare))
-        yield from self._lines.as_text(table, self._lines.context(len(table), lost)).text()
+        yield from self._lines.as_text(table, self._lines.context(len(table), lost)).file()
 
     def save(self) -> tuple[Contents, ...] | None:
         """Return the spare buffer, for `restore`."""

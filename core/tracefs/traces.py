@@ -84,7 +84,7 @@ class Trace(File):
 
     def read(self) -> str:
         """Return header and lines."""
-        return "".join(self._events.text(self._cpu).text())
+        return "".join(self._events.text(self._cpu).file())
 
     def write(self, text: str) -> None:
         """Ignore `text`; only emptying the file has an effect."""

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
+from ..trace.rowfields import FieldKind, joined
 from ..trace.tracetext import TraceText
+
+_BEFORE = (
+    *(FieldKind.TASK, FieldKind.CPU, FieldKind.FLAGS, FieldKind.TIME),
+    *(FieldKind.OVERHEAD, FieldKind.DURATION),
+)
+"""Kinds of the fields before what the event tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +29,12 @@ class Hit:
     """Values in the order of `Abi.pt_regs`."""
 
 
-def hit_at(text: TraceText, row: int) -> Hit:
-    """Return the hit that is event `row` of the table."""
+def hit_at(text: TraceText, event: int) -> Hit:
+    """Return the hit that is event `event` of the table."""
     table = text.table
-    hit = table.details.hits[table.events["parent"][row]]
-    shown = text.row_of(row)
-    (line,) = text.lines(shown, shown + 1)
-    head, _, what = line.strip().partition(": ")
+    hit = table.details.hits[table.events["parent"][event]]
+    fields = text.event_fields(event)
+    before = list(takewhile(lambda field: field[0] in _BEFORE, fields))
+    head = joined(before).strip().removesuffix(":")
+    what = joined(fields[len(before) :]).strip()
     return Hit(head, what, int(hit["parent"]), tuple(hit["regs"].tolist()))

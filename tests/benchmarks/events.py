@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from dynftrace.core.abi import RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
 from dynftrace.core.trace.events import EventTable
+from dynftrace.core.trace.explorer import TraceExplorer
+from dynftrace.core.trace.functiontext import function_text
 from dynftrace.core.trace.subbuffer import PageFormat
 from dynftrace.core.trace.textcontext import TextContext
-from dynftrace.core.trace.tracetext import TraceText
 
 from .measure import Row, median, seconds
 
@@ -76,8 +77,8 @@ def rows() -> Iterator[Row]:
         "<= 24 B/event",
         weight < 24.5,
     )
-    text = TraceText(table, TextContext(Names(), cpus=CPUS))
-    seek = median(lambda: text.lines(len(table) - 50, len(table)))
+    text = function_text(table, TextContext(Names(), cpus=CPUS))
+    seek = median(lambda: text.texts(len(table) - 50, len(table)))
     yield Row(
         "5 M events: seek to the end and format 50",
         f"{seek * 1e3:.2f} ms",
@@ -96,9 +97,10 @@ def rows() -> Iterator[Row]:
         "<= 50 ms",
         chosen <= 0.050,
     )
-    found = text.find(NEEDLE, 0, 1)
+    trace = TraceExplorer(text)
+    found = trace.find(NEEDLE, 0, 1)
     assert found is not None
-    search = median(lambda: text.find(NEEDLE, 0, 1))
+    search = median(lambda: trace.find(NEEDLE, 0, 1))
     yield Row(
         "5 M events: search through nearly all",
         f"{search * 1e3:.1f} ms",

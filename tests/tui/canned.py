@@ -8,10 +8,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dynftrace.core.ftrace.filter import Glob
-from dynftrace.core.trace.place import Place
-from dynftrace.core.trace.rowfilter import RowFilter
-from dynftrace.core.trace.selection import Folded, Folds, Selection
+from dynftrace.core.abi import TraceType
+from dynftrace.core.trace.events import EVENT, EventTable
+from dynftrace.core.trace.explorer import TraceExplorer
+from dynftrace.core.trace.functiontext import FunctionFormatter
+from dynftrace.core.trace.rowfields import Fields
+from dynftrace.core.trace.rowmap import RowMap, stack_rows
+from dynftrace.core.trace.textcontext import TextContext, TextOptions
+from dynftrace.core.trace.tracetext import TraceText
 from dynftrace.tui.functions import FunctionIndex, FunctionTable
 from dynftrace.tui.spans import Line, line
 from dynftrace.tui.view import Done, State, Status, View
@@ -51,6 +55,7 @@ NAMES = [
     "__do_softirq",
     "run_timer_softirq",
 ]
+BASE = 0xFFFF_FFFF_8100_0000
 MODULE_NAMES = ["usb_ifnum_to_if", "usb_get_intf", "usb_put_intf", "hub_probe"]
 
 
@@ -62,7 +67,7 @@ def index(count: int | None = None) -> FunctionIndex:
     else:
         names = [*NAMES, *MODULE_NAMES]
         modules = [""] * len(NAMES) + ["usbcore"] * len(MODULE_NAMES)
-    ips = np.uint64(0xFFFF_FFFF_8100_0000) + np.arange(len(names), dtype=np.uint64) * 64
+    ips = np.uint64(BASE) + np.arange(len(names), dtype=np.uint64) * 64
     return FunctionIndex(names, modules, ips.astype(np.uint64))
 
 
@@ -78,111 +83,60 @@ def table(
     return FunctionTable(functions, states, states == State.TRACED)
 
 
-class Events:
-    """A trace of `count` made-up events, `lost` of them overwritten at its front."""
+TASKS = ("bash", "kworker/0:1", "swapper/0")
 
-    header = (
-        "# tracer: function",
-        "#",
-        "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION",
-        "#              | |         |   |||||     |         |",
-    )
+
+class Names:
+    """Symbols at the addresses that `index` gives the functions."""
+
+    def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
+        """Return the function at each address; address 0 is in none."""
+        return [NAMES[(at - BASE) // 64] if at else "0x0" for at in addresses.tolist()]
+
+    def format(self, address: int) -> str:
+        """Return an address at the start of a function."""
+        return f"{NAMES[(address - BASE) // 64]}+0x0/0x40"
+
+
+class Formatter(FunctionFormatter):
+    """Counts the rows for which fields are made, and has 120 tasks of three names."""
+
+    formatted = 0
+
+    def fields(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[Fields]:
+        """Return the fields, counted in `formatted`."""
+        self.formatted += len(events)
+        return super().fields(events, parts)
+
+    def _task(self, pid: int) -> str:
+        return f"{TASKS[pid % 3]:>16s}-{pid % 40:<7d} "
+
+
+class Events(TraceExplorer):
+    """A trace of `count` made-up events 3 us apart, after `lost` overwritten ones."""
 
     def __init__(self, count: int, lost: int = 0) -> None:
         self.count = count
         self.lost = lost
-        self.written = count + lost
-        self.formatted = 0
-
-    def __len__(self) -> int:
-        return self.count
-
-    def lines(self, start: int, stop: int) -> list[str]:
-        """Rows, counted in `formatted`."""
-        self.formatted += stop - start
-        return [self._text(row + self.lost) for row in range(start, stop)]
-
-    def _text(self, number: int) -> str:
-        name = NAMES[number % len(NAMES)]
-        task = ("bash", "kworker/0:1", "swapper/0")[number % 3]
-        time = f"{number * 3 // 1_000_000:5d}.{number * 3 % 1_000_000:06d}"
-        return (
-            f"{task:>16s}-{number % 40:<7d} [{number % 2:03d}] ..... {time}: {name} <-start_kernel"
+        number = np.arange(lost, lost + count)
+        events = np.zeros(count, EVENT)
+        events["ts"], events["pid"], events["cpu"] = 3000 * number, number % 120, number % 2
+        events["ip"], events["parent"] = number % len(NAMES) + 1, 1
+        events["type"] = TraceType.FN
+        addresses = np.uint64(BASE) + np.arange(len(NAMES), dtype=np.uint64) * np.uint64(64)
+        table = EventTable(events, np.append(np.uint64(0), addresses))
+        context = TextContext(
+            Names(), tracer="function", cpus=2, in_buffer=count, written=count + lost
+        )
+        self.formatter = Formatter(table, context)
+        super().__init__(
+            TraceText(RowMap(count, *stack_rows(table, TextOptions())), self.formatter)
         )
 
-    def site(self, row: int) -> int | None:
-        """The address `index` gives the function."""
-        return 0xFFFF_FFFF_8100_0000 + (row + self.lost) % len(NAMES) * 64
-
-    def next_call(self, ip: int, start: int, among: NDArray[np.intp] | None = None) -> int | None:
-        """Row by row."""
-        rows = range(self.count) if among is None else among.tolist()
-        return next((row for row in rows if row >= start and self.site(row) == ip), None)
-
-    clock_in_ns = True
-
-    def time(self, row: int) -> int:
-        """Three microseconds apart."""
-        return 3000 * (row + self.lost)
-
     def hit(self, row: int) -> str | None:
-        """Every seventh event saved registers."""
+        """Return every seventh event, as if it had saved registers."""
         number = (row + self.lost) // 7 * 7
         return f"{number * 3 / 1_000_000:.9f} 0" if number >= self.lost else None
-
-    def lines_at(self, rows: NDArray[np.intp]) -> list[str]:
-        """As `lines`."""
-        self.formatted += len(rows)
-        return [self._text(row + self.lost) for row in rows.tolist()]
-
-    def place(self, row: int) -> Place:
-        """Every event has a time of its own."""
-        return Place(self.time(row), (row + self.lost) % 2, self.site(row) or 0)
-
-    def rows_at(self, places: Sequence[Place]) -> list[int | None]:
-        """By their times."""
-        rows = [place.time // 3000 - self.lost for place in places]
-        return [row if 0 <= row < self.count else None for row in rows]
-
-    def select(self, only: RowFilter | None, folds: Folds | None = None) -> Selection:
-        """By CPU alone."""
-        rows = np.arange(self.count)
-        if only is not None:
-            (word,) = only.words
-            assert word.kind == "cpu" and not isinstance(word.meant, Glob)
-            rows = rows[(rows + self.lost) % 2 == word.meant[0][0]]
-        return Selection(rows)
-
-    def fold(
-        self, folds: Folds | None, row: int, only: RowFilter | None = None
-    ) -> tuple[Folds, int] | None:
-        """These are no calls."""
-        return None
-
-    def fold_all(self, only: RowFilter | None = None) -> Folds:
-        """None."""
-        return Folds()
-
-    def folded_line(self, row: int, folded: Folded) -> str:
-        """There are none."""
-        raise NotImplementedError
-
-    def filter_words(self, row: int | None) -> list[str]:
-        """CPUs, that of the row first, and one function."""
-        cpus = [0, 1] if row is None or (row + self.lost) % 2 == 0 else [1, 0]
-        return [*(f"cpu:{cpu}" for cpu in cpus), "func:schedule"]
-
-    def find(
-        self, needle: str, start: int, step: int, among: NDArray[np.intp] | None = None
-    ) -> int | None:
-        """Row by row."""
-        row = start
-        shown = None if among is None else set(among.tolist())
-        while 0 <= row < self.count:
-            if (shown is None or row in shown) and needle in self._text(row + self.lost):
-                return row
-            row += step
-        return None
 
 
 SITE: tuple[Line, ...] = (

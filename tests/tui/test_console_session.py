@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 
 from dynftrace import arches
 from dynftrace.core.session import Session
+from dynftrace.core.trace.explorer import TraceExplorer
 from dynftrace.tui.app import ConsoleApp
 from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.picture import settle
@@ -50,7 +51,7 @@ async def test_registers_that_an_event_saved(session: Session) -> None:
         )
         await pilot.press("4", "up", "r")
         await settle(pilot)
-        trace = session.boot.array.text()
+        trace = TraceExplorer(session.boot.array.text())
         row = len(trace) - 2
         hit = trace.hit(row)
         assert same_as(app).startswith(f"same as: regs hit {hit}")
@@ -58,7 +59,7 @@ async def test_registers_that_an_event_saved(session: Session) -> None:
         shown = app.screen.query_one(TextView)
         lines = [plain(shown.line(each, 200)) for each in range(shown.count())]
         said = ": ".join(each.strip() for each in lines[:2])
-        assert said == trace.lines(row, row + 1)[0].strip()
+        assert said == trace.text.texts(row, row + 1)[0].strip()
         assert any("rip" in each and "vfs_read+0x5/" in each for each in lines)
         await pilot.press("escape", "1", "r")
         await settle(pilot)

@@ -10,7 +10,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.session import Session
-from dynftrace.tui import hits
+from dynftrace.core.trace.events import EventTable
 from dynftrace.tui.driver import SessionDriver
 from dynftrace.tui.functions import FunctionTable
 from dynftrace.tui.picture import settle
@@ -81,8 +81,10 @@ def test_nothing_is_counted_anew_without_news(
     driver.execute("run syscalls")
     first = driver.view().functions
     calls: list[object] = []
-    entries = hits.entries
-    monkeypatch.setattr(hits, "entries", lambda table: (calls.append(table), entries(table))[1])
+    entries = EventTable.entries
+    monkeypatch.setattr(
+        EventTable, "entries", lambda table: (calls.append(table), entries(table))[1]
+    )
     assert driver.view().functions is first and not calls
     driver.execute("echo schedule > set_ftrace_filter")
     changed = driver.view().functions

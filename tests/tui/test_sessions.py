@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dynftrace.core.errors import DynftraceError, UsageError
 from dynftrace.core.journal import Action
 from dynftrace.core.shell.parser import ShellSyntaxError, parse
-from dynftrace.core.trace.place import Place
+from dynftrace.core.trace.rowkey import RowKey
 from dynftrace.tui import cli, sessions
 from dynftrace.tui.machine import Described
 from dynftrace.tui.sessions import Layout, Saved
@@ -37,7 +37,7 @@ TEXTS = st.text("ab*?[]\\'\"#; >&|\n(é$!", max_size=12)
 ACTIONS = st.lists(
     st.one_of(st.integers(0, 10**9).map(lambda ns: [ns, ns]), TEXTS.map(commands)), max_size=8
 ).map(lambda parts: tuple(action for part in parts for action in part))
-MARKS = st.builds(Place, *(st.integers(0, 2**63),) * 5)
+MARKS = st.builds(RowKey, *(st.integers(0, 2**63),) * 5)
 NAMES = st.one_of(st.none(), st.text("a/.é", max_size=5))
 SAVED = st.builds(
     Saved,

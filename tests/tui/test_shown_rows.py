@@ -11,15 +11,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from dynftrace import arches
 from dynftrace.core.session import Session
 from dynftrace.core.shell.shell import Shell
+from dynftrace.core.trace.explorer import TraceExplorer
+from dynftrace.core.trace.rowfields import joined
 from dynftrace.core.trace.rowfilter import RowFilter
-from dynftrace.core.trace.tracetext import TraceText
 from dynftrace.tui.marks import Marks
 from dynftrace.tui.traceexport import Export
 from dynftrace.tui.widgets.shown_rows import ShownRows
 
 
 @cache
-def moments() -> list[TraceText]:
+def moments() -> list[TraceExplorer]:
     """The tree of one buffer while it fills and turns."""
     session = Session.open(arches.load(arches.DEFAULT))
     shell = Shell(session)
@@ -28,8 +29,8 @@ def moments() -> list[TraceText]:
     found = []
     for _ in range(6):
         assert shell.execute("run syscalls").status == 0
-        found.append(session.boot.array.follow())
-    assert found[-1].lines(0, 1) != found[0].lines(0, 1), "it has turned"
+        found.append(TraceExplorer(session.boot.array.follow()))
+    assert found[-1].text.texts(0, 1) != found[0].text.texts(0, 1), "it has turned"
     return found
 
 
@@ -60,7 +61,7 @@ class Looking(RuleBasedStateMachine):
         trace = moments()[self.at]
         if not len(self.shown):
             return
-        line = self.shown.line(row % len(self.shown))
+        line = self.shown.row(row % len(self.shown))
         found = trace.fold(self.shown.folds, line)
         if found is None:
             return
@@ -68,7 +69,7 @@ class Looking(RuleBasedStateMachine):
         self.shown.folds, opening = found
         self.shown.show(trace)
         if self.shown.shows(opening):
-            assert (self.shown.fold_at(self.shown.row(opening)) is not None) != was
+            assert (self.shown.fold_at(self.shown.index(opening)) is not None) != was
 
     @rule()
     def fold_all(self) -> None:
@@ -84,19 +85,19 @@ class Looking(RuleBasedStateMachine):
     def bookmark(self, row: int) -> None:
         trace = moments()[self.at]
         if len(self.shown):
-            line = self.shown.line(row % len(self.shown))
-            place = trace.place(line)
+            line = self.shown.row(row % len(self.shown))
+            place = trace.key(line)
             if self.marks.toggle(place):
-                self.told[place] = trace.lines(line, line + 1)[0].partition("|")[0]
+                self.told[place] = trace.text.texts(line, line + 1)[0].partition("|")[0]
 
     @invariant()
     def each_row_is_its_line_or_a_folded_call(self) -> None:
         trace, shown = moments()[self.at], self.shown
-        lines = [shown.line(row) for row in range(len(shown))]
+        lines = [shown.row(row) for row in range(len(shown))]
         assert lines == sorted(set(lines)) and all(0 <= line < len(trace) for line in lines)
-        assert [shown.row(line) for line in lines] == list(range(len(lines)))
-        kernels = trace.lines(0, len(trace))
-        texts = [shown.text(row) for row in range(len(shown))]
+        assert [shown.index(line) for line in lines] == list(range(len(lines)))
+        kernels = trace.text.texts(0, len(trace))
+        texts = [joined(shown.fields(row)) for row in range(len(shown))]
         hidden = 0
         for row, (line, text) in enumerate(zip(lines, texts, strict=True)):
             folded = shown.fold_at(row)
@@ -117,7 +118,7 @@ class Looking(RuleBasedStateMachine):
             (row,) = kernels.rows_at([place])
             if row is not None:
                 assert self.marks.sign(row) and kernels.time(row) == place.time
-                head = kernels.lines(row, row + 1)[0].partition("|")[0]
+                head = kernels.text.texts(row, row + 1)[0].partition("|")[0]
                 # A call may have got its duration since.
                 assert head.split()[:1] == self.told[place].split()[:1]
 

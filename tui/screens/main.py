@@ -385,7 +385,7 @@ class MainScreen(Screen[None]):
     # Ways between the panes
 
     def _here(self) -> Place:
-        event = self.trace.events.place() if self.active == 4 else None
+        event = self.trace.events.key_here() if self.active == 4 else None
         return Place(self.active, self.functions.rows.ip, event)
 
     def _return_to(self, place: Place) -> None:

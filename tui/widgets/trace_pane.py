@@ -1,39 +1,44 @@
-"""Pane 4: the trace under the kernel's own column titles."""
+"""Pane 4: the trace below the kernel's own column titles."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.widgets import Static
 
 from ..spans import fit
-from ..view import Status, Trace
+from ..view import Status
 from .pane import Pane
 from .trace_view import TraceView
 
+if TYPE_CHECKING:
+    from ...core.trace.explorer import TraceExplorer
+
 FULL_HEADER = 30
-"""Rows from which on the pane shows the whole header instead of its title row."""
+"""Height from which the pane shows the whole header instead of its title row."""
 
 FILTER = 8
-"""Cells of a filter that the lower edge shows at least; more where there is room."""
+"""Least width of a filter on the lower edge, in cells."""
 
 
 class TracePane(Pane):
-    """Header and events; the lower edge tells follow or held, and how many."""
+    """Header and rows; the lower edge tells whether the trace is followed, and its size."""
 
     def __init__(self) -> None:
         super().__init__(4)
-        self._trace: Trace | None = None
+        self._trace: TraceExplorer | None = None
         self._header: tuple[str, ...] = ()
         self._titles = Static("", id="trace-header", markup=False)
         self.events = TraceView(id="trace")
 
     def compose(self) -> ComposeResult:
-        """Header over the events."""
+        """Lay out the header above the rows."""
         yield self._titles
         yield self.events
 
-    def show(self, trace: Trace | None, status: Status) -> None:
-        """Take a new trace; `status` tells why there may be none."""
+    def show(self, trace: TraceExplorer | None, status: Status) -> None:
+        """Take a new trace; `status` explains an empty one."""
         self.events.tell(status)
         if trace is not self._trace:
             self._trace = trace
@@ -42,18 +47,18 @@ class TracePane(Pane):
             self._count()
 
     def on_resize(self) -> None:
-        """A tall pane has room for the whole header, a wide one for the whole filter."""
+        """Fit the header to the height, and the filter to the width."""
         self._title()
         self._count()
 
     def on_trace_rows_held(self) -> None:
-        """Tell what the view does now."""
+        """Update the edge."""
         self._title()
         self._count()
 
     def _title(self) -> None:
         shown = self.events.trace
-        header = () if shown is None else tuple(shown.header)
+        header = () if shown is None else tuple(shown.text.header)
         if self.size.height < FULL_HEADER:
             header = tuple(line for line in header if "TASK" in line or "FUNCTION" in line)
         if header != self._header:
@@ -71,7 +76,7 @@ class TracePane(Pane):
         self.note(f"{state} │ {rest}")
 
     def _rows(self) -> str:
-        """How many rows are shown, and of how many when that are not all."""
+        """Return how many rows are shown, of how many, and how many calls are folded."""
         shown = self.events.shown
         if shown.trace is None or (shown.only is None and not shown.folded):
             return f"{len(shown):,} rows"
@@ -79,7 +84,7 @@ class TracePane(Pane):
         return f"{len(shown):,} of {len(shown.trace):,} rows{folded}"
 
     def _between(self) -> str:
-        """The markers that are set, and the time between both."""
+        """Return which markers are set, and the time between them."""
         marks = self.events.marks
         if not marks.letters:
             return ""

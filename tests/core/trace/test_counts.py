@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynftrace.core.abi import TraceType
-from dynftrace.core.trace import counts
-from dynftrace.core.trace.counts import entries
+from dynftrace.core.trace import events as event_tables
 from dynftrace.core.trace.events import EVENT, EventTable
 
 KINDS = [0, *(int(kind) for kind in TraceType)]
@@ -21,13 +20,13 @@ def test_calls_are_counted_and_nothing_else(rows: list[tuple[int, int]]) -> None
     events["ip"] = [ip for ip, _ in rows]
     events["type"] = [kind for _, kind in rows]
     calls = [ip for ip, kind in rows if kind in (TraceType.FN, TraceType.GRAPH_ENT)]
-    found = entries(EventTable(events, ADDRESSES))
+    found = EventTable(events, ADDRESSES).entries()
     assert found.tolist() == [0, *(calls.count(ip) for ip in (1, 2, 3))]
 
 
 def test_many_blocks_are_one_count() -> None:
-    events = np.zeros(3 * counts._BLOCK + 7, EVENT)
+    events = np.zeros(3 * event_tables._BLOCK + 7, EVENT)
     events["ip"] = np.arange(len(events)) % 4
     events["type"] = TraceType.FN
-    assert entries(EventTable(events, ADDRESSES))[1:].sum() == len(events) - len(events[::4])
-    assert entries(EventTable()).tolist() == []
+    assert EventTable(events, ADDRESSES).entries()[1:].sum() == len(events) - len(events[::4])
+    assert EventTable().entries().tolist() == []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynftrace.core.abi import TraceFlag, TraceType
-from dynftrace.core.trace.dumptext import DumpText
+from dynftrace.core.trace.dumptext import dump_text
 from dynftrace.core.trace.events import EVENT, EventTable
 from dynftrace.core.trace.textcontext import TextContext, TextOptions
 
@@ -35,10 +35,10 @@ def text(clock_in_ns: bool = True, **options: bool) -> list[str]:
         Names(), cmdlines={12: "a_long_name_of_it"}, clock_in_ns=clock_in_ns, tracer="function"
     )
     context = replace(context, options=TextOptions(**options))
-    dump = DumpText(table, context, 1_000_000)
-    assert "".join(dump.body()) == "".join(line + "\n" for line in dump.lines(0, 3))
-    assert dump.lines(1, 2) == dump.lines(0, 3)[1:2]
-    return dump.lines(0, 3)
+    dump = dump_text(table, context, 1_000_000)
+    assert "".join(dump.body()) == "".join(line + "\n" for line in dump.texts(0, 3))
+    assert dump.texts(1, 2) == dump.texts(0, 3)[1:2]
+    return dump.texts(0, 3)
 
 
 def test_short_lines() -> None:

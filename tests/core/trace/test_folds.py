@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynftrace.core.session import Session
-from dynftrace.core.trace.graphtext import GraphText
+from dynftrace.core.trace.explorer import TraceExplorer
+from dynftrace.core.trace.graphrows import GraphRows
+from dynftrace.core.trace.rowfields import joined
 from dynftrace.core.trace.rowfilter import RowFilter
 from dynftrace.core.trace.selection import Folds
 
@@ -23,13 +25,13 @@ from .test_rowfilter import rows_of_graph as rows_by_text
 @cache
 def lines() -> list[str]:
     """The tree."""
-    return graph().lines(0, len(graph()))
+    return graph().text.texts(0, len(graph()))
 
 
-def tree() -> GraphText:
-    text = graph()
-    assert isinstance(text, GraphText)
-    return text
+def tree() -> TraceExplorer:
+    trace = graph()
+    assert isinstance(trace.text.rows, GraphRows)
+    return trace
 
 
 def task(line: str) -> tuple[str, ...] | None:
@@ -149,11 +151,13 @@ def test_a_fold_is_taken_back_by_itself() -> None:
         assert again is not None and not len(again[0])
 
 
-def shown_lines(text: GraphText, folds: Folds) -> list[str]:
+def shown_lines(text: TraceExplorer, folds: Folds) -> list[str]:
     selection = text.select(None, folds)
-    rows = zip(selection.rows.tolist(), text.lines_at(selection.rows), strict=True)
+    rows = zip(selection.rows.tolist(), text.text.texts_at(selection.rows), strict=True)
     return [
-        line if (folded := selection.folded(row)) is None else text.folded_line(row, folded)
+        line
+        if (folded := selection.folded(row)) is None
+        else joined(text.folded_fields(row, folded))
         for row, line in rows
     ]
 
@@ -161,7 +165,7 @@ def shown_lines(text: GraphText, folds: Folds) -> list[str]:
 def test_a_folded_call_is_one_row_with_its_duration() -> None:
     story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518)
     story.enter("kfree", 0, cpu=1, pid=8).leave("kfree", 0, 9, cpu=1, pid=8)
-    text = story.leave("sys_open", 0, 18542).text()
+    text = TraceExplorer(story.leave("sys_open", 0, 18542).text())
     assert shown_lines(text, text.fold_all()) == [
         " 0) + 18.542 us   |  sys_open() { … 2 rows }",
         " 1)   0.009 us    |  kfree();",
@@ -169,7 +173,9 @@ def test_a_folded_call_is_one_row_with_its_duration() -> None:
 
 
 def test_a_call_that_has_not_returned_says_so() -> None:
-    text = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518).text()
+    text = TraceExplorer(
+        Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518).text()
+    )
     (line,) = shown_lines(text, text.fold_all())
     assert line == " 0)               |  sys_open() { … 1 row, its return is not here"
 
@@ -177,7 +183,7 @@ def test_a_call_that_has_not_returned_says_so() -> None:
 def test_another_task_on_the_cpu_is_not_part_of_the_call() -> None:
     story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 5)
     story.enter("kfree", 0, pid=8).leave("kfree", 0, 9, pid=8).leave("sys_open", 0, 100)
-    text = story.text()
+    text = TraceExplorer(story.text())
     boxes = [" ------------------------------------------"] * 2
     assert shown_lines(text, text.fold_all()) == [
         " 0)   0.100 us    |  sys_open() { … 2 rows }",
@@ -195,29 +201,33 @@ def test_another_task_on_the_cpu_is_not_part_of_the_call() -> None:
 
 def test_a_fold_whose_opening_is_filtered_away_hides_nothing() -> None:
     story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518)
-    text = story.leave("sys_open", 0, 18542).text()
+    text = TraceExplorer(story.leave("sys_open", 0, 18542).text())
     selection = text.select(RowFilter.parse("getname"), text.fold_all())
     assert selection.rows.tolist() == [1] and not len(selection.folds)
 
 
 def test_a_call_whose_opening_was_overwritten_cannot_be_folded() -> None:
-    text = Story().leave("getname", 1, 5).enter("kfree", 1).leave("kfree", 1, 2).text()
+    text = TraceExplorer(
+        Story().leave("getname", 1, 5).enter("kfree", 1).leave("kfree", 1, 2).text()
+    )
     assert [text.fold(None, row) for row in range(len(text))] == [None, None]
     assert not len(text.fold_all())
 
 
 def test_folds_stay_when_the_buffer_turns(session: Session, sh: Callable[[str], str]) -> None:
     sh("echo 64 > buffer_size_kb; echo function_graph > current_tracer; run syscalls")
-    before = session.boot.array.follow()
-    assert isinstance(before, GraphText)
+    before = TraceExplorer(session.boot.array.follow())
+    assert isinstance(before.text.rows, GraphRows)
     folds = before.fold_all()
-    kept = set(before.places.keys(before.rows[before.select(None, folds).folds]).tolist())
-    while before.lines(0, 1) == session.boot.array.follow().lines(0, 1):
+    kept = set(
+        before.index.keys(before.text.rows.events[before.select(None, folds).folds]).tolist()
+    )
+    while before.text.texts(0, 1) == session.boot.array.follow().texts(0, 1):
         sh("echo vfs_read > set_ftrace_filter; run syscalls")
-    after = session.boot.array.follow()
-    assert isinstance(after, GraphText) and after.written > before.written
+    after = TraceExplorer(session.boot.array.follow())
+    assert isinstance(after.text.rows, GraphRows) and after.written > before.written
     rows = after.select(None, folds).folds
-    again = set(after.places.keys(after.rows[rows]).tolist())
-    there = after.places.events(folds.keys)
+    again = set(after.index.keys(after.text.rows.events[rows]).tolist())
+    there = after.index.events(folds.keys)
     assert 0 < len(again) < len(kept) and again <= kept
     assert len(again) == np.count_nonzero(there >= 0)

@@ -108,8 +108,8 @@ def test_any_text_is_a_definition_or_refused(words: list[str]) -> None:
 def test_values_look_as_their_types_say(fetch: str, value: int, shown: str) -> None:
     registers = [0] * len(NAMES)
     registers[NAMES.index("rdi")] = value
-    text = made(f"f:e kfree v={fetch}").text("kfree+0x0/0x9", registers, lambda at: f"<{at:x}>")
-    assert text == f"e: (kfree+0x0/0x9) v={shown}"
+    text = made(f"f:e kfree v={fetch}").values("kfree+0x0/0x9", registers, lambda at: f"<{at:x}>")
+    assert text == f" (kfree+0x0/0x9) v={shown}"
 
 
 def test_each_argument_is_the_abis() -> None:

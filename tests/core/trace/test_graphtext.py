@@ -8,15 +8,17 @@ import pytest
 from dynftrace.core.abi import TraceType
 from dynftrace.core.trace.details import RETURN, Details
 from dynftrace.core.trace.events import EVENT, EventTable
+from dynftrace.core.trace.explorer import TraceExplorer
 from dynftrace.core.trace.graphtext import (
     GraphOptions,
-    GraphText,
     duration_text,
     graph_header,
-    mark,
+    graph_text,
     retval_text,
 )
 from dynftrace.core.trace.textcontext import TextContext, TextOptions
+from dynftrace.core.trace.tracefields import overhead_mark
+from dynftrace.core.trace.tracetext import TraceText
 
 NAMES = ("", "sys_open", "getname", "kfree", "do_IRQ")
 
@@ -57,7 +59,7 @@ class Story:
         self.rows.append((len(self.rows), ip, parent, pid, cpu, 0, 0, kind))
         return self
 
-    def text(self, cpus: int = 2, **options: bool) -> GraphText:
+    def text(self, cpus: int = 2, **options: bool) -> TraceText:
         table = EventTable(
             np.array(self.rows, EVENT),
             np.arange(len(NAMES), dtype=np.uint64),
@@ -66,11 +68,11 @@ class Story:
         context = TextContext(
             Names(), tracer="function_graph", cpus=cpus, cmdlines={7: "bash", 8: "kworker/0:1"}
         )
-        return GraphText(table, context, GraphOptions(**options))
+        return graph_text(table, context, GraphOptions(**options))
 
     def lines(self, **options: bool) -> list[str]:
         shown = self.text(**options)
-        return shown.lines(0, len(shown))
+        return shown.texts(0, len(shown))
 
 
 def test_a_function_that_calls_none_is_one_line_and_any_other_two() -> None:
@@ -113,7 +115,7 @@ def test_durations_have_seven_digits_at_most_behind_a_point(ns: int, text: str) 
     ],
 )
 def test_long_durations_are_marked(ns: int, sign: str) -> None:
-    assert mark(ns) == sign
+    assert overhead_mark(ns) == sign
 
 
 def test_a_switch_of_tasks_is_a_box() -> None:
@@ -197,18 +199,19 @@ def test_the_header_names_the_columns_there_are() -> None:
 def test_every_line_is_a_row_that_knows_its_function_and_can_be_searched() -> None:
     story = Story().enter("kfree", 0).leave("kfree", 0, 1).enter("sys_open", 0, pid=8)
     shown = story.text()
-    assert [shown.site(row) for row in range(len(shown))] == [3, None, None, None, None, 1]
-    assert shown.find("kworker", 0, 1) == 2
-    assert shown.find("sys_", 5, -1) == 5
-    assert "".join(shown.body()).splitlines() == shown.lines(0, len(shown))
+    trace = TraceExplorer(shown)
+    assert [trace.site(row) for row in range(len(shown))] == [3, None, None, None, None, 1]
+    assert trace.find("kworker", 0, 1) == 2
+    assert trace.find("sys_", 5, -1) == 5
+    assert "".join(shown.body()).splitlines() == shown.texts(0, len(shown))
 
 
 def test_without_context_there_are_functions_alone() -> None:
     story = Story().enter("kfree", 0).leave("kfree", 0, 1)
     shown = story.text()
     context = TextContext(Names(), TextOptions(context_info=False), cpus=2)
-    plain = GraphText(shown.table, context)
-    assert plain.lines(0, 1) == ["kfree();"]
+    plain = graph_text(shown.table, context)
+    assert plain.texts(0, 1) == ["kfree();"]
     assert len(plain.header) == 2
 
 
@@ -222,8 +225,8 @@ def test_functions_of_interrupts_are_between_arrows_or_left_out() -> None:
     story.enter("getname", 1).leave("getname", 1, 7).leave("sys_open", 0, 30)
     number = NAMES.index("do_IRQ")
     shown = story.text()
-    marked = GraphText(shown.table, shown.context, GraphOptions(), range(number, number + 1))
-    assert marked.lines(0, len(marked)) == [
+    marked = graph_text(shown.table, shown.context, GraphOptions(), range(number, number + 1))
+    assert marked.texts(0, len(marked)) == [
         " 0)               |  sys_open() {",
         " 0)   ==========> |",
         " 0)               |    do_IRQ() {",
@@ -234,10 +237,11 @@ def test_functions_of_interrupts_are_between_arrows_or_left_out() -> None:
         " 0)   0.007 us    |    getname();",
         " 0)   0.030 us    |  }",
     ]
-    assert marked.site(1) is None and marked.site(2) == number
+    trace = TraceExplorer(marked)
+    assert trace.site(1) is None and trace.site(2) == number
     options = GraphOptions(irqs=False)
-    without = GraphText(shown.table, shown.context, options, range(number, number + 1))
-    assert without.lines(0, len(without)) == [
+    without = graph_text(shown.table, shown.context, options, range(number, number + 1))
+    assert without.texts(0, len(without)) == [
         " 0)               |  sys_open() {",
         " 1)   0.009 us    |  kfree();",
         " 0)   0.007 us    |    getname();",
@@ -250,18 +254,18 @@ def test_an_interrupt_that_has_not_ended_hides_all_behind_it_on_its_cpu() -> Non
     story.leave("kfree", 0, 9, cpu=1)
     number = NAMES.index("do_IRQ")
     shown = story.text()
-    text = GraphText(
+    text = graph_text(
         shown.table, shown.context, GraphOptions(irqs=False), range(number, number + 1)
     )
-    assert text.lines(0, len(text)) == [" 1)   0.009 us    |  kfree();"]
+    assert text.texts(0, len(text)) == [" 1)   0.009 us    |  kfree();"]
 
 
 def test_a_single_interrupt_is_a_line_between_arrows() -> None:
     story = Story().enter("do_IRQ", 0).leave("do_IRQ", 0, 9)
     number = NAMES.index("do_IRQ")
     shown = story.text()
-    text = GraphText(shown.table, shown.context, GraphOptions(), range(number, number + 1))
-    assert text.lines(0, len(text)) == [
+    text = graph_text(shown.table, shown.context, GraphOptions(), range(number, number + 1))
+    assert text.texts(0, len(text)) == [
         " 0)   ==========> |",
         " 0)   0.009 us    |  do_IRQ();",
         " 0)   <========== |",

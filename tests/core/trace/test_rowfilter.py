@@ -15,9 +15,10 @@ from dynftrace import arches
 from dynftrace.core.session import Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.events import EVENT, EventTable
+from dynftrace.core.trace.explorer import TraceExplorer
+from dynftrace.core.trace.functiontext import function_text
 from dynftrace.core.trace.rowfilter import BadNumber, FilterError, NoPattern, RowFilter, UnknownKind
 from dynftrace.core.trace.textcontext import TextContext
-from dynftrace.core.trace.tracetext import TraceText
 
 LINE = re.compile(
     r" *(?P<comm>.+?)-(?P<pid>\d+) +\[(?P<cpu>\d+)\] \S+ +[\d.]+: (?P<func>[^\s:(]+).*"
@@ -61,16 +62,16 @@ def slowly(text: str, rows: list[Row]) -> list[int]:
 
 
 @cache
-def traced(*commands: str) -> TraceText:
+def traced(*commands: str) -> TraceExplorer:
     """The trace after these commands and a workload."""
     session = Session.open(arches.load(arches.DEFAULT))
     shell = Shell(session)
     for command in (*commands, "run syscalls"):
         assert shell.execute(command).status == 0, command
-    return session.boot.array.follow()
+    return TraceExplorer(session.boot.array.follow())
 
 
-def functions() -> TraceText:
+def functions() -> TraceExplorer:
     return traced(
         "echo function > current_tracer",
         "echo 'vfs_*' '*alloc*' schedule 'sys_*' > set_ftrace_filter",
@@ -80,7 +81,7 @@ def functions() -> TraceText:
     )
 
 
-def graph() -> TraceText:
+def graph() -> TraceExplorer:
     return traced(
         "echo function_graph > current_tracer",
         "echo funcgraph-proc > trace_options",
@@ -93,7 +94,7 @@ def rows_of_lines() -> list[Row]:
     """By the lines alone: those of a stack are of the event before theirs on their CPU."""
     rows: list[Row] = []
     last: dict[int, Row] = {}
-    for line in functions().lines(0, len(functions())):
+    for line in functions().text.texts(0, len(functions())):
         if line.startswith(" => "):
             rows.append(rows[-1])
             continue
@@ -115,7 +116,7 @@ def rows_of_graph() -> list[Row]:
     text = graph()
     rows: list[Row] = []
     waiting = 0
-    for line in text.lines(0, len(text)):
+    for line in text.text.texts(0, len(text)):
         if " <========== " in line:
             rows.append(rows[-1])
             continue
@@ -125,7 +126,7 @@ def rows_of_graph() -> list[Row]:
             continue
         what = match["what"].strip("{} /*;")
         pid = int(match["pid"])
-        comm = "<idle>" if not pid else (text.context.cmdlines or {}).get(pid, "<...>")
+        comm = "<idle>" if not pid else (text.text.context.cmdlines or {}).get(pid, "<...>")
         assert comm.startswith(match["comm"])
         row = Row(match["cpu"], match["pid"], comm, what.removesuffix("()").split(":")[0])
         rows += [row] * (waiting + 1)
@@ -182,9 +183,9 @@ def test_masks_show_what_the_tree_says(data: st.DataObject) -> None:
 def test_the_lines_are_of_many_kinds() -> None:
     """What the two tests above rest on."""
     assert {row.func for row in rows_of_lines()} >= {"vfs_read", "tracing_mark_write", "sys_open"}
-    assert any(line.startswith(" => ") for line in functions().lines(0, 500))
-    boxes = [line for line in graph().lines(0, len(graph())) if " => " in line]
-    arrows = [line for line in graph().lines(0, len(graph())) if "==========" in line]
+    assert any(line.startswith(" => ") for line in functions().text.texts(0, 500))
+    boxes = [line for line in graph().text.texts(0, len(graph())) if " => " in line]
+    arrows = [line for line in graph().text.texts(0, len(graph())) if "==========" in line]
     assert boxes and arrows
 
 
@@ -204,15 +205,19 @@ def test_words_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "error", "reason"),
     [
-        ("vfs_* irq:4", UnknownKind, "irq:4: there is no irq:, only func:, task:, pid: and cpu:"),
-        (":mod:usb", UnknownKind, ":mod:usb: there is no :, only func:, task:, pid: and cpu:"),
-        ("cpu:x", BadNumber, "cpu:x: numbers are needed, such as 2 or 0,2-3"),
-        ("cpu:-1", BadNumber, "cpu:-1: "),
-        ("cpu:3-1", BadNumber, "cpu:3-1: "),
-        ("pid:1,", BadNumber, "pid:1,: "),
-        ("!pid:bash", BadNumber, "!pid:bash: "),
-        ("cpu:", NoPattern, "cpu:: something is needed behind it"),
-        ("a !", NoPattern, "!: something is needed behind it"),
+        (
+            "vfs_* irq:4",
+            UnknownKind,
+            "unknown kind 'irq:' in irq:4 (choose from: func:, task:, pid:, cpu:)",
+        ),
+        (":mod:usb", UnknownKind, "unknown kind ':' in :mod:usb"),
+        ("cpu:x", BadNumber, "cpu:x needs numbers, such as 2 or 0,2-3"),
+        ("cpu:-1", BadNumber, "cpu:-1 needs numbers"),
+        ("cpu:3-1", BadNumber, "cpu:3-1 needs numbers"),
+        ("pid:1,", BadNumber, "pid:1, needs numbers"),
+        ("!pid:bash", BadNumber, "!pid:bash needs numbers"),
+        ("cpu:", NoPattern, "cpu: needs a value, such as func:vfs_* or cpu:0"),
+        ("a !", NoPattern, "! needs a value, such as func:vfs_* or cpu:0"),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(
@@ -247,7 +252,9 @@ def test_names_and_numbers_that_a_damaged_guest_has() -> None:
         (1, 1, 0, pid, cpu, 0, 0, 1) for pid, cpu in ((-5, 0), (7, 255), (0, 1), (2**31 - 1, 9))
     ]
     table = EventTable(np.array(rows, EVENT), np.array([0, 64], np.uint64))
-    text = TraceText(table, TextContext(Names(), cmdlines={7: "a\0b", -5: "x"}, text_prefix="."))
+    text = TraceExplorer(
+        function_text(table, TextContext(Names(), cmdlines={7: "a\0b", -5: "x"}, text_prefix="."))
+    )
 
     def shown(words: str) -> list[int]:
         return text.select(RowFilter.parse(words)).rows.tolist()

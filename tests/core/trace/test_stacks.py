@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dynftrace.core.session import Session
+from dynftrace.core.trace.details import Stacks
 from dynftrace.core.trace.events import EventTable
-from dynftrace.core.trace.graphtext import GraphText
-from dynftrace.core.trace.stacks import Stacks
+from dynftrace.core.trace.explorer import TraceExplorer
+from dynftrace.core.trace.functiontext import function_text
+from dynftrace.core.trace.graphtext import graph_text
 from dynftrace.core.trace.subbuffer import PageFormat
 from dynftrace.core.trace.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.tracetext import TraceText
@@ -50,7 +52,7 @@ def table(page: Page) -> EventTable:
 def told(**options: bool) -> TraceText:
     page = Page(stamp=5000).function(0, OPEN, CALL).stack(1, [OPEN, CREATE, 0])
     context = TextContext(Symbols(), TextOptions(**options), tracer="function")
-    return TraceText(table(page.function(1, CREATE, CALL)), context)
+    return function_text(table(page.function(1, CREATE, CALL)), context)
 
 
 @pytest.mark.parametrize(("order", "size"), [("little", 8), ("big", 8), ("little", 4), ("big", 4)])
@@ -85,17 +87,18 @@ def test_cut_and_joined_again_they_are_the_same(rows: list[list[int]], data: st.
 def test_a_line_for_the_event_and_one_for_each_address() -> None:
     text = told()
     assert "".join(text.body()).splitlines() == LINES
-    assert text.lines(0, len(text)) == LINES and len(text) == 6
-    assert all(text.lines(row, row + 1) == [LINES[row]] for row in range(6))
-    assert [text.row_of(event) for event in range(3)] == [0, 1, 5]
-    assert [text.site(row) for row in range(6)] == [OPEN, None, None, None, None, CREATE]
-    assert text.find("create", 0, 1) == 3 and text.find("create", 3, -1) == 3
-    assert text.find("stack", 5, -1) == 1 and text.find("create", 4, 1) == 5
+    assert text.texts(0, len(text)) == LINES and len(text) == 6
+    assert all(text.texts(row, row + 1) == [LINES[row]] for row in range(6))
+    assert [text.rows.row_of(event) for event in range(3)] == [0, 1, 5]
+    trace = TraceExplorer(text)
+    assert [trace.site(row) for row in range(6)] == [OPEN, None, None, None, None, CREATE]
+    assert trace.find("create", 0, 1) == 3 and trace.find("create", 3, -1) == 3
+    assert trace.find("stack", 5, -1) == 1 and trace.find("create", 4, 1) == 5
 
 
 def test_options_of_symbols() -> None:
-    assert told(sym_offset=True).lines(2, 4) == [" => open+0x0/0x40", " => create+0x0/0x40"]
-    assert told(sym_addr=True).lines(2, 3) == [" => open <0000000000000100>"]
+    assert told(sym_offset=True).texts(2, 4) == [" => open+0x0/0x40", " => create+0x0/0x40"]
+    assert told(sym_addr=True).texts(2, 3) == [" => open <0000000000000100>"]
 
 
 def test_raw_and_hex_have_no_printer_for_it() -> None:
@@ -114,11 +117,11 @@ def test_raw_and_hex_have_no_printer_for_it() -> None:
 def test_in_the_graph_it_is_a_comment(callers: list[int], lines: list[str]) -> None:
     context = TextContext(Symbols(), tracer="function_graph")
     page = Page().function(0, OPEN, CALL).stack(1, callers).text(1, OPEN, b"mark")
-    text = GraphText(table(page), context)
+    text = graph_text(table(page), context)
     head = " 0)               |  "
-    assert text.lines(1, len(text)) == [head + lines[0], *lines[1:], f"{head}/* mark */"]
-    raw = GraphText(table(page), replace(context, options=TextOptions(raw=True)))
-    assert raw.lines(1, 2) == [f"{head}/* type: 4 */"]
+    assert text.texts(1, len(text)) == [head + lines[0], *lines[1:], f"{head}/* mark */"]
+    raw = graph_text(table(page), replace(context, options=TextOptions(raw=True)))
+    assert raw.texts(1, 2) == [f"{head}/* type: 4 */"]
 
 
 def test_following_is_the_same_text(session: Session, sh: Callable[[str], str]) -> None:
@@ -126,6 +129,6 @@ def test_following_is_the_same_text(session: Session, sh: Callable[[str], str]) 
     sh("echo '*open*' > set_ftrace_filter; echo function > current_tracer")
     for _ in range(3):
         sh("run syscalls")
-        followed = "".join(session.boot.array.follow().text())
-        assert followed == "".join(session.boot.array.text().text())
+        followed = "".join(session.boot.array.follow().file())
+        assert followed == "".join(session.boot.array.text().file())
         assert followed.count("<stack trace>") > 100

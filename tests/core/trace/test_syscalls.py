@@ -13,11 +13,12 @@ from dynftrace.core import abi
 from dynftrace.core.machine.memory import Memory
 from dynftrace.core.trace.details import SYSCALL
 from dynftrace.core.trace.events import EventTable
-from dynftrace.core.trace.graphtext import GraphText
+from dynftrace.core.trace.explorer import TraceExplorer
+from dynftrace.core.trace.functiontext import function_text
+from dynftrace.core.trace.graphtext import graph_text
 from dynftrace.core.trace.subbuffer import PageFormat
 from dynftrace.core.trace.syscalls import Syscall, events_of, read_syscalls
 from dynftrace.core.trace.textcontext import TextContext, TextOptions
-from dynftrace.core.trace.tracetext import TraceText
 
 from .pages import Page
 from .test_tracetext import Symbols
@@ -39,7 +40,7 @@ def decoded(*pages: Page) -> EventTable:
 
 def shown(table: EventTable, **options: bool) -> list[str]:
     options = {"context_info": False, **options}
-    return TraceText(table, context(**options)).lines(0, len(table))
+    return function_text(table, context(**options)).texts(0, len(table))
 
 
 def context(**options: bool) -> TextContext:
@@ -74,7 +75,7 @@ def test_calls_are_decoded_and_shown(byteorder: str, pointer_size: int) -> None:
         "sys_getpid()",
         "sys_getpid -> 0x7",
     ]
-    text = TraceText(table, context())
+    text = TraceExplorer(function_text(table, context()))
     assert text.find("7f00", 0, 1) == 0 and text.find("getpid ->", 0, 1) == 4
     assert text.find("sys_getpid", 4, -1) == 4
 
@@ -120,7 +121,7 @@ def test_in_a_graph_they_are_comments() -> None:
     for depth in (0, 1):
         page.event(0, entry + (0x1000).to_bytes(8, "little") + depth.to_bytes(4, "little"))
     page.call(0, ENTER, 2, [1, 2])
-    lines = GraphText(decoded(page), context()).lines(0, 3)
+    lines = graph_text(decoded(page), context()).texts(0, 3)
     assert lines[2] == " 0)               |      /* sys_open(filename: 1, flags: 2) */"
 
 

@@ -14,19 +14,13 @@ from dynftrace import arches
 from dynftrace.core import abi
 from dynftrace.core.errors import UsageError
 from dynftrace.core.trace.events import EventTable
+from dynftrace.core.trace.explorer import TraceExplorer
 from dynftrace.core.trace.fprobe import parse
+from dynftrace.core.trace.functiontext import function_text
 from dynftrace.core.trace.subbuffer import PageFormat
 from dynftrace.core.trace.textcontext import TextContext, TextOptions
-from dynftrace.core.trace.tracefields import (
-    cmdlines,
-    comm_of,
-    exact_time,
-    flag_characters,
-    latest_time,
-    preempt_characters,
-    time_text,
-)
-from dynftrace.core.trace.tracetext import TraceText
+from dynftrace.core.trace.timetext import exact_time, latest_time, time_text
+from dynftrace.core.trace.tracefields import cmdlines, comm_of, flag_characters, preempt_characters
 
 from .pages import Page
 
@@ -94,12 +88,12 @@ def with_hits() -> EventTable:
 
 def text(**options: bool) -> str:
     context = replace(CONTEXT, options=TextOptions(**options))
-    return "".join(TraceText(sample(), context).text())
+    return "".join(function_text(sample(), context).file())
 
 
 def body(**options: bool) -> list[str]:
     context = replace(CONTEXT, options=TextOptions(**options))
-    return "".join(TraceText(sample(), context).body()).splitlines()
+    return "".join(function_text(sample(), context).body()).splitlines()
 
 
 def test_the_whole_file() -> None:
@@ -133,7 +127,7 @@ def test_without_irq_info() -> None:
 
 def test_tgid_column() -> None:
     context = replace(CONTEXT, options=TextOptions(record_tgid=True), tgids={1977: 1976})
-    lines = "".join(TraceText(sample(), context).text()).splitlines()
+    lines = "".join(function_text(sample(), context).file()).splitlines()
     assert lines[4] == "#" + " " * 42 + "_-----=> irqs-off/BH-disabled"
     assert lines[10:14] == [
         "#           TASK-PID       TGID    CPU#  |||||  TIMESTAMP  FUNCTION",
@@ -239,21 +233,21 @@ def test_saved_cmdlines(byteorder: str) -> None:
 
 def test_cpus_are_announced_only_after_overruns() -> None:
     context = replace(CONTEXT, overran=True)
-    lines = "".join(TraceText(sample(), context).body()).splitlines()
+    lines = "".join(function_text(sample(), context).body()).splitlines()
     assert lines[2] == "##### CPU 1 buffer started ####"
     assert len(lines) == 5
     quiet = replace(context, options=TextOptions(annotate=False))
-    assert len("".join(TraceText(sample(), quiet).body()).splitlines()) == 4
+    assert len("".join(function_text(sample(), quiet).body()).splitlines()) == 4
 
 
 def test_lost_events_are_told_before_the_cpu_goes_on() -> None:
-    lines = "".join(TraceText(sample(), CONTEXT).body({0: 12, 1: 0})).splitlines()
+    lines = "".join(function_text(sample(), CONTEXT).body({0: 12, 1: 0})).splitlines()
     assert lines[0] == "CPU:0 [LOST 12 EVENTS]"
     assert len(lines) == 5
 
 
 def test_a_corrupted_trace_says_so() -> None:
-    lines = TraceText(EventTable(), replace(CONTEXT, ftrace_dead=True)).header
+    lines = function_text(EventTable(), replace(CONTEXT, ftrace_dead=True)).header
     assert lines[2:4] == [
         "# WARNING: FUNCTION TRACING IS CORRUPTED",
         "#          MAY BE MISSING FUNCTION EVENTS",
@@ -262,27 +256,27 @@ def test_a_corrupted_trace_says_so() -> None:
 
 def test_a_hit_says_where_and_what_was_asked_for() -> None:
     def whats(**options: bool) -> list[str]:
-        trace = TraceText(with_hits(), replace(CONTEXT, options=TextOptions(**options)))
-        return [line.partition(": ")[2] for line in trace.lines(2, 4)]
+        trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(**options)))
+        return [line.partition(": ")[2] for line in trace.texts(2, 4)]
 
     values = "fd=0x15 arg2=-16 at=0x1f+0x0/0x40 [mod]"
     assert whats() == [f"opened: (sys_close+0x0/0x40 [mod]) {values}", "Unknown type 30719"]
     assert whats(sym_addr=True)[0] == (
         f"opened: (sys_close+0x0/0x40 [mod] <{CLOSE:016x}>) {values}"
     )
-    trace = TraceText(with_hits(), replace(CONTEXT, options=TextOptions(raw=True)))
-    assert [line.split(" ", 3)[3] for line in trace.lines(2, 4)] == ["type: 1024", "30719 ?"]
-    trace = TraceText(with_hits(), replace(CONTEXT, options=TextOptions(hex=True)))
-    assert [line.rpartition("type")[2] for line in trace.lines(2, 4)] == [": 1024", ": 30719"]
+    trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(raw=True)))
+    assert [line.split(" ", 3)[3] for line in trace.texts(2, 4)] == ["type: 1024", "30719 ?"]
+    trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(hex=True)))
+    assert [line.rpartition("type")[2] for line in trace.texts(2, 4)] == [": 1024", ": 30719"]
 
 
 def test_a_hit_is_named_by_its_time_and_cpu() -> None:
-    trace = TraceText(with_hits(), CONTEXT)
+    trace = TraceExplorer(function_text(with_hits(), CONTEXT))
     assert [trace.hit(row) for row in range(4)] == [
         *(None, None, "17284.993652609 0", "17284.993652618 0")
     ]
     assert trace.site(2) == CLOSE
-    counted = TraceText(with_hits(), replace(CONTEXT, clock_in_ns=False))
+    counted = TraceExplorer(function_text(with_hits(), replace(CONTEXT, clock_in_ns=False)))
     assert counted.hit(2) == "17284993652609 0"
 
 
@@ -307,7 +301,7 @@ def test_times_as_the_trace_shows_them(typed: str, in_ns: bool, latest: int) -> 
     ("typed", "in_ns"), [("x", True), ("1.", True), ("-1", True), ("1.5", False)]
 )
 def test_what_is_no_time(typed: str, in_ns: bool) -> None:
-    with pytest.raises(UsageError, match="no time of the trace"):
+    with pytest.raises(UsageError, match="invalid time"):
         latest_time(typed, in_ns)
 
 
@@ -315,8 +309,8 @@ def test_markers_stay_on_their_row_on_a_screen() -> None:
     page = (
         Page().text(0, MARKER, b"two\nlines\x1b[2J\n").text(0, MARKER, b"\xff").event(0, b"\7" * 8)
     )
-    trace = TraceText(table(page), CONTEXT)
-    assert [line.partition(": ")[2] for line in trace.lines(0, 3)] == [
+    trace = function_text(table(page), CONTEXT)
+    assert [line.partition(": ")[2] for line in trace.texts(0, 3)] == [
         "tracing_mark_write: two\\nlines\\x1b[2J",
         "tracing_mark_write: \\xff",
         "Unknown type 0",
@@ -325,7 +319,7 @@ def test_markers_stay_on_their_row_on_a_screen() -> None:
 
 
 def test_sites_of_rows() -> None:
-    trace = TraceText(sample(), CONTEXT)
+    trace = TraceExplorer(function_text(sample(), CONTEXT))
     assert [trace.site(row) for row in range(4)] == [CLOSE, None, CLOSE, 0]
     assert len(trace) == 4
 
@@ -350,9 +344,9 @@ def test_find_is_a_search_of_the_lines(
     needle: str, start: int, step: int, options: dict[str, bool], hits: bool
 ) -> None:
     events = with_hits() if hits else sample()
-    trace = TraceText(events, replace(CONTEXT, options=TextOptions(**options)))
-    lines = trace.lines(0, 4)
+    trace = function_text(events, replace(CONTEXT, options=TextOptions(**options)))
+    lines = trace.texts(0, 4)
     rows = range(start, 4) if step > 0 else range(start, -1, -1)
     inside = 0 <= start < 4
     expected = next((row for row in rows if needle in lines[row]), None) if inside else None
-    assert trace.find(needle, start, step) == expected
+    assert TraceExplorer(trace).find(needle, start, step) == expected

@@ -12,6 +12,7 @@ from dynftrace.core.abi import FTRACE_OPS_MAX
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session import Session
 from dynftrace.core.shell.shell import Shell
+from dynftrace.core.trace.explorer import TraceExplorer
 
 Sh = Callable[[str], str]
 
@@ -265,7 +266,7 @@ def test_regs_hit_shows_what_was_saved(session: Session, sh: Sh, text_in_guest: 
     assert sh(f"regs hit {time}").startswith(head)
     assert sh(f"regs hit {time} {int(cpu)}").startswith(head)
     row = len(session.boot.array.text()) - 2
-    assert sh(f"regs hit {session.boot.array.text().hit(row)}").startswith(head)
+    assert sh(f"regs hit {TraceExplorer(session.boot.array.text()).hit(row)}").startswith(head)
     assert shell.execute("regs hit 0").status == 1
     for wrong in ("regs hit x", "regs hit 1 9"):
         assert shell.execute(wrong).status in (1, 2)

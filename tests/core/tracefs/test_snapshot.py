@@ -47,14 +47,14 @@ def test_a_swap_exchanges_all_there_is_to_see(session: Session, sh: Sh) -> None:
     stats = sh("cat per_cpu/cpu0/stats per_cpu/cpu1/stats")
     sh("echo 1 > snapshot")
     assert sh("cat snapshot") == first and sh("cat snapshot") == first
-    assert "0/0 " in sh("cat trace") and "".join(session.boot.array.follow().text()) == sh(
+    assert "0/0 " in sh("cat trace") and "".join(session.boot.array.follow().file()) == sh(
         "cat trace"
     )
     sh("echo 1 > tracing_on; run syscalls; echo 0 > tracing_on")
     second = sh("cat trace")
     sh("echo 1 > snapshot")
     assert (sh("cat trace"), sh("cat snapshot")) == (first, second)
-    assert "".join(session.boot.array.follow().text()) == first
+    assert "".join(session.boot.array.follow().file()) == first
     before, after = (
         [line for line in text.splitlines() if not line.startswith("now")]
         for text in (stats, sh("cat per_cpu/cpu0/stats per_cpu/cpu1/stats"))

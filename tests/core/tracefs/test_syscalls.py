@@ -177,10 +177,10 @@ def test_who_follows_the_trace_reads_the_same(session: Session, sh: Sh) -> None:
     for _ in range(4):
         sh("run syscalls; echo here > trace_marker")
         followed, whole = session.boot.array.follow(), session.boot.array.text()
-        lines = whole.lines(0, len(whole))
-        assert followed.lines(0, len(followed)) == lines
+        lines = whole.texts(0, len(whole))
+        assert followed.texts(0, len(followed)) == lines
         assert sum("sys_read(fd: " in line for line in lines) > 4
-    assert whole.written > len(whole)
+    assert whole.context.written > len(whole)
 
 
 def test_a_number_that_is_no_call_is_not_told(session: Session, sh: Sh) -> None:

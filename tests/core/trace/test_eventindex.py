@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynftrace.core.session import Session
+from dynftrace.core.trace.eventindex import EventIndex
 from dynftrace.core.trace.events import EVENT, EventTable
-from dynftrace.core.trace.places import Places
+from dynftrace.core.trace.explorer import TraceExplorer
 
 EVENTS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(0, 2)), max_size=30)
 
@@ -26,7 +27,7 @@ def table(rows: list[tuple[int, int, int]]) -> EventTable:
 @given(EVENTS)
 def test_each_event_is_found_by_its_key(rows: list[tuple[int, int, int]]) -> None:
     """In any order of times, as a damaged page may have it."""
-    places = Places(table(rows))
+    places = EventIndex(table(rows))
     every = np.arange(len(rows))
     keys = places.keys(every)
     assert places.events(keys).tolist() == every.tolist()
@@ -39,10 +40,10 @@ def test_it_is_found_in_front_of_new_events_and_not_when_it_is_gone(
     rows: list[tuple[int, int, int]], more: list[tuple[int, int, int]]
 ) -> None:
     rows, more = sorted(rows), sorted((time + 5, cpu, ip) for time, cpu, ip in more)
-    keys = Places(table(rows)).keys(np.arange(len(rows)))
-    later = Places(table(rows + more)).events(keys)
+    keys = EventIndex(table(rows)).keys(np.arange(len(rows)))
+    later = EventIndex(table(rows + more)).events(keys)
     assert later.tolist() == list(range(len(rows)))
-    assert set(Places(table(more)).events(keys).tolist()) <= {-1}
+    assert set(EventIndex(table(more)).events(keys).tolist()) <= {-1}
 
 
 def test_rows_of_a_real_trace_whose_buffer_has_turned(
@@ -50,15 +51,15 @@ def test_rows_of_a_real_trace_whose_buffer_has_turned(
 ) -> None:
     sh("echo 32 > buffer_size_kb; echo 1 > options/func_stack_trace")
     sh("echo 'vfs_*' schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
-    before = session.boot.array.follow()
-    places = [before.place(row) for row in range(len(before))]
+    before = TraceExplorer(session.boot.array.follow())
+    places = [before.key(row) for row in range(len(before))]
     assert before.rows_at(places) == list(range(len(before)))
-    while before.lines(0, 1) == session.boot.array.follow().lines(0, 1):
+    while before.text.texts(0, 1) == session.boot.array.follow().texts(0, 1):
         sh("run syscalls")
-    after = session.boot.array.follow()
+    after = TraceExplorer(session.boot.array.follow())
     rows = after.rows_at(places)
     assert None in rows
-    lines = [None if row is None else after.lines(row, row + 1)[0] for row in rows]
+    lines = [None if row is None else after.text.texts(row, row + 1)[0] for row in rows]
     kept = [row for row, line in enumerate(lines) if line is not None]
     assert kept
-    assert [lines[row] for row in kept] == [before.lines(row, row + 1)[0] for row in kept]
+    assert [lines[row] for row in kept] == [before.text.texts(row, row + 1)[0] for row in kept]

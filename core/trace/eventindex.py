@@ -1,7 +1,7 @@
-"""Events by time, CPU and address, so that they are found in a later table of the same buffer.
+"""Finds events by time, CPU and address, so that a later table of the buffer has them too.
 
-Rows move when the buffer turns; these do not. Two events of one CPU can have all of them
-equal where the clock stands still, so they are counted.
+Events move to other rows when the ring buffer wraps; their keys stay. Two events of one CPU
+can have equal keys if the clock stands still, so equal ones are numbered.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from .events import EventTable
 
 KEY = np.dtype([("time", "u8"), ("cpu", "u1"), ("ip", "u8"), ("nth", "u4")])
-"""What an event is known by: the fields of a `Place` without its part."""
+"""The key of an event: the fields of a `RowKey` without its part."""
 
 MOST = 4096
-"""So many events of one time are looked at."""
+"""Most events with the same time that are compared."""
 
 
-class Places:
-    """The keys of a table's events, and which event a key is of."""
+class EventIndex:
+    """The keys of a table's events, and the event of each key."""
 
     def __init__(self, table: EventTable) -> None:
         self._events = table.events
         self._addresses = table.addresses
         times = np.ascontiguousarray(table.events["ts"])
-        # In a damaged page times may go back; in any other they are in order.
+        # Only in a damaged page can times go back.
         self._order: NDArray[np.intp] | None = None
         if (times[1:] < times[:-1]).any():
             self._order = np.argsort(times, kind="stable")
@@ -33,7 +33,7 @@ class Places:
         self._times = times
 
     def keys(self, events: NDArray[np.intp]) -> NDArray[np.void]:
-        """KEY records of n events, given by their index."""
+        """Return the KEY records of n events, given by their number."""
         rows = self._events[events]
         keys = np.zeros(len(events), KEY)
         keys["time"], keys["cpu"] = rows["ts"], rows["cpu"]
@@ -47,7 +47,7 @@ class Places:
         return keys
 
     def events(self, keys: NDArray[np.void]) -> NDArray[np.intp]:
-        """The event of each of n keys, -1 where it is not in the table."""
+        """Return the event of each of n keys, -1 if the table does not have it."""
         first = np.searchsorted(self._times, keys["time"], "left")
         count = np.searchsorted(self._times, keys["time"], "right") - first
         found = np.full(len(keys), -1, np.intp)
@@ -64,7 +64,7 @@ class Places:
         return at if self._order is None else self._order[at]
 
     def _same(self, keys: NDArray[np.void], at: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Whether the events at these places in order of time have CPU and address of `keys`."""
+        """Compare CPU and address of `keys` with the events at these positions by time."""
         events = self._events[self._event(at)]
         same: NDArray[np.bool_] = events["cpu"] == keys["cpu"]
         same &= self._addresses[events["ip"]] == keys["ip"]

@@ -1,0 +1,45 @@
+"""Typed fields of a row of the trace: the kernel's text is their texts, joined.
+
+Nothing here imports numpy, so that the console can map kinds to colours before
+numpy is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import TypeAlias
+
+
+class FieldKind(Enum):
+    """What a field tells."""
+
+    TASK = auto()
+    """Name and pid of a task, with its tgid if that is shown."""
+    CPU = auto()
+    FLAGS = auto()
+    """The five characters for interrupts, rescheduling, context and preemption."""
+    TIME = auto()
+    OVERHEAD = auto()
+    """The sign of a long duration."""
+    DURATION = auto()
+    FUNCTION = auto()
+    """The traced function, or the name of the event."""
+    CALLER = auto()
+    """Where the function was called from, or the arguments of a dynamic event."""
+    FOLD = auto()
+    """What replaces the rows of a folded call; the kernel prints no such field."""
+    TEXT = auto()
+    """Anything else."""
+
+
+Field: TypeAlias = tuple[FieldKind, str]
+"""The kind of a field, and its text with the spaces around it."""
+
+Fields: TypeAlias = tuple[Field, ...]
+"""The fields of one row, from left to right."""
+
+
+def joined(fields: Iterable[Field]) -> str:
+    """Return the text of a row."""
+    return "".join([text for _, text in fields])
