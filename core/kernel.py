@@ -12,6 +12,9 @@ from .elf.image import Image
 from .errors import MemoryFault
 from .machine.memory import PAGE_SIZE, Memory
 
+KERNEL = "vmlinux.elf"
+"""File name of the teaching kernel among the images of a port."""
+
 RAM_SIZE = 16 << 20
 """Size of free RAM in bytes."""
 

@@ -29,6 +29,7 @@ from .errors import (
     UsageError,
 )
 from .journal import Journal
+from .kernel import KERNEL
 from .machine.function import pointer_to
 from .module import Module
 from .views.callsite import CallSite, call_site, unfound_site, unfound_sites
@@ -37,8 +38,6 @@ from .views.filetext import file_text
 from .views.origin import Listing, listing
 from .views.path import Hop
 from .workloads import workload_names
-
-KERNEL = "vmlinux.elf"
 
 START = "_start"
 """Symbol of a kernel's first instruction."""

@@ -12,7 +12,8 @@ from ..assemble import assemble
 from ..elf.image import Image
 from ..ftrace.entry import CALLER, NEEDED, SLOTS
 from ..ftrace.sites import call_sites, calls_of_mcount
-from ..session import KERNEL, MachineSpec, Session
+from ..kernel import KERNEL
+from ..session import MachineSpec, Session
 from .check import Absent, Failure, expect
 from .equilibrium import reach, reach_with_modules
 

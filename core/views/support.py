@@ -22,11 +22,10 @@ from ..errors import UsageError
 from ..ftrace.entry import Entry, load_entry
 from ..ftrace.sites import call_sites, calls_of_mcount
 from ..kallsyms import Kallsyms
-from ..kernel import load_kernel
+from ..kernel import KERNEL, load_kernel
 from ..machine.function import function_at
 from ..machine.memory import PAGE_SIZE, Memory
 from ..module import STUB_SUFFIX
-from ..session import KERNEL
 from .callsite import Code
 from .disasm import Disassembler
 
