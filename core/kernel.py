@@ -13,7 +13,7 @@ from .errors import MemoryFault
 from .machine.memory import PAGE_SIZE, Memory
 
 KERNEL = "vmlinux.elf"
-"""File name of a port's own kernel."""
+"""File name of the teaching kernel among the images of a port."""
 
 RAM_SIZE = 16 << 20
 """Size of free RAM in bytes."""
