@@ -23,7 +23,7 @@ from .rowfields import Field, FieldKind, Fields
 from .rowmap import RowMap, stack_rows
 from .syscalls import SyscallEvent
 from .textcontext import TextContext
-from .timetext import split_time, time_text
+from .timetext import split_time
 from .tracefields import comm_of, flag_characters, preempt_characters
 from .tracetext import TraceText
 
@@ -144,10 +144,10 @@ class FunctionFormatter:
         if options.raw:
             return heads, [f"{ts} " for ts in stamps.tolist()]
         if not self.context.clock_in_ns:
-            return heads, [f"{time_text(ts, False)}: " for ts in stamps.tolist()]
+            return heads, [f"{ts:12d}: " for ts in stamps.tolist()]
         seconds, microseconds = split_time(stamps)
         return heads, [
-            f" {second:5d}.{microsecond:06d}: "
+            f"{second:5d}.{microsecond:06d}: "
             for second, microsecond in zip(seconds.tolist(), microseconds.tolist(), strict=True)
         ]
 
@@ -161,10 +161,10 @@ class FunctionFormatter:
         elif options.raw:
             task, at = f"{pid} ", f"{cpu} "
         else:
-            task, at = self._task(pid), f"[{cpu:03d}]"
+            task, at = self._task(pid), f"[{cpu:03d}] "
         fields = ((FieldKind.TASK, task), (FieldKind.CPU, at))
         if options.irq_info and not (options.raw or options.hex):
-            marks = f" {flag_characters(flags)}{preempt_characters(preempt)}"
+            marks = f"{flag_characters(flags)}{preempt_characters(preempt)} "
             fields = (*fields, (FieldKind.FLAGS, marks))
         head = "".join(text for _, text in fields)
         self._heads[key] = head

@@ -103,6 +103,16 @@ class Formatter(FunctionFormatter):
 
     formatted = 0
 
+    @property
+    def header(self) -> list[str]:
+        """Return a short header."""
+        return [
+            "# tracer: function",
+            "#",
+            "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION",
+            "#              | |         |   |||||     |         |",
+        ]
+
     def fields(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[Fields]:
         """Return the fields, counted in `formatted`."""
         self.formatted += len(events)

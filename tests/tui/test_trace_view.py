@@ -138,9 +138,9 @@ def test_a_tone_for_each_kind_of_field() -> None:
     fields = Events(1).text.fields_at(np.arange(1))[0]
     assert list(event_line(fields)) == [
         ("            bash-0       ", ""),
-        ("[000]", "dim"),
-        (" .....", "dim"),
-        ("     0.000000: ", "accent"),
+        ("[000] ", "dim"),
+        ("..... ", "dim"),
+        ("    0.000000: ", "accent"),
         ("start_kernel", "strong"),
         (" <-start_kernel", "dim"),
     ]
