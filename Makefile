@@ -24,11 +24,11 @@ images: ## rebuild the guest kernels and modules (needs a gcc for each of PORTS)
 	$(MAKE) -C arches/guest
 
 screenshots: .venv/.ready ## draw every screen again: screenshots/ and tests/tui/screens/
-	$(BIN)/python -m dynftrace.tui.screenshots screenshots tests/tui/screens
+	$(BIN)/python -m dynftrace.tui.pictures.screenshots screenshots tests/tui/screens
 
 docs: .venv/.ready ## regenerate the README's tables, the man page and the completions
-	$(BIN)/python -m dynftrace.tui.docs README.md
-	$(BIN)/python -m dynftrace.tui.manual tui/share
+	$(BIN)/python -m dynftrace.tui.manual.readme README.md
+	$(BIN)/python -m dynftrace.tui.manual.manpage tui/manual/share
 
 bench: .venv/.ready ## measure the targets, as ratios within one run
 	$(BIN)/python -m tests.benchmarks $(ARGS)

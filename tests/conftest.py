@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from dynftrace.core.session import Session
+    from dynftrace.core.session.session import Session
 
 
 # Each test of the console leaves an app of many objects behind. With the default threshold,
@@ -40,7 +40,7 @@ def session() -> Session:
     """Boot the teaching kernel on two CPUs."""
     # Imported here, so that tests of small parts load only what they test.
     from dynftrace import arches
-    from dynftrace.core.session import Session
+    from dynftrace.core.session.session import Session
 
     return Session.open(arches.load(arches.DEFAULT))
 

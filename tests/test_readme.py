@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynftrace.tui import docs
+from dynftrace.tui.manual import readme
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -28,14 +28,14 @@ def test_its_links_and_pictures_lead_somewhere() -> None:
 
 
 def test_its_table_of_architectures() -> None:
-    assert docs.made(README) == README, "make docs writes it anew; look at it"
+    assert readme.made(README) == README, "make docs writes it anew; look at it"
     # GitHub breaks cells, but makes a column no narrower than its longest word.
     assert max(len(line) for line in README.splitlines() if line.startswith("| `")) <= 170
 
 
 def test_a_part_has_one_place() -> None:
     text = "a\n<!-- x -->\nold | \\1\n<!-- end -->\nb\n"
-    assert docs.with_part(text, "x", "new \\1\n") == "a\n<!-- x -->\nnew \\1\n<!-- end -->\nb\n"
+    assert readme.with_part(text, "x", "new \\1\n") == "a\n<!-- x -->\nnew \\1\n<!-- end -->\nb\n"
     for wrong in ("nothing", text + text):
         with pytest.raises(ValueError, match="expected one place"):
-            docs.with_part(wrong, "x", "")
+            readme.with_part(wrong, "x", "")

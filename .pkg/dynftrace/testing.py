@@ -1,6 +1,6 @@
 """Fixtures of pytest for projects that test with dynftrace; docs/testing.md describes them."""
 
-from dynftrace.tui.testing import (
+from dynftrace.tui.pictures.pytest_plugin import (
     Pictures,
     ShellCommands,
     dynftrace_picture,

@@ -29,11 +29,11 @@ from unicorn import arm64_const
 from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
 from ...core.arch import Edit, Effect, Sites
-from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding
 from ...core.facts import Abi, AddressMap, CallSites, Engine, ExampleSite, Facts, Frames, Register
+from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops, reloc, stub
 from .callsite import Form
 

@@ -35,10 +35,10 @@ from unicorn.unicorn_const import (
 )
 
 from ...core.arch import Edit, Effect, Sites
-from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import AddressMap, Branches, CallSites, Engine, ExampleSite, Register
+from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops
 from .callsite import Form
 from .trapped import trapped_at

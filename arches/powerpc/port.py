@@ -25,10 +25,10 @@ from unicorn import ppc_const
 from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN
 
 from ...core.arch import Edit, Effect, Sites, Stubs
-from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import Engine, Register
+from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops
 from .callsite import Form
 

@@ -20,10 +20,10 @@ from unicorn import x86_const
 from unicorn.unicorn_const import UC_ARCH_X86
 
 from ...core.arch import Calls, Edit, Effect, Sites
-from ...core.baseport import BasePort
 from ...core.crash import Crash
 from ...core.encoding import Encoding
 from ...core.facts import Breakpoint, Engine, Register
+from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops
 
 BREAKPOINT = Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..arch import Relocations
 from ..errors import ModuleError, RelocationOverflow, UnknownRelocation
-from ..field import outside, store
+from .fields import outside, store
 
 Values = NDArray[np.int64]
 Truth = NDArray[np.bool_]

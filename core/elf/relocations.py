@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import ImageError
 from ..facts import Facts
-from ..field import store
+from .fields import store
 from .headers import Section, Segment
 
 NONE = 0

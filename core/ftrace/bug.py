@@ -13,7 +13,7 @@ from enum import Enum
 
 from ..arch import ModuleStub, Port
 from ..errors import FtraceBug
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from .records import Flag
 
 RULE = "------------[ ftrace bug ]------------"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..arch import EntryCode, Port
-from ..assemble import assemble
+from ..asm.assemble import assemble
 from ..elf.image import Image
 from ..elf.linker import PAGE_SIZE, Layout, layout, link
 from ..elf.symbols import SymbolTable
@@ -24,7 +24,7 @@ from ..errors import (
     RelocationOverflow,
     UnknownSymbol,
 )
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.function import kernel_toc
 from ..machine.memory import Memory
 

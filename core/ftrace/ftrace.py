@@ -26,9 +26,8 @@ from ..errors import (
     TracefsError,
     UsageError,
 )
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
-from ..quiet import settle
 from .bug import Step
 from .entry import CALLER, REGS_CALLER, Entry, load_entry
 from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
@@ -36,6 +35,7 @@ from .ops import FtraceHash, FtraceOps
 from .patch import STOP_MACHINE, Patcher
 from .pids import FtracePids, SavedPids
 from .records import Records, SavedRecords
+from .settle import settle
 from .sites import call_sites, code_ranges
 from .state import RecordState, record_state
 from .text import FtraceText

@@ -16,9 +16,9 @@ from typing import Protocol
 import numpy as np
 
 from ..machine.machine import Machine
-from ..quiet import settle
 from .entry import Entry
 from .opslist import SiteArea
+from .settle import settle
 
 MAX_PID = 1 << 30
 """Upper bound of pids, exclusive."""

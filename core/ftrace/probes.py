@@ -22,10 +22,10 @@ from ..abi import ProbeCommand
 from ..arch import Addresses
 from ..errors import DynftraceError, MissingSymbolError, TracefsError
 from ..machine.machine import Machine
-from ..quiet import settle
 from .ftrace import Ftrace
 from .ops import FtraceHash, FtraceOps
 from .opslist import SiteArea
+from .settle import settle
 
 FUNCTION = "function_trace_probe_call"
 """The guest function of the probes' ops."""

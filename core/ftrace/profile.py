@@ -19,9 +19,9 @@ from .. import abi
 from ..errors import MemoryFault, TracefsError
 from ..machine.machine import Machine
 from ..machine.memory import Region
-from ..quiet import settle
 from .ftrace import Ftrace
 from .opslist import area_part
+from .settle import settle
 
 CONTROL = "fprofiler"
 """The guest's `struct ftrace_profile_control`."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 from ..abi import THREAD_SIZE
 from ..arch import Addresses
 from ..errors import MissingSymbolError
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.vcpu import Vcpu
 from .callers import Callers

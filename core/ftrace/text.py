@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arch import Edit, ModuleStub
 from ..errors import FtraceBug
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from . import bug
 from .bug import Step, callee_name, stub_name, with_callees

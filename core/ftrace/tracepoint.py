@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from .. import abi
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import Memory
 
 

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from ..arch import Edit
 from ..errors import MissingSymbolError
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
 from .bug import Step

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from ..abi import FTRACE_OPS_MAX
 from ..arch import Port, trampolines_of
 from ..elf.symbols import SymbolTable
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import PAGE_SIZE, Memory
 from .entry import CALLER, REGION, REGS_CALLER, TRAMPOLINE, Entry
 from .ops import FtraceOps

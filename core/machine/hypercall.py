@@ -20,7 +20,7 @@ from . import interrupt
 from .dmesg import LINE_MAX, Dmesg
 from .function import enter
 from .memory import Memory
-from .request import Requests
+from .requests import Requests
 from .services import Services
 from .symbols import Symbols
 from .vcpu import State, Vcpu

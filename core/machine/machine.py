@@ -17,7 +17,7 @@ from . import hypercall, interrupt, oops
 from .dmesg import Dmesg
 from .function import function_at
 from .memory import Memory
-from .request import Requests
+from .requests import Requests
 from .scheduler import Scheduler
 from .services import NoServices, Services
 from .snapshot import Snapshot, copy_memory, put_memory

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import GuestOops
 from .memory import PAGE_SIZE, Memory, Region
-from .request import SavedRequests
+from .requests import SavedRequests
 from .scheduler import SavedScheduler
 from .vcpu import VcpuState
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..session import Session
+from ..session.session import Session
 
 SECOND_NS = 1_100_000_000
 """Virtual ns in which ftraced wakes up once."""

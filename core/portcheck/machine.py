@@ -6,12 +6,12 @@ import dataclasses
 
 from capstone import Cs
 
-from ..assemble import assemble
+from ..asm.assemble import assemble
 from ..errors import GuestError
-from ..kallsyms import Kallsyms
-from ..kernel import load_kernel
+from ..kernel.kallsyms import Kallsyms
+from ..kernel.kernel import load_kernel
 from ..machine.machine import Machine
-from ..session import BOOT_LIMIT_NS, START
+from ..session.session import BOOT_LIMIT_NS, START
 from .bench import BACK, PAGE, STACK, engine, everything
 from .check import MACHINE, Absent, check, expect
 from .subject import PortUnderTest

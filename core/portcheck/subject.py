@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from ..arch import Addresses, Bytes, EntryCode, Port, Sites
-from ..assemble import assemble
+from ..asm.assemble import assemble
 from ..elf.image import Image
 from ..ftrace.entry import CALLER, NEEDED, SLOTS
 from ..ftrace.sites import call_sites, calls_of_mcount
-from ..kernel import KERNEL
-from ..session import MachineSpec, Session
+from ..kernel.kernel import KERNEL
+from ..session.session import MachineSpec, Session
 from .check import Absent, Failure, expect
 from .equilibrium import reach, reach_with_modules
 

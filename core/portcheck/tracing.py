@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import DynftraceError
-from ..session import MachineSpec
+from ..session.session import MachineSpec
 from .check import DYNAMIC, FUNCTION_TRACER, check, expect, same_text
 from .subject import PortUnderTest
 from .user import User

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..session import MachineSpec, Session
+from ..session.session import MachineSpec, Session
 from ..shell.shell import Shell
 from .check import Absent, expect
 from .equilibrium import reach

@@ -12,8 +12,8 @@ from .outcome import Effect
 from .parser import Word
 
 if TYPE_CHECKING:
-    from ..boot import Boot
-    from ..session import Session
+    from ..session.boot import Boot
+    from ..session.session import Session
 
 
 class Changes(Enum):

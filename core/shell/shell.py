@@ -19,7 +19,7 @@ from .outcome import Outcome, Showed, WroteFile, combine
 from .parser import Join, Redirection, ShellSyntaxError, SimpleCommand, Word, parse
 
 if TYPE_CHECKING:
-    from ..session import Session
+    from ..session.session import Session
 
 NAME = "dynftrace"
 """Default prefix of the shell's own messages."""

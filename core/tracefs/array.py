@@ -19,17 +19,17 @@ from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..ftrace.stacktrace import StackTracer
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
-from ..trace.dumptext import dump_text
-from ..trace.events import EventTable
-from ..trace.follower import Follower
-from ..trace.functiontext import function_text
-from ..trace.graphtext import graph_text
-from ..trace.ringbuffer import RingBuffer
-from ..trace.textcontext import TextContext, TextOptions
-from ..trace.tracefields import cmdlines
-from ..trace.tracetext import TraceText
+from ..trace.buffer.events import EventTable
+from ..trace.buffer.follower import Follower
+from ..trace.buffer.ringbuffer import RingBuffer
+from ..trace.text.dumptext import dump_text
+from ..trace.text.functiontext import function_text
+from ..trace.text.graphtext import graph_text
+from ..trace.text.textcontext import TextContext, TextOptions
+from ..trace.text.tracefields import cmdlines
+from ..trace.text.tracetext import TraceText
 from .commands import Commands
 from .event import TraceEvent
 from .fprobes import Fprobes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from ..trace.ringbuffer import RingBuffer
+from ..trace.buffer.ringbuffer import RingBuffer
 from .number import kstrtoul
 from .traces import Events, Trace, TracePipe
 from .tree import Directory, File, Node

@@ -23,7 +23,7 @@ from ..ftrace.filter import FilterWord, select
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.probes import FunctionProbes
 from ..machine.machine import Machine
-from ..trace.dumptext import DASHES, EMPTY, HEAD
+from ..trace.text.dumptext import DASHES, EMPTY, HEAD
 from .functions import FunctionTable
 from .number import kstrtoul
 from .snapshot import Snapshot

@@ -14,11 +14,11 @@ import numpy as np
 
 from ..abi import FIRST_EVENT_ID, LAST_EVENT_ID
 from ..errors import TracefsError
+from ..events.fprobe import Fprobe, parse, parse_removal, refused
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
-from ..kallsyms import Kallsyms
-from ..trace.fprobe import Fprobe, parse, parse_removal, refused
-from ..trace.ringbuffer import RingBuffer
+from ..kernel.kallsyms import Kallsyms
+from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
 
 FUNCTION = "fentry_trace_func"

@@ -19,9 +19,9 @@ from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.graph import STUB, FunctionGraph, GraphSettings, GraphUser
 from ..ftrace.ops import FtraceHash
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
-from ..trace.graphtext import GraphOptions
+from ..trace.text.graphtext import GraphOptions
 from .number import kstrtoul
 from .tree import File, Node
 

@@ -21,9 +21,9 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.graph import GraphUser
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..ftrace.profile import CALL, ProfileTables, variance
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
-from ..trace.graphtext import duration_text
+from ..trace.text.graphtext import duration_text
 from .graph import Graph
 from .number import boolean
 from .tree import Directory, File, Node

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from ..trace.contents import Contents
-from ..trace.events import EventTable
-from ..trace.header import header
-from ..trace.ringbuffer import RingBuffer
-from ..trace.textcontext import TextContext
-from ..trace.tracetext import TraceText
+from ..trace.buffer.contents import Contents
+from ..trace.buffer.events import EventTable
+from ..trace.buffer.ringbuffer import RingBuffer
+from ..trace.text.header import header
+from ..trace.text.textcontext import TextContext
+from ..trace.text.tracetext import TraceText
 from .number import kstrtoul
 from .tree import File, Node
 

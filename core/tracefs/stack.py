@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.stacktrace import StackTracer
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from .filters import ALL, Choice, FilterFile
 from .functions import FunctionTable
 from .number import kstrtoul

@@ -14,11 +14,11 @@ from types import MappingProxyType
 import numpy as np
 
 from .. import abi
+from ..events.syscalls import SyscallEvent, events_of, read_syscalls
 from ..ftrace.ftrace import Ftrace
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
-from ..trace.ringbuffer import RingBuffer
-from ..trace.syscalls import SyscallEvent, events_of, read_syscalls
+from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
 
 GROUP = "syscalls"

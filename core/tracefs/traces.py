@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ..errors import TracefsError
-from ..trace.ringbuffer import RingBuffer
-from ..trace.tracetext import TraceText
+from ..trace.buffer.ringbuffer import RingBuffer
+from ..trace.text.tracetext import TraceText
 from .tree import File, Node
 
 

@@ -13,7 +13,7 @@ from ..encoding import Encoding
 from ..errors import MemoryFault
 from ..ftrace.ftrace import Ftrace
 from ..machine.memory import Memory
-from ..module import Module
+from ..modules.module import Module
 from .disasm import Disassembler, Insn
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..elf.headers import Section
 from ..elf.image import Image
 from ..elf.structs import SHT_REL, SHT_RELA
-from ..module import Module, Modules
+from ..modules.module import Module, Modules
 
 
 @dataclass(frozen=True, slots=True)

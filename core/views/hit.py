@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-from ..trace.rowfields import FieldKind, joined
-from ..trace.tracetext import TraceText
+from ..trace.text.rowfields import FieldKind, joined
+from ..trace.text.tracetext import TraceText
 
 _BEFORE = (
     *(FieldKind.TASK, FieldKind.CPU, FieldKind.FLAGS, FieldKind.TIME),

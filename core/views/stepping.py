@@ -17,7 +17,7 @@ from ..arch import ModuleStub
 from ..errors import MemoryFault
 from ..ftrace.entry import CALLER, CALLERS, RETURN_TO_HANDLER, SLOTS
 from ..ftrace.ftrace import Ftrace
-from ..kallsyms import Kallsyms
+from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
 from .callsite import Files

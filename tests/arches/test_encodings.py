@@ -12,7 +12,7 @@ from dynftrace import arches
 from dynftrace.core.arch import Port, Sites
 from dynftrace.core.elf.image import Image
 from dynftrace.core.encoding import Encoding, cut, signed, window
-from dynftrace.core.kernel import KERNEL
+from dynftrace.core.kernel.kernel import KERNEL
 from dynftrace.core.views.disasm import Disassembler, Insn
 
 from ..support.user import User

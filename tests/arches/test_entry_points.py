@@ -122,7 +122,7 @@ def test_our_own_ports_are_loaded_without_a_look_at_other_packages() -> None:
         "arches.known('mips'); arches.build('arm64', 'arm64-mcount'); "
         "print('importlib.metadata' in sys.modules)"
     )
-    root = Path(cli.__file__).parents[1]
+    root = Path(cli.__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,

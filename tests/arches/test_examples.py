@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 GUEST = Path(__file__).resolve().parents[2] / "arches" / "guest"
 

@@ -12,7 +12,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.abi import FTRACE_RETFUNC_DEPTH, RequestKind, TraceType, Vector
 from dynftrace.core.ftrace.ops import FtraceOps
-from dynftrace.core.trace.events import EventTable
+from dynftrace.core.trace.buffer.events import EventTable
 
 from ..support import equilibrium
 from ..support.user import User

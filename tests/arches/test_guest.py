@@ -12,7 +12,7 @@ from dynftrace import arches
 from dynftrace.core import abi
 from dynftrace.core.errors import GuestError, ModuleError, RelocationOverflow
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import equilibrium
 

@@ -11,7 +11,7 @@ from dynftrace import arches
 from dynftrace.core.arch import Sites
 from dynftrace.core.errors import FtraceBug
 from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER
-from dynftrace.core.kernel import RAM
+from dynftrace.core.kernel.kernel import RAM
 from dynftrace.core.machine.function import enter
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.shell.shell import Shell

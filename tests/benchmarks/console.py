@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dynftrace import arches
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 
 from ..support import elf_writer
 from .measure import Row, median, percentile

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynftrace.core.abi import RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
-from dynftrace.core.trace.events import EventTable
-from dynftrace.core.trace.explorer import TraceExplorer
-from dynftrace.core.trace.functiontext import function_text
-from dynftrace.core.trace.subbuffer import PageFormat
-from dynftrace.core.trace.textcontext import TextContext
+from dynftrace.core.trace.buffer.events import EventTable
+from dynftrace.core.trace.buffer.subbuffer import PageFormat
+from dynftrace.core.trace.select.explorer import TraceExplorer
+from dynftrace.core.trace.text.functiontext import function_text
+from dynftrace.core.trace.text.textcontext import TextContext
 
 from .measure import Row, median, seconds
 

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from dynftrace import arches
 from dynftrace.core.arch import Port
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import elf_writer
 from .guest import CALLS, LIMIT, LOOP, called

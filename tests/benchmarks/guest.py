@@ -11,12 +11,12 @@ from unicorn.unicorn_const import UC_HOOK_CODE
 
 from dynftrace import arches
 from dynftrace.core.arch import Port
-from dynftrace.core.assemble import assemble
+from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.elf.image import Image
-from dynftrace.core.kallsyms import Kallsyms
-from dynftrace.core.kernel import load_kernel
+from dynftrace.core.kernel.kallsyms import Kallsyms
+from dynftrace.core.kernel.kernel import load_kernel
 from dynftrace.core.machine.machine import Machine
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import elf_writer
 from .measure import Row, median, paired

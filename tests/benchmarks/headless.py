@@ -15,19 +15,19 @@ os.environ.setdefault("TEXTUAL_FPS", "120")  # as the command line does, before 
 
 import dynftrace
 from dynftrace import arches
-from dynftrace.core.session import Session
-from dynftrace.tui.app import ConsoleApp
-from dynftrace.tui.console import spare_the_interface
-from dynftrace.tui.driver import SessionDriver
-from dynftrace.tui.picture import settle
-from dynftrace.tui.widgets.function_list import FunctionList
-from dynftrace.tui.widgets.rows import Rows
+from dynftrace.core.session.session import Session
+from dynftrace.tui.console.app import ConsoleApp
+from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.console.run import spare_the_interface
+from dynftrace.tui.console.widgets.function_list import FunctionList
+from dynftrace.tui.console.widgets.rows import Rows
+from dynftrace.tui.pictures.picture import settle
 
 
 class Watched(ConsoleApp):
     """A console that says when it has painted."""
 
-    CSS_PATH = str(Path(dynftrace.__file__).parent / "tui" / "console.tcss")
+    CSS_PATH = str(Path(dynftrace.__file__).parent / "tui" / "console" / "console.tcss")
     painted = 0.0
 
     def post_display_hook(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynftrace import arches
 from dynftrace.core.ftrace.ops import FtraceOps
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import elf_writer
 from .measure import Row, paired

@@ -12,12 +12,12 @@ from dynftrace.core.arch import Port
 from dynftrace.core.elf.image import Image
 from dynftrace.core.ftrace.ftrace import Ftrace
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
-from dynftrace.core.kallsyms import Kallsyms
-from dynftrace.core.kernel import load_kernel
+from dynftrace.core.kernel.kallsyms import Kallsyms
+from dynftrace.core.kernel.kernel import load_kernel
 from dynftrace.core.machine.machine import Machine
 from dynftrace.core.machine.services import LateServices
-from dynftrace.core.module import Modules
-from dynftrace.core.services import FtraceServices
+from dynftrace.core.modules.module import Modules
+from dynftrace.core.session.services import FtraceServices
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynftrace.core.arch import EntryCode, Port
-from dynftrace.core.assemble import assemble
+from dynftrace.core.asm.assemble import assemble
 
 CALLED = {
     "prepare_ftrace_return": 0x1F00,

@@ -6,7 +6,7 @@ import numpy as np
 
 from dynftrace import arches
 from dynftrace.core.ftrace.sites import calls_of_mcount
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 ARCH = "x86_64-2008"

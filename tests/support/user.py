@@ -7,7 +7,7 @@ import re
 from dynftrace import arches
 from dynftrace.core.portcheck import user
 from dynftrace.core.portcheck.subject import PortUnderTest
-from dynftrace.core.session import MachineSpec
+from dynftrace.core.session.session import MachineSpec
 
 
 class User(user.User):

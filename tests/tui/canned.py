@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dynftrace.core.abi import TraceType
-from dynftrace.core.trace.events import EVENT, EventTable
-from dynftrace.core.trace.explorer import TraceExplorer
-from dynftrace.core.trace.functiontext import FunctionFormatter
-from dynftrace.core.trace.rowfields import Fields
-from dynftrace.core.trace.rowmap import RowMap, stack_rows
-from dynftrace.core.trace.textcontext import TextContext, TextOptions
-from dynftrace.core.trace.tracetext import TraceText
-from dynftrace.tui.functions import FunctionIndex, FunctionTable
-from dynftrace.tui.spans import Line, line
-from dynftrace.tui.view import Done, State, Status, View
+from dynftrace.core.trace.buffer.events import EVENT, EventTable
+from dynftrace.core.trace.select.explorer import TraceExplorer
+from dynftrace.core.trace.text.functiontext import FunctionFormatter
+from dynftrace.core.trace.text.rowfields import Fields
+from dynftrace.core.trace.text.rowmap import RowMap, stack_rows
+from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
+from dynftrace.core.trace.text.tracetext import TraceText
+from dynftrace.tui.explore.function_table import FunctionIndex, FunctionTable
+from dynftrace.tui.present.line import Line, line
+from dynftrace.tui.present.view import Done, State, Status, View
 
 NAMES = [
     "start_kernel",

@@ -21,6 +21,7 @@ from elftools.elf.enums import ENUM_RELOC_TYPE_PPC64
 from numpy.typing import NDArray
 
 from ....core.arch import Relocations
+from ....core.elf.fields import store
 from ....core.elf.relocate import (
     WORD32,
     WORD64,
@@ -36,7 +37,6 @@ from ....core.elf.relocate import (
     whole,
 )
 from ....core.errors import ModuleError
-from ....core.field import store
 from ..insn import LD_R2, NOP, WORD
 from ..reloc import BRANCH24, HALF16, HALF16DS, LOW24, REL24, from_toc, ha, hi, the_toc
 

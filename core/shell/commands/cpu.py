@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...trace.timetext import latest_time
+from ...trace.buffer.timetext import latest_time
 from ...views.hit import hit_at
 from ..command import Arguments, Command, Context, cpu_number, expect
 from ..outcome import ShowedRegisters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...errors import AssemblyError
-from ...session import Session
+from ...session.session import Session
 from ..command import (
     Argument,
     Arguments,

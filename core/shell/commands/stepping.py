@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...stepping import LIMIT_NS
+from ...session.stepping import LIMIT_NS
 from ..command import (
     Argument,
     Arguments,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from ...journal import redo
+from ...session.journal import redo
 from ..command import Arguments, Command, Context, expect, number
 from ..outcome import Rebooted, WentBack
 

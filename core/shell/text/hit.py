@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...facts import Abi
-from ...kallsyms import Kallsyms
+from ...kernel.kallsyms import Kallsyms
 from ...views.hit import Hit
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ftrace.records import Records
-from ...views.origin import Entry, Listing
+from ...views.listings import Entry, Listing
 
 
 def listing_lines(shown: Listing, records: Records) -> list[str]:

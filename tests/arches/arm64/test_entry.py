@@ -14,7 +14,7 @@ from dynftrace.arches.arm64.arm64 import port as regs
 from dynftrace.arches.arm64.mcount import port as mcount
 from dynftrace.arches.arm64.port import Arm64Port
 from dynftrace.core.arch import EntryCode, Sites
-from dynftrace.core.assemble import assemble
+from dynftrace.core.asm.assemble import assemble
 
 from ...support.entry import entry_code
 

@@ -10,7 +10,7 @@ from dynftrace import arches
 from dynftrace.arches.arm64 import oops
 from dynftrace.arches.arm64.arm64.port import FACTS
 from dynftrace.core.crash import Access, Crash, Fault
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 TEXT = 0xFFFF_8000_0800_0000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.assemble import assemble_line
+from dynftrace.core.asm.assemble import assemble_line
 from dynftrace.core.errors import AssemblyError
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 ARM64 = arches.load("arm64").facts
 AT = 0xFFFF_8000_0800_0100

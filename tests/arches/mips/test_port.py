@@ -8,7 +8,7 @@ from dynftrace import arches
 from dynftrace.arches.mips import insn
 from dynftrace.arches.mips.port import MipsPort
 from dynftrace.core.abi import LOCAL_PAGE_SIZE
-from dynftrace.core.assemble import assemble_line
+from dynftrace.core.asm.assemble import assemble_line
 from dynftrace.core.elf.image import Image
 from dynftrace.core.errors import AssemblyError
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 PORTS = ("mips", "mipsel", "mips64")

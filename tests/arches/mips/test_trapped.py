@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.assemble import assemble
+from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.machine.machine import Machine
 
 CODE = {

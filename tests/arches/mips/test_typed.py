@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.assemble import assemble_line
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.asm.assemble import assemble_line
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 AT = 0x8020_0040

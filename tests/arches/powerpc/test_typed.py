@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.assemble import assemble_line
+from dynftrace.core.asm.assemble import assemble_line
 from dynftrace.core.errors import AssemblyError
 
 PPC64, PPC32 = arches.load("ppc64").facts, arches.load("ppc32").facts

@@ -9,7 +9,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.elf.image import Image
 from dynftrace.core.errors import ImageError, WrongMachineError
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 E_FLAGS = 48  # its place in a 64-bit ELF header
 

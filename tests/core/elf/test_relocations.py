@@ -15,7 +15,7 @@ from dynftrace import arches
 from dynftrace.core.elf.image import Image
 from dynftrace.core.errors import ImageError
 from dynftrace.core.ftrace.sites import call_sites
-from dynftrace.core.kernel import load_kernel
+from dynftrace.core.kernel.kernel import load_kernel
 from dynftrace.core.machine.memory import Memory
 
 from ...support import elf_writer

@@ -10,7 +10,7 @@ from dynftrace import arches
 from dynftrace.core.elf.image import Image
 from dynftrace.core.errors import AssemblyError, MissingSymbolError
 from dynftrace.core.ftrace.entry import Entry, load_entry
-from dynftrace.core.kallsyms import Kallsyms
+from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.machine.memory import Memory
 
 from ...support import elf_writer

@@ -14,7 +14,7 @@ from dynftrace.core.errors import FtraceBug, MemoryFault, MissingSymbolError, Us
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.portcheck.equilibrium import SECOND_NS
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support import elf_writer, equilibrium

@@ -12,7 +12,7 @@ from dynftrace.core.errors import FtraceBug, TracefsError
 from dynftrace.core.ftrace.entry import GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER
 from dynftrace.core.ftrace.graph import STUB, FunctionGraph
 from dynftrace.core.ftrace.ops import FtraceHash
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.booted import Booted, boot

@@ -11,7 +11,7 @@ from dynftrace.core.errors import FtraceBug, TracefsError
 from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER, TRAMPOLINE, load_entry
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.records import Flag
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 
 from ...support.booted import Booted, boot
 

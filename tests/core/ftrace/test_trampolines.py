@@ -14,7 +14,7 @@ from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.records import Flag
 from dynftrace.core.machine.function import enter
 from dynftrace.core.machine.vcpu import State
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.booted import Booted, boot

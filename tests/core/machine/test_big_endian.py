@@ -22,7 +22,7 @@ from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_32, UC_MODE_BIG_ENDIAN
 from dynftrace.core import abi
 from dynftrace.core.abi import TICK_NS, Hypercall
 from dynftrace.core.arch import Effect, Port
-from dynftrace.core.assemble import assemble
+from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.crash import Crash
 from dynftrace.core.facts import Abi, AddressMap, CallSites, Engine, Facts, Register, Trap
 from dynftrace.core.machine.machine import Machine

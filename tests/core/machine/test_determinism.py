@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from dynftrace.arches import load
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 
 def digest(session: Session) -> str:

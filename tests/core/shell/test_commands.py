@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.outcome import Outcome, ReadFile
 from dynftrace.core.shell.shell import Shell
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 FAR = [name for name in arches.names() if arches.load(name).stubs is not None]

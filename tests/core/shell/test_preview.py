@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.preview import preview
 from dynftrace.core.shell.shell import Shell
 

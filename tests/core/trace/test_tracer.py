@@ -9,9 +9,9 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.abi import TraceType
-from dynftrace.core.quiet import settle
-from dynftrace.core.session import MachineSpec, Session
-from dynftrace.core.trace.subbuffer import DATA_SIZE
+from dynftrace.core.ftrace.settle import settle
+from dynftrace.core.session.session import MachineSpec, Session
+from dynftrace.core.trace.buffer.subbuffer import DATA_SIZE
 
 IP = 0xFFFF_FFFF_8100_0000
 PER_PAGE = DATA_SIZE // 28

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynftrace import arches
-from dynftrace.core import checkpoint
 from dynftrace.core.errors import FtraceBug, TracefsError
-from dynftrace.core.session import Session
+from dynftrace.core.session import checkpoint
+from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
 

@@ -10,9 +10,9 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.abi import FTRACE_OPS_MAX
 from dynftrace.core.errors import TracefsError
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
-from dynftrace.core.trace.explorer import TraceExplorer
+from dynftrace.core.trace.select.explorer import TraceExplorer
 
 Sh = Callable[[str], str]
 

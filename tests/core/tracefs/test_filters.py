@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.errors import TracefsError
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 Sh = Callable[[str], str]

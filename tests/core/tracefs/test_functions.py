@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
 

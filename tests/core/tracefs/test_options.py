@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dynftrace.core.errors import TracefsError
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
 

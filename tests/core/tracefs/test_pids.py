@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from dynftrace.core import checkpoint
 from dynftrace.core.abi import TraceType
 from dynftrace.core.errors import TracefsError
-from dynftrace.core.session import Session
+from dynftrace.core.session import checkpoint
+from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
 

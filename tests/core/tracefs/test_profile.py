@@ -12,7 +12,7 @@ from dynftrace.core import abi
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.ftrace.entry import GRAPH_CALL
 from dynftrace.core.ftrace.profile import REGION
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
 

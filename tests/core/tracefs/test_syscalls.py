@@ -12,8 +12,8 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.abi import FIRST_EVENT_ID, FIRST_SYSCALL_ID, tracepoint
-from dynftrace.core.kallsyms import Kallsyms
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.kernel.kallsyms import Kallsyms
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.tracefs.syscalls import NEEDED, TRACEPOINTS, Syscalls
 

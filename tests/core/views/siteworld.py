@@ -8,14 +8,14 @@ import numpy as np
 
 from dynftrace import arches
 from dynftrace.core.arch import Edit, Function, ModuleStub, Port, Sites
-from dynftrace.core.assemble import assemble
+from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.elf.symbols import SymbolTable
 from dynftrace.core.facts import Stub
 from dynftrace.core.ftrace.entry import Entry
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.records import Flag, Records
 from dynftrace.core.ftrace.state import RecordState, record_state
-from dynftrace.core.kallsyms import Kallsyms
+from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.machine.memory import Memory
 from dynftrace.core.views.disasm import Disassembler
 from dynftrace.core.views.filetext import FileText

@@ -6,7 +6,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from dynftrace import arches
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.views.filetext import file_text
 
 from ...support import equilibrium

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell import Shell
 from dynftrace.core.views.stepping import HOPS
 

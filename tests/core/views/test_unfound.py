@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session import Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.ftraced import address, machine, sh, site_of

@@ -7,7 +7,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.machine.function import enter, function_at
 from dynftrace.core.machine.vcpu import State
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 LD_R2 = 0xE841_0028

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.assemble import assemble
+from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.errors import UsageError
-from dynftrace.core.session import MachineSpec, Session
+from dynftrace.core.session.session import MachineSpec, Session
 
 PORT = arches.load("i386")
 PLACE = PORT.facts.map.host_stack + 0x10_0000

@@ -1,0 +1,1 @@
+"""Assembling typed instructions and entry code."""

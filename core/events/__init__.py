@@ -1,0 +1,1 @@
+"""Events beside function calls: fprobes and system calls."""

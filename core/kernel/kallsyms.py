@@ -1,0 +1,152 @@
+"""Symbols of everything that is loaded: kernel, entry code, modules.
+
+Each loaded image adds its symbol table and removes it when it is unloaded. Looking up many
+addresses is one binary search, because a trace needs thousands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..elf.symbols import Symbol, SymbolTable
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """Columns of the symbols of all tables, sorted by address."""
+
+    start: NDArray[np.uint64]
+    end: NDArray[np.uint64]
+    name: NDArray[np.object_]
+    function: NDArray[np.bool_]
+    table: NDArray[np.intp]
+
+
+class Kallsyms:
+    """The symbol tables of what is loaded, in the order of loading."""
+
+    def __init__(self) -> None:
+        self._tables: list[tuple[str | None, SymbolTable]] = []
+        self._merged: _Merged | None = None
+
+    def add(self, table: SymbolTable, module: str | None = None) -> None:
+        """Add a table whose addresses are final; `module` is None for the kernel's own."""
+        self._tables.append((module, table))
+        self._merged = None
+
+    def remove(self, module: str) -> None:
+        """Remove the tables of `module`."""
+        self._tables = [(name, table) for name, table in self._tables if name != module]
+        self._merged = None
+
+    def save(self) -> tuple[tuple[str | None, SymbolTable], ...]:
+        """Return the current tables, for `restore`."""
+        return tuple(self._tables)
+
+    def restore(self, saved: tuple[tuple[str | None, SymbolTable], ...]) -> None:
+        """Go back to what `save` returned."""
+        self._tables = list(saved)
+        self._merged = None
+
+    def address(self, name: str, module: str | None = None) -> int | None:
+        """Return the address of `name` in the first table that has it, or in `module` only."""
+        for owner, table in self._tables:
+            if module is not None and owner != module:
+                continue
+            address = table.address_of(name)
+            if address is not None:
+                return address
+        return None
+
+    def lookup(self, address: int) -> Symbol | None:
+        """Return the symbol that covers `address`, or None."""
+        merged = self._all()
+        row = int(np.searchsorted(merged.start, np.uint64(address), "right")) - 1
+        if row < 0 or address >= int(merged.end[row]):
+            return None
+        start = int(merged.start[row])
+        return Symbol(
+            name=merged.name[row],
+            address=start,
+            size=int(merged.end[row]) - start,
+            module=self._tables[int(merged.table[row])][0],
+            function=bool(merged.function[row]),
+        )
+
+    def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
+        """Return the names that cover n addresses, without module; `0x…` for unknown addresses."""
+        merged = self._all()
+        addresses = np.asarray(addresses, np.uint64)
+        if not len(merged.start):
+            return [f"0x{address:x}" for address in addresses.tolist()]
+        rows = np.searchsorted(merged.start, addresses, "right") - 1
+        known = (rows >= 0) & (addresses < merged.end[np.maximum(rows, 0)])
+        names: list[str] = merged.name[np.maximum(rows, 0)].tolist()
+        for row in np.flatnonzero(~known).tolist():
+            names[row] = f"0x{int(addresses[row]):x}"
+        return names
+
+    def format(self, address: int) -> str:
+        """Return `name+0x5/0x80 [module]`, as the kernel prints an address; `0x…` if unknown."""
+        symbol = self.lookup(address)
+        if symbol is None:
+            return f"0x{address:x}"
+        text = f"{symbol.name}+0x{address - symbol.address:x}/0x{symbol.size:x}"
+        return text if symbol.module is None else f"{text} [{symbol.module}]"
+
+    def name(self, address: int) -> str:
+        """Return `name [module]` (`%ps`); `0x…` if unknown."""
+        symbol = self.lookup(address)
+        if symbol is None:
+            return f"0x{address:x}"
+        return symbol.name if symbol.module is None else f"{symbol.name} [{symbol.module}]"
+
+    def functions(self) -> list[Symbol]:
+        """Return every function, sorted by address."""
+        merged = self._all()
+        rows = np.flatnonzero(merged.function)
+        return [
+            Symbol(name, start, end - start, self._tables[table][0])
+            for name, start, end, table in zip(
+                merged.name[rows].tolist(),
+                merged.start[rows].tolist(),
+                merged.end[rows].tolist(),
+                merged.table[rows].tolist(),
+                strict=True,
+            )
+        ]
+
+    def _all(self) -> _Merged:
+        """Return the merged columns, rebuilt after a change."""
+        if self._merged is None:
+            self._merged = self._merge()
+        return self._merged
+
+    def _merge(self) -> _Merged:
+        starts, limits, names, functions, owners = [], [], [], [], []
+        for owner, (_, table) in enumerate(self._tables):
+            rows = table.by_address
+            starts.append(table.address[rows])
+            limits.append(table.limit[rows])
+            names.append(np.array(table.names, object)[rows])
+            functions.append(table.functions[rows])
+            owners.append(np.full(len(rows), owner, np.intp))
+        if not starts:
+            empty = np.empty(0, np.uint64)
+            nothing = np.empty(0, np.bool_)
+            return _Merged(empty, empty, np.empty(0, object), nothing, np.empty(0, np.intp))
+        start = np.concatenate(starts)
+        order = np.argsort(start, kind="stable")
+        start = start[order]
+        end = np.concatenate(limits)[order]
+        end[:-1] = np.minimum(end[:-1], start[1:])
+        return _Merged(
+            start,
+            end,
+            np.concatenate(names)[order],
+            np.concatenate(functions)[order],
+            np.concatenate(owners)[order],
+        )

@@ -1,0 +1,419 @@
+"""insmod and rmmod: modules in guest memory, and their dependencies.
+
+insmod refuses a module for a wrong vermagic, a symbol that nobody exports, a relocation
+that does not fit, a call site that is not what the compiler left, or an error of its own
+init. Nothing of a refused module stays in guest memory.
+
+A kernel exports the symbols in its `__ksymtab`. A kernel without that section exports all
+its global symbols, so that a small kernel needs no tables. A module exports the symbols
+in its own `__ksymtab`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from .. import abi
+from ..arch import Function, ModuleStub, Port
+from ..elf.image import Image
+from ..elf.lines import SourceLines
+from ..elf.linker import Layout, Linked, layout, link, relocations, stub_callees, toc_pointer
+from ..elf.structs import SHN_UNDEF, STB_GLOBAL
+from ..elf.stubs import StubTable
+from ..elf.symbols import SymbolTable
+from ..errors import GuestError, ImageError, MissingSymbolError, ModuleError, UsageError
+from ..ftrace.entry import CALLERS
+from ..ftrace.ftrace import Ftrace
+from ..kernel.kallsyms import Kallsyms
+from ..machine.function import function_at
+from ..machine.machine import Machine
+from .modinfo import exports, guest_string, image_string, modinfo
+
+STUB_SUFFIX = ".stub"
+"""Appended to the callee's name to name a stub for which the kernel has no name."""
+
+THIS_MODULE = ".gnu.linkonce.this_module"
+KSYMTAB = "__ksymtab"
+
+
+@dataclass(eq=False)
+class Module:
+    """A loaded module."""
+
+    name: str
+    image: Image
+    linked: Linked
+    depends: tuple[str, ...]
+    """Modules whose exports it uses, or that its modinfo names."""
+    exports: Mapping[str, int]
+    this_module: int | None
+    """Guest address of its `struct module`; None for a module without."""
+    port: Port = field(repr=False)
+
+    @property
+    def stubs(self) -> tuple[ModuleStub, ...]:
+        """The stubs that its calls use; those of `CALLERS` come last."""
+        return self.linked.stubs
+
+    @property
+    def base(self) -> int:
+        """Address of its first byte."""
+        return self.linked.base
+
+    @property
+    def size(self) -> int:
+        """Its size in guest memory in bytes, a multiple of the page size."""
+        return self.linked.size
+
+    def contains(self, address: int) -> bool:
+        """Return whether `address` lies in its memory."""
+        return self.base <= address < self.base + self.size
+
+    @property
+    def sections(self) -> dict[str, int]:
+        """Addresses of its loaded sections, by name."""
+        names = {section.index: section.name for section in self.image.sections}
+        return {names[index]: address for index, address in self.linked.bases.items()}
+
+    @cached_property
+    def lines(self) -> SourceLines:
+        """Its source lines, if it has debug information."""
+        sections = {}
+        raws = {s.index: self.image.data(s).copy() for s in self.image.debug_sections()}
+        values = self.linked.symbols.address
+        try:
+            for table in self.image.debug_relocations():
+                raw = raws[table.target.index]
+                external = self.image.symbols.shndx[table.symbol] == SHN_UNDEF
+                found = relocations(table, 0, values, external, self.linked.toc)
+                self.port.relocate(self.name, raw, found)
+        except (ModuleError, ImageError):
+            return SourceLines({}, self.image.facts)
+        for section in self.image.debug_sections():
+            sections[section.name] = raws[section.index]
+        return SourceLines(sections, self.image.facts)
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """Return file and line of the code at `address`, if debug information has them."""
+        return self.lines.at(address)
+
+
+class Modules:
+    """The modules of one machine, in the order of loading."""
+
+    def __init__(self, machine: Machine, kernel: Image, kallsyms: Kallsyms, ftrace: Ftrace) -> None:
+        self.loaded: list[Module] = []
+        self._machine = machine
+        self._port = machine.port
+        self._kernel = kernel
+        self._kallsyms = kallsyms
+        self._ftrace = ftrace
+
+    def save(self) -> tuple[Module, ...]:
+        """Return the loaded modules, for `restore`."""
+        return tuple(self.loaded)
+
+    def restore(self, saved: tuple[Module, ...]) -> None:
+        """Restore `saved`, after machine, kallsyms and ftrace of the same moment."""
+        self.loaded = list(saved)
+
+    def find(self, name: str) -> Module | None:
+        """Return the loaded module `name`; dashes count as underscores."""
+        name = name.replace("-", "_")
+        return next((module for module in self.loaded if module.name == name), None)
+
+    def users(self, name: str) -> list[str]:
+        """Return the names of the loaded modules that depend on `name`."""
+        return [module.name for module in self.loaded if name in module.depends]
+
+    def refcnt(self, module: Module) -> int:
+        """Return how many references the guest holds to it."""
+        return 0 if module.this_module is None else int(self._this(module)["refcnt"])
+
+    def insmod(self, file: Image | Path | str, far: bool = False) -> Module:
+        """Load a module, make its records, and run its init.
+
+        `far` puts it into the area that the kernel uses when there is no room near it.
+        Raises `UsageError` if the port has no such area, `ImageError` for an invalid file,
+        `ModuleError` with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or the
+        result of init), `FtraceBug`, and `GuestError` if init does not return. After a
+        `GuestError` the module stays loaded in its current state.
+        """
+        image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
+        if not image.relocatable:
+            raise image.error("not a module: it is linked already")
+        try:
+            module = self._link(image, far)
+        except ModuleError as error:
+            if error.errno in (errno.ENOEXEC, errno.ENOENT):
+                self._machine.dmesg.write(self._machine.now, str(error))
+            raise
+        region = f"module {module.name}"
+        self._machine.memory.map(module.base, module.size, region)
+        module.linked.write(self._machine.memory.write)
+        self._kallsyms.add(module.linked.symbols, module.name)
+        if module.stubs and self._port.stubs is not None:
+            self._kallsyms.add(_stub_names(module), module.name)
+        try:
+            module = self._finish(module)
+            self._ftrace.module_init(module.name, image, module.linked.bases, module.stubs)
+            self.loaded.append(module)
+            self._init(module)
+        except GuestError:
+            raise
+        except BaseException:
+            self._take_out(module)
+            raise
+        return module
+
+    def rmmod(self, name: str) -> None:
+        """Run a module's exit and unload it.
+
+        Raises `ModuleError` (ENOENT if it is not loaded; EBUSY if it is in use, not live,
+        or another module depends on it), and `GuestError` if exit does not return.
+        """
+        module = self.find(name)
+        if module is None:
+            raise ModuleError(name, errno.ENOENT, f"Module {name} is not currently loaded")
+        users = self.users(name)
+        if users:
+            raise ModuleError(name, errno.EBUSY, f"Module {name} is in use by: {' '.join(users)}")
+        if module.this_module is not None:
+            this = self._this(module)
+            if int(this["refcnt"]) != 0 or int(this["state"]) != abi.ModuleState.LIVE:
+                raise ModuleError(name, errno.EBUSY, f"Module {name} is in use")
+            leave = int(this["exit"])
+            if int(this["init"]) and not leave:
+                reason = f"Module {name} has no exit function: it cannot be unloaded"
+                raise ModuleError(name, errno.EBUSY, reason)
+            self._set_state(module, abi.ModuleState.GOING)
+            if leave:
+                self._machine.requests.call(leave, (), "rmmod")
+        self._take_out(module)
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """Return file and line of the code at `address` of a module, if known."""
+        for module in self.loaded:
+            if module.contains(address):
+                return module.source_line(address)
+        return None
+
+    # Loading
+
+    def _link(self, image: Image, far: bool) -> Module:
+        """Check and relocate a module, without touching guest memory."""
+        info = modinfo(image)
+        name = info["name"]
+        if self.find(name) is not None:
+            raise ModuleError(name, errno.EEXIST)
+        self._check_vermagic(name, info.get("vermagic"))
+        wanted = [word for word in info.get("depends", "").split(",") if word]
+        used: list[str] = []
+        prefix = self._port.facts.abi.text_prefix
+
+        def resolve(symbol: str) -> int | None:
+            symbol = symbol.removeprefix(prefix)
+            exported = self._kernel_exports.get(symbol)
+            if exported is not None:
+                return exported
+            for other in self.loaded:
+                if symbol in other.exports:
+                    used.append(other.name)
+                    return other.exports[symbol]
+            return self._tracer_symbol(symbol)
+
+        linked = self._settle(image, name, resolve, self._area(far))
+        for other in wanted:
+            if self.find(other) is None:
+                raise ModuleError(
+                    name, errno.ENOENT, f"{name}: needs module {other}, which is not loaded"
+                )
+        depends = tuple(dict.fromkeys([*used, *wanted]))
+        return Module(name, image, linked, depends, {}, None, self._port)
+
+    def _area(self, far: bool) -> tuple[int, int]:
+        """Return start and end of the area for modules. Raises `UsageError` without a far area."""
+        facts = self._port.facts
+        if not far:
+            return facts.map.modules, facts.map.modules_end
+        if facts.modules_far is None:
+            raise UsageError(f"{facts.name} has a single module area: --far does not apply")
+        return facts.modules_far
+
+    def _settle(
+        self,
+        image: Image,
+        name: str,
+        resolve: Callable[[str], int | None],
+        area: tuple[int, int],
+    ) -> Linked:
+        """Find a place for `image` in `area`, relocate it, and make its stubs."""
+        stubs = self._port.stubs
+        if stubs is None:
+            where = layout(image)
+            linked = link(self._port, image, name, where, self._place(name, where, area), resolve)
+            return replace(linked, stubs=self._linked_stubs(linked))
+        size = stubs.facts.size * (stub_callees(self._port, image) + len(CALLERS))
+        where = layout(image, size, stubs.facts.align)
+        base = self._place(name, where, area)
+        toc = toc_pointer(self._port, image, where, base)
+        table = StubTable(stubs, name, base + where.stubs, size, toc, self._function_at)
+        linked = link(self._port, image, name, where, base, resolve, toc=toc, stubs=table)
+        # A kernel that cannot be traced has no callers.
+        with contextlib.suppress(MissingSymbolError):
+            for caller, address in self._ftrace.entry.callers.items():
+                table.stub_for(address, caller)
+        return replace(linked, stubs=table.made)
+
+    def _tracer_symbol(self, symbol: str) -> int | None:
+        """Return the address in the tracer that a stub linked into a module leads to."""
+        if symbol not in self._port.facts.sites.linked_stubs.values():
+            return None
+        with contextlib.suppress(MissingSymbolError):
+            return self._ftrace.entry.symbols.get(symbol)
+        return None
+
+    def _linked_stubs(self, linked: Linked) -> tuple[ModuleStub, ...]:
+        """Return the stubs in the module's own code, by address."""
+        found = []
+        table = linked.symbols
+        for symbol, callee in self._port.facts.sites.linked_stubs.items():
+            row = table.row_of(symbol)
+            target = self._kernel_exports.get(callee) or self._tracer_symbol(callee)
+            if row is None or target is None or int(table.shndx[row]) not in linked.bases:
+                continue
+            address = int(table.address[row])
+            section = int(table.shndx[row])
+            start = address - linked.bases[section]
+            code = linked.content[section][start : start + int(table.size[row])].tobytes()
+            if code:
+                found.append(ModuleStub(address, code, target, callee))
+        return tuple(sorted(found, key=lambda stub: stub.address))
+
+    def _function_at(self, pointer: int) -> Function:
+        """Return the function that a pointer leads to. Raises `MemoryFault`."""
+        machine = self._machine
+        return function_at(self._port.facts, machine.memory, self._kallsyms, pointer)
+
+    def _check_vermagic(self, name: str, found: str | None) -> None:
+        """Raise `ModuleError` (ENOEXEC) if the kernel has another vermagic than `found`."""
+        address = self._kernel.symbols.address_of("vermagic")
+        if address is None:
+            return
+        wanted = image_string(self._kernel, address)
+        if found != wanted:
+            raise ModuleError(
+                name,
+                errno.ENOEXEC,
+                f"{name}: version magic '{found or ''}' should be '{wanted}'",
+            )
+
+    def _place(self, name: str, where: Layout, area: tuple[int, int]) -> int:
+        """Return the lowest free address of `area` that has room."""
+        base, end = area
+        inside = [module for module in self.loaded if area[0] <= module.base < end]
+        for taken in sorted(inside, key=lambda module: module.base):
+            if base + where.size <= taken.base:
+                break
+            base = max(base, taken.base + taken.size)
+            base = -(-base // where.align) * where.align
+        if not where.size:
+            raise ModuleError(name, errno.ENOEXEC, f"{name}: the file has no section to load")
+        if base + where.size > end:
+            raise ModuleError(name, errno.ENOMEM)
+        return base
+
+    def _finish(self, module: Module) -> Module:
+        """Read the tables that are valid only after relocation from guest memory."""
+        image = module.image
+        this = image.section(THIS_MODULE)
+        if this is not None and this.index in module.linked.bases:
+            layout_ = abi.this_module(self._port.facts.byteorder, self._port.facts.pointer_size)
+            if this.size < layout_.itemsize:
+                raise image.error(
+                    f"its struct module has {this.size} bytes instead of {layout_.itemsize}",
+                    section=this,
+                    offset=this.offset,
+                )
+            module.this_module = module.linked.bases[this.index]
+        table = image.section(KSYMTAB)
+        if table is not None and table.index in module.linked.bases:
+            base = module.linked.bases[table.index]
+            memory = self._machine.memory
+            words = image.words(memory.read(base, table.size))
+            module.exports = exports(words, lambda address: guest_string(memory, address))
+        return module
+
+    def _init(self, module: Module) -> None:
+        """Run the module's init. Raises `ModuleError` with the errno that init returned."""
+        if module.this_module is None:
+            return
+        self._set_state(module, abi.ModuleState.COMING)
+        start = int(self._this(module)["init"])
+        if start:
+            result = self._machine.requests.call(start, (), "insmod") & 0xFFFF_FFFF
+            if result >= 2**31:
+                raise ModuleError(module.name, 2**32 - result)
+            if result:
+                self._machine.dmesg.write(
+                    self._machine.now,
+                    f"{module.name}: init returned {result}, which is neither 0 nor a negative "
+                    "errno; loaded anyway",
+                )
+        self._set_state(module, abi.ModuleState.LIVE)
+
+    def _take_out(self, module: Module) -> None:
+        """Remove a module's records, symbols, memory and translated code."""
+        self._ftrace.module_release(module.name)
+        self._kallsyms.remove(module.name)
+        self._machine.memory.unmap(f"module {module.name}")
+        self._machine.flush(module.base, module.base + module.size)
+        if module in self.loaded:
+            self.loaded.remove(module)
+
+    # Guest memory
+
+    def _this(self, module: Module) -> np.void:
+        """Return a copy of the module's `struct module`."""
+        facts = self._port.facts
+        layout_ = abi.this_module(facts.byteorder, facts.pointer_size)
+        assert module.this_module is not None
+        raw = self._machine.memory.read(module.this_module, layout_.itemsize)
+        this: np.void = np.frombuffer(raw, layout_)[0]
+        return this
+
+    def _set_state(self, module: Module, state: abi.ModuleState) -> None:
+        layout_ = abi.this_module(self._port.facts.byteorder, self._port.facts.pointer_size)
+        assert module.this_module is not None and layout_.fields is not None
+        offset = layout_.fields["state"][1]
+        self._machine.memory.write_int(module.this_module + offset, state, 4)
+
+    @cached_property
+    def _kernel_exports(self) -> dict[str, int]:
+        """Addresses of the symbols that the kernel exports, by name."""
+        kernel, symbols = self._kernel, self._kernel.symbols
+        table = kernel.section(KSYMTAB)
+        if table is not None:
+            words = kernel.words(kernel.data(table).tobytes())
+            return exports(words, lambda address: image_string(kernel, address))
+        rows = np.flatnonzero(symbols.defined & (symbols.binding == STB_GLOBAL))
+        return {symbols.names[row]: int(symbols.address[row]) for row in rows.tolist()}
+
+
+def _stub_names(module: Module) -> SymbolTable:
+    """Return names for the stubs of `module`, so that calls of them can be read."""
+    prefix, stubs = module.port.facts.abi.text_prefix, module.port.stubs
+    known = {} if stubs is None else stubs.facts.names
+    names = {}
+    for each in module.stubs:
+        callee = each.symbol.removeprefix(prefix)
+        names[known.get(callee, callee + STUB_SUFFIX)] = each.address
+    last = module.stubs[-1]
+    return SymbolTable.of_labels(names, last.address + len(last.code))

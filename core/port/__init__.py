@@ -1,0 +1,1 @@
+"""What ports inherit and share."""

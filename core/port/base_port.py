@@ -1,0 +1,126 @@
+"""What most ports need not write: the optional verbs of the contract in `arch.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arch import Addresses, Edit, Effect, Relocations, Sites, Stubs, Trampolines
+from ..elf.relocate import RelocationAbi
+from ..encoding import Encoding
+from ..facts import Facts
+from .entry_source import read_entry_source
+
+
+@dataclass(frozen=True, slots=True)
+class BasePort:
+    """The optional verbs of `Port`, as an architecture has them that has nothing special there.
+
+    A port inherits from this, sets `folder` and writes the required verbs. Each verb here
+    is written again only by ports that differ.
+    """
+
+    facts: Facts
+
+    folder: ClassVar[Path]
+    """Where entry.S and images/ of this port lie: `Path(__file__).parent`."""
+    relocation_abi: ClassVar[RelocationAbi | None] = None
+    """The table of relocation types; None if the port writes `relocate` by itself."""
+
+    def images(self) -> Path:
+        """Return the folder of built images."""
+        return self.folder / "images"
+
+    def enter_call(
+        self, function: int, arguments: Sequence[int], sp: int, return_to: int
+    ) -> Effect:
+        """Return the registers of a call, for an ABI that passes all arguments in registers.
+
+        Such an ABI has a link register too; others write this verb.
+        """
+        abi = self.facts.abi
+        if abi.link is None or abi.stack_arguments:
+            raise NotImplementedError("a call that stores on the stack")
+        if len(arguments) > len(abi.arguments):
+            raise ValueError(f"a call takes at most {len(abi.arguments)} arguments")
+        frame = sp - abi.call_frame
+        frame -= frame % abi.stack_align
+        values = {abi.pc.name: function, abi.sp.name: frame, abi.link.name: return_to}
+        for register, value in zip(abi.arguments, arguments, strict=False):
+            values[register.name] = value % (1 << 8 * self.facts.pointer_size)
+        return Effect(values)
+
+    def has_delay_slot(self, text: bytes) -> bool:
+        """Return False: no branch has a delay slot."""
+        return False
+
+    def trapped_at(
+        self, number: int, registers: Mapping[str, int], address: int, block: bytes
+    ) -> int:
+        """Return `address`: the emulator keeps pc at every trap, so core does not ask."""
+        return address
+
+    def encoding(self, ip: int, text: bytes) -> Encoding | None:
+        """Return None: the port draws no instructions."""
+        return None
+
+    def call_adjust(self, addresses: Addresses) -> Addresses:
+        """Return `addresses`: the table already names the start of each site."""
+        return addresses
+
+    def entry_source(self) -> str:
+        """Return the text of entry.S in the port's folder, with the files it includes."""
+        path = self.folder / "entry.S"
+        if not path.is_file():
+            raise NotImplementedError(f"there is no {path}")
+        return read_entry_source(path)
+
+    def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
+        """Return None: sites reach ftrace_caller without going through mcount."""
+        return None
+
+    def lengths(self, sites: Sites) -> NDArray[np.intp]:
+        """Return the full size for each site: all sites have one form."""
+        return np.full(len(sites), self.facts.sites.size, np.intp)
+
+    def with_nop(self, name: str) -> Self:
+        """Return this port, for the one name there is; raises `ValueError` for others."""
+        self.check_nop(name)
+        return self
+
+    def check_nop(self, name: str) -> None:
+        """Raise `ValueError` if `name` is not one of `Facts.nops`."""
+        if name not in self.facts.nops:
+            known = ", ".join(self.facts.nops)
+            raise ValueError(f"unknown nop {name!r} (choose from: {known})")
+
+    def explain(self, ip: int, expected: bytes, found: bytes) -> str:
+        """Return nothing: the bytes alone say it all."""
+        return ""
+
+    @property
+    def stubs(self) -> Stubs | None:
+        """None: every call of a module reaches its target."""
+        return None
+
+    @property
+    def trampolines(self) -> Trampolines | None:
+        """None: all users share ftrace_caller."""
+        return None
+
+    def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
+        """Apply relocations as `relocation_abi` says."""
+        if self.relocation_abi is None:
+            raise NotImplementedError("no relocation_abi")
+        self.relocation_abi.relocate(module, text, relocations)
+
+    def relocation_name(self, kind: int) -> str:
+        """Return the name that `relocation_abi` has for a relocation type."""
+        if self.relocation_abi is None:
+            raise NotImplementedError("no relocation_abi")
+        return self.relocation_abi.name(kind)

@@ -1,0 +1,1 @@
+"""One open machine: its boots, its journal, stepping, checkpoints."""

@@ -1,0 +1,45 @@
+"""Addresses as a user types them: a number, a symbol, or a symbol and an offset."""
+
+from __future__ import annotations
+
+import re
+
+from ..errors import UsageError
+from ..facts import Facts
+from ..kernel.kallsyms import Kallsyms
+
+_ADDRESS = re.compile(r"(?P<symbol>[^+]+)(?:\+(?P<offset>\w+))?")
+
+
+class AddressReader:
+    """Finds the address that a text means among the symbols of one machine."""
+
+    def __init__(self, facts: Facts, kallsyms: Kallsyms) -> None:
+        self._facts = facts
+        self._kallsyms = kallsyms
+
+    def code(self, name: str) -> int | None:
+        """Return the address of the symbol `name`; for a function its code, not its descriptor."""
+        prefix = self._facts.abi.text_prefix
+        code = self._kallsyms.address(prefix + name) if prefix else None
+        return self._kallsyms.address(name) if code is None else code
+
+    def of(self, text: str) -> int:
+        """Return the address that `text` means. Raises `UsageError`."""
+        match = _ADDRESS.fullmatch(text.strip())
+        if match is None:
+            raise UsageError(f"invalid address '{text}': write a number or SYMBOL[+OFFSET]")
+        name = match["symbol"]
+        try:
+            offset = int(match["offset"] or "0", 0)
+        except ValueError:
+            raise UsageError(f"invalid offset '{match['offset']}': write a number") from None
+        address = self.code(name)
+        if address is None:
+            try:
+                address = int(name, 0 if name[:2].lower() == "0x" else 16)
+            except ValueError:
+                raise UsageError(f"unknown symbol '{name}'") from None
+        if not 0 <= address + offset < 1 << 8 * self._facts.pointer_size:
+            raise UsageError(f"'{text}' is outside the address space")
+        return address + offset

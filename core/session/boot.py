@@ -1,0 +1,160 @@
+"""One start of a machine: the machine and every object made for it.
+
+A reboot makes all of it anew. So nothing in a `Boot` changes hands between two starts, and
+whoever holds one never mixes the objects of two.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+from ..arch import Port
+from ..elf.image import Image
+from ..errors import MemoryFault
+from ..ftrace.ftrace import Ftrace
+from ..kernel.kallsyms import Kallsyms
+from ..kernel.kernel import load_kernel
+from ..machine.machine import Machine
+from ..machine.services import LateServices
+from ..modules.module import Modules
+from ..trace.buffer.ringbuffer import RingBuffer
+from ..trace.buffer.subbuffer import PageFormat
+from ..tracefs import TraceArray, TracefsTree
+from ..views.callsite import SiteReader
+from ..views.disasm import Disassembler, Insn
+from ..views.encoding import EncodingReader
+from ..views.filetext import LoadedFiles
+from ..views.path import PathReader
+from ..views.stepping import SteppingReader
+from .addresses import AddressReader
+from .services import TracingServices
+from .stepping import Stepper
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boot:
+    """A machine with its kernel, its modules, ftrace, and what reads them.
+
+    Callers hold `Session.lock` while they use any of it.
+    """
+
+    port: Port
+    image: Image
+    """The kernel's file."""
+    machine: Machine
+    kallsyms: Kallsyms
+    addresses: AddressReader
+    ftrace: Ftrace
+    modules: Modules
+    ring: RingBuffer
+    array: TraceArray
+    tracefs: TracefsTree
+    disassembler: Disassembler
+    files: LoadedFiles
+    sites: SiteReader
+    paths: PathReader
+    encodings: EncodingReader
+    stepper: Stepper
+    steppings: SteppingReader
+
+    @classmethod
+    def load(
+        cls,
+        port: Port,
+        image: Image,
+        lock: threading.RLock,
+        *,
+        cpus: int,
+        native_clock: bool | None = None,
+        discovery: str | None = None,
+        patch: str | None = None,
+    ) -> Self:
+        """Put the kernel `image` into a new machine and turn its call sites into nops.
+
+        No vCPU has run yet. `lock` guards the files of `tracefs`; `discovery` and `patch` are
+        the port's defaults if None. Raises `ImageError`, `NoCallSitesError`,
+        `MissingSymbolError`, `UsageError` and `FtraceBug`.
+        """
+        facts = port.facts
+        kallsyms, services = Kallsyms(), LateServices()
+        machine = Machine(
+            port, cpus, symbols=kallsyms, services=services, native_clock=native_clock
+        )
+        load_kernel(port, image, machine.memory)
+        kallsyms.add(image.symbols)
+        ftrace = Ftrace.load(machine, image, kallsyms, discovery)
+        if patch is not None:
+            ftrace.patcher.method = patch
+
+        def stamp(cpu: int) -> int:
+            """Return what the trace clock says on `cpu`."""
+            if array.clock_in_ns:
+                return machine.vcpus[cpu].ticks
+            counter = kallsyms.address("trace_counter")
+            return 0 if counter is None else machine.memory.read_int(counter, 8)
+
+        ring = RingBuffer(
+            machine.memory,
+            [vcpu.local["buffer"] for vcpu in machine.vcpus],
+            PageFormat(facts.byteorder, facts.pointer_size, len(facts.abi.pt_regs)),
+            facts.map.ring_buffer,
+            now=stamp,
+            settle=ftrace.settle,
+        )
+        array = TraceArray(machine, kallsyms, ftrace, ring)
+        services.connect(TracingServices(ftrace, array))
+        modules = Modules(machine, image, kallsyms, ftrace)
+        disassembler = Disassembler(facts, kallsyms)
+        addresses = AddressReader(facts, kallsyms)
+        files = LoadedFiles(image, modules)
+        paths = PathReader(ftrace, machine.memory, disassembler)
+        stepper = Stepper(machine, ftrace, kallsyms, disassembler, addresses.of)
+        return cls(
+            port=port,
+            image=image,
+            machine=machine,
+            kallsyms=kallsyms,
+            addresses=addresses,
+            ftrace=ftrace,
+            modules=modules,
+            ring=ring,
+            array=array,
+            tracefs=TracefsTree(array, lock),
+            disassembler=disassembler,
+            files=files,
+            sites=SiteReader(ftrace, machine.memory, disassembler, files),
+            paths=paths,
+            encodings=EncodingReader(ftrace, machine.memory, disassembler, lambda: modules.loaded),
+            stepper=stepper,
+            steppings=SteppingReader(
+                machine,
+                ftrace,
+                stepper,
+                paths,
+                disassembler,
+                files,
+                array.cmdlines,
+                partial(_instructions, machine, disassembler),
+            ),
+        )
+
+    def instructions(self, address: int, size: int) -> list[Insn]:
+        """Return the instructions in memory that begin in the `size` bytes at `address`.
+
+        The last one may end after these bytes. Raises `MemoryFault` if they are not mapped.
+        """
+        return _instructions(self.machine, self.disassembler, address, size)
+
+
+def _instructions(
+    machine: Machine, disassembler: Disassembler, address: int, size: int
+) -> list[Insn]:
+    """See `Boot.instructions`."""
+    data = machine.memory.read_mapped(address, size + machine.port.facts.max_insn_size - 1)
+    if len(data) < size:
+        raise MemoryFault(address, size)
+    insns = disassembler.decode(address, data)
+    return [insn for insn in insns if insn.address < address + size]

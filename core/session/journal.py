@@ -1,0 +1,97 @@
+"""The journal: what was done to a machine since its start, enough to do it again.
+
+Equal commands on equal machines leave equal bytes. So going back means starting anew and
+replaying all but the last action. Only what a user interrupted cannot be replayed, since
+nobody knows how far it had come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeAlias
+
+from ..errors import GuestInterrupted, UsageError
+
+Action: TypeAlias = str | int
+"""A command as the shell takes it, or virtual ns that the machine ran on its own."""
+
+
+class Journal:
+    """The actions so far, without those that only look."""
+
+    def __init__(self) -> None:
+        self._actions: list[Action] = []
+        self._cut: int | None = None
+
+    @property
+    def actions(self) -> Sequence[Action]:
+        """All actions, oldest first."""
+        return tuple(self._actions)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether any action was interrupted since the start of the machine."""
+        return self._cut is not None
+
+    @property
+    def whole(self) -> Sequence[Action]:
+        """The actions that can be replayed: those before the first interrupted one."""
+        return tuple(self._actions[: self._cut])
+
+    def note(self, action: Action) -> None:
+        """Add an action that has ended."""
+        self._actions.append(action)
+
+    def cut(self) -> None:
+        """Note that the current action, which is not in the journal yet, was interrupted."""
+        if self._cut is None:
+            self._cut = len(self._actions)
+
+    def clear(self) -> None:
+        """Forget everything: the machine was started anew."""
+        self._actions.clear()
+        self._cut = None
+
+    def before(self, count: int) -> list[Action]:
+        """Return what is left without the last `count` actions.
+
+        Consecutive runs of the machine on its own count as one action. Raises `UsageError` if
+        there are fewer actions, or if one was interrupted.
+        """
+        if self._cut is not None:
+            raise UsageError("cannot undo: an interrupted command cannot be replayed")
+        left = list(self._actions)
+        for _ in range(count):
+            if not left:
+                raise UsageError("nothing to undo")
+            last = left.pop()
+            while isinstance(last, int) and left and isinstance(left[-1], int):
+                left.pop()
+        return left
+
+
+class Replayed(Protocol):
+    """The session, as far as replaying needs it."""
+
+    @property
+    def journal(self) -> Journal: ...
+
+    def run(self, ns: int) -> None:
+        """Let the machine run."""
+        ...
+
+
+def redo(
+    session: Replayed, actions: Iterable[Action], repeat: Callable[[str], object], what: str
+) -> None:
+    """Replay `actions` in `session`, its commands by `repeat`.
+
+    Raises `GuestInterrupted`, which names `what`, if one is interrupted.
+    """
+    for action in actions:
+        if isinstance(action, int):
+            session.run(action)
+        else:
+            repeat(action)
+        if session.journal.interrupted:
+            raise GuestInterrupted(what)

@@ -1,0 +1,405 @@
+"""A session: one machine with its kernel, its modules, ftrace and the tracefs tree.
+
+Everything a front end does goes through here, and most of it through `tracefs`. A session is
+opened from a port and a `MachineSpec`. `boot` is the current start of the machine. `reboot`
+replaces it by a new one from the same files and the same spec, so the session is again in the
+state in which it was opened. Every method holds `lock`: a front end may run the machine in one
+thread and read the tree in another.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from ..arch import Port
+from ..asm import error_column
+from ..asm.assemble import assemble_line, typed_values
+from ..elf.image import Image
+from ..errors import AssemblyError, GuestError, GuestInterrupted, MemoryFault, UsageError
+from ..kernel.kernel import KERNEL
+from ..kernel.workloads import workload_names
+from ..machine.function import pointer_to
+from ..modules.module import Module
+from ..views.callsite import CallSite
+from ..views.disasm import Insn
+from ..views.listings import Listing, listing
+from ..views.path import Hop
+from ..views.stepping import Stepping
+from .boot import Boot
+from .journal import Journal
+
+START = "_start"
+"""Symbol of a kernel's first instruction."""
+
+BOOT_LIMIT_NS = 2_000_000_000
+"""Limit for the boot, in virtual ns: CPU 0 must be idle by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineSpec:
+    """Description of the machine to open; None means the default of the port.
+
+    `modules` are names or paths, loaded in order after the boot.
+    """
+
+    kernel: Path | None = None
+    modules: tuple[str, ...] = ()
+    cpus: int = 2
+    patch: str | None = None
+    nop: str | None = None
+    """Way to disable sites, one of the port's `nops`."""
+    native_clock: bool | None = None
+    discovery: str | None = None
+    """Way to find call sites, one of the port's `discovery`."""
+    boot: bool = True
+
+
+class Session:
+    """An open machine; made by `open`."""
+
+    def __init__(self, port: Port, spec: MachineSpec, image: Image) -> None:
+        self.port = port
+        self.spec = spec
+        self.image = image
+        self.lock = threading.RLock()
+        self.journal = Journal()
+        self.boot = self._load()
+        """The current start; `reboot` replaces it, so keep none across one."""
+        self.boots = 1
+        """Number of starts so far, to tell what a view shows from the same after a reboot."""
+
+    @classmethod
+    def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
+        """Load the kernel, boot it and load the modules of `spec`.
+
+        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError` and `GuestError`,
+        with a message for the user.
+        """
+        spec = spec or MachineSpec()
+        if spec.nop is not None:
+            if spec.nop not in port.facts.nops:
+                known = ", ".join(port.facts.nops)
+                raise UsageError(f"unknown nop {spec.nop!r} (choose from: {known})")
+            port = port.with_nop(spec.nop)
+        ways = port.facts.discovery
+        if spec.discovery is not None and spec.discovery not in ways:
+            raise UsageError(
+                f"the kernel of {port.facts.name} does not support discovery {spec.discovery!r} "
+                f"(choose from: {', '.join(ways)})"
+            )
+        path = port.images() / KERNEL if spec.kernel is None else spec.kernel
+        session = cls(port, spec, Image.load(path, port.facts))
+        session._start()
+        return session
+
+    def reboot(self) -> None:
+        """Start again from the state in which the session was opened."""
+        with self.lock:
+            self.boot = self._load()
+            self.boots += 1
+            self._start()
+            self.journal.clear()
+
+    def _load(self) -> Boot:
+        """Return a machine with the kernel in it that has not run yet."""
+        spec = self.spec
+        return Boot.load(
+            self.port,
+            self.image,
+            self.lock,
+            cpus=spec.cpus,
+            native_clock=spec.native_clock,
+            discovery=spec.discovery,
+            patch=spec.patch,
+        )
+
+    def _start(self) -> None:
+        """Boot the kernel and load the modules of the spec."""
+        if self.spec.boot:
+            self._run_boot()
+        for name in self.spec.modules:
+            self.insmod(name)
+
+    def _run_boot(self) -> None:
+        """Run from `_start` until CPU 0 is idle for the first time.
+
+        A kernel without that symbol is a collection of functions to call. The entry point of
+        the file does not tell them apart: a linker defaults to the start of the text.
+        """
+        entry = self.image.symbols.address_of(START)
+        if entry is None:
+            return
+        machine = self.boot.machine
+        machine.start(entry, None)
+        first = machine.vcpus[0]
+        machine.run_until(lambda: first.idle_calls > 0, BOOT_LIMIT_NS, "the boot")
+
+    # Running
+
+    @property
+    def now(self) -> int:
+        """Virtual ns."""
+        return self.boot.machine.now
+
+    def run(self, ns: int) -> None:
+        """Let the machine run this much virtual time."""
+        with self.lock:
+            if self.boot.machine.run(ns):
+                self.journal.cut()
+            self.journal.note(ns)
+
+    def sleep(self, ns: int) -> None:
+        """Let the machine run this much virtual time, all of it.
+
+        Raises `GuestError` if no CPU is left to run, `GuestOops` if one oopses meanwhile, and
+        `GuestInterrupted` on `stop`.
+        """
+        with self.lock:
+            machine = self.boot.machine
+            deaths = len(machine.oopses)
+            if machine.alive and machine.run(ns):
+                raise GuestInterrupted("the sleep")
+            if len(machine.oopses) > deaths:
+                raise machine.oopses[deaths].ended()
+            if not machine.alive:
+                raise GuestError("no CPU is running")
+
+    def stop(self) -> None:
+        """End the current run soon; called from any thread."""
+        self.boot.machine.stop()
+
+    def step(self, cpu: int, count: int = 1, each: Callable[[], None] = lambda: None) -> None:
+        """Execute `count` instructions on `cpu`, calling `each` after every one.
+
+        Raises `GuestError` if `cpu` is not running, and `GuestInterrupted` on `stop`.
+        """
+        with self.lock:
+            self.boot.stepper.steps_of(cpu, count, each)
+
+    def step_over(self, cpu: int) -> int:
+        """Like `step`, but run a call to its return. Return the vCPU that got there.
+
+        Raises `GuestError`.
+        """
+        with self.lock:
+            return self.boot.stepper.over(cpu)
+
+    def step_out(self, cpu: int) -> int:
+        """Run until the function on `cpu` returns. Return the vCPU on which it did.
+
+        Raises `GuestError`.
+        """
+        with self.lock:
+            return self.boot.stepper.out(cpu)
+
+    def run_to(self, place: str, workload: str | None = None) -> int:
+        """Run until a vCPU is about to execute `place`, and return the number of that vCPU.
+
+        `place` is a function or an address. Starts `workload` first, unless it is still
+        running. Raises `UsageError` for an unknown place or workload, and `GuestError`.
+        """
+        with self.lock:
+            if workload is not None:
+                self.check_workload(workload)
+            return self.boot.stepper.until(place, workload)
+
+    def workloads(self) -> list[str]:
+        """Return the names that `run_workload` takes, from the guest's own table."""
+        with self.lock:
+            return workload_names(self.boot.machine.memory, self.boot.kallsyms)
+
+    def run_workload(self, name: str, count: int = 1) -> int:
+        """Run a workload of the guest to its end and return its result.
+
+        Raises `UsageError` for a name the guest does not know, and `GuestError`.
+        """
+        with self.lock:
+            self.check_workload(name)
+            return self.boot.machine.requests.run_workload(name, count)
+
+    def check_workload(self, name: str) -> None:
+        """Raise `UsageError` for a name the guest does not know."""
+        known = self.workloads()
+        if not known:
+            raise UsageError(f"unknown workload '{name}': this kernel has no workloads")
+        if name not in known:
+            raise UsageError(f"unknown workload '{name}' (choose from: {', '.join(known)})")
+
+    def call(self, function: str, arguments: Sequence[int] = ()) -> int:
+        """Call a function of the guest, by name or address, and return its result.
+
+        Raises `UsageError` for an unknown symbol or too many arguments, and `GuestError`.
+        """
+        with self.lock:
+            pointer = pointer_to(self.port.facts, self.boot.kallsyms, self.address_of(function))
+            if pointer is None:
+                raise UsageError(f"'{function}' cannot be called: it has no function descriptor")
+            most = self.port.facts.abi.most_arguments
+            if len(arguments) > most:
+                raise UsageError(f"a call takes at most {most} arguments")
+            return self.boot.machine.requests.call(pointer, arguments)
+
+    # Modules
+
+    def module_path(self, name: str) -> Path:
+        """Return the file of the module `name`: the name of a bundled module, or a path."""
+        known = self.port.images() / f"{name}.ko"
+        plain = "/" not in name and not name.endswith(".ko") and "\0" not in name
+        return known if plain and known.exists() else Path(name)
+
+    def available_modules(self) -> list[str]:
+        """Return the names of the bundled modules."""
+        return sorted(path.stem for path in self.port.images().glob("*.ko"))
+
+    def insmod(self, name: str, far: bool = False) -> Module:
+        """Load a module by name or path; `far` puts it out of reach of a call of the kernel.
+
+        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` for `far` on a port
+        with a single module area.
+        """
+        with self.lock:
+            boot = self.boot
+            module = boot.modules.insmod(self.module_path(name), far)
+            boot.tracefs.module_loaded(module.name)
+            return module
+
+    def rmmod(self, name: str) -> None:
+        """Unload a module. Raises `ModuleError` (ENOENT, EBUSY) and `GuestError`."""
+        with self.lock:
+            boot = self.boot
+            records = boot.ftrace.records
+            owners = records.module_names()
+            rows = [row for row, owner in enumerate(owners) if owner == name]
+            gone = records.table["ip"][rows].copy()
+            boot.modules.rmmod(name)
+            boot.array.forget(gone)
+
+    # Call sites
+
+    def call_site(self, ip: int) -> CallSite:
+        """Return the call site at `ip` as it was compiled, as it is expected, and as it is.
+
+        Raises `UsageError` if no call site is there.
+        """
+        with self.lock:
+            return self.boot.sites.at(ip)
+
+    def unfound_sites(self, name: str) -> list[int]:
+        """Return the ips of the call sites in the function `name` that ftraced has not found."""
+        with self.lock:
+            return self.boot.sites.unfound(name)
+
+    def listings(self, rows: Collection[int] | None = None) -> list[Listing]:
+        """Return the lists of call sites in the files of the kernel and its modules.
+
+        With `rows`, only the entries of those records. Raises `ImageError`.
+        """
+        with self.lock:
+            boot = self.boot
+            kernel = {s.index: s.address for s in self.image.sections if s.loaded}
+            files = [(self.image, kernel)]
+            files += [(each.image, dict(each.linked.bases)) for each in boot.modules.loaded]
+            records, memory = boot.ftrace.records, boot.machine.memory
+            found = [
+                listing(self.port, image, bases, memory, records, rows) for image, bases in files
+            ]
+            return [each for each in found if each is not None]
+
+    def call_path(self, ip: int) -> tuple[Hop, ...]:
+        """Return the path of a call from the site at `ip` to the tracer.
+
+        Raises `UsageError` if no record begins there, and `MissingSymbolError` for a
+        kernel that cannot be traced.
+        """
+        with self.lock:
+            return self.boot.paths.path(ip)
+
+    def stepping(self, cpu: int) -> Stepping:
+        """Return what `cpu` executes next and what its last step changed."""
+        with self.lock:
+            return self.boot.steppings.at(cpu)
+
+    def source_line(self, address: int) -> tuple[str, int] | None:
+        """Return the source file and line of the code at `address`, or None if unknown."""
+        return self.boot.files.source_line(address)
+
+    # Memory and symbols
+
+    def function_names(self) -> Sequence[str]:
+        """Return the names of the functions with a call site."""
+        return self.boot.ftrace.records.names
+
+    def tracers(self) -> Sequence[str]:
+        """Return the tracers that current_tracer takes."""
+        return self.boot.array.tracers()
+
+    def code_address(self, name: str) -> int | None:
+        """Return the address of the symbol `name`; for a function its code, not its descriptor."""
+        return self.boot.addresses.code(name)
+
+    def address_of(self, text: str) -> int:
+        """Return the address `text` means: a number, a symbol, or a symbol and an offset.
+
+        Raises `UsageError`.
+        """
+        return self.boot.addresses.of(text)
+
+    def assemble(self, source: str, address: int) -> bytes:
+        """Return the instructions of `source` for `address`.
+
+        Raises `AssemblyError`, also for a branch out of range: the assembler truncates it
+        without an error.
+        """
+        code = assemble_line(self.port.facts, source, address, self.code_address)
+        values = typed_values(source, self.code_address)
+        modulus = 1 << 8 * self.port.facts.pointer_size
+        wanted = {value % modulus for value in values or ()}
+        insns = self.boot.disassembler.decode(address, code)
+        for row, insn in enumerate(insns):
+            if wanted and insn.target is not None and insn.target not in wanted:
+                raise AssemblyError(
+                    f"{insn.mnemonic} does not reach that far from {insn.address:x}",
+                    source,
+                    column=error_column.target(source, row, len(insns)),
+                )
+        return code
+
+    def poke(self, address: int, data: bytes) -> bytes:
+        """Write `data` to guest memory and flush every vCPU. Return the bytes before.
+
+        Raises `MemoryFault`, with nothing written.
+        """
+        with self.lock:
+            boot = self.boot
+            before = boot.machine.memory.read(address, len(data))
+            boot.machine.memory.write(address, data)
+            boot.machine.flush(address, address + len(data))
+            return before
+
+    def instructions(self, address: int, size: int) -> list[Insn]:
+        """Return the instructions in memory that begin in the `size` bytes at `address`.
+
+        The last one may end after these bytes. Raises `MemoryFault` if they are not mapped.
+        """
+        with self.lock:
+            return self.boot.instructions(address, size)
+
+    def instruction(self, cpu: int) -> str:
+        """Return one line: where `cpu` is and what its next step executes."""
+        with self.lock:
+            boot = self.boot
+            pc = boot.machine.registers(cpu)[self.port.facts.abi.pc.name]
+            place = f"cpu{cpu}  {pc:x}  {boot.kallsyms.format(pc)}"
+            try:
+                insns = self.instructions(pc, 1)
+                if self.port.has_delay_slot(insns[0].data):
+                    insns += self.instructions(insns[0].end, 1)
+            except MemoryFault:
+                return f"{place}  (not mapped)"
+            data = b"".join(insn.data for insn in insns)
+            text = "; ".join(boot.disassembler.text(insn) for insn in insns)
+            return f"{place}  {data.hex(' ')}  {text}"

@@ -1,0 +1,1 @@
+"""The ring buffer: pages in guest memory, read as events."""

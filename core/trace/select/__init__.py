@@ -1,0 +1,1 @@
+"""Which events and rows of a trace are shown: filters, folds, search."""

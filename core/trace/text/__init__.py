@@ -1,0 +1,1 @@
+"""Events as the lines that the kernel prints."""

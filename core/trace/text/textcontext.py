@@ -1,0 +1,72 @@
+"""What the text of a trace needs beside the events: options, names, and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...events.fprobe import Fprobe
+from ...events.syscalls import SyscallEvent
+
+
+class SymbolNames(Protocol):
+    """What the text needs of kallsyms."""
+
+    def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
+        """Return the symbol that contains each address, or `0x…`."""
+        ...
+
+    def format(self, address: int) -> str:
+        """Return an address as `name+0x5/0x80 [module]`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """The trace_options that change the text, with the kernel's defaults."""
+
+    print_parent: bool = True
+    sym_offset: bool = False
+    sym_addr: bool = False
+    verbose: bool = False
+    raw: bool = False
+    hex: bool = False
+    annotate: bool = True
+    record_tgid: bool = False
+    context_info: bool = True
+    irq_info: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TextContext:
+    """What the text of a trace needs beside the events."""
+
+    symbols: SymbolNames
+    options: TextOptions = TextOptions()
+    tracer: str = "nop"
+    cpus: int = 1
+    """Number of CPUs of the machine."""
+    pointer_size: int = 8
+    cmdlines: Mapping[int, str] | None = None
+    """Names of tasks by pid, from the table saved_cmdlines."""
+    tgids: Mapping[int, int] | None = None
+    clock_in_ns: bool = True
+    """Whether time stamps are ns; those of the clock `counter` are plain numbers."""
+    in_buffer: int = 0
+    """Number of events in the buffers."""
+    written: int = 0
+    """Number of events written: those in the buffers, and the overwritten ones."""
+    ftrace_dead: bool = False
+    """Whether ftrace has disabled itself after a bug."""
+    fprobes: Mapping[int, Fprobe] = field(default_factory=dict)
+    """Definitions of dynamic events by the type of their events."""
+    syscalls: Mapping[int, SyscallEvent] = field(default_factory=dict)
+    """Entries and exits of system calls by the type of their events."""
+    text_prefix: str = ""
+    """Prefix of the names of code."""
+    overran: bool = False
+    """Whether a buffer overwrote events, so that the text tells where each CPU starts."""

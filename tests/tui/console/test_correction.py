@@ -1,0 +1,59 @@
+"""A command with a wrong word stays in the line, with the cursor on the word."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.session.session import Session
+from dynftrace.tui.console.app import ConsoleApp
+from dynftrace.tui.console.driver import SessionDriver, column_in
+from dynftrace.tui.console.widgets.candidates import Candidates
+from dynftrace.tui.console.widgets.command_line import CommandLine
+from dynftrace.tui.console.widgets.same_as import SameAs
+from dynftrace.tui.pictures.picture import settle
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "column", "found"),
+    [
+        ("poke schedule bxl 0", "bxl 0", 0, 14),
+        ("poke 'bxl' bxl   0x40", "bxl 0x40", 4, 17),
+        ("poke schedule 'nop; bxl 1'; site schedule", "nop; bxl 1", 5, 20),
+        (r"poke schedule nop\; bxl", "nop; bxl", 5, None),
+    ],
+)
+def test_a_column_is_found_in_what_was_typed(
+    command: str, words: str, column: int, found: int | None
+) -> None:
+    assert column_in(command, words, column) == found
+
+
+async def test_the_wrong_word_is_typed_again() -> None:
+    session = Session.open(arches.load("x86_64"))
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("colon", *"poke schedule 'nop; bxl 5'", "enter")
+        await settle(pilot)
+        line, over = app.main.query_one(CommandLine), app.main.query_one(Candidates)
+        assert line.display and app.focused is line.edit
+        assert line.edit.value == "poke schedule 'nop; bxl 5'"
+        assert line.edit.cursor_position == line.edit.value.index("bxl")
+        reason, mark = str(over.render()).split("\n")
+        assert reason == "! poke: unknown instruction 'bxl'"
+        # The mark stands over the word, in the row above the line.
+        row, column = over.content_region.y + 1, over.content_region.x + mark.index("▼")
+        cursor = line.edit.content_region.x + line.edit.cursor_position
+        assert (row, column) == (line.edit.region.y - 1, cursor)
+        await pilot.press(*["delete"] * 5, *"ret", "enter")
+        await settle(pilot)
+        ip = session.address_of("schedule")
+        assert session.boot.machine.memory.read(ip, 2) == b"\x90\xc3"
+        assert not over.display
+        await pilot.press("escape", "colon", *"poke schedule bxl", "enter")
+        await settle(pilot)
+        await pilot.press("escape")
+        assert not line.display and not over.display
+        said = str(app.main.query_one(SameAs).render())
+        assert "poke schedule bxl   ! poke: unknown instruction 'bxl'" in said

@@ -1,0 +1,186 @@
+"""The machine's thread: jobs in order, views, running, stopping."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dynftrace.core.errors import GuestHang, ImageError
+from dynftrace.tui.console.worker import BUSY_S, CHUNK_NS, GIVE_WAY_S, Clock, Driver, Runner
+from dynftrace.tui.present.view import View
+
+from ..canned import CannedDriver
+
+
+class Rig:
+    """A runner in a thread of its own, and how often it woke the interface."""
+
+    def __init__(self, driver: CannedDriver, clock: Clock | None = None) -> None:
+        self.driver = driver
+        self.woken = threading.Semaphore(0)
+        self.runner = Runner(lambda: driver, self.woken.release, clock=clock)
+        self.thread = threading.Thread(target=self.runner.loop)
+        self.thread.start()
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait, ten seconds at most."""
+        for _ in range(5000):
+            if condition():
+                return
+            time.sleep(0.002)
+        raise AssertionError("it did not come to that")
+
+    def view(self) -> View:
+        """The newest view, once there is nothing left to do."""
+        self.until(lambda: self.runner.idle)
+        view = self.runner.take()
+        assert view is not None
+        return view
+
+
+@pytest.fixture
+def rig() -> Iterator[Rig]:
+    rig = Rig(CannedDriver())
+    yield rig
+    rig.runner.close()
+    rig.thread.join(10)
+    assert not rig.thread.is_alive()
+
+
+def test_a_view_is_there_when_the_session_is_open(rig: Rig) -> None:
+    assert rig.woken.acquire(timeout=10)
+    assert rig.runner.mode == "PAUSED"
+    assert rig.view().status.arch == "x86_64"
+    assert rig.runner.take() is None
+
+
+class StoppedClock:
+    """Time that passes only in `sleep`."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.seconds += seconds
+
+
+def test_a_running_machine_gives_way_to_a_key() -> None:
+    clock = StoppedClock()
+    rig = Rig(CannedDriver(), clock)
+    rig.until(lambda: rig.runner.opened)
+    rig.runner.give_way()
+    assert clock.slept == []
+    rig.runner.run()
+    rig.until(lambda: bool(clock.slept))
+    assert clock.slept == [pytest.approx(GIVE_WAY_S)]
+    rig.runner.close()
+    rig.thread.join(10)
+
+
+def test_a_job_that_takes_long_is_told() -> None:
+    clock, go_on = StoppedClock(), threading.Event()
+    rig = Rig(CannedDriver(), clock)
+    rig.until(lambda: rig.runner.opened)
+    job = rig.runner.submit(lambda driver: go_on.wait(10))
+    assert rig.runner.mode == "PAUSED"
+    clock.seconds += 2 * BUSY_S
+    assert rig.runner.mode == "BUSY"
+    go_on.set()
+    job.result(10)
+    rig.until(lambda: rig.runner.idle)
+    assert rig.runner.mode == "PAUSED"
+    rig.runner.close()
+    rig.thread.join(10)
+
+
+def test_jobs_are_done_in_order_and_seen_in_the_view(rig: Rig) -> None:
+    first = rig.runner.submit(lambda driver: driver.execute("echo function > current_tracer"))
+    second = rig.runner.submit(lambda driver: driver.execute("echo schedule > set_ftrace_filter"))
+    assert second.result(10).status == 0
+    assert first.done()
+    assert rig.driver.executed == [
+        "echo function > current_tracer",
+        "echo schedule > set_ftrace_filter",
+    ]
+    view = rig.view()
+    assert view.status.tracer == "function"
+    assert view.functions is not None and view.functions.traced() == 1
+
+
+def test_an_error_in_a_job_stays_in_its_future(rig: Rig) -> None:
+    future = rig.runner.submit(lambda driver: 1 // 0)
+    assert isinstance(future.exception(10), ZeroDivisionError)
+    assert rig.runner.submit(lambda driver: driver.now()).result(10) == rig.driver.ticks
+
+
+def test_the_machine_runs_in_whole_chunks_until_paused(rig: Rig) -> None:
+    start = rig.driver.ticks
+    rig.runner.run()
+    rig.until(lambda: rig.driver.ticks >= start + 3 * CHUNK_NS)
+    assert rig.runner.mode == "RUNNING"
+    rig.runner.pause()
+    view = rig.view()
+    assert view.status.now == rig.driver.ticks
+    assert (rig.driver.ticks - start) % CHUNK_NS == 0
+    assert rig.runner.mode == "PAUSED"
+
+
+def test_jobs_come_between_chunks(rig: Rig) -> None:
+    rig.runner.run()
+    assert rig.runner.submit(lambda driver: driver.execute("cat trace")).result(10).status == 0
+    assert rig.runner.running
+
+
+def test_interrupt_lets_a_chunk_end_and_stops_what_a_job_runs(rig: Rig) -> None:
+    rig.until(lambda: rig.runner.opened)  # before that nothing can be stopped
+    before = rig.driver.now()
+    rig.runner.run()
+    rig.until(lambda: rig.driver.now() > before)
+    rig.runner.interrupt()
+    rig.until(lambda: rig.runner.idle)
+    assert rig.driver.stopped == 0 and not rig.runner.running
+    begun, go_on = threading.Event(), threading.Event()
+
+    def long(driver: Driver) -> None:
+        begun.set()
+        go_on.wait(10)
+
+    job = rig.runner.submit(long)
+    assert begun.wait(10)
+    rig.runner.interrupt()
+    assert rig.driver.stopped == 1
+    go_on.set()
+    job.result(10)
+
+
+def test_a_machine_that_cannot_go_on_is_paused_with_a_reason() -> None:
+    class Stuck(CannedDriver):
+        def run(self, ns: int) -> None:
+            raise GuestHang("boot", ns)
+
+    rig = Rig(Stuck())
+    rig.runner.run()
+    rig.until(lambda: rig.runner.failure is not None)
+    assert rig.runner.failure == "boot did not finish within 0.001 s of virtual time"
+    assert rig.runner.mode == "PAUSED"
+    rig.runner.close()
+    rig.thread.join(10)
+
+
+def test_a_session_that_cannot_be_opened_ends_the_thread() -> None:
+    def start() -> CannedDriver:
+        raise ImageError("vmlinux", "not an ELF file")
+
+    runner = Runner(start, lambda: None)
+    runner.loop()
+    assert runner.failure == "vmlinux: not an ELF file"
+    assert not runner.opened
+    assert runner.mode == "FAILED"

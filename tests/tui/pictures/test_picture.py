@@ -1,0 +1,103 @@
+"""Pictures without a terminal: sizes, screens, and the first paint's imports."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dynftrace
+from dynftrace.core.errors import UsageError
+from dynftrace.core.session.session import Session
+from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.console.worker import Driver
+from dynftrace.tui.pictures.picture import (
+    POSES,
+    Pose,
+    Take,
+    in_looks,
+    parse_size,
+    picture,
+    take_picture,
+)
+
+
+def test_parse_size() -> None:
+    assert parse_size("120x40") == (120, 40)
+    for text in ("", "120", "x40", "120x", "120x40x1", "-1x4", "99999x4", "a x b"):
+        with pytest.raises(UsageError):
+            parse_size(text)
+
+
+def test_bad_requests_are_one_sentence() -> None:
+    def never() -> Session:
+        raise AssertionError("nothing was to be opened")
+
+    with pytest.raises(UsageError, match="no screen 'nothing'; there is: main"):
+        take_picture(never, "", "nothing", (80, 24))
+    for size in ((19, 24), (80, 4), (501, 24), (80, 301)):
+        with pytest.raises(UsageError, match="a size must be within"):
+            take_picture(never, "", "main", size)
+
+
+def test_commands_are_executed_first(session: Session) -> None:
+    commands = "echo schedule > set_ftrace_filter\n\necho function > current_tracer\nsite schedule"
+    svg = take_picture(lambda: session, commands, "site", (80, 24))
+    assert svg.startswith("<svg")
+    assert "ENABLED" in svg and "ftrace_caller" in svg
+
+
+def test_an_unknown_theme_is_one_sentence(session: Session) -> None:
+    with pytest.raises(UsageError, match="unknown theme 'mauve'"):
+        take_picture(lambda: session, "", "main", (80, 24), "mauve")
+
+
+@pytest.mark.parametrize("pose", [POSES["site"], Pose(("ctrl+p", *"exp"))], ids=["site", "palette"])
+def test_a_look_is_what_a_console_of_its_own_shows(
+    session: Session, pose: Pose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def draw(theme: str) -> str:
+        return asyncio.run(
+            picture(lambda: SessionDriver(session), ("site schedule",), pose, (80, 24), theme)
+        )
+
+    take = Take(("site schedule",), pose)
+    (made,) = asyncio.run(in_looks(lambda: SessionDriver(session), [take], (80, 24)))
+    assert made["dark"] == draw("dynftrace")
+    assert made["light"] == draw("dynftrace-light")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert made["no-colour"] == draw("dynftrace")
+
+
+def test_an_error_of_our_own_is_raised_and_not_waited_for() -> None:
+    def broken() -> Driver:
+        raise ZeroDivisionError("ours")
+
+    with pytest.raises(Exception, match="ours"):
+        asyncio.run(asyncio.wait_for(picture(broken, (), Pose(), (80, 24)), 30))
+
+
+def test_the_first_paint_imports_nothing_heavy() -> None:
+    heavy = (
+        "numpy",
+        "unicorn",
+        "capstone",
+        "keystone",
+        "elftools",
+        "dynftrace.core.session.session",
+    )
+    code = (
+        f"import sys, dynftrace.tui.console.app; print([m for m in {heavy!r} if m in sys.modules])"
+    )
+    package = str(Path(dynftrace.__file__).parents[1])
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": package},
+    )
+    assert run.stdout == "[]\n"

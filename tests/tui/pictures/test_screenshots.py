@@ -1,0 +1,99 @@
+"""The committed drawings are what the console shows now.
+
+A drawing that changes on purpose is made again by `make screenshots`: the diff of its text
+is what there is to review.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import unified_diff
+from pathlib import Path
+
+import pytest
+
+from dynftrace.tui.pictures.picture import LOOKS
+from dynftrace.tui.pictures.screenshots import PICTURES, consoles, draw, files, index
+from dynftrace.tui.present.svg import plain_text
+
+ROOT = Path(__file__).parents[3]
+PICTURE_FOLDER = ROOT / "screenshots"
+TEXT_FOLDER = Path(__file__).with_name("screens")
+
+CONSOLES = consoles()
+ROWS = {name: size[1] for size, named in CONSOLES.values() for name in named}
+"""The drawings, and how many rows each has."""
+
+DEFAULT_COLOUR = "c5c8c6"
+"""What the export gives text that has no colour of its own."""
+
+
+@pytest.mark.parametrize("console", CONSOLES)
+def test_shows_what_is_committed(console: str) -> None:
+    wrong: list[str] = []
+    for name, drawn in draw(console).items():
+        text, *pictures = (
+            path.read_text(encoding="utf-8") for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)
+        )
+        lines = text.splitlines(), drawn.text.splitlines()
+        wrong += unified_diff(*lines, f"{name}, committed", f"{name}, drawn", lineterm="")
+        for (look, made), committed in zip(drawn.pictures.items(), pictures, strict=True):
+            if made != committed:
+                wrong.append(f"{look}/{name}.svg differs")
+    assert not wrong, "\n".join(("run `make screenshots` if this is on purpose:", *wrong))
+
+
+def test_there_are_no_other_files() -> None:
+    found = {*PICTURE_FOLDER.rglob("*.svg"), *TEXT_FOLDER.iterdir()}
+    assert found == {path for name in ROWS for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)}
+
+
+def test_the_page_links_to_all() -> None:
+    assert (PICTURE_FOLDER / "README.md").read_text(encoding="utf-8") == index()
+
+
+def test_the_documents_show_pictures_that_are_kept() -> None:
+    shown = {
+        (path.parent / target).resolve()
+        for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for target in re.findall(r"!\[[^]]*\]\(([^):]+\.svg)\)", path.read_text(encoding="utf-8"))
+    }
+    assert len(shown) >= 8
+    assert {path for path in shown if not path.is_file()} == set()
+
+
+@pytest.mark.parametrize("name", [name for name, looks in PICTURES.items() if len(looks) > 1])
+def test_looks_differ_in_colours_alone(name: str) -> None:
+    by_look = {
+        look: (PICTURE_FOLDER / look / f"{name}.svg").read_text(encoding="utf-8") for look in LOOKS
+    }
+    assert len({plain_text(svg, ROWS[name]) for svg in by_look.values()}) == 1
+    ground = {look: brightness(grounds(svg)) for look, svg in by_look.items()}
+    assert ground["dark"] < 90 and ground["no-colour"] < 90
+    assert ground["light"] > 180
+    assert any(not grey(colour) for colour in colours(by_look["dark"]))
+    assert any(not grey(colour) for colour in colours(by_look["light"]))
+    assert all(grey(colour) for colour in colours(by_look["no-colour"]))
+
+
+def colours(svg: str) -> set[str]:
+    """The colours of text and backgrounds that are set, as six hexadecimal digits."""
+    letters = re.findall(r"\.terminal-r\d+ \{ fill: #([0-9a-f]{6})", svg)
+    return {*grounds(svg), *letters} - {DEFAULT_COLOUR}
+
+
+def grounds(svg: str) -> list[str]:
+    """The colour of each background rectangle."""
+    return re.findall(r'<rect fill="#([0-9a-f]{6})" x=', svg)
+
+
+def brightness(found: Iterable[str]) -> float:
+    """The mean of all channels, 0 to 255."""
+    channels = [channel for colour in found for channel in bytes.fromhex(colour)]
+    return sum(channels) / len(channels)
+
+
+def grey(colour: str) -> bool:
+    """Whether the three channels are equal."""
+    return len(set(bytes.fromhex(colour))) == 1

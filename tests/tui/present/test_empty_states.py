@@ -1,0 +1,104 @@
+"""Panes without rows say why, and the keys they name add rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from dynftrace.tui.console.widgets.status_bar import StatusBar
+from dynftrace.tui.pictures.picture import settle
+from dynftrace.tui.present.empty_states import BOOTING, NO_FUNCTION, NO_RECORD, no_rows
+from dynftrace.tui.present.view import Status, View
+
+from ..canned import CannedDriver, Events
+from ..console.test_main_screen import console
+from ..console.test_trace_view import TraceApp
+
+NOP = Status("x86_64", 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "filtered", "begins"),
+    [
+        (Status(), False, "booting…"),
+        (NOP, False, "the current tracer is nop"),
+        (replace(NOP, tracer="function"), False, "no event has been recorded yet"),
+        (replace(NOP, tracing_on=False), False, "tracing_on is 0"),
+        (replace(NOP, ftrace_off=True, tracing_on=False), False, "ftrace is off"),
+        (replace(NOP, ftrace_off=True), True, "no event matches the filter"),
+    ],
+)
+def test_an_empty_trace_gives_the_first_reason(status: Status, filtered: bool, begins: str) -> None:
+    said = no_rows(status, filtered)
+    assert said[0].startswith(begins)
+    assert max(map(len, said)) <= 54
+
+
+def test_the_texts_of_the_function_list_fit_the_narrowest_one() -> None:
+    assert max(map(len, [*BOOTING, *NO_FUNCTION, *NO_RECORD])) <= 33
+
+
+def rows(widget: Widget) -> list[str]:
+    """The text of a widget's lines that are not empty."""
+    lines = [widget.render_line(y).text.strip() for y in range(widget.size.height)]
+    return [line for line in lines if line]
+
+
+async def test_an_empty_trace_says_how_events_would_come() -> None:
+    driver = CannedDriver(View(NOP))
+    driver.events = Events(0)
+    async with console(driver, (80, 24)) as (app, pilot):
+        await pilot.press("4")
+        assert rows(app.main.trace.events) == list(no_rows(NOP, False))
+        await pilot.press("t")
+        await settle(pilot)
+        assert rows(app.main.trace.events) == list(no_rows(replace(NOP, tracer="function"), False))
+        await pilot.press("c", "c")
+        await settle(pilot)
+        assert app.main.trace.events.count()
+        assert set(rows(app.main.trace.events)).isdisjoint(no_rows(NOP, False))
+
+
+async def test_a_filter_without_a_function_says_so() -> None:
+    async with console(CannedDriver(), (80, 24)) as (app, pilot):
+        await pilot.press("slash", *"zzz", "enter")
+        assert rows(app.main.functions.rows) == list(NO_FUNCTION)
+        await pilot.press("slash", "escape")
+        assert app.main.functions.rows.count()
+
+
+async def test_an_empty_trace_cannot_be_held() -> None:
+    app = TraceApp()
+    async with app.run_test(size=(90, 10)) as pilot:
+        app.view.show(Events(0))
+        await pilot.press("space")
+        app.view.show(Events(5))
+        assert app.view.count() == 5 and app.view.follow
+        await pilot.press("k")
+        app.view.show(Events(0))
+        app.view.show(Events(20))
+        assert app.view.count() == 20 and app.view.follow
+
+
+async def test_all_is_drawn_again_after_a_shell_had_the_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[Region] = []
+    render = StatusBar.render_lines
+
+    def counted(self: StatusBar, crop: Region) -> list[Strip]:
+        drawn.append(crop)
+        return render(self, crop)
+
+    monkeypatch.setattr(StatusBar, "render_lines", counted)
+    async with console(CannedDriver(), (80, 24)) as (app, pilot):
+        drawn.clear()
+        await pilot.pause()
+        assert not drawn
+        app.app_resume_signal.publish(app)
+        await pilot.pause()
+        assert drawn

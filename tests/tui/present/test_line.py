@@ -1,0 +1,48 @@
+"""A drawn row as data: what it shows, what it is about, what copying it gives."""
+
+from __future__ import annotations
+
+from dynftrace.tui.present.line import Line, Subject, about, fit, highlight, line, plain
+
+
+def test_a_line_is_drawn_with_its_mark_and_copied_without() -> None:
+    row = line(("T ", "good"), "schedule  ", mark=("▶", "accent"))
+    assert list(row) == [("▶", "accent"), ("T ", "good"), ("schedule  ", "")]
+    assert plain(row) == "▶T schedule  "
+    assert row.copied == row.text == "T schedule"
+
+
+def test_a_line_says_what_copying_gives() -> None:
+    row = line("T schedule   [core]", copy="schedule")
+    assert row.copied == "schedule"
+    assert line("x", copy="").copied == ""
+
+
+def test_a_line_keeps_what_it_is_about_while_words_are_highlighted() -> None:
+    row = line(("do_Sched sched", "dim"), at=0x40, copy="sched", mark=("▶", "accent"))
+    found = highlight(row, "sched")
+    assert found.spans == (
+        ("do_", "dim"),
+        ("Sched", "found"),
+        (" ", "dim"),
+        ("sched", "found"),
+    )
+    assert (found.at, found.copy, found.mark) == (0x40, "sched", ("▶", "accent"))
+    assert highlight(row, "") is row
+
+
+def test_lines_get_one_subject() -> None:
+    subject = Subject("schedule", 0x100)
+    lines = about(subject, [line("a", at=4), Line()])
+    assert [each.subject for each in lines] == [subject, subject]
+    assert [each.at for each in lines] == [4, None]
+
+
+def test_text_is_fitted() -> None:
+    assert [fit("schedule", width) for width in (0, 1, 4, 8, 10)] == [
+        "",
+        "…",
+        "sch…",
+        "schedule",
+        "schedule  ",
+    ]

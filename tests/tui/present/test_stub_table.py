@@ -1,0 +1,71 @@
+"""The Trampoline pane of a module's function: why it needs a stub, and the module's stubs."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace import arches
+from dynftrace.core.session.session import Session
+from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.present.line import plain
+
+FAR = {
+    "ppc64": ("insmod usbcore", "-1 EB", "its call reaches -32 MB to +32 MB"),
+    "ppc32": ("insmod usbcore", "-256 MB", "its call reaches -32 MB to +32 MB"),
+    "arm64": ("insmod --far usbcore", "-368 MB", "its call reaches -128 MB to +128 MB"),
+    "mips": ("insmod usbcore-trampoline", "-1006 MB", "its call reaches -"),
+}
+
+
+def shown(arch: str, *commands: str, function: str = "usb_ifnum_to_if") -> list[str]:
+    """Return the rows of the Trampoline pane."""
+    driver = SessionDriver(Session.open(arches.load(arch)))
+    for command in commands:
+        assert not driver.execute(command).error
+    ip = driver._ip_of(function)
+    assert ip is not None
+    driver.look_at(ip)
+    return [plain(each).rstrip() for each in driver.view().path]
+
+
+@pytest.mark.parametrize("arch", FAR)
+def test_a_call_out_of_reach_says_why(arch: str) -> None:
+    insmod, distance, reach = FAR[arch]
+    rows = shown(arch, insmod)
+    at = rows.index(f"  ftrace_caller is out of reach, {distance} from the site:")
+    assert rows[at + 1].strip().startswith(reach)
+    table = rows[next(n for n, row in enumerate(rows) if row.startswith("stubs of usbcore")) :]
+    assert all(row.startswith("✓ ") for row in table[1:])
+    assert "64 sites when enabled" in table[-1]
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "mips", "mips64"])
+def test_a_call_in_reach_says_nothing(arch: str) -> None:
+    rows = shown(arch, "insmod usbcore")
+    assert not any("reach" in row or row.startswith("stubs of") for row in rows)
+
+
+def test_a_site_of_the_kernel_needs_no_stub() -> None:
+    rows = shown("ppc64", "insmod usbcore", function="schedule")
+    assert not any("reach" in row or row.startswith("stubs of") for row in rows)
+
+
+def test_a_damaged_stub_is_seen_in_the_table() -> None:
+    rows = shown("ppc64", "insmod usbcore", "poke msleep.stub nop")
+    (row,) = [row for row in rows if "msleep.stub" in row]
+    assert row.startswith("! ")
+
+
+def test_a_view_in_a_hurry_keeps_the_last_table() -> None:
+    driver = SessionDriver(Session.open(arches.load("ppc64")))
+    driver.execute("insmod usbcore")
+    ip = driver._ip_of("usb_ifnum_to_if")
+    assert ip is not None
+    driver.look_at(ip)
+    driver.view()
+    driver.execute("poke msleep.stub nop")
+    wrong = [
+        any(plain(row).startswith("! msleep.stub") for row in driver.view(hurry=hurry).path)
+        for hurry in (True, False)
+    ]
+    assert wrong == [False, True]

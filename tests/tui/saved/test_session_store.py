@@ -1,0 +1,224 @@
+"""A console that is left and opened again by its name: the machine and the layout are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dynftrace.core.errors import GuestInterrupted
+from dynftrace.core.session.session import Session
+from dynftrace.tui import cli
+from dynftrace.tui.console import run as consoles
+from dynftrace.tui.console.app import ConsoleApp
+from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.console.layout import layout_of
+from dynftrace.tui.pictures.picture import settle
+from dynftrace.tui.saved import session_file
+from dynftrace.tui.saved.machine_options import Described
+from dynftrace.tui.saved.session_file import Layout, Saved
+from dynftrace.tui.saved.session_store import Keeper
+
+from ..console.test_console_session import do
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where sessions are, for this test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "dynftrace" / "sessions"
+
+
+def keeper(name: str = "mine", arch: str = "x86_64") -> Keeper:
+    return Keeper(name, Described(arch, modules=("usbcore",)), session_file.load(name))
+
+
+@asynccontextmanager
+async def console(kept: Keeper) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
+    app = ConsoleApp(lambda: SessionDriver(kept.open()), keeper=kept)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await settle(pilot)
+        yield app, pilot
+
+
+def memory(kept: Keeper) -> str:
+    """A digest of all that the guest has, and of its time."""
+    session = kept._session
+    assert isinstance(session, Session)
+    digest = hashlib.sha256(str(session.now).encode())
+    for region in session.boot.machine.memory.regions:
+        digest.update(region.bytes.tobytes())
+    return digest.hexdigest()
+
+
+def toasts(app: ConsoleApp) -> list[str]:
+    return [each.message for each in app._notifications]
+
+
+async def test_machine_and_layout_are_restored() -> None:
+    first = keeper()
+    async with console(first) as (app, pilot):
+        await do(
+            app,
+            pilot,
+            "echo 'usb_*' vfs_read > set_ftrace_filter",
+            "echo function > current_tracer",
+        )
+        await do(app, pilot, "run syscalls")
+        app.runner.run()
+        session = first._session
+        assert session is not None
+        before = session.now
+        while session.now < before + 3_000_000:
+            await app.animator.wait_for_idle()
+        app.runner.pause()
+        await settle(pilot)
+        await do(app, pilot, "site vfs_read", "step", "poke jiffies -x 01", "run usb", "cat trace")
+        await pilot.press("escape", "slash", *"usb", "enter", "o", "j", "j")
+        await pilot.press("4", "up", "m", "up", "up", "m", "B", "z")
+        await pilot.press("F", *"usb_*", "enter")
+        await settle(pilot)
+        layout, digest = layout_of(app.main, app.theme), memory(first)
+        assert len(layout.marks) == 2 and len(layout.bookmarks) == 1
+        assert layout.trace_filter == "usb_*" and layout.order == "name"
+        await pilot.press("S")
+        await settle(pilot)
+        assert toasts(app)[-1] == "session mine saved"
+    again = keeper()
+    async with console(again) as (app, pilot):
+        assert again.differs == ""
+        assert memory(again) == digest
+        assert layout_of(app.main, app.theme) == layout
+        assert app.query_one("#filter").value == "usb"  # type: ignore[attr-defined]
+        assert app.main.trace.events.between is not None
+        title = str(app.main.trace.border_subtitle)
+        assert "A to B" in title
+        # And on from there.
+        await do(app, pilot, "back")
+        assert again._session is not None
+        assert not again._session.journal.interrupted
+
+
+async def test_what_was_interrupted_is_left_out_and_said() -> None:
+    first = keeper()
+    async with console(first) as (app, pilot):
+        await do(app, pilot, "echo schedule > set_ftrace_filter")
+        digest = memory(first)
+        app.command("run syscalls 100000")
+        app.command("echo function > current_tracer")
+        session = first._session
+        assert session is not None
+        before = session.now
+        while session.now == before:
+            await pilot.pause(0.01)
+        await pilot.press("ctrl+c")
+        await settle(pilot)
+        assert session.journal.interrupted
+        await pilot.press("S")
+        await settle(pilot)
+        assert toasts(app)[-1] == (
+            "session mine saved without `run syscalls 100000` and 1 more after it: "
+            "an interrupted command cannot be replayed"
+        )
+    again = keeper()
+    async with console(again) as (app, pilot):
+        assert memory(again) == digest and again.differs == ""
+
+
+async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) -> None:
+    saved = Saved(Described("x86_64"), (1_000_000,) * 100_000, None, Layout())
+    session_file.save("long", saved)
+    text = (folder / "long.json").read_bytes()
+    kept = Keeper("long", Described("x86_64"), saved)
+    app = ConsoleApp(lambda: SessionDriver(kept.open()), keeper=kept)
+    async with app.run_test(size=(80, 24)) as pilot:
+        while kept._session is None or not kept._session.journal.actions:
+            await pilot.pause(0.01)
+        assert app.runner.mode == "BOOTING"
+        await pilot.press("ctrl+c")
+        while not app._exit:
+            await pilot.pause(0.01)
+    assert app.return_code == 1
+    assert app.runner.failure is None or "interrupted" in app.runner.failure
+    consoles._keep(app, kept)
+    assert kept.save(Layout()) == ""
+    assert (folder / "long.json").read_bytes() == text
+
+
+def test_a_stop_before_the_machine_is_there_counts_too() -> None:
+    kept = Keeper("x", Described("x86_64"), Saved(Described("x86_64"), (1_000_000,)))
+    thread = threading.Thread(target=kept.stop)
+    thread.start()
+    thread.join()
+    with pytest.raises(GuestInterrupted, match="session x was interrupted"):
+        kept.open()
+
+
+def test_another_machine_is_told() -> None:
+    kept = Keeper("x", Described("x86_64"), Saved(Described("x86_64"), (1_000_000,), 5))
+    kept.open()
+    assert "instead of 5 ns" in kept.differs
+
+
+async def test_without_a_session_nothing_is_kept(session: Session, folder: Path) -> None:
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await settle(pilot)
+        await pilot.press("S")
+        await settle(pilot)
+        assert toasts(app) == ["to keep a session, start with --session NAME"]
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ((), ""),
+        (("--arch", "ppc64"), ""),
+        (("--cpus", "2", "--module", "usbcore"), ""),
+        (("--theme", "dynftrace-light"), ""),
+        (("--arch", "i386"), "session mine was saved with another --arch (ppc64, not i386): "),
+        (("--cpus", "1"), "session mine was saved with another --cpus (2, not 1): "),
+        (
+            ("--module", "crashy"),
+            "session mine was saved with another --module (usbcore, not crashy): ",
+        ),
+        (
+            ("--patch", "none"),
+            "session mine was saved with another --patch (the default, not none): ",
+        ),
+        (
+            ("--kernel", "x86_64-2008"),
+            "session mine was saved with another --kernel (ppc64, not x86_64-2008): ",
+        ),
+    ],
+)
+def test_options_of_another_machine_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given: tuple[str, ...],
+    reason: str,
+) -> None:
+    machine = Described("ppc64", modules=("usbcore",))
+    session_file.save("mine", Saved(machine, layout=Layout(theme="nord")))
+    monkeypatch.setenv("TEXTUAL_DRIVER", "none")
+    seen: list[ConsoleApp] = []
+    monkeypatch.setattr(ConsoleApp, "run", lambda app: seen.append(app))
+    status = cli.run(("--session", "mine", *given))
+    err = capsys.readouterr().err
+    told = f"dynftrace: {reason}omit {given[0]} or use another session name\n" if reason else ""
+    assert (status, err) == (2 if reason else 0, told)
+    assert len(seen) == (not reason)
+    for app in seen:
+        assert app.saving.keeper is not None and app.saving.keeper._described == machine
+        assert app.theme == ("dynftrace-light" if "--theme" in given else "nord")
+
+
+def test_a_session_is_of_the_console(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(("--session", "mine", "sh", "-c", "ls")) == 2
+    assert "--session applies to the console only" in capsys.readouterr().err

@@ -1,0 +1,181 @@
+"""Feeding the tracefs shell: from a text, from lines as they come, from a person.
+
+ctrl+c stops the guest, not the shell: the machine ends its run, and the command
+that was in it says so. Where nobody sits at the shell, the rest of the script
+is left as well.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from ...core.errors import UsageError
+from ...core.shell.outcome import Outcome
+from ...core.shell.parser import ShellSyntaxError
+from ...core.shell.shell import Shell
+
+if TYPE_CHECKING:
+    from ...core.session.session import Session
+
+PROMPT = "tracing# "
+CONTINUED = "> "
+HISTORY_LENGTH = 1000
+
+_SYNTAX = 2
+_INTERRUPTED = 130
+
+
+def run_text(session: Session, text: str) -> int:
+    """Execute `text`; returns the status of its last command."""
+    return _execute(Shell(session), text)[0]
+
+
+def run_before(session: Session, text: str) -> None:
+    """Execute `text` before something else: of what it says only errors are shown.
+
+    Raises `UsageError` for text that is no command list.
+    """
+    try:
+        for outcome in Shell(session).run(text):
+            _show(Outcome(error=outcome.error))
+    except ShellSyntaxError as error:
+        raise UsageError(str(error)) from error
+
+
+def run_lines(session: Session, lines: Iterable[str]) -> int:
+    """Execute lines as they come; returns the status of the last command.
+
+    A command that goes on over several lines waits for its end.
+    """
+    shell = Shell(session)
+    status = 0
+    pending = ""
+    for line in lines:
+        pending += line
+        if _incomplete(pending):
+            continue
+        status, interrupted = _execute(shell, pending)
+        if interrupted:
+            return status
+        pending = ""
+    return _execute(shell, pending)[0] if pending else status
+
+
+def run_interactive(session: Session) -> int:
+    """Execute what a person types, with line editing, until the end of input."""
+    shell = Shell(session)
+    status = 0
+    pending = ""
+    with _line_editing(shell):
+        while True:
+            try:
+                pending += input(CONTINUED if pending else PROMPT) + "\n"
+            except KeyboardInterrupt:
+                print()
+                pending = ""
+                continue
+            except EOFError:
+                print()
+                return status
+            if _incomplete(pending):
+                continue
+            if pending.strip() in ("exit", "quit"):
+                return status
+            status, _ = _execute(shell, pending)
+            pending = ""
+
+
+def _incomplete(text: str) -> bool:
+    from ...core.shell.parser import parse
+
+    try:
+        parse(text)
+    except ShellSyntaxError as error:
+        return error.incomplete
+    return text.endswith("\\\n")
+
+
+def _execute(shell: Shell, text: str) -> tuple[int, bool]:
+    """Execute `text`, writing as its commands end: its status, and whether ctrl+c came."""
+    status = 0
+    with _stop_on_interrupt(shell.session) as interrupted:
+        try:
+            for outcome in shell.run(text):
+                _show(outcome)
+                status = outcome.status
+                if interrupted():
+                    return _INTERRUPTED, True
+        except ShellSyntaxError as error:
+            _show(Outcome(error=f"dynftrace: {error}\n"))
+            return _SYNTAX, False
+    return status, False
+
+
+def _show(outcome: Outcome) -> None:
+    sys.stdout.write(outcome.output)
+    sys.stdout.flush()
+    sys.stderr.write(outcome.error)
+    sys.stderr.flush()
+
+
+@contextmanager
+def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
+    """While it lasts, ctrl+c stops the machine; a second one raises KeyboardInterrupt."""
+    came = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        if came:
+            raise KeyboardInterrupt
+        came = True
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")  # behind the terminal's ^C
+        session.stop()
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield lambda: came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _line_editing(shell: Shell) -> Iterator[None]:
+    """Line editing with completion, and a history kept between sessions."""
+    try:
+        import readline
+    except ImportError:
+        # Python can be built without it; lines are then read as the terminal gives them.
+        yield
+        return
+    from platformdirs import user_state_path
+
+    history = Path(user_state_path("dynftrace")) / "history"
+    found: list[str] = []
+
+    def completer(word: str, number: int) -> str | None:
+        nonlocal found
+        if number == 0:
+            line = readline.get_line_buffer()[: readline.get_endidx()]
+            found = list(shell.complete(line).words)
+        return found[number] if number < len(found) else None
+
+    readline.set_completer(completer)
+    readline.set_completer_delims(" \t\n;>&|")
+    readline.parse_and_bind("tab: complete")
+    readline.set_history_length(HISTORY_LENGTH)
+    with suppress(OSError):
+        readline.read_history_file(history)
+    try:
+        yield
+    finally:
+        readline.set_completer(None)
+        with suppress(OSError):
+            history.parent.mkdir(parents=True, exist_ok=True)
+            readline.write_history_file(history)

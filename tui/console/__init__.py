@@ -1,0 +1,1 @@
+"""The console: the app, its screens and widgets, and the machine's thread."""

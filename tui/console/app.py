@@ -1,0 +1,276 @@
+"""The console: an app around one session.
+
+The app opens at once and paints its frame. Meanwhile the session opens in the machine's
+thread, so nothing heavy is imported here. What takes several steps, such as a tour, is a
+flow with its own state (`flow_*.py`); the app passes views, answers and messages on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from functools import partial
+from typing import ClassVar, TypeVar
+
+from textual import events, work
+from textual.app import SystemCommand
+from textual.binding import BindingType
+from textual.color import Color
+from textual.screen import Screen
+from textual.widget import Widget
+
+from ...core.errors import UsageError
+from ..present.line import line
+from ..present.view import STEPPING, Done, View
+from ..saved.session_store import Keeper
+from ..tours.walk import Progress, Walk
+from . import keymap, palette, theme
+from .flows.files import FileFlow
+from .flows.report import ReportFlow
+from .flows.save import SaveFlow
+from .flows.step_into import StepIntoFlow
+from .flows.tour import TourFlow
+from .messages import Answered, ExportWanted, TourWanted, ViewReady
+from .screens.box import Box
+from .screens.help import HelpBox
+from .screens.main import MainScreen
+from .screens.stepping import SteppingScreen
+from .screens.tourkeys import TOURING
+from .typeahead import TypeAhead
+from .widgets.rows import Rows
+from .worker import Driver, Runner
+
+FRAMES = 10
+"""Views shown per second while the machine runs."""
+
+T = TypeVar("T")
+
+
+class ConsoleApp(TypeAhead):
+    """The console; `start` makes the driver, and is called in the machine's thread."""
+
+    CSS_PATH = "console.tcss"
+    TITLE = "dynftrace"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.APP]
+
+    def __init__(
+        self,
+        start: Callable[[], Driver],
+        walk: Walk | None = None,
+        progress: Progress | None = None,
+        keeper: Keeper | None = None,
+    ) -> None:
+        """`walk` is a tour to take; `progress` is where its finished steps are recorded.
+
+        `keeper` saves the session; `start` then opens that session.
+        """
+        super().__init__(lambda widget: isinstance(widget, Rows))
+        halt = keeper.stop if keeper is not None else lambda: None
+        self.runner = Runner(start, self._wake, halt)
+        self.view = View()
+        self.tour = TourFlow(self, walk, progress)
+        self.stepping = StepIntoFlow(self)
+        self.main = MainScreen(
+            self, self.tour, self.stepping, None if keeper is None else keeper.name
+        )
+        self.saving = SaveFlow(self, self.main, keeper)
+        self.reports = ReportFlow(self)
+        self.files = FileFlow(self, self)
+        self.set_class(walk is not None, TOURING)
+        for each in theme.THEMES:
+            self.register_theme(each)
+        self.theme = theme.DARK.name
+
+    # The toolkit's side
+
+    def get_default_screen(self) -> Screen[None]:
+        """The main screen is the first."""
+        return self.main
+
+    def choose_theme(self, name: str, where: str = "") -> None:
+        """Use the theme `name`. Raises `UsageError`, which begins with `where`."""
+        if name not in self.available_themes:
+            known = ", ".join(sorted(self.available_themes))
+            raise UsageError(f"{where}unknown theme {name!r} (choose from: {known})")
+        self.theme = name
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Blend the console's own variable for themes that do not define it."""
+        theme = self.current_theme
+        if theme.foreground is None or theme.background is None or "ansi" in theme.name:
+            return {"faint": "ansi_bright_black"}
+        blend = Color.parse(theme.background).blend(Color.parse(theme.foreground), 0.6)
+        return {"faint": blend.hex}
+
+    def on_mount(self) -> None:
+        """Paint first, then open the session."""
+        self.app_resume_signal.subscribe(self, lambda _: self._draw_all())
+        self.call_after_refresh(self._drive)
+        self.set_interval(1 / FRAMES, self.drain)
+
+    def _draw_all(self) -> None:
+        """Draw everything: a shell has used the terminal and left unknown content there."""
+        self.refresh(layout=True)
+        for screen in self.screen_stack:
+            for widget in screen.walk_children(Widget):
+                widget.refresh()
+
+    def on_unmount(self) -> None:
+        """End the machine's thread."""
+        self.runner.close()
+
+    @work(thread=True, exclusive=True, group="machine")
+    def _drive(self) -> None:
+        self.runner.loop()
+
+    async def on_event(self, event: events.Event) -> None:
+        """Let a key go before the machine's work."""
+        if isinstance(event, events.Key):
+            self.runner.give_way()
+        await super().on_event(event)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Return the entries of the palette."""
+        return palette.commands(self, self, self.main)
+
+    # Views
+
+    def _wake(self) -> None:
+        """From the machine's thread: a view should be shown at once."""
+        self.post_message(ViewReady())
+
+    def on_view_ready(self) -> None:
+        """Show a new view at once."""
+        self.drain()
+
+    def drain(self) -> None:
+        """Show the newest view, and let the flows see it."""
+        # The timer may still fire while the app is taken down, when no screen is left.
+        if not self.screen_stack:
+            return
+        self.view = self.runner.take() or self.view
+        self.main.show(self.view, self.runner.mode)
+        over = self.screen
+        if isinstance(over, SteppingScreen):
+            over.show(self.view, self.runner.mode)
+        self.saving.restore()
+        panes = (STEPPING,) if isinstance(over, SteppingScreen) else self.main.visible_panes()
+        self.tour.watch(self.view, panes)
+        if self.runner.failure is not None:
+            failure, self.runner.failure = self.runner.failure, None
+            if self.runner.opened:
+                self.notify(failure, title="stopped", severity="error")
+            else:
+                self.exit(return_code=1, message=f"dynftrace: {failure}")
+        if self._plain:
+            self.reports.show(self.view.reports)
+
+    # What screens and flows ask (see `Console`)
+
+    @property
+    def at_main(self) -> bool:
+        """Whether no other screen is over the main one."""
+        return self.screen is self.main
+
+    @property
+    def _plain(self) -> bool:
+        """Whether no box is open."""
+        return self.at_main or isinstance(self.screen, SteppingScreen)
+
+    def ask(self, job: Callable[[Driver], T], then: Callable[[T], None] | None = None) -> None:
+        """Do `job` in the machine's thread, then `then` with its result in this one."""
+
+        def done(finished: Future[T]) -> None:
+            if then is not None and not finished.cancelled() and finished.exception() is None:
+                self.post_message(Answered(partial(then, finished.result())))
+
+        self.runner.submit(job).add_done_callback(done)
+
+    def on_answered(self, message: Answered) -> None:
+        """Hand over the result."""
+        message.deliver()
+
+    def open_over(self, screen: Screen[T], then: Callable[[T | None], None] | None = None) -> None:
+        """Open `screen` over the others; `then` is called with its result."""
+        self.push_screen(screen, then)
+
+    def command(
+        self, text: str, *, box: bool = True, then: Callable[[Done], None] | None = None
+    ) -> None:
+        """Execute a command of the tracefs shell; with `box`, long output opens a box."""
+
+        def executed(done: Done) -> None:
+            self._show(done, box)
+            if then is not None:
+                then(done)
+
+        self.ask(lambda driver: driver.execute(text), executed)
+
+    def _show(self, done: Done, box: bool) -> None:
+        """Show how a command went: in its line, at its call site, or in a box."""
+        if self.tour.walk is not None:
+            self.tour.walk.did(done.effects)
+            self.tour.check()
+        self.stepping.noticed(done)
+        failed = done.status != 0
+        text = done.error if failed and done.error else done.output
+        if not box:
+            text = text.strip().rpartition("\n")[2]
+        self.main.told(done.command, text, failed)
+        if done.column is not None and self.at_main:
+            self.main.correct(done.command, done.column, text.partition("\n")[0])
+        if isinstance(self.screen, SteppingScreen):
+            self.screen.told(done.command, text, failed)
+        lines = done.output.splitlines()
+        if done.site is not None:
+            self.main.go_to(done.site, soon=True)
+        elif box and len(lines) > 1 and self._plain:
+            self.push_screen(Box(done.command, [line(each) for each in lines]))
+
+    def go_to(self, ip: int) -> None:
+        """Show the call site at `ip` on the main screen."""
+        if isinstance(self.screen, SteppingScreen):
+            self.screen.dismiss(None)
+        self.main.go_to(ip)
+
+    def show_help(self) -> None:
+        """Show the keys of the current screen."""
+        if self._plain:
+            pane = STEPPING if isinstance(self.screen, SteppingScreen) else self.main.active
+            self.push_screen(HelpBox(pane, self.size.width))
+
+    # Messages and keys
+
+    def on_save_wanted(self) -> None:
+        """Save the session."""
+        self.saving.save(self.theme)
+
+    def on_export_wanted(self, message: ExportWanted) -> None:
+        """Save rows of the trace."""
+        self.files.export(message.export)
+
+    async def on_tour_wanted(self, message: TourWanted) -> None:
+        """Do a tour's key on the main screen."""
+        await self.main.run_action(message.action)
+
+    def pasted(self, text: str) -> None:
+        """Open the command line with a pasted command, or the search with a pasted search."""
+        if self.at_main and text[:1] in (":", "/"):
+            self.main.open_line(text[0], text[1:].splitlines()[0] if text[1:] else "")
+        else:
+            self.notify("to paste a command, press : first", timeout=3)
+
+    def action_interrupt(self) -> None:
+        """Stop the machine; the app stays."""
+        self.runner.interrupt()
+
+    def action_leave(self) -> None:
+        """Close the topmost screen; quit on the last one."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit()
+
+    def action_picture(self) -> None:
+        """Save a picture of the screen."""
+        self.files.picture()

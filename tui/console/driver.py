@@ -1,0 +1,291 @@
+"""Makes views of a session, and executes the console's commands in it.
+
+Everything here runs in the machine's thread (see worker.py). Changes go through the
+tracefs shell, so that each has an equivalent command. A view is read from the tables
+behind the tree: to format 60,000 functions as text and parse them again would take
+longer than a frame. Parts of a view that did not change keep their object, so that a
+widget can compare them by identity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.errors import MemoryFault, MissingSymbolError
+from ...core.ftrace.records import Flag
+from ...core.session.boot import Boot
+from ...core.session.session import Session
+from ...core.shell.outcome import (
+    Effect,
+    ReadFile,
+    ShowedPath,
+    ShowedRegisters,
+    ShowedSite,
+    ShowedStubs,
+)
+from ...core.shell.preview import preview
+from ...core.shell.shell import Shell
+from ...core.shell.text.encoding import out_of_reach_lines
+from ...core.trace.select.explorer import TraceExplorer
+from ...core.views.stubs import module_stubs
+from ..explore.function_table import FunctionIndex, FunctionTable
+from ..explore.hit_counts import HitCounter
+from ..present.call_path import path_lines, reason_lines, stub_lines
+from ..present.call_site import site_lines, site_row
+from ..present.line import Line, line
+from ..present.reports import bug_report, oops_report
+from ..present.view import STEPPING, Done, Report, State, Status, View
+from .worker import Clock, HostClock
+
+TRACE_SHARE = 6
+"""Decoding the trace takes at most one part in this many of the time the machine runs."""
+
+_NOTHING_FOUND: tuple[Line, ...] = (
+    line(("no call site has a record yet: let the machine run", "dim")),
+)
+
+
+def column_in(command: str, words: str, column: int) -> int | None:
+    """Return where `column` of `words`, which the shell has joined, is in `command` as typed.
+
+    None if they were typed differently, with backslashes for example.
+    """
+    before, behind = (
+        r"\s+".join(map(re.escape, part.split(" "))) for part in (words[:column], words[column:])
+    )
+    match = re.match(rf"(.*{before})(?={behind})", command, re.DOTALL)
+    return None if match is None else match.end(1)
+
+
+class SessionDriver:
+    """Drives one session."""
+
+    def __init__(self, session: Session, clock: Clock | None = None) -> None:
+        """`clock` is by default the host's."""
+        self.session = session
+        self._clock = clock or HostClock()
+        self.shell = Shell(session, name="")
+        self._ip: int | None = None
+        self._stubs: tuple[tuple[int, str], tuple[Line, ...]] = ((0, ""), ())
+        self._index: FunctionIndex | None = None
+        self._index_of = (0, 0)
+        self._table: FunctionTable | None = None
+        self._hits = HitCounter()
+        self._trace: TraceExplorer | None = None
+        self._trace_of: tuple[object, ...] = ()
+        self._next_trace = 0.0
+        self._watched: int | None = None
+        self._reports: dict[int, Report] = {}
+        """By the identity of their errors, in the order of these."""
+
+    @property
+    def boot(self) -> Boot:
+        """The current start of the machine; another one after `reboot`."""
+        return self.session.boot
+
+    def run(self, ns: int) -> None:
+        """Let the machine run."""
+        self.session.run(ns)
+
+    def now(self) -> int:
+        """Return the virtual time in ns."""
+        return self.session.now
+
+    def stop(self) -> None:
+        """Stop whatever runs."""
+        self.session.stop()
+
+    def look_at(self, ip: int) -> None:
+        """Make views show the site at `ip`."""
+        self._ip = ip
+
+    def watch(self, step: int | None) -> None:
+        """Make views show a CPU: the one stepped last, or the one `step` further; None for none."""
+        if step is None:
+            self._watched = None
+            return
+        cpus = len(self.boot.machine.vcpus)
+        at = self.boot.stepper.last or 0 if self._watched is None else self._watched
+        self._watched = (at + step) % cpus
+
+    def execute(self, command: str) -> Done:
+        """Execute a command of the shell."""
+        outcome = self.shell.execute(command)
+        last = self.boot.stepper.last
+        if self._watched is not None and outcome.changed and last is not None:
+            self._watched = last
+        column = None if outcome.wrong is None else column_in(command, *outcome.wrong)
+        return Done(command, outcome.output, outcome.error, outcome.status, outcome.effects, column)
+
+    def complete(self, text: str) -> Sequence[str]:
+        """Return the lines that `text` can become."""
+        completion = self.shell.complete(text)
+        return [text[: completion.start] + word for word in completion.words]
+
+    def preview(self, text: str) -> str:
+        """Say what `text` would do."""
+        with self.session.lock:
+            return preview(self.shell, text)
+
+    def workloads(self) -> Sequence[str]:
+        """Return the names that `run` accepts."""
+        return self.session.workloads()
+
+    # Views
+
+    def view(self, *, hurry: bool = False) -> View:
+        """Make a view; in a `hurry` its trace may be slightly old."""
+        session = self.session
+        with session.lock:
+            trace = self._events(hurry)
+            table = self._functions(trace)
+            ip = self._ip
+            if ip is not None and self.boot.ftrace.records.find(ip) is None:
+                ip = None
+            nothing = () if len(self.boot.ftrace.records) else _NOTHING_FOUND
+            site = nothing if ip is None else site_lines(session.call_site(ip))
+            return View(
+                status=self._status(),
+                functions=table,
+                trace=trace,
+                ip=ip,
+                site=site,
+                site_row=site_row(site),
+                path=self._way(ip, hurry) if nothing or ip is not None else (),
+                reports=self._all_reports(),
+                stepping=None if self._watched is None else session.stepping(self._watched),
+                sights=self._sights(ip),
+            )
+
+    def _sights(self, row: int | None) -> Mapping[int, tuple[Effect, ...]]:
+        """The effects of the commands that show the same as the panes, for record `row`."""
+        records = self.boot.ftrace.records
+        sights: dict[int, tuple[Effect, ...]] = {3: (ShowedPath(),), 4: (ReadFile("trace"),)}
+        if row is not None:
+            prefix = self.session.port.facts.abi.text_prefix
+            name = records.names[row].removeprefix(prefix)
+            sights[2] = (ShowedSite(int(records.table["ip"][row]), name),)
+        if self._stubs[1]:
+            sights[3] += (ShowedStubs(self._stubs[0][1]),)
+        if self._watched is not None:
+            sights[STEPPING] = (ShowedRegisters(self._watched),)
+        return sights
+
+    def _status(self) -> Status:
+        session = self.session
+        machine, ring, ftrace = self.boot.machine, self.boot.ring, self.boot.ftrace
+        found = None
+        if ftrace.ftraced is not None:
+            found = ftrace.records.converted, ftrace.ftraced.waiting()
+        return Status(
+            arch=session.port.facts.name,
+            cpus=len(machine.vcpus),
+            tracer=self.boot.array.tracer,
+            tracing_on=self.boot.array.tracing_on,
+            events=ring.in_buffer(),
+            lost=ring.overrun() + ring.dropped(),
+            now=machine.now,
+            patch=ftrace.patcher.method,
+            ftrace_off=ftrace.disabled,
+            halted=tuple(sorted({oops.cpu for oops in machine.oopses})),
+            found=found,
+        )
+
+    def _functions(self, trace: TraceExplorer) -> FunctionTable:
+        session = self.session
+        records = self.boot.ftrace.records
+        version = (session.boots, records.generation)
+        if self._index is None or version != self._index_of:
+            modules = [module or "" for module in records.module_names()]
+            prefix = session.port.facts.abi.text_prefix
+            ips = records.table["ip"].copy()
+            self._index = FunctionIndex(records.names, modules, ips, prefix)
+            self._index_of = version
+            self._table = None
+        states, filtered = self._states()
+        hits = self._hits.hits(session, self._index, trace)
+        old = self._table
+        if old is None or not (
+            old.hits is hits.counts
+            and old.counted == hits.counted
+            and np.array_equal(old.states, states)
+            and np.array_equal(old.filtered, filtered)
+        ):
+            self._table = old = FunctionTable(
+                self._index, states, filtered, hits.counts, hits.counted
+            )
+        return old
+
+    def _states(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        records = self.boot.ftrace.records
+        chosen = self.boot.array.hash(False)
+        filtered = np.zeros(len(records), np.bool_)
+        if not chosen.empty:
+            filtered = chosen.contains(records.table["ip"])
+        states = np.where(filtered, State.CHOSEN, State.NOP).astype(np.uint8)
+        states[records.flagged(Flag.ENABLED)] = State.TRACED
+        states[records.table["failed"]] = State.REFUSED
+        return states, filtered
+
+    def _way(self, ip: int | None, hurry: bool) -> tuple[Line, ...]:
+        session = self.session
+        if ip is None:
+            return self._unfound()
+        try:
+            lines = path_lines(session.call_path(ip), self._reason(ip))
+        except MissingSymbolError as error:
+            return (line(("! no way to a tracer", "bad")), line(str(error)))
+        return (*lines, *self._stub_table(ip, hurry))
+
+    def _reason(self, ip: int) -> tuple[Line, ...]:
+        try:
+            return reason_lines(out_of_reach_lines(self.boot.encodings.out_of_reach(ip)))
+        except MemoryFault:
+            return ()  # the call site pane already says that the memory is not mapped
+
+    def _stub_table(self, ip: int, hurry: bool) -> tuple[Line, ...]:
+        """The stubs of the module of the site at `ip`; in a `hurry` they may be slightly old."""
+        module = self.boot.modules.find(self.boot.ftrace.state_at(ip).module or "")
+        of = (self.session.boots, "" if module is None else module.name)
+        if module is None:
+            self._stubs = of, ()
+        elif not hurry or self._stubs[0] != of:
+            stubs = module_stubs(self.boot.ftrace, self.boot.paths, module.name, module.stubs)
+            own = [stub for stub in stubs if module.contains(stub.hop.address)]
+            self._stubs = of, stub_lines(module.name, own)
+        return self._stubs[1]
+
+    def _unfound(self) -> tuple[Line, ...]:
+        """The path that all calls take as long as no site was found."""
+        return path_lines(self.boot.paths.mcount_hops()) or _NOTHING_FOUND
+
+    def _events(self, hurry: bool) -> TraceExplorer:
+        session = self.session
+        ring = self.boot.ring
+        counts = [(ring.in_buffer(cpu), ring.overrun(cpu)) for cpu in ring.cpus]
+        version = (session.boots, ring.resets, *counts, self.boot.array.context())
+        if self._trace is None or version != self._trace_of:
+            begin = self._clock.now()
+            if self._trace is None or not hurry or begin >= self._next_trace:
+                self._trace = TraceExplorer(self.boot.array.follow())
+                self._trace_of = version
+                # Decoding a big buffer takes long; leave most of the time to the machine.
+                self._next_trace = begin + TRACE_SHARE * (self._clock.now() - begin)
+        return self._trace
+
+    def _all_reports(self) -> tuple[Report, ...]:
+        errors = [*self.boot.machine.oopses]
+        bug = self.boot.ftrace.bug
+        known = self._reports
+        self._reports = {}
+        for oops in errors:
+            self._reports[id(oops)] = known.get(id(oops)) or oops_report(oops)
+        if bug is not None:
+            self._reports[id(bug)] = known.get(id(bug)) or bug_report(
+                bug, self.boot.paths.insns, self.boot.kallsyms.format
+            )
+        return tuple(self._reports.values())

@@ -1,0 +1,63 @@
+"""Files that the console writes: rows of the trace, and pictures of the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.app import App
+
+from ....core.errors import DynftraceError
+from ...explore.trace_export import Export
+from ...files.whole_file import write_whole
+from ...present.svg import tidy
+from .. import deliver
+from ..protocols import Console
+from ..worker import Driver
+
+
+class FileFlow:
+    """Saves in the working directory, or through the browser that shows the console."""
+
+    def __init__(self, console: Console, app: App[None]) -> None:
+        self._console = console
+        self._app = app
+
+    def export(self, export: Export) -> None:
+        """Save rows of the trace.
+
+        The machine's thread does it, since many rows take seconds.
+        """
+        web, rows = self._app.is_web, f"{len(export):,} rows"
+
+        def save(_: Driver) -> tuple[str, str] | DynftraceError:
+            if web:
+                return rows, "".join(export.text())
+            try:
+                return f"saved {export.save(Path())}: {rows}", ""
+            except DynftraceError as error:
+                return error
+
+        def saved(result: tuple[str, str] | DynftraceError) -> None:
+            if isinstance(result, DynftraceError):
+                self._console.notify(str(result), timeout=3, severity="error")
+                return
+            told, download = result
+            if download:
+                deliver.download(self._app, download, ".txt", "text/plain")
+            self._console.notify(told, timeout=3)
+
+        self._console.ask(save, saved)
+
+    def picture(self) -> None:
+        """Save the screen as dynftrace-N.svg."""
+        picture = tidy(self._app.export_screenshot(title=self._app.title, simplify=True))
+        if self._app.is_web:
+            deliver.download(self._app, picture, ".svg", "image/svg+xml")
+            return
+        path = deliver.free_path(Path(), ".svg")
+        try:
+            write_whole(path, picture)
+        except DynftraceError as error:
+            self._console.notify(str(error), severity="error")
+        else:
+            self._console.notify(f"saved {path}", timeout=3)

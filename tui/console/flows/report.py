@@ -1,0 +1,38 @@
+"""Reports that must not be missed: each opens a box, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...present.view import Report
+from ..protocols import Console
+from ..screens.report import ReportBox
+
+
+class ReportFlow:
+    """Opens a box for each new report and does what the user answers."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._opened: list[Report] = []
+
+    def show(self, reports: Sequence[Report]) -> None:
+        """Open the first report that was not opened before."""
+        for report in reports:
+            # By identity: after a reboot the same report may come again.
+            if not any(report is opened for opened in self._opened):
+                self._opened.append(report)
+                self._open(report)
+                return
+
+    def _open(self, report: Report) -> None:
+        table, ip = self._console.view.functions, report.ip
+        leads = table is not None and ip is not None and table.find(ip) is not None
+        box = ReportBox(report, leads=leads)
+        self._console.open_over(box, lambda answer: self._answered(report, answer))
+
+    def _answered(self, report: Report, answer: str | None) -> None:
+        if answer == "reboot":
+            self._console.command("reboot")
+        elif answer == "site" and report.ip is not None:
+            self._console.go_to(report.ip)

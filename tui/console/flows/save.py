@@ -1,0 +1,59 @@
+"""A session that is kept: its layout is restored at the start, and saved on request."""
+
+from __future__ import annotations
+
+from ....core.errors import DynftraceError, UsageError
+from ...saved.session_store import Keeper
+from ..layout import lay_out, layout_of
+from ..protocols import Console
+from ..screens.main import MainScreen
+from ..worker import Driver
+
+
+class SaveFlow:
+    """Restores the layout of a kept session once there is a view, and saves the session."""
+
+    def __init__(self, console: Console, main: MainScreen, keeper: Keeper | None) -> None:
+        """`keeper` is None for a console without `--session`."""
+        self._console = console
+        self._main = main
+        self.keeper = keeper
+        self._layout = None if keeper is None else keeper.layout
+
+    def restore(self) -> None:
+        """Restore the layout, once, when the functions are known."""
+        if self._layout is None or self._console.view.functions is None or self.keeper is None:
+            return
+        layout, self._layout = self._layout, None
+        reasons = [self.keeper.differs]
+        try:
+            lay_out(self._main, layout)
+        except UsageError as error:
+            reasons.insert(0, str(error))
+        for reason in filter(None, reasons):
+            self._console.notify(reason, title="session not fully restored", severity="warning")
+
+    def save(self, theme: str) -> None:
+        """Save the session with the layout as it is now, and say how that went."""
+        keeper = self.keeper
+        if keeper is None:
+            self._console.notify("to keep a session, start with --session NAME", timeout=4)
+            return
+        layout = layout_of(self._main, theme)
+
+        def save(_: Driver) -> tuple[str, bool]:
+            try:
+                return keeper.save(layout), False
+            except DynftraceError as error:
+                return str(error), True
+
+        def saved(result: tuple[str, bool]) -> None:
+            reason, failed = result
+            if failed:
+                self._console.notify(reason, title="session not saved", severity="error")
+            elif reason:
+                self._console.notify(reason, severity="warning")
+            else:
+                self._console.notify(f"session {keeper.name} saved", timeout=3)
+
+        self._console.ask(save, saved)

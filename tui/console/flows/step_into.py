@@ -1,0 +1,92 @@
+"""Running into a function and stepping there: from the key to the stepping screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ....core.shell.outcome import RanWorkload, Reached
+from ...present.view import Done
+from ..protocols import Console
+from ..screens.picker import WorkloadBox
+from ..screens.stepping import SteppingScreen
+
+
+class StepIntoFlow:
+    """Picks workloads, runs them, runs into functions, and opens the stepping screen."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.workload: str | None = None
+        """The workload that ran last; the next function is reached by running it again."""
+
+    def noticed(self, done: Done) -> None:
+        """Remember the workload that a command has run."""
+        for effect in done.effects:
+            if isinstance(effect, RanWorkload):
+                self.workload = effect.name
+
+    def pick(self) -> None:
+        """Ask for a workload, and run it."""
+        self._ask_for_workload(lambda name: self._console.command(f"run {name}"))
+
+    def into(self, ip: int | None = None) -> None:
+        """Run until the function whose rec.ip is `ip` is reached; by default the one shown."""
+        view = self._console.view
+        ip = view.ip if ip is None else ip
+        index = None if ip is None or view.functions is None else view.functions.find(ip)
+        if view.functions is None or index is None:
+            self._console.notify("show a call site first", timeout=3)
+            return
+        name = view.functions.row(index).name
+        if self.workload is not None:
+            self._run_into(name)
+            return
+
+        def picked(workload: str) -> None:
+            self.workload = workload
+            self._run_into(name)
+
+        self._ask_for_workload(picked, without=lambda: self._run_into(name))
+
+    def open(self, target: str | None = None) -> None:
+        """Open the stepping screen; `target` are the words after `until` that led there."""
+        if not self._console.at_main:
+            return
+        watch(self._console, 0)
+        screen = SteppingScreen(self._console, target)
+        self._console.open_over(screen, lambda _: watch(self._console, None))
+        if target is not None:
+            screen.call_after_refresh(screen.told, f"until {target}", "", False)
+
+    def _ask_for_workload(
+        self, then: Callable[[str], None], without: Callable[[], None] = lambda: None
+    ) -> None:
+        """Let the user pick a workload; call `without` if the kernel has none."""
+
+        def found(names: Sequence[str]) -> None:
+            if not names:
+                without()
+            elif self._console.at_main:
+                self._console.open_over(
+                    WorkloadBox(names), lambda name: None if name is None else then(name)
+                )
+
+        self._console.ask(lambda driver: driver.workloads(), found)
+
+    def _run_into(self, name: str) -> None:
+        if self._console.runner.running:
+            self._console.runner.pause()  # or it would run on from there
+        target = name if self.workload is None else f"{name} {self.workload}"
+
+        def arrived(done: Done) -> None:
+            if any(isinstance(effect, Reached) for effect in done.effects):
+                self.open(target)
+            else:
+                self.workload = None  # another workload may get there
+
+        self._console.command(f"until {target}", box=False, then=arrived)
+
+
+def watch(console: Console, step: int | None) -> None:
+    """Have views show a CPU: the current one's number plus `step`; None for no CPU."""
+    console.ask(lambda driver: driver.watch(step))

@@ -1,0 +1,113 @@
+"""Every message that the console's parts send to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.message import Message
+
+from ..explore.trace_export import Export
+
+
+class ViewReady(Message):
+    """The machine's thread has made a view that should be shown at once."""
+
+
+class Answered(Message):
+    """A job of the machine's thread has ended; `deliver` hands its result to whoever asked."""
+
+    def __init__(self, deliver: Callable[[], None]) -> None:
+        super().__init__()
+        self.deliver = deliver
+
+
+class FunctionHighlighted(Message):
+    """The cursor of the function list moved to the function with the call site at `ip`."""
+
+    def __init__(self, ip: int) -> None:
+        super().__init__()
+        self.ip = ip
+
+
+class FunctionWanted(Message):
+    """Show the function whose call site is at `ip` in the list (from a trace event or a report)."""
+
+    def __init__(self, ip: int) -> None:
+        super().__init__()
+        self.ip = ip
+
+
+class CommandWanted(Message):
+    """Execute a command of the tracefs shell."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__()
+        self.command = command
+
+
+class BitsWanted(Message):
+    """Draw the bit fields of the instruction at address `at`."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__()
+        self.at = at
+
+
+class SearchWanted(Message):
+    """The search line was closed with `needle`."""
+
+    def __init__(self, needle: str) -> None:
+        super().__init__()
+        self.needle = needle
+
+
+class LineEdited(Message):
+    """The text of the command line has changed; it needs candidates."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class LineClosed(Message):
+    """The command line was closed."""
+
+
+class LineDone(Message):
+    """All messages that follow from closing the command line have been sent."""
+
+
+class FilterEdited(Message):
+    """The text of the trace's filter has changed; it needs candidates."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class FilterWanted(Message):
+    """The line of the trace's filter was closed with `text`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class ExportWanted(Message):
+    """Save rows of the trace."""
+
+    def __init__(self, export: Export) -> None:
+        super().__init__()
+        self.export = export
+
+
+class SaveWanted(Message):
+    """Save the session."""
+
+
+class TourWanted(Message):
+    """Do `action` of a tour's keys on the main screen: the screen over it has been closed."""
+
+    def __init__(self, action: str) -> None:
+        super().__init__()
+        self.action = action

@@ -1,0 +1,76 @@
+"""What the app offers its screens, its palette and its flows.
+
+They know this protocol, and not the app: so each can be read, and tested, without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from textual.notifications import SeverityLevel
+from textual.screen import Screen
+
+from ..present.view import Done, View
+from .worker import Driver, Runner
+
+T = TypeVar("T")
+
+
+class Console(Protocol):
+    """The app, as its parts see it. All of it is for the interface's thread."""
+
+    @property
+    def runner(self) -> Runner:
+        """The machine's thread."""
+        ...
+
+    @property
+    def view(self) -> View:
+        """The newest view that was shown."""
+        ...
+
+    @property
+    def at_main(self) -> bool:
+        """Whether no other screen is over the main one."""
+        ...
+
+    def ask(self, job: Callable[[Driver], T], then: Callable[[T], None] | None = None) -> None:
+        """Do `job` in the machine's thread, then `then` with its result in the interface's."""
+        ...
+
+    def command(
+        self, text: str, *, box: bool = True, then: Callable[[Done], None] | None = None
+    ) -> None:
+        """Execute a command of the tracefs shell and show how it went; then call `then`.
+
+        With `box`, output of several lines opens a box.
+        """
+        ...
+
+    def open_over(self, screen: Screen[T], then: Callable[[T | None], None] | None = None) -> None:
+        """Open `screen` over the others; `then` is called with its result."""
+        ...
+
+    def go_to(self, ip: int) -> None:
+        """Show the call site at `ip` on the main screen."""
+        ...
+
+    def show_help(self) -> None:
+        """Show the keys of the current screen."""
+        ...
+
+    def release_keys(self) -> None:
+        """Handle the keys that were held back; see `TypeAhead`."""
+        ...
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+    ) -> None:
+        """Show a short message for some seconds."""
+        ...

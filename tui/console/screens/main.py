@@ -1,0 +1,449 @@
+"""The main screen: status line, four panes, the equivalent command, the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.geometry import Region, Size
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from ....core.errors import UsageError
+from ...explore.back_stack import Place, Places
+from ...explore.filter_completion import completed
+from ...present.view import View
+from .. import keymap
+from ..flows.step_into import StepIntoFlow
+from ..flows.tour import TourFlow
+from ..messages import (
+    BitsWanted,
+    CommandWanted,
+    FilterEdited,
+    FilterWanted,
+    FunctionHighlighted,
+    FunctionWanted,
+    LineEdited,
+    SaveWanted,
+    SearchWanted,
+)
+from ..protocols import Console
+from ..widgets.candidates import Candidates
+from ..widgets.code_view import CodeView
+from ..widgets.command_line import CommandLine
+from ..widgets.function_pane import FunctionPane
+from ..widgets.keys_bar import KeysBar
+from ..widgets.pane import Pane
+from ..widgets.rows import Rows
+from ..widgets.same_as import SameAs
+from ..widgets.status_bar import StatusBar
+from ..widgets.trace_pane import TracePane
+from .jump import JumpScreen
+
+LEAST = Size(60, 16)
+"""Least size of a terminal; a smaller one shows only a message."""
+
+PANES_WIDTH = 100
+"""Least width for four panes side by side."""
+
+PANES_HEIGHT = 30
+
+WIDE_WIDTH = 160
+"""Least width for call site and trampoline side by side."""
+
+LAYOUTS = ("-small", "-single", "-four", "-wide")
+
+
+def layout_for(size: Size, zoomed: bool) -> str:
+    """Return the one of `LAYOUTS` for a terminal of this size."""
+    if size.width < LEAST.width or size.height < LEAST.height:
+        return "-small"
+    if zoomed or size.width < PANES_WIDTH or size.height < PANES_HEIGHT:
+        return "-single"
+    return "-wide" if size.width >= WIDE_WIDTH else "-four"
+
+
+TOUR_WIDTH, TOUR_HEIGHT = 52, 10
+"""Size of a tour's panel: columns beside the panes if these fit, else rows below them."""
+
+
+def beside_tour(size: Size) -> Size:
+    """Return the size that a tour's panel leaves to the panes."""
+    if size.width - TOUR_WIDTH >= PANES_WIDTH:
+        return Size(size.width - TOUR_WIDTH, size.height)
+    return Size(size.width, size.height - TOUR_HEIGHT)
+
+
+class MainScreen(Screen[None]):
+    """Shows the newest `View`, and asks the console for everything that changes something."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.MAIN, *keymap.TOUR]
+    AUTO_FOCUS = "#functions"
+
+    def __init__(
+        self, console: Console, tour: TourFlow, stepping: StepIntoFlow, session: str | None = None
+    ) -> None:
+        """`session` is the name of the kept session, if there is one."""
+        super().__init__()
+        self.console = console
+        self.tour = tour
+        self.stepping = stepping
+        self._session = session
+        self.zoomed = False
+        self.active = 1
+        self._layout = LAYOUTS[0]
+        self._view = View()
+        self.places = Places()
+        self._awaited: int | None = None
+        """rec.ip of a function to go to as soon as the list has it."""
+        # Attributes, not queries: a view may still arrive while the screen is taken down.
+        self.status = StatusBar(id="status")
+        self.functions = FunctionPane()
+        self.site = CodeView(id="site", empty="booting…")
+        self.path = CodeView(id="path", empty="booting…")
+        self.trace = TracePane()
+
+    def compose(self) -> ComposeResult:
+        """Compose the whole screen."""
+        yield self.status
+        with Container(id="work"):
+            with Container(id="panes"):
+                yield self.functions
+                yield Pane(2, self.site)
+                yield Pane(3, self.path)
+                yield self.trace
+            if self.tour.walk is not None:
+                yield self.tour.pane
+        yield Candidates(id="candidates")
+        yield SameAs(id="same-as")
+        yield CommandLine(id="line")
+        yield KeysBar()
+        yield Static("", id="too-small")
+
+    def on_mount(self) -> None:
+        """Start with the candidates and the command line hidden."""
+        self.query_one(Candidates).display = False
+        self.query_one(CommandLine).display = False
+        told = (
+            "each action shows its command here"
+            if self._session is None
+            else f"S saves session {self._session}, and so does leaving"
+        )
+        self.query_one(SameAs).hint(f"{told}; ctrl+p offers tours and experiments")
+        self._lay_out()
+
+    def on_resize(self) -> None:
+        """Lay out for the new size."""
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        size = self.size if self.tour.walk is None else beside_tour(self.size)
+        layout = layout_for(size, self.zoomed)
+        if layout == "-small" and layout_for(self.size, True) != "-small":
+            layout = "-single"
+        self._layout = layout
+        self.set_class(size.width < self.size.width, "-tour-right")
+        for name in LAYOUTS:
+            self.set_class(name == layout, name)
+        for pane in self.query(Pane):
+            pane.title_for(alone=layout == "-single")
+            pane.set_class(pane.number == self.active, "-active")
+        if layout == "-small":
+            self.query_one("#too-small", Static).update(
+                f"The console needs {LEAST.width}x{LEAST.height};\n"
+                f"this terminal has {self.size.width}x{self.size.height}.\n\nq quits"
+            )
+
+    def visible_panes(self) -> Sequence[int]:
+        """Return the numbers of the panes that this layout shows."""
+        if self._layout == "-small":
+            return ()
+        return (self.active,) if self._layout == "-single" else (1, 2, 3, 4)
+
+    def show(self, view: View, mode: str) -> None:
+        """Show a new view; each widget draws what has changed for it."""
+        self._view = view
+        self.status.show(view.status, mode)
+        self.functions.show(view.functions)
+        if self._awaited is not None:
+            self.go_to(self._awaited, soon=True)
+        self.site.show(view.site, view.site_row)
+        self.path.show(view.path)
+        self.trace.show(view.trace, view.status)
+
+    def told(self, command: str, result: str, failed: bool) -> None:
+        """Show the last command and how it went."""
+        self.query_one(SameAs).show(command, result, failed=failed)
+
+    def correct(self, command: str, column: int, reason: str) -> None:
+        """Let the user correct `command` from `column` on, where `reason` says what is wrong."""
+        self.query_one(SameAs).display = False
+        self.query_one(CommandLine).correct(command, column, reason)
+
+    def activate(self, number: int) -> None:
+        """Go to pane `number`."""
+        self.active = number
+        self._lay_out()
+        pane = self.query_one(f"#pane{number}", Pane)
+        # At once, and not by a message: the next key is for this pane.
+        self.set_focus(pane.query(Rows).first())
+        self.tour.opened(number, self.visible_panes())
+
+    def on_descendant_focus(self) -> None:
+        """Make the pane that has the focus the active one."""
+        widget: Widget | None = self.focused
+        for ancestor in widget.ancestors_with_self if widget is not None else ():
+            if isinstance(ancestor, Pane) and ancestor.number != self.active:
+                self.active = ancestor.number
+                self._lay_out()
+                self.tour.opened(self.active, self.visible_panes())
+
+    def on_function_highlighted(self, message: FunctionHighlighted) -> None:
+        """Show the call site of another function."""
+        ip = message.ip
+        self.console.ask(lambda driver: driver.look_at(ip))
+
+    def on_function_wanted(self, message: FunctionWanted) -> None:
+        """Go to a function in the list and show its site."""
+        self.go_to(message.ip)
+
+    def go_to(self, ip: int, *, soon: bool = False) -> None:
+        """Put the list's cursor on the function with the call site at `ip`; show its site.
+
+        With `soon`, wait for a view that has the function, which may be new.
+        """
+        self._awaited = None
+        place = self._here()
+        if self.functions.go_to(ip):
+            self.places.leave(place)
+            self.activate(2)
+        elif soon:
+            self._awaited = ip
+        else:
+            self.notify("that address is not in available_filter_functions", timeout=3)
+
+    def on_command_wanted(self, message: CommandWanted) -> None:
+        """Execute a command."""
+        self.console.command(message.command)
+
+    def on_bits_wanted(self, message: BitsWanted) -> None:
+        """Show the bit fields of an instruction."""
+        self.console.command(f"bits {message.at:#x}")
+
+    def on_line_edited(self, message: LineEdited) -> None:
+        """Fetch candidates for the command line."""
+        text, line = message.text, self.query_one(CommandLine)
+        self.console.ask(
+            lambda driver: (driver.complete(text), driver.preview(text)),
+            lambda found: line.offer(text, *found),
+        )
+
+    def on_line_closed(self) -> None:
+        """Give the focus back to the pane."""
+        self.query_one(CommandLine).close()
+        self.query_one(SameAs).display = True
+        self.activate(self.active)
+
+    def on_search_wanted(self, message: SearchWanted) -> None:
+        """Search the trace."""
+        self.trace.events.search(message.needle)
+
+    def on_filter_edited(self, message: FilterEdited) -> None:
+        """Offer words for the trace's filter."""
+        words = completed(message.text, self.trace.events.filter_words())
+        self.query_one(CommandLine).offer(message.text, words)
+
+    def on_filter_wanted(self, message: FilterWanted) -> None:
+        """Filter the trace; let the user correct an invalid filter."""
+        try:
+            self.trace.events.filter(message.text)
+        except UsageError as error:
+            self.notify(str(error), title="invalid filter", severity="error")
+            self.open_line("F", message.text)
+
+    def on_line_done(self) -> None:
+        """Handle the keys that were typed after the line was closed."""
+        self.console.release_keys()
+
+    def open_line(self, prefix: str, text: str = "") -> None:
+        """Open the line for a command (`:`), a search (`/`) or a filter (`F`), with `text`."""
+        self.query_one(SameAs).display = False
+        self.query_one(CommandLine).open(prefix, text)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable keys that write characters while a text is edited."""
+        if isinstance(self.focused, Input) and action not in ("next_pane", "palette", "jump"):
+            return False
+        if action.startswith("tour_"):
+            return self.tour.walk is not None
+        return super().check_action(action, parameters)
+
+    def action_command(self) -> None:
+        """Open the command line."""
+        self.open_line(":")
+
+    def action_filter_trace(self) -> None:
+        """Edit the trace's filter."""
+        only = self.trace.events.shown.only
+        self.open_line("F", "" if only is None else only.text)
+
+    def action_search(self) -> None:
+        """Filter the functions, or search the trace if it has the focus."""
+        if self.active == 4:
+            self.open_line("/")
+        else:
+            self.activate(1)
+            self.functions.search()
+
+    def action_pane(self, number: int) -> None:
+        """Go to a pane."""
+        self.activate(number)
+
+    def action_next_pane(self, step: int) -> None:
+        """Go to the next pane, or the one before."""
+        self.activate((self.active - 1 + step) % 4 + 1)
+
+    def action_zoom(self) -> None:
+        """Show one pane in the whole window, or all of them again."""
+        self.zoomed = not self.zoomed
+        self._lay_out()
+
+    def action_run(self) -> None:
+        """Run, or pause."""
+        self.console.runner.toggle()
+
+    def action_step(self) -> None:
+        """Open the stepping screen."""
+        self.stepping.open()
+
+    def action_into(self) -> None:
+        """Run into the function under the cursor, and step there; in the trace, the event's."""
+        self.stepping.into(self.trace.events.site_here() if self.active == 4 else None)
+
+    def action_back(self) -> None:
+        """Undo the last action."""
+        self.console.command("back", box=False)
+
+    def action_registers(self) -> None:
+        """Show the registers of all CPUs."""
+        self.console.command("regs")
+
+    def action_tracer(self) -> None:
+        """Switch the function tracer on or off."""
+        tracer = "function" if self._view.status.tracer == "nop" else "nop"
+        self.console.command(f"echo {tracer} > current_tracer")
+
+    def action_clear_trace(self) -> None:
+        """Empty the trace."""
+        self.console.command("echo > trace")
+
+    def action_reboot(self) -> None:
+        """Reboot the machine."""
+        self.console.command("reboot")
+
+    def action_workload(self) -> None:
+        """Pick a workload and run it."""
+        self.stepping.pick()
+
+    def action_copy_command(self) -> None:
+        """Copy the equivalent command of the last action."""
+        command = self.query_one(SameAs).command
+        if command:
+            self.app.copy_to_clipboard(command)
+            self.notify(f"copied: {command[:60]}", timeout=2)
+        else:
+            self.notify("no action yet", timeout=3)
+
+    def action_tour_text(self) -> None:
+        """Move the focus to the tour's text."""
+        self.query_one("#tour-text").focus()
+
+    def action_tour_hint(self) -> None:
+        """Show the step's hint."""
+        self.tour.hint()
+
+    def action_tour_show(self) -> None:
+        """Execute the step's commands."""
+        self.tour.show_me()
+
+    def action_tour_go(self, steps: int) -> None:
+        """Go to the next step, or the one before."""
+        self.tour.go(steps)
+
+    def action_save(self) -> None:
+        """Save the session."""
+        self.post_message(SaveWanted())
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.console.show_help()
+
+    # Ways between the panes
+
+    def _here(self) -> Place:
+        event = self.trace.events.key_here() if self.active == 4 else None
+        return Place(self.active, self.functions.rows.ip, event)
+
+    def _return_to(self, place: Place) -> None:
+        """Go back to `place`, as far as its function and its event still exist."""
+        rows = self.functions.rows
+        if place.function not in (None, rows.ip) and not self.functions.go_to(place.function):
+            self.notify("the function you came from no longer exists", timeout=3)
+        if place.pane == 4:
+            events = self.trace.events
+            if place.event is None:
+                events.follow = True
+            elif not events.go_to(place.event):
+                self.notify("the event you came from is no longer in the buffer", timeout=3)
+        self.activate(place.pane)
+
+    def action_open_site(self) -> None:
+        """Go from the list to the call site."""
+        self.places.leave(self._here())
+        self.activate(2)
+
+    def action_events(self) -> None:
+        """Go from the function to its next event in the trace."""
+        place, ip = self._here(), self.functions.rows.ip
+        if ip is not None and self.trace.events.go_to_call(ip):
+            self.places.leave(place)
+            self.activate(4)
+        else:
+            self.notify("the trace has no event of this function", timeout=3)
+
+    def action_return_(self) -> None:
+        """Go back to the previous location."""
+        place = self.places.back()
+        if place is None:
+            self.notify("no previous location", timeout=3)
+        else:
+            self._return_to(place)
+
+    def action_jump(self) -> None:
+        """Show a letter over each pane; the letter goes there."""
+        line = self.query_one(CommandLine)
+        there: dict[str, Widget] = {f"pane{pane.number}": pane for pane in self.query(Pane)}
+        if self.tour.walk is not None:
+            there["tour"] = self.tour.pane
+        if line.display:
+            there["line"] = line
+        alone = self._layout == "-single"
+        places = {
+            id: Region() if alone and id.startswith("pane") else widget.region
+            for id, widget in there.items()
+        }
+        self.console.open_over(JumpScreen(places), self._jumped)
+
+    def _jumped(self, id: str | None) -> None:
+        line = self.query_one(CommandLine)
+        if id == "tour":
+            self.action_tour_text()
+        elif id is not None and id.startswith("pane"):
+            if line.display:
+                line.close()
+                self.query_one(SameAs).display = True
+            self.activate(int(id.removeprefix("pane")))

@@ -1,0 +1,194 @@
+"""The stepping screen: one CPU, instruction by instruction.
+
+Code and registers have fixed rows: a step changes their content and moves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+
+from ...present.line import Line, plain
+from ...present.stepping import (
+    LEAST_CODE,
+    MOST_CODE,
+    code_rows,
+    head_line,
+    hop_line,
+    register_columns,
+    register_height,
+    register_rows,
+    source_line,
+    window,
+)
+from ...present.view import View
+from .. import keymap
+from ..protocols import Console
+from ..widgets.keys_bar import KeysBar
+from ..widgets.same_as import SameAs
+from ..widgets.text_view import TextView
+from .tourkeys import TourKeys
+
+if TYPE_CHECKING:
+    from ....core.views.stepping import Stepping
+
+BESIDE = 110
+"""From this width on the registers stand beside the code."""
+
+_AROUND = 5
+"""Rows of the screen for neither code nor registers."""
+
+
+class Fixed(TextView):
+    """Lines in fixed rows; keys scroll if there are more of them."""
+
+    HAS_CURSOR = False
+
+    def action_copy(self) -> None:
+        """Copy the screen's instruction: no row of this widget is selected."""
+        if isinstance(self.screen, SteppingScreen):
+            self.screen.action_copy()
+
+
+class SteppingScreen(TourKeys):
+    """Shows the newest `Stepping`; its keys execute commands of the shell."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.STEPPING]
+    AUTO_FOCUS = "#step-registers"
+
+    def __init__(self, console: Console, target: str | None = None) -> None:
+        """`target` are the words after `until` that run to the same place again."""
+        super().__init__()
+        self.console = console
+        self.target = target
+        self._view: Stepping | None = None
+        self._top: int | None = None
+        self.head = Fixed(id="step-head", empty="")
+        self.code = Fixed(id="step-code", empty="")
+        self.registers = Fixed(id="step-registers", empty="")
+        self.same_as = SameAs(id="same-as")
+
+    def compose(self) -> ComposeResult:
+        """Compose head, code, registers, the last command, the keys."""
+        yield self.head
+        with Container(id="step-body"):
+            yield self.code
+            yield self.registers
+        yield self.same_as
+        yield KeysBar()
+
+    def on_mount(self) -> None:
+        """Keep the focus off the code, whose rows follow pc."""
+        self.head.can_focus = self.code.can_focus = False
+        self.same_as.hint("each key shows its command here; s steps, o steps out, q closes")
+
+    def on_resize(self) -> None:
+        """Lay out for the new size."""
+        self._draw()
+
+    def show(self, view: View, mode: str) -> None:
+        """Show a new view."""
+        if view.stepping is None:
+            return
+        self._view = view.stepping
+        self._mode = mode
+        self._draw()
+
+    def _draw(self) -> None:
+        view = self._view
+        if view is None or not self.is_mounted:
+            return
+        width, height = self.size.width, max(self.size.height - _AROUND, 2)
+        beside = width >= BESIDE
+        self.set_class(beside, "-beside")
+        if beside:
+            columns, code = (1 if len(view.registers) <= height else 2), height
+            self.registers.styles.width = self._side(view, columns)
+            self.registers.styles.height = height
+        else:
+            columns = register_columns(view, width - 1)
+            needed = register_height(view, columns)
+            code = max(LEAST_CODE, min(MOST_CODE, height - needed - 1))
+            code = min(code, max(height - 1, 1))
+            self.set_class(height - code <= needed, "-tight")
+            self.registers.styles.width, self.registers.styles.height = "100%", height - code
+        self.code.styles.height = code
+        self.head.show((head_line(view, self._mode), source_line(view), hop_line(view)))
+        first = window(view.code, self._top, code)
+        self._top = view.code[first].address if view.code else None
+        shown: tuple[Line, ...] = code_rows(view)[first : first + code]
+        self.code.show(shown)
+        self.registers.show(register_rows(view, columns))
+
+    def _side(self, view: Stepping, columns: int) -> int:
+        """Return the cells of the registers beside the code."""
+        rows = register_rows(view, columns)
+        return max((len(plain(row)) for row in rows), default=0) + 4
+
+    def told(self, command: str, result: str, failed: bool) -> None:
+        """Show the last command; its output is on the screen already."""
+        self.same_as.show(command, result if failed else "", failed=failed)
+
+    def _command(self, text: str) -> None:
+        if self.console.runner.running:
+            self.console.runner.pause()  # or it would run on from there
+        self.console.command(text, box=False)
+
+    def _cpu(self) -> int:
+        return 0 if self._view is None else self._view.cpu
+
+    def action_step(self) -> None:
+        """Execute one instruction."""
+        self._command(f"step 1 {self._cpu()}")
+
+    def action_over(self) -> None:
+        """Execute one instruction; run a call up to its return."""
+        self._command(f"next {self._cpu()}")
+
+    def action_out(self) -> None:
+        """Run until the function returns."""
+        self._command(f"finish {self._cpu()}")
+
+    def action_back(self) -> None:
+        """Undo the last step or command."""
+        self._command("back")
+
+    def action_run_on(self) -> None:
+        """Run to the same place again; without such a place, run or pause."""
+        if self.target is None:
+            self.console.runner.toggle()
+        else:
+            self._command(f"until {self.target}")
+
+    def action_next_cpu(self) -> None:
+        """Show the next CPU."""
+        self.console.ask(lambda driver: driver.watch(1))
+
+    def action_bits(self) -> None:
+        """Show the bit fields of the next instruction."""
+        here = self._here()
+        if here is not None:
+            self.console.command(f"bits {here.at:#x}")
+
+    def action_copy(self) -> None:
+        """Copy the row of the next instruction."""
+        here = self._here()
+        if here is not None:
+            self.app.copy_to_clipboard(here.copied)
+            self.notify(f"copied: {here.copied[:60]}", timeout=2)
+
+    def _here(self) -> Line | None:
+        """Return the row of the next instruction."""
+        rows = () if self._view is None else code_rows(self._view)
+        return next((row for row in rows if row.mark is not None), None)
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.console.show_help()
+
+    def action_close(self) -> None:
+        """Go back to the main screen, whose panes show the same moment."""
+        self.dismiss(None)

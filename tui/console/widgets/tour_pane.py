@@ -1,0 +1,76 @@
+"""The panel of a tour: the text of a step, whether it is done, and its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Markdown, Static
+
+from ...tours.walk import Walk
+
+_DONE = ("✓ ", "bold $success")
+_OPEN = ("□ ", "bold $accent")
+
+
+class TourPane(Vertical):
+    """Shows one step, beside the panes in which the user does it."""
+
+    def __init__(self) -> None:
+        super().__init__(id="tour")
+        self._text = Markdown(open_links=False)
+        self._state = Static("", id="tour-state")
+        self._scroll = VerticalScroll(self._text, id="tour-text")
+        self._number = ""
+        self._shown: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """Put the scrolling text above the state of the step."""
+        yield self._scroll
+        yield self._state
+
+    def on_mount(self) -> None:
+        """Show how to scroll if the text is longer than the panel."""
+        self.watch(self._scroll, "show_vertical_scrollbar", self._edge)
+
+    def _edge(self) -> None:
+        more = "5 ↓ more │ " if self._scroll.show_vertical_scrollbar else ""
+        self.border_subtitle = f"{more}{self._number}"
+
+    def show(self, walk: Walk, word: str = "") -> None:
+        """Show the current step of `walk`, with `word` instead of its state until it changes."""
+        at = (walk.tour.name, walk.at)
+        now = (*at, walk.done)
+        if now == self._shown and not word:
+            return
+        if at != self._shown[:2]:
+            self.border_title = f"5 {walk.tour.title}"
+            self._number = f"step {walk.at + 1} of {len(walk.tour.steps)}"
+            self._edge()
+            self._text.update(f"**{walk.step.title}**\n\n{walk.step.text}")
+            self._scroll.scroll_home(animate=False)
+        self._shown = now
+        self._state.update(self._state_line(walk, word))
+
+    def _state_line(self, walk: Walk, word: str) -> Content:
+        sign = _DONE if walk.done else _OPEN
+        if word:
+            return Content.assemble(sign, word)
+        back = [("F4", " back")] if walk.at else []
+        if not walk.done:
+            keys = [("F2", " hint"), ("F3", " show me"), *back]
+            if not walk.last:
+                keys.append(("F5", " skip"))
+            return Content.assemble(sign, "to do; ", *_keys(*keys))
+        said = "" if not walk.step.checks else "done; "
+        if walk.last:
+            return Content.assemble(sign, said, "this was the last step; ", *_keys(*back))
+        return Content.assemble(sign, said, *_keys(("F5", " next step"), *back))
+
+
+def _keys(*keys: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    for key, what in keys:
+        yield key, "bold"
+        yield f"{what}  ", ""

@@ -1,0 +1,215 @@
+"""The list of a trace's rows: follows the newest one or holds still, searches, hides rows.
+
+A *row* is a row of the trace; its position in the list is an *index* (see `ShownRows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.reactive import reactive
+
+from ....core.trace.text.rowfields import joined
+from ...explore.trace_marks import Marks
+from ...explore.trace_selection import ShownRows
+from ...present.empty_states import no_rows
+from ...present.line import Line, highlight
+from ...present.trace_line import event_line, signed
+from ...present.view import Status
+from .rows import Rows
+
+if TYPE_CHECKING:
+    from ....core.trace.select.explorer import TraceExplorer
+
+
+class TraceRows(Rows):
+    """Shows a trace; while `follow` is on, the newest row stays in sight.
+
+    To move up holds the trace: what is on the screen stays, however much the machine
+    overwrites, until `follow` is on again or the cursor goes to the last row. `shown` tells
+    which rows are shown; when that changes, the cursor stays on its row, or goes to the next
+    one shown.
+    """
+
+    follow: reactive[bool] = reactive(True, repaint=False, init=False)
+    needle: reactive[str] = reactive("", repaint=False, init=False)
+
+    class Held(Message):
+        """What the lower edge shows has changed: follow, markers, filter, or waiting events."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.shown = ShownRows()
+        self.marks = Marks()
+        self._newest: TraceExplorer | None = None
+        self._wanted = 0  # the row where the cursor was put, shown now or not
+        self._status = Status()
+
+    # What is shown
+
+    @property
+    def trace(self) -> TraceExplorer | None:
+        """The trace on the screen."""
+        return self.shown.trace
+
+    @property
+    def pending(self) -> int:
+        """Number of events written since the trace was held."""
+        if self.trace is None or self._newest is None:
+            return 0
+        return max(0, self._newest.written - self.trace.written)
+
+    def show(self, trace: TraceExplorer | None) -> None:
+        """Take a new trace; a held one stays unless it is empty or the buffer was cleared."""
+        if trace is self._newest:
+            return
+        self._newest = trace
+        if not trace or not self.trace:
+            # An empty trace cannot be held: new events would not be seen.
+            self.set_reactive(TraceRows.follow, True)
+            self._take()
+        elif self.follow or trace.written < self.trace.written:
+            self._take()
+        else:
+            self.post_message(self.Held())
+
+    def tell(self, status: Status) -> None:
+        """Take the status from which an empty list explains why it is empty."""
+        old, self._status = self._status, status
+        if not self.count() and no_rows(old, False) != no_rows(status, False):
+            self.refresh()
+
+    def empty(self) -> Sequence[str]:
+        """Return why there are no rows, and how to get some."""
+        return no_rows(self._status, bool(self.trace))
+
+    def _take(self) -> None:
+        self.marks.look(self._newest)
+        self._show(self._newest)
+
+    def reselect(self, row: int | None = None) -> None:
+        """Work out anew which rows are shown, with the cursor on `row` if that is given."""
+        if row is not None:
+            self._wanted = row
+        self._show(self.trace)
+
+    def _show(self, trace: TraceExplorer | None) -> None:
+        """Show `trace`; while following, the cursor goes to its last row."""
+        self.shown.show(trace)
+        last = self.count() - 1
+        self.changed(last if self.follow else min(self.shown.index(self._wanted), last))
+        if self.follow and last >= 0:
+            self._wanted = self.shown.row(last)
+        self.post_message(self.Held())
+
+    def marked(self) -> None:
+        """Draw the rows again after the marks have changed."""
+        self.changed()
+        self.post_message(self.Held())
+
+    def count(self) -> int:
+        """Return the number of rows shown."""
+        return len(self.shown)
+
+    def row_width(self) -> int:
+        """Return the width of the widest row: long names exceed an 80-column pane."""
+        return 110 if self.count() else 0
+
+    def line(self, index: int, width: int) -> Line:
+        """Return the row at `index` as the kernel prints it, with a mark in the first column."""
+        drawn = highlight(event_line(self.shown.fields(index)), self.needle)
+        sign = self.marks.sign(self.shown.row(index))
+        return drawn if sign is None else signed(drawn, sign)
+
+    def text(self, index: int) -> str:
+        """Return the text of the row at `index`."""
+        return joined(self.shown.fields(index))
+
+    # The cursor
+
+    @property
+    def here(self) -> int | None:
+        """The row under the cursor; None if no row is shown."""
+        return self.shown.row(self.cursor) if self.cursor < self.count() else None
+
+    @property
+    def last_here(self) -> int:
+        """The row where the cursor was put last, shown now or not."""
+        return self._wanted
+
+    def go_to_row(self, row: int) -> None:
+        """Hold the trace with the cursor on `row`, which is shown."""
+        self.follow = False
+        self.cursor = self.shown.index(row)
+
+    def watch_cursor(self, old: int, new: int) -> None:
+        """Hold the trace when the cursor leaves the last row."""
+        super().watch_cursor(old, new)
+        if (row := self.here) is not None:
+            self._wanted = row
+        if self.follow and new < old:
+            self.follow = False
+        elif not self.follow:
+            self.post_message(self.Held())
+
+    def watch_follow(self, follow: bool) -> None:
+        """Catch up when following again."""
+        if follow:
+            self._take()
+        else:
+            self.post_message(self.Held())
+
+    def watch_needle(self) -> None:
+        """Mark what is searched."""
+        self.changed()
+
+    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Hold the trace when the wheel turns back."""
+        self.follow = False
+        super()._on_mouse_scroll_up(event)
+
+    def action_follow(self) -> None:
+        """Hold the trace, or follow it."""
+        self.follow = not self.follow
+
+    def action_last(self) -> None:
+        """Go to the last row and follow the trace."""
+        self.follow = True
+        super().action_last()
+
+    # Searching
+
+    def search(self, needle: str) -> None:
+        """Search for `needle` from the cursor, upwards first: the newest rows are last."""
+        self.needle = needle
+        here = self.here
+        if not needle or here is None:
+            return
+        found = self.shown.find(needle, here, -1)
+        if found is None:
+            found = self.shown.find(needle, here + 1, 1)
+        if found is None:
+            self._not_found("in")
+            return
+        self.go_to_row(found)
+        self.refresh(Region(0, 0, self.size.width, self.size.height))
+
+    def action_find(self, step: int) -> None:
+        """Go to the next match of the last search, in direction `step`."""
+        here = self.here
+        if here is None or not self.needle:
+            self.notify("nothing to repeat: / starts a search", timeout=3)
+            return
+        found = self.shown.find(self.needle, here + step, step)
+        if found is None:
+            self._not_found("below in" if step > 0 else "above in")
+        else:
+            self.go_to_row(found)
+
+    def _not_found(self, where: str) -> None:
+        rows = "the trace" if self.shown.rows is None else "the rows shown"
+        self.notify(f"no {self.needle!r} {where} {rows}", timeout=3)

@@ -1,0 +1,42 @@
+"""The history of locations in the console."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...core.trace.select.rowkey import RowKey
+
+MOST = 100
+"""Largest number of locations in the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A location: a pane, the function under the list's cursor, the event under the trace's.
+
+    `function` is a rec.ip; `event` is None while the trace is followed.
+    """
+
+    pane: int
+    function: int | None = None
+    event: RowKey | None = None
+
+
+class Places:
+    """A stack of locations, the most recent one on top."""
+
+    def __init__(self) -> None:
+        self._places: list[Place] = []
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def leave(self, place: Place) -> None:
+        """Remember `place`, which the user is leaving."""
+        if not self._places or self._places[-1] != place:
+            self._places.append(place)
+            del self._places[:-MOST]
+
+    def back(self) -> Place | None:
+        """Return the previous location, and forget it; None if there is none."""
+        return self._places.pop() if self._places else None

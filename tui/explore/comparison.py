@@ -1,0 +1,33 @@
+"""`dynftrace compare`: the call site of one function on every port, side by side."""
+
+from __future__ import annotations
+
+from ... import arches
+from ...core.errors import UsageError
+from ...core.portcheck.support import EXAMPLE, Support, support
+from ...core.portcheck.support_text import support_lines, support_table
+
+
+def compared(function: str = EXAMPLE) -> list[str]:
+    """Return lines for a terminal; raises `UsageError` if no kernel has `function`."""
+    return support_lines(_ports(function), function)
+
+
+def compared_table(function: str = EXAMPLE) -> str:
+    """Return Markdown tables; raises `UsageError` if no kernel has `function`."""
+    return support_table(_ports(function), function)
+
+
+def _ports(function: str) -> dict[str, Support | None]:
+    """Return all built-in ports by name; None if the port's kernel has no such site."""
+    found = {name: _of(name, function) for name in arches.built_in()}
+    if not any(found.values()):
+        raise UsageError(f"no kernel has a call site in a function '{function}'")
+    return found
+
+
+def _of(name: str, function: str) -> Support | None:
+    try:
+        return support(arches.load(name), function)
+    except UsageError:
+        return None

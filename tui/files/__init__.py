@@ -1,0 +1,1 @@
+"""What every front end writes and reads: whole files, downloads, TOML."""

@@ -1,0 +1,69 @@
+"""TOML files written by the user: errors name the file and the line."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import UsageError
+
+_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_END = " (at end of document)"
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], str]:
+    """Return the table in `path` and its text; both are empty if the file does not exist.
+
+    Raises `UsageError` with the path, and with the line if it is known.
+    """
+    # Also False for a folder without permission, as after su: not this user's folder.
+    if not os.path.exists(path):
+        return {}, ""
+    # Imported here because most users have no such file.
+    import tomllib
+
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise UsageError(f"{path}:{line}: not UTF-8") from error
+    try:
+        return tomllib.loads(text), text
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}{_located(str(error), text)}") from error
+
+
+def _located(reason: str, text: str) -> str:
+    """Return `:LINE: reason` for a message of the parser, or `: reason` without a line."""
+    if place := _PLACE.search(reason):
+        return f":{place[1]}: {reason[: place.start()]}"
+    if reason.endswith(_END):
+        return f":{text.count(chr(10)) + 1}: {reason.removesuffix(_END)}"
+    return f": {reason}"
+
+
+def line_of(text: str, *keys: str) -> int:
+    """Return the line, from 1, at which `text` sets the value at `keys`.
+
+    `text` is valid TOML up to the end of each statement. So the value's statement begins
+    after the last such end whose document lacks the value.
+    """
+    import tomllib
+
+    lines = text.replace("\r\n", "\n").split("\n")
+    without = 0
+    for end in range(1, len(lines)):
+        try:
+            table: object = tomllib.loads("\n".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            continue
+        for key in keys:
+            table = table.get(key) if isinstance(table, dict) else None
+        if table is not None:
+            break
+        without = end
+    return without + 1

@@ -1,0 +1,1 @@
+"""Pictures of the console, and the fixtures that test with them."""

@@ -1,0 +1,243 @@
+"""A picture of the console, made without a terminal.
+
+The console runs headless: it executes commands as if they were typed, keys are
+pressed, and the screen is exported as SVG when nothing is left to do. The picture
+has no clock and nothing in it blinks, so equal input gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.app import App
+from textual.filter import LineFilter, Monochrome
+from textual.pilot import Pilot
+from textual.screen import SystemModalScreen
+
+from ...core.errors import UsageError
+from ..console import theme
+from ..console.app import ConsoleApp
+from ..console.worker import Driver
+from ..present.svg import tidy
+from ..tours.walk import Walk
+
+if TYPE_CHECKING:
+    from ...core.session.session import Session
+
+
+PATIENCE_S = 2.0
+"""Host seconds to wait for a widget's answer before taking it to be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """How to reach a screen: the keys to press, and whether open boxes stay (`boxes`)."""
+
+    keys: tuple[str, ...] = ()
+    boxes: bool = False
+
+
+POSES = {
+    "main": Pose(),
+    "functions": Pose(("1", "z")),
+    "site": Pose(("2",)),
+    "trampoline": Pose(("3",)),
+    "trace": Pose(("4", "z")),
+    "help": Pose(("question_mark",)),
+    "command": Pose(("colon", *"echo vfs_r", "tab")),
+    "workloads": Pose(("w",)),
+    "stepping": Pose(("s",)),
+    "output": Pose(boxes=True),
+    "report": Pose(boxes=True),
+}
+"""The screens that `--screen` accepts."""
+
+LOOKS = {
+    "dark": (theme.DARK.name, True),
+    "light": (theme.LIGHT.name, True),
+    "no-colour": (theme.DARK.name, False),
+}
+"""Looks of a picture by name: the theme, and whether the picture has colours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """One screen to draw: commands to execute, keys to press, and the looks to draw it in."""
+
+    commands: Sequence[str] = ()
+    pose: Pose = POSES["main"]
+    looks: Iterable[str] = tuple(LOOKS)
+
+
+def take_picture(
+    open_session: Callable[[], Session],
+    commands: str,
+    screen: str,
+    size: tuple[int, int],
+    theme_name: str | None = None,
+) -> str:
+    """Return the SVG of `screen` at `size` (columns, rows) after `commands`.
+
+    The commands are executed line by line. The screens `output` and `report` show the
+    box that the last command opened.
+
+    Raises:
+        UsageError: `screen` or the theme does not exist, or `size` is out of range.
+    """
+    from ..console.driver import SessionDriver
+
+    pose = POSES.get(screen)
+    if pose is None:
+        raise UsageError(f"no screen {screen!r}; there is: {', '.join(POSES)}")
+    check_size(size)
+    session = open_session()
+    lines = [text for text in commands.splitlines() if text.strip()]
+    return asyncio.run(picture(lambda: SessionDriver(session), lines, pose, size, theme_name))
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Parse a size such as `120x40` into columns and rows; raises `UsageError`."""
+    match = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
+    if match is None:
+        raise UsageError(f"a size is COLUMNSxROWS such as 120x40, not {text!r}")
+    return int(match[1]), int(match[2])
+
+
+def check_size(size: tuple[int, int]) -> None:
+    """Raise `UsageError` for a size that no terminal has."""
+    width, height = size
+    if not (20 <= width <= 500 and 5 <= height <= 300):
+        raise UsageError(f"a size must be within 20x5 and 500x300, not {width}x{height}")
+
+
+class Posed(ConsoleApp):
+    """The console for pictures: it can drop its colours, as NO_COLOR does."""
+
+    CSS_PATH = str(Path(__file__).parents[1] / "console" / "console.tcss")
+
+    def dress(self, theme_name: str, *, colours: bool = True) -> None:
+        """Choose a theme, with `colours` or without; raises `UsageError` for an unknown theme."""
+        self.no_color = not colours
+        self.choose_theme(theme_name)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return the console's filters, and NO_COLOR's when colours are off."""
+        filters = [each for each in super().get_line_filters() if not isinstance(each, Monochrome)]
+        return [*filters, Monochrome()] if self.no_color else filters
+
+
+async def picture(
+    start: Callable[[], Driver],
+    commands: Sequence[str],
+    pose: Pose,
+    size: tuple[int, int],
+    theme_name: str | None = None,
+) -> str:
+    """Return the SVG of any driver in any pose, from within an event loop."""
+    check_size(size)
+    app = Posed(start)
+    if theme_name is not None:
+        app.choose_theme(theme_name)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await _strike(pilot, commands, pose)
+        return svg(app)
+
+
+async def in_looks(
+    start: Callable[[], Driver],
+    takes: Sequence[Take],
+    size: tuple[int, int],
+    walk: Walk | None = None,
+) -> list[Mapping[str, str]]:
+    """Open one console for all `takes`, and return the SVG of each by the name of its look.
+
+    `walk` is the tour that the console takes, if any.
+    """
+    drawn: list[Mapping[str, str]] = []
+    app = Posed(start, walk)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        for take in takes:
+            await _strike(pilot, take.commands, take.pose)
+            drawn.append({name: await _in_look(pilot, take, name) for name in take.looks})
+    return drawn
+
+
+async def _in_look(pilot: Pilot[None], take: Take, name: str) -> str:
+    """Return the SVG of the screen that `take` has reached, in one of `LOOKS`."""
+    app = pilot.app
+    assert isinstance(app, Posed)
+    theme_name, colours = LOOKS[name]
+    if (app.theme, app.no_color) != (theme_name, not colours):
+        # Only our own screens are redrawn in another theme; Textual's are opened again.
+        foreign = app.screen if isinstance(app.screen, SystemModalScreen) else None
+        if foreign is not None:
+            await _patiently(pilot.press("escape"))
+        app.dress(theme_name, colours=colours)
+        app.refresh_css(animate=False)
+        await settle(pilot)
+        if foreign is not None:
+            await _press(pilot, take.pose.keys)
+    return svg(app)
+
+
+async def _strike(pilot: Pilot[None], commands: Sequence[str], pose: Pose) -> None:
+    """Execute `commands` and press the keys of the pose."""
+    app = pilot.app
+    assert isinstance(app, ConsoleApp)
+    await settle(pilot)
+    for command in commands:
+        await _close_boxes(pilot)
+        app.command(command)
+        await settle(pilot)
+    if not pose.boxes:
+        await _close_boxes(pilot)
+    await _press(pilot, pose.keys)
+
+
+async def _press(pilot: Pilot[None], keys: Sequence[str]) -> None:
+    for key in keys:
+        await _patiently(pilot.press(key))
+    await settle(pilot)
+
+
+def svg(app: App[None]) -> str:
+    """Return the screen as it is now."""
+    return tidy(app.export_screenshot(title="dynftrace", simplify=True))
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Wait until the machine's thread is idle and the screen shows its latest view."""
+    app = pilot.app
+    assert isinstance(app, ConsoleApp)
+    quiet = 0
+    while quiet < 3:
+        await _patiently(pilot.pause(0.001))
+        if app.runner.failure is not None and not app.runner.opened:
+            break
+        if not app.is_running:
+            return  # the console failed; the pilot raises its error
+        if app.runner.idle:
+            quiet += 1
+        else:
+            quiet = 0
+            await asyncio.sleep(0.002)
+    app.drain()
+    await _patiently(pilot.pause(0.001))
+
+
+async def _patiently(waiting: Coroutine[object, object, object]) -> None:
+    """Wait for the pilot, but give up on widgets that have gone and never answer."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(waiting, PATIENCE_S)
+
+
+async def _close_boxes(pilot: Pilot[None]) -> None:
+    while len(pilot.app.screen_stack) > 1:
+        await _patiently(pilot.press("escape"))
+        await settle(pilot)

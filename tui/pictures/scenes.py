@@ -1,0 +1,168 @@
+"""The screens of the pictures: machines driven by commands and keys, as a user would.
+
+First come the screens that look the same on every architecture, shown on one; then
+each port's own. A scene's picture is the same on every host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ... import arches
+from ...core.facts import Facts
+from .picture import POSES, Pose
+
+_AS_OPENED = Pose()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A screen: the machine, the commands executed on it, and the way to the screen."""
+
+    setup: tuple[str, ...] = ()
+    """Commands executed before the console is opened."""
+    commands: tuple[str, ...] = ()
+    """Commands typed in the console."""
+    pose: Pose = _AS_OPENED
+    arch: str = arches.DEFAULT
+    nop: str | None = None
+    lesson: tuple[str, int] | None = None
+    """A tour the console takes, and the number of its current step."""
+    after: str | None = None
+    """The scene in whose console this one goes on, if it does not open its own."""
+
+
+_FUNCTION = "echo function > current_tracer"
+
+_TRACED = ("echo schedule > set_ftrace_filter", _FUNCTION, "run syscalls")
+
+_MANY = (
+    "echo '*sched*' 'vfs_*' 'do_*' wake_up_process > set_ftrace_filter",
+    _FUNCTION,
+    "run syscalls",
+)
+
+_TREE = (
+    "echo do_sys_openat2 vfs_write > set_graph_function",
+    "echo function_graph > current_tracer",
+    "run syscalls",
+)
+
+_SCHEDULE = ("site schedule",)
+
+_WHOLE = Pose(("3", "z"))
+"""The trampoline pane, filling the window."""
+
+_BOX = Pose(("G",), boxes=True)
+"""The end of the box that shows a command's output."""
+
+
+def _module(insmod: str) -> tuple[str, ...]:
+    """Return commands that trace a module's function, whose calls go by the port's stubs."""
+    return insmod, "echo usb_ifnum_to_if > set_ftrace_filter", _FUNCTION, "run usb"
+
+
+SCREENS = {
+    "main": Scene(_MANY, _SCHEDULE, Pose(("1",))),
+    "functions": Scene(_MANY, _SCHEDULE, Pose(("1", "slash", *"sched", "enter"))),
+    "filter": Scene(_MANY, _SCHEDULE, Pose(("1", "slash", *"sched"))),
+    "site-compiled": Scene((), _SCHEDULE, POSES["site"]),
+    "trace": Scene(_MANY, _SCHEDULE, POSES["trace"]),
+    "trace-filter": Scene(
+        _MANY,
+        _SCHEDULE,
+        Pose(("4", "z", "F", *"vfs_* !cpu:1", "enter", *["up"] * 8, "B", "F", *" task")),
+    ),
+    "graph-folded": Scene(
+        _TREE[:2], _TREE[2:], Pose(("4", "z", "underscore", *["up"] * 8, "minus", "B"))
+    ),
+    "help": Scene(_TRACED, _SCHEDULE, POSES["help"]),
+    "command": Scene(_TRACED, _SCHEDULE, Pose(("colon", *"echo vfs_"))),
+    "workloads": Scene(_TRACED, _SCHEDULE, POSES["workloads"]),
+    "palette": Scene(_TRACED, _SCHEDULE, Pose(("ctrl+p", *"exp"))),
+    "module": Scene(
+        ("insmod usbcore", "echo ':mod:usbcore' > set_ftrace_filter", _FUNCTION),
+        ("run usb",),
+        Pose(("1", "slash", *":mod:usbcore", "enter")),
+    ),
+    "registers": Scene(
+        (
+            "echo 'f:fire call_timer_fn timer=$arg1 fn=$arg2:symbol' > dynamic_events",
+            "echo 1 > events/fprobes/enable",
+            "echo '*timer*' > set_ftrace_filter",
+            _FUNCTION,
+        ),
+        ("run timers",),
+        Pose(("4", "r")),
+    ),
+    "oops": Scene(("insmod crashy",), ("call crashy_jump",), POSES["report"]),
+    "tour": Scene((), (*_SCHEDULE, *_TRACED[:2]), Pose(("2",)), lesson=("call-site", 4)),
+    "tour-hint": Scene(
+        ("insmod usbcore",), (), Pose(("3", "f2")), "ppc64", lesson=("ppc64-toc-stub", 3)
+    ),
+    "2008-unfound": Scene((), (), Pose(("3",)), "x86_64-2008"),
+    "2008-equilibrium": Scene(
+        ("run syscalls", "sleep 1") * 7, _SCHEDULE, Pose(("1",)), "x86_64-2008"
+    ),
+    "arm64-records": Scene(
+        ("insmod --far usbcore",), ("records schedule usb_ifnum_to_if",), _BOX, "arm64"
+    ),
+    "mips-trampoline-module": Scene(
+        _module("insmod usbcore-trampoline"), ("site usb_ifnum_to_if",), _WHOLE, "mips"
+    ),
+    "ppc64-refused-stub": Scene(
+        ("insmod usbcore",),
+        (
+            # The lower half of this word of the stub is where the stub leads.
+            "poke ftrace_caller.stub+0x24 00002700",
+            "site usb_ifnum_to_if",
+            *_module("")[1:3],
+        ),
+        POSES["report"],
+        "ppc64",
+    ),
+}
+"""Screens that look much the same on every port, and those that only one port has."""
+
+
+def _enabling(facts: Facts) -> tuple[str, ...]:
+    """Return the commands after which the port's example site has been traced."""
+    example = facts.example
+    if example.module:
+        far = "--far " if facts.modules_far else ""
+        return _module(f"insmod {far}{example.module}")
+    found_late = "ftraced" in facts.discovery
+    return ("run syscalls", "sleep 1", *_TRACED) if found_late else _TRACED
+
+
+def port_scenes(arch: str) -> dict[str, Scene]:
+    """Return the screens of one port, by their names."""
+    facts = arches.load(arch).facts
+    function, enable = facts.example.function, _enabling(facts)
+    base = Scene(enable, (f"site {function}",), arch=arch)
+    main = f"{arch}-main"
+    shown = replace(base, commands=(), after=main)
+    loop = f"poke {function}+{facts.example.offset} {facts.self_jump.hex(' ')}"
+    refused = (loop, f"site {function}", *enable[-3:-1])
+    return {
+        main: replace(base, pose=Pose(("1",))),
+        f"{arch}-site": replace(shown, pose=POSES["site"]),
+        f"{arch}-trampoline": replace(shown, pose=_WHOLE),
+        f"{arch}-bits": replace(base, commands=(f"bits {function}",), pose=_BOX),
+        f"{arch}-stepping": replace(
+            base,
+            setup=enable[:-1],
+            commands=(f"until {function} {enable[-1].removeprefix('run ')}", "step 5"),
+            pose=POSES["stepping"],
+        ),
+        f"{arch}-graph": replace(base, setup=_TREE[:2], commands=_TREE[2:], pose=POSES["trace"]),
+        f"{arch}-refused": replace(base, setup=enable[:-3], commands=refused, pose=POSES["report"]),
+    }
+
+
+def scenes() -> dict[str, Scene]:
+    """Return all screens, by the names of their pictures."""
+    named = dict(SCREENS)
+    for arch in arches.built_in():
+        named |= port_scenes(arch)
+    return named

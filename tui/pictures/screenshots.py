@@ -1,0 +1,176 @@
+"""Draw the screens: `python -m dynftrace.tui.pictures.screenshots PICTURES TEXTS`.
+
+Every scene is drawn as plain text, at 80x24 and 120x40, so that a diff shows what a change
+does to the console. SVG is kept of each kind of screen and of what the documents show.
+
+Each console has a session of its own, opened from the teaching kernel and driven by
+commands and keys, so a drawing is the same on every host. The tests compare the two
+folders with what this module draws.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+from ... import arches
+from ...core.session.session import MachineSpec, Session
+from ..console.driver import SessionDriver
+from ..files.whole_file import write_whole
+from ..present.svg import plain_text
+from ..tours import tour
+from ..tours.walk import Walk
+from .picture import LOOKS, Take, in_looks
+from .scenes import Scene, scenes
+
+SIZES = ((80, 24), (120, 40))
+"""Columns and rows at which every scene is drawn."""
+
+LARGE = (200, 50)
+
+LARGE_SCENES = (
+    "main",
+    "trace",
+    "help",
+    "command",
+    "filter",
+    "workloads",
+    "site-compiled",
+    "x86_64-refused",
+)
+"""Scenes drawn at `LARGE` too: one for each layout of the window."""
+
+TOO_SMALL = "too-small-50x12"
+
+ALL_LOOKS = tuple(LOOKS)
+
+PICTURES: Mapping[str, tuple[str, ...]] = {
+    **{
+        f"{name}-120x40": ("dark",)
+        for name in (
+            *("functions", "site-compiled", "trace", "graph-folded", "help", "command"),
+            *("workloads", "palette", "module", "registers", "tour", "tour-hint"),
+            *("x86_64-trampoline", "x86_64-stepping", "x86_64-graph", "x86_64-refused"),
+            *("2008-unfound", "2008-equilibrium", "arm64-records", "mips-trampoline-module"),
+            *("ppc64-bits", "ppc64-trampoline", "ppc64-stepping", "ppc64-refused-stub"),
+        )
+    },
+    "main-120x40": ALL_LOOKS,
+    "trace-filter-120x40": ALL_LOOKS,
+    "x86_64-site-120x40": ALL_LOOKS,
+    "x86_64-bits-120x40": ALL_LOOKS,
+    "oops-120x40": ALL_LOOKS,
+    "main-80x24": ("dark",),
+    "main-200x50": ("dark",),
+}
+"""The drawings that are kept as SVG, and their looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One scene at one size: its text, and its SVG by look."""
+
+    text: str
+    pictures: Mapping[str, str]
+
+
+def consoles() -> dict[str, tuple[tuple[int, int], dict[str, Scene]]]:
+    """Return the size of each console to open, and its scenes in order, by their names.
+
+    Its key is that of its first drawing.
+    """
+    all_scenes = scenes()
+    sized = [(name, size) for name in all_scenes for size in SIZES]
+    sized += [(name, LARGE) for name in LARGE_SCENES]
+    opened: dict[str, tuple[tuple[int, int], dict[str, Scene]]] = {}
+    for name, size in sized:
+        scene, named = all_scenes[name], _drawing(name, size)
+        first = named if scene.after is None else _drawing(scene.after, size)
+        opened.setdefault(first, (size, {}))[1][named] = scene
+    return opened | {TOO_SMALL: ((50, 12), {TOO_SMALL: Scene()})}
+
+
+def _drawing(name: str, size: tuple[int, int]) -> str:
+    """Return the name of a scene's drawing."""
+    return f"{name}-{size[0]}x{size[1]}"
+
+
+def draw(name: str) -> dict[str, Drawing]:
+    """Open a machine and the console `name` on it, and draw its scenes, by their names."""
+    size, named = consoles()[name]
+    scene = named[name]
+    session = Session.open(arches.load(scene.arch), MachineSpec(nop=scene.nop))
+    walk = None if scene.lesson is None else Walk(tour.load(scene.lesson[0]), scene.lesson[1] - 1)
+    driver = SessionDriver(session)
+    for command in scene.setup:
+        driver.execute(command)
+    takes = [
+        Take(each.commands, each.pose, PICTURES.get(drawing, ("dark",)))
+        for drawing, each in named.items()
+    ]
+    drawn = asyncio.run(in_looks(lambda: driver, takes, size, walk))
+    return {
+        drawing: Drawing(
+            plain_text(next(iter(by_look.values())), size[1]),
+            by_look if drawing in PICTURES else {},
+        )
+        for drawing, by_look in zip(named, drawn, strict=True)
+    }
+
+
+def index() -> str:
+    """Return the page that links to all pictures, in Markdown."""
+    lines = [
+        "# Pictures",
+        "",
+        "One picture of each kind of screen: dark, and some of them light and without colours",
+        "(`NO_COLOR`). `make screenshots` draws them, and every screen as text in",
+        "[tests/tui/screens](../tests/tui/screens); the tests compare both with the console.",
+        "",
+        "| screen | pictures |",
+        "|---|---|",
+    ]
+    for name, looks in sorted(PICTURES.items()):
+        links = " ".join(f"[{look}]({look}/{name}.svg)" for look in looks)
+        lines.append(f"| {name} | {links} |")
+    return "\n".join(lines) + "\n"
+
+
+def files(pictures: Path, texts: Path, name: str) -> Iterator[Path]:
+    """Yield the files of the drawing `name`: its text, then its pictures."""
+    yield texts / f"{name}.txt"
+    for look in PICTURES.get(name, ()):
+        yield pictures / look / f"{name}.svg"
+
+
+def main(pictures: Path, texts: Path) -> None:
+    """Draw everything into the two folders, and delete drawings that no scene makes."""
+    opened = consoles()
+    names = [name for _, named in opened.values() for name in named]
+    kept = {path for name in names for path in files(pictures, texts, name)}
+    for folder in {path.parent for path in kept}:
+        folder.mkdir(parents=True, exist_ok=True)
+    write_whole(pictures / "README.md", index())
+    # Each drawing leaves an app behind. With the default threshold, collecting them takes
+    # half the time.
+    rarely = partial(gc.set_threshold, 100_000)
+    with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=rarely) as pool:
+        for console in pool.map(draw, opened):
+            for name, drawn in console.items():
+                made = (drawn.text, *drawn.pictures.values())
+                for path, content in zip(files(pictures, texts, name), made, strict=True):
+                    write_whole(path, content)
+                print(name)
+    for path in {*pictures.rglob("*.svg"), *texts.glob("*.txt")} - kept:
+        path.unlink()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,1 @@
+"""Lines of text made of data; nothing here knows a terminal toolkit."""

@@ -1,0 +1,133 @@
+"""The lines of the stepping screen: the place of a CPU, the code around it, its registers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .line import Line, Span, fit, line
+
+if TYPE_CHECKING:
+    from ...core.views.stepping import CodeRow, Stepping
+
+HERE: Span = ("▶ ", "accent")
+"""Mark of the next instruction."""
+
+LEAST_CODE, MOST_CODE = 6, 12
+"""Rows of code if the registers stand below it."""
+
+LEAD = 2
+"""Rows of code above the pc after it has left the window."""
+
+_HOPS = ("site", "stub", "ftrace_caller", "ftrace_call", "tracer")
+_NAMES = {"ftrace_call": "slot ftrace_call"}
+
+
+def head_line(view: Stepping, mode: str) -> Line:
+    """Return the CPU, its task and clock, and the number of stepped instructions."""
+    word = mode.lower() if mode != "PAUSED" else "" if view.state == "running" else view.state
+    return line(
+        (f" CPU {view.cpu}  ", "strong"),
+        (fit(view.task, 19), "accent"),
+        (f" {fit(word, 7)} ", "bad" if view.state == "dead" else "good"),
+        (f"{view.now:>14,} ns ", "strong"),
+        (f"{f'+{view.elapsed:,}':>11} ", "dim"),
+        (f"{view.steps:>6,} steps", ""),
+    )
+
+
+def hop_line(view: Stepping) -> Line:
+    """Return the hops of a traced call, each always in the same column, the current in brackets.
+
+    The stub is in parentheses, because only calls out of reach go through one.
+    """
+    spans: list[Span] = [(" path: ", "dim")]
+    for hop in _HOPS:
+        if hop == "stub" and not view.stubs:
+            continue
+        here = hop == view.hop
+        name = _NAMES.get(hop, hop)
+        aside = f"({name})" if hop == "stub" else f" {name} "
+        spans.append((f"[{name}]" if here else aside, "strong" if here else "dim"))
+        if hop != _HOPS[-1]:
+            spans.append(("─▶", "accent" if here else "dim"))
+    if view.hop is None:
+        spans.append(("  elsewhere", "dim"))
+    return line(*spans)
+
+
+def source_line(view: Stepping) -> Line:
+    """Return the place by name, and its source line if that is known."""
+    source = "" if view.source is None else f"{view.source[0]}:{view.source[1]}"
+    return line(" ", (fit(view.place, 48), "link"), (f" {source}", "dim"))
+
+
+def code_rows(view: Stepping) -> tuple[Line, ...]:
+    """Return the code, with the mark `▶` on the next instruction."""
+    return tuple(_code_row(row, view.digits, 3 * view.row_bytes - 1) for row in view.code)
+
+
+def _code_row(row: CodeRow, digits: int, width: int) -> Line:
+    mark = HERE if row.here else None
+    if not row.data:
+        return line((f"{row.text}:", "link"), at=row.address, mark=mark)
+    tone = "strong" if row.here else ""
+    return line(
+        "" if row.here else "  ",
+        (f"{row.address:0{digits}x}  ", "" if row.here else "dim"),
+        (fit(row.data.hex(" "), width) + "  ", tone or "dim"),
+        (row.text, tone),
+        at=row.address,
+        mark=mark,
+    )
+
+
+def window(rows: tuple[CodeRow, ...], before: int | None, height: int) -> int:
+    """Return the first of `height` rows to show.
+
+    It is the row at address `before`, as long as the next instruction is then in sight.
+    """
+    if len(rows) <= height:
+        return 0
+    here = next((number for number, row in enumerate(rows) if row.here), 0)
+    for number, row in enumerate(rows):
+        if row.address == before and number <= here < number + height:
+            return number
+    return max(min(here - LEAD, len(rows) - height), 0)
+
+
+def register_columns(view: Stepping, width: int) -> int:
+    """Return the number of columns of registers that fit."""
+    return max(width // _cell(view), 1)
+
+
+def register_rows(view: Stepping, columns: int) -> tuple[Line, ...]:
+    """Return the registers; one that the last step changed is reversed and has a `*`.
+
+    They run down the columns, so that a register keeps its place whatever its value is.
+    """
+    cells = [
+        (
+            (f"{each.name:>{_names(view)}} ", "dim"),
+            (f"{each.value:0{view.digits}x}", "" if each.old is None else "mark"),
+            (" " if each.old is None else "*", "accent"),
+            (" ", ""),
+        )
+        for each in view.registers
+    ]
+    height = -(-len(cells) // columns)
+    return tuple(
+        line(*(span for cell in cells[row::height] for span in cell)) for row in range(height)
+    )
+
+
+def register_height(view: Stepping, columns: int) -> int:
+    """Return the number of rows that all registers take."""
+    return -(-len(view.registers) // columns)
+
+
+def _names(view: Stepping) -> int:
+    return max((len(each.name) for each in view.registers), default=0)
+
+
+def _cell(view: Stepping) -> int:
+    return _names(view) + 1 + view.digits + 2

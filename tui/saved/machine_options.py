@@ -1,0 +1,48 @@
+"""The machine that a command line describes, opened on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ... import arches
+from ...core.errors import UsageError
+
+if TYPE_CHECKING:
+    from ...core.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An architecture and options, known without loading anything.
+
+    `kernel` is the path of an image, or None for the port's own kernel.
+    """
+
+    arch: str
+    kernel: str | None = None
+    modules: tuple[str, ...] = ()
+    cpus: int = 2
+    patch: str | None = None
+    nop: str | None = None
+    discovery: str | None = None
+    patch_from: str = field(default="", compare=False)
+    """`FILE:LINE: NAME: ` if `patch` comes from a file: the prefix of errors about it."""
+
+    def __call__(self) -> Session:
+        """Open the machine; raises the errors of `Session.open`."""
+        from ...core.session.session import MachineSpec, Session
+
+        port = arches.load(self.arch)
+        known = port.facts.patch_methods
+        if self.patch_from and self.patch not in (None, *known):
+            raise UsageError(
+                f"{self.patch_from}unknown patch method {self.patch!r} on {self.arch} "
+                f"(choose from: {', '.join(known)})"
+            )
+        path = None if self.kernel is None else Path(self.kernel)
+        spec = MachineSpec(
+            path, self.modules, self.cpus, self.patch, self.nop, discovery=self.discovery
+        )
+        return Session.open(port, spec)

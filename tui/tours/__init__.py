@@ -1,0 +1,1 @@
+"""Guided tours: lessons in Markdown, and walking through them."""
