@@ -19,7 +19,8 @@ from collections.abc import Iterator
 
 from ..arch import Port
 from . import entrycode, graph, machine, modules, patches, records, syscalls, tracing, trampolines
-from .check import Check, Failed, NotProvided, Outcome, Passed
+from .check import Check
+from .outcome import Failed, NotProvided, Outcome, Passed
 from .report import objects, ordered, report_lines
 from .subject import PortUnderTest
 

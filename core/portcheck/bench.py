@@ -12,7 +12,7 @@ from unicorn.unicorn_const import UC_CTL_IO_WRITE, UC_CTL_TLB_TYPE, UC_TLB_VIRTU
 
 from ..arch import Edit, Port
 from ..facts import Register
-from .check import expect
+from .outcome import expect
 from .subject import PortUnderTest
 
 PAGE = 4096

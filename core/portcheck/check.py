@@ -12,13 +12,11 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..arch import Port, Stubs
 from ..errors import DynftraceError, FtraceBug, MissingSymbolError
-
-if TYPE_CHECKING:
-    from .subject import PortUnderTest
+from .outcome import Absent, Failed, Failure, NotProvided, Outcome, Passed
+from .subject import PortUnderTest
 
 MACHINE = "the machine"
 MCOUNT_RECORD = "HAVE_FTRACE_MCOUNT_RECORD"
@@ -38,58 +36,6 @@ HEADINGS = (
     *(TRAMPOLINES, MODULES, GRAPH, GRAPH_FP, DYNAMIC_GRAPH, SYSCALLS),
 )
 """Those of Documentation/trace/ftrace-design.rst in its order, and what lies around them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """The port does what it owes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """It does not; the bytes at `ip` prove it, where it is a matter of bytes."""
-
-    reason: str
-    ip: int | None = None
-    expected: bytes = b""
-    found: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class NotProvided:
-    """The port does not have this."""
-
-    reason: str
-
-
-Outcome = Passed | Failed | NotProvided
-
-
-class Failure(Exception):
-    """Raised by a check: it fails with `outcome`."""
-
-    def __init__(
-        self, reason: str, ip: int | None = None, expected: bytes = b"", found: bytes = b""
-    ) -> None:
-        super().__init__(reason)
-        self.outcome = Failed(reason, ip, expected, found)
-
-
-class Absent(Exception):
-    """Raised by a check: the port does not have what is looked at."""
-
-
-def expect(
-    holds: object, reason: str, ip: int | None = None, expected: bytes = b"", found: bytes = b""
-) -> None:
-    """Raise `Failure` unless `holds`; `reason` says what is wrong."""
-    if not holds:
-        raise Failure(reason, ip, expected, found)
-
-
-def same_text(reason: str, ip: int, expected: bytes, found: bytes) -> None:
-    """Raise `Failure` unless the bytes at `ip` are as expected."""
-    expect(expected == found, reason, ip, expected, found)
 
 
 @dataclass(frozen=True, slots=True)

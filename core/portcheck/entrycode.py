@@ -7,19 +7,8 @@ import numpy as np
 from ..arch import Edit
 from ..ftrace.entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, RETURN_TO_HANDLER
 from .bench import BACK, STACK, argument, code_of, engine, entered, put, registers, run_to
-from .check import (
-    DYNAMIC,
-    DYNAMIC_GRAPH,
-    FUNCTION_TRACER,
-    GRAPH,
-    MCOUNT_TEST,
-    REGISTERS,
-    Absent,
-    Failure,
-    check,
-    expect,
-    same_text,
-)
+from .check import DYNAMIC, DYNAMIC_GRAPH, FUNCTION_TRACER, GRAPH, MCOUNT_TEST, REGISTERS, check
+from .outcome import Absent, Failure, expect, same_text
 from .subject import PortUnderTest
 
 TRACE_STOP = "function_trace_stop"

@@ -9,8 +9,9 @@ from ..ftrace.entry import GRAPH_CALL, RETURN_TO_HANDLER
 from ..machine.function import enter
 from ..machine.vcpu import State
 from .bench import PAGE
-from .check import DYNAMIC_GRAPH, GRAPH, GRAPH_FP, Absent, check, expect
+from .check import DYNAMIC_GRAPH, GRAPH, GRAPH_FP, check
 from .equilibrium import reach
+from .outcome import Absent, expect
 from .subject import PortUnderTest
 from .user import User
 

@@ -13,7 +13,8 @@ from ..kernel.kernel import load_kernel
 from ..machine.machine import Machine
 from ..session.session import BOOT_LIMIT_NS, START
 from .bench import BACK, PAGE, STACK, engine, everything
-from .check import MACHINE, Absent, check, expect
+from .check import MACHINE, check
+from .outcome import Absent, expect
 from .subject import PortUnderTest
 
 IMAGES = ("vmlinux.elf", "tracer.o", "usbcore.ko", "usbhub.ko", "crashy.ko")

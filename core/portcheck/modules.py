@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .check import MODULES, Absent, check, expect
+from .check import MODULES, check
+from .outcome import Absent, expect
 from .subject import PortUnderTest
 from .user import User
 

@@ -18,7 +18,8 @@ from .bench import (
     registers,
     run_to,
 )
-from .check import DYNAMIC, Failure, check, expect, same_text
+from .check import DYNAMIC, check
+from .outcome import Failure, expect, same_text
 from .subject import PortUnderTest
 
 

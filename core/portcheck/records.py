@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .check import MCOUNT_RECORD, check, expect
+from .check import MCOUNT_RECORD, check
+from .outcome import expect
 from .subject import PortUnderTest
 
 MANY = 100

@@ -6,7 +6,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from .check import HEADINGS, Check, Failed, NotProvided, Outcome
+from .check import HEADINGS, Check
+from .outcome import Failed, NotProvided, Outcome
 
 WIDTH = 80
 INDENT = 18

@@ -14,8 +14,8 @@ from ..ftrace.entry import CALLER, NEEDED, SLOTS
 from ..ftrace.sites import call_sites, calls_of_mcount
 from ..kernel.kernel import KERNEL
 from ..session.session import MachineSpec, Session
-from .check import Absent, Failure, expect
 from .equilibrium import reach, reach_with_modules
+from .outcome import Absent, Failure, expect
 
 STEP = 40
 """Of this many sites one is executed; all are encoded and compared."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .check import SYSCALLS, Absent, check, expect
+from .check import SYSCALLS, check
+from .outcome import Absent, expect
 from .subject import PortUnderTest
 from .user import User
 

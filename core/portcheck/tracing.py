@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..errors import DynftraceError
 from ..session.session import MachineSpec
-from .check import DYNAMIC, FUNCTION_TRACER, check, expect, same_text
+from .check import DYNAMIC, FUNCTION_TRACER, check
+from .outcome import expect, same_text
 from .subject import PortUnderTest
 from .user import User
 

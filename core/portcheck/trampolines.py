@@ -9,8 +9,9 @@ from unicorn import Uc
 from ..arch import TrampolineCode, trampolines_of
 from ..ftrace.ops import FtraceHash, FtraceOps
 from .bench import BACK, PAGE, argument, entered, registers, run_to
-from .check import TRAMPOLINES, Absent, Failure, check, expect, same_text
+from .check import TRAMPOLINES, check
 from .entrycode import SET, TRACE_STOP
+from .outcome import Absent, Failure, expect, same_text
 from .subject import PortUnderTest
 from .user import User
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ..session.session import MachineSpec, Session
 from ..shell.shell import Shell
-from .check import Absent, expect
 from .equilibrium import reach
+from .outcome import Absent, expect
 from .subject import PortUnderTest
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..tracefs.commands import COMMANDS
 from ..tracefs.tree import Directory, Tracefs
-from .command import Argument
+from .command import Argument, Command
 
 if TYPE_CHECKING:
-    from .shell import Shell
+    from ..session.session import Session
 
 MOST = 1000
 """Largest number of candidates: a kernel has 60,000 functions."""
@@ -27,7 +27,7 @@ class Completion:
     words: tuple[str, ...]
 
 
-def complete(shell: Shell, text: str) -> Completion:
+def complete(session: Session, commands: Mapping[str, Command], text: str) -> Completion:
     """Return candidates for the last word of `text`."""
     start = max((at + 1 for at, character in enumerate(text) if character in _BREAKS), default=0)
     word = text[start:]
@@ -36,28 +36,29 @@ def complete(shell: Shell, text: str) -> Completion:
     given = before[command:].split()
     found: Iterable[str]
     if before.endswith(">"):
-        found = _files(shell.session.boot.tracefs, word)
+        found = _files(session.boot.tracefs, word)
     elif not given:
-        found = shell.commands
+        found = commands
     else:
-        found = _arguments(shell, given[0], word)
+        found = _arguments(session, commands, given[0], word)
     matching = sorted({each for each in found if each.startswith(word)})
     return Completion(start, tuple(matching[:MOST]))
 
 
-def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
+def _arguments(
+    session: Session, commands: Mapping[str, Command], name: str, word: str
+) -> Iterable[str]:
     """Return possible arguments of the command `name`."""
-    command = shell.commands.get(name)
-    session = shell.session
+    command = commands.get(name)
     kind = command.argument if command is not None else Argument.NONE
     if kind is Argument.FILE:
         if name == "echo":
             if ":" in word:
                 return _commands(word)
-            return [*session.tracers(), *_functions(shell, word)] if word else []
+            return [*session.tracers(), *_functions(session, word)] if word else []
         return _files(session.boot.tracefs, word)
     if kind is Argument.FUNCTION:
-        return _functions(shell, word) if word else []
+        return _functions(session, word) if word else []
     if kind is Argument.WORKLOAD:
         return session.workloads()
     if kind is Argument.AVAILABLE_MODULE:
@@ -65,14 +66,14 @@ def _arguments(shell: Shell, name: str, word: str) -> Iterable[str]:
     if kind is Argument.LOADED_MODULE:
         return [module.name for module in session.boot.modules.loaded]
     if kind is Argument.COMMAND:
-        return shell.commands
+        return commands
     return []
 
 
-def _functions(shell: Shell, word: str) -> Iterable[str]:
+def _functions(session: Session, word: str) -> Iterable[str]:
     """Return names of functions, without the prefix of code if `word` has none."""
-    names = shell.session.function_names()
-    prefix = shell.session.port.facts.abi.text_prefix
+    names = session.function_names()
+    prefix = session.port.facts.abi.text_prefix
     if not prefix or word.startswith(prefix):
         return names
     return (name.removeprefix(prefix) for name in names)

@@ -54,7 +54,7 @@ class Shell:
     def complete(self, text: str) -> Completion:
         """Complete the last word of the command line `text`."""
         with self.session.lock:
-            return complete(self, text)
+            return complete(self.session, self.commands, text)
 
     def repeat(self, command: str) -> Outcome:
         """Execute a command of the journal, which records it again."""

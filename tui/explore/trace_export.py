@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..console.deliver import free_path
-from ..files.whole_file import write_whole
+from ..files.whole_file import free_path, write_whole
 
 if TYPE_CHECKING:
     from .trace_selection import ShownRows

@@ -1,4 +1,4 @@
-"""Atomic file replacement: a reader sees the old file or the new one."""
+"""Writing files: under an unused name, and atomically, so a reader sees the old or the new."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...core.errors import DynftraceError
+
+STEM = "dynftrace"
+"""How the names of files begin that the console saves."""
+
+
+def free_path(folder: Path, suffix: str) -> Path:
+    """Return the path dynftrace-N`suffix` in `folder`, with the first unused N."""
+    number = 1
+    while (path := folder / f"{STEM}-{number}{suffix}").exists():
+        number += 1
+    return path
 
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:

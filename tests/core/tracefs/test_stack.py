@@ -9,7 +9,6 @@ import pytest
 
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
-from dynftrace.core.shell.completion import complete
 from dynftrace.core.shell.shell import Shell
 
 Sh = Callable[[str], str]
@@ -80,7 +79,7 @@ def test_the_switch_is_a_path_as_any_other(session: Session, sh: Sh) -> None:
         ("cat /pro", ("/proc/",)),
         ("echo 1 > /proc/sys/kernel/s", (SWITCH,)),
     ):
-        assert complete(shell, typed).words == words
+        assert shell.complete(typed).words == words
     assert "proc" not in session.boot.tracefs.listdir()
 
 

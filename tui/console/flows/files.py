@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 from textual.app import App
 
 from ....core.errors import DynftraceError
 from ...explore.trace_export import Export
-from ...files.whole_file import write_whole
+from ...files.whole_file import STEM, free_path, write_whole
 from ...present.svg import tidy
-from .. import deliver
 from ..protocols import Console
 from ..worker import Driver
 
@@ -43,7 +43,7 @@ class FileFlow:
                 return
             told, download = result
             if download:
-                deliver.download(self._app, download, ".txt", "text/plain")
+                self._download(download, ".txt", "text/plain")
             self._console.notify(told, timeout=3)
 
         self._console.ask(save, saved)
@@ -52,12 +52,17 @@ class FileFlow:
         """Save the screen as dynftrace-N.svg."""
         picture = tidy(self._app.export_screenshot(title=self._app.title, simplify=True))
         if self._app.is_web:
-            deliver.download(self._app, picture, ".svg", "image/svg+xml")
+            self._download(picture, ".svg", "image/svg+xml")
             return
-        path = deliver.free_path(Path(), ".svg")
+        path = free_path(Path(), ".svg")
         try:
             write_whole(path, picture)
         except DynftraceError as error:
             self._console.notify(str(error), severity="error")
         else:
             self._console.notify(f"saved {path}", timeout=3)
+
+    def _download(self, text: str, suffix: str, mime_type: str) -> None:
+        """Send `text` to the browser that shows the app."""
+        name = f"{STEM}{suffix}"
+        self._app.deliver_text(io.StringIO(text), save_filename=name, mime_type=mime_type)
