@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from dynftrace.core.session.session import Session
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 # Each test of the console leaves an app of many objects behind. With the default threshold,
 # collecting them takes as long as the tests.
 gc.set_threshold(100_000)
+
+# An example takes as long as the other workers let it: its time says nothing about the code.
+settings.register_profile("dynftrace", deadline=None)
+settings.load_profile("dynftrace")
 
 
 @pytest.hookimpl(optionalhook=True)

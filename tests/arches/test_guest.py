@@ -85,7 +85,7 @@ def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
     after = in_use(guest)
     # The task that serves the request may be counted or not; a leak adds 7 or more.
     assert all(abs(after[what] - before[what]) <= 5 for what in before), (before, after)
-    assert not guest.machine.oopses
+    assert not guest.boot.machine.oopses
 
 
 def test_a_round_of_syscalls_is_short(guest: Session) -> None:

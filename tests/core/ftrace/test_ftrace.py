@@ -94,7 +94,7 @@ def test_with_two_users_the_list_function_asks_each(guest: Booted) -> None:
     row = ftrace.records.find(guest.address("schedule"))
     assert ftrace.records.users[row] == 2
     assert ftrace.state(row).users == (one, two)
-    result = guest.machine.request_call(guest.address("schedule"), ())
+    result = guest.machine.requests.call(guest.address("schedule"), ())
     assert result is not None
     both = guest.counted()
     assert both >= 2

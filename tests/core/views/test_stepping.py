@@ -6,7 +6,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.session.session import MachineSpec, Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 from dynftrace.core.views.stepping import HOPS
 
 MODULE_FUNCTION = "usb_ifnum_to_if"

@@ -22,7 +22,7 @@ def shown(arch: str, *commands: str, function: str = "usb_ifnum_to_if") -> list[
     driver = SessionDriver(Session.open(arches.load(arch)))
     for command in commands:
         assert not driver.execute(command).error
-    ip = driver._ip_of(function)
+    ip = driver.execute(f"site {function}").site
     assert ip is not None
     driver.look_at(ip)
     return [plain(each).rstrip() for each in driver.view().path]
@@ -59,7 +59,7 @@ def test_a_damaged_stub_is_seen_in_the_table() -> None:
 def test_a_view_in_a_hurry_keeps_the_last_table() -> None:
     driver = SessionDriver(Session.open(arches.load("ppc64")))
     driver.execute("insmod usbcore")
-    ip = driver._ip_of("usb_ifnum_to_if")
+    ip = driver.execute("site usb_ifnum_to_if").site
     assert ip is not None
     driver.look_at(ip)
     driver.view()

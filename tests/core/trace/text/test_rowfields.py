@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.session.session import Session
-from dynftrace.core.shell import Shell
+from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.text.functiontext import function_text
 from dynftrace.core.trace.text.graphtext import GraphOptions, graph_text
