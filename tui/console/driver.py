@@ -161,14 +161,15 @@ class SessionDriver:
                 sights=self._sights(ip),
             )
 
-    def _sights(self, row: int | None) -> Mapping[int, tuple[Effect, ...]]:
-        """The effects of the commands that show the same as the panes, for record `row`."""
+    def _sights(self, ip: int | None) -> Mapping[int, tuple[Effect, ...]]:
+        """Return the effects of the commands that show the same as the panes."""
         records = self.boot.ftrace.records
+        row = None if ip is None else records.find(ip)
         sights: dict[int, tuple[Effect, ...]] = {3: (ShowedPath(),), 4: (ReadFile("trace"),)}
         if row is not None:
             prefix = self.session.port.facts.abi.text_prefix
             name = records.names[row].removeprefix(prefix)
-            sights[2] = (ShowedSite(int(records.table["ip"][row]), name),)
+            sights[2] = (ShowedSite(records.ip_of(row), name),)
         if self._stubs[1]:
             sights[3] += (ShowedStubs(self._stubs[0][1]),)
         if self._watched is not None:

@@ -81,7 +81,7 @@ def test_the_whole_site_has_a_line_of_the_source(shell: Shell) -> None:
     row = session.boot.ftrace.records.names.index(prefix + MODULE_FUNCTION)
     site = session.call_site(session.boot.ftrace.records.ip_of(row))
     assert site.source is not None
-    while session.steppings.hop_at(session.boot.machine.vcpus[cpu].registers.pc) == "site":
+    while session.boot.steppings.hop_at(session.boot.machine.vcpus[cpu].registers.pc) == "site":
         view = session.stepping(cpu)
         assert view.source is not None and view.source[0] == site.source[0]
         if session.source_line(session.boot.machine.vcpus[cpu].registers.pc) is None:
@@ -91,10 +91,10 @@ def test_the_whole_site_has_a_line_of_the_source(shell: Shell) -> None:
 
 def test_places_outside_of_a_call(shell: Shell) -> None:
     session = shell.session
-    assert session.steppings.hop_at(session.address_of("schedule") + 64) is None
-    assert session.steppings.hop_at(0) is None
+    assert session.boot.steppings.hop_at(session.address_of("schedule") + 64) is None
+    assert session.boot.steppings.hop_at(0) is None
     ends = [session.boot.ftrace.entry["return_to_handler"]]
-    assert [session.steppings.hop_at(each) for each in ends] == [None]
+    assert [session.boot.steppings.hop_at(each) for each in ends] == [None]
 
 
 def test_a_cpu_in_the_middle_of_nowhere(shell: Shell) -> None:
