@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dynftrace import arches
+from dynftrace.core.errors import DynftraceError
 from dynftrace.tui import cli
 from dynftrace.tui.files import whole_file
 
@@ -335,7 +336,7 @@ def test_an_output_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     whole_file.write_whole(path, "new")
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(cli.DynftraceError, match="No such file"):
+    with pytest.raises(DynftraceError, match="No such file"):
         whole_file.write_whole(tmp_path / "gone" / "picture.svg", "new")
 
 
