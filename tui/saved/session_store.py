@@ -8,7 +8,7 @@ from ...core.errors import GuestInterrupted
 from ...core.session.journal import redo
 from . import session_file
 from .machine_options import Described
-from .session_file import Layout, Saved
+from .session_model import Layout, Saved
 
 if TYPE_CHECKING:
     from ...core.session.session import Session

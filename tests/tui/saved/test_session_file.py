@@ -17,7 +17,8 @@ from dynftrace.tui import cli
 from dynftrace.tui.present.view import ORDERS
 from dynftrace.tui.saved import session_file
 from dynftrace.tui.saved.machine_options import Described
-from dynftrace.tui.saved.session_file import Layout, Saved
+from dynftrace.tui.saved.session_model import Layout, Saved
+from dynftrace.tui.saved.session_text import as_text, from_text
 
 
 @pytest.fixture(autouse=True)
@@ -71,29 +72,29 @@ SAVED = st.builds(
 
 @given(SAVED)
 def test_what_is_written_is_read_again(saved: Saved) -> None:
-    assert session_file.from_text(session_file.as_text(saved)) == saved
+    assert from_text(as_text(saved)) == saved
 
 
 @given(SAVED, st.data())
 def test_a_damaged_file_is_one_sentence_or_another_session(
     saved: Saved, data: st.DataObject
 ) -> None:
-    text = session_file.as_text(saved)
+    text = as_text(saved)
     at = data.draw(st.integers(0, len(text) - 1))
     cut = data.draw(st.integers(0, 6))
     damaged = text[:at] + data.draw(st.sampled_from(["", "0", '"', "[", "null", "-1"]))
     damaged += text[at + cut :]
     try:
-        found = session_file.from_text(damaged)
+        found = from_text(damaged)
     except DynftraceError as error:
         assert str(error) and "\n" not in str(error)
     else:
-        assert session_file.from_text(session_file.as_text(found)) == found
+        assert from_text(as_text(found)) == found
 
 
 def test_runs_of_the_machine_keep_their_stretches() -> None:
     saved = Saved(Described("x86_64"), (1000, 1000, 1000, *commands("ls"), 5, 1000))
-    assert json.loads(session_file.as_text(saved))["done"] == [
+    assert json.loads(as_text(saved))["done"] == [
         {"ns": 1000, "times": 3},
         "ls",
         {"ns": 5, "times": 1},
@@ -123,7 +124,7 @@ def test_what_is_no_name_is_no_file(name: str) -> None:
 
 
 def changed(**what: object) -> str:
-    table = json.loads(session_file.as_text(Saved(Described("x86_64"))))
+    table = json.loads(as_text(Saved(Described("x86_64"))))
     for path, value in what.items():
         parts = path.split("__")
         inner = table

@@ -21,7 +21,7 @@ from dynftrace.tui.console.layout import layout_of
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.saved import session_file
 from dynftrace.tui.saved.machine_options import Described
-from dynftrace.tui.saved.session_file import Layout, Saved
+from dynftrace.tui.saved.session_model import Layout, Saved
 from dynftrace.tui.saved.session_store import Keeper
 
 from ..console.test_console_session import do
