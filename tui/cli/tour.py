@@ -10,8 +10,9 @@ import click
 from ...core.errors import DynftraceError, UsageError
 from ..saved import settings
 from ..tours import tour as tours
+from ..tours.progress import Progress
 from ..tours.tour import Tour
-from ..tours.walk import Progress, Walk
+from ..tours.walk import Walk
 from .exit_status import FAILED
 from .options import completion_of, theme_option
 

@@ -23,7 +23,8 @@ from ...core.errors import UsageError
 from ..present.line import line
 from ..present.view import STEPPING, Done, View
 from ..saved.session_store import Keeper
-from ..tours.walk import Progress, Walk
+from ..tours.progress import Progress
+from ..tours.walk import Walk
 from . import keymap, palette, theme
 from .flows.files import FileFlow
 from .flows.report import ReportFlow

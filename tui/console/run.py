@@ -12,7 +12,8 @@ from ...core.errors import DynftraceError
 from ..saved import settings as config
 from ..saved.session_store import Keeper
 from ..tours import tour
-from ..tours.walk import Progress, Walk
+from ..tours.progress import Progress
+from ..tours.walk import Walk
 from . import user_keymap
 from .app import ConsoleApp
 from .layout import layout_of
