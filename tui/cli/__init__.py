@@ -18,7 +18,7 @@ import click
 from ... import __version__
 from ...core.errors import DynftraceError, UsageError
 from ..saved import settings
-from ..saved.machine_options import Described
+from ..saved.machine_options import MachineOptions
 from .exit_status import FAILED, INTERRUPTED, USAGE
 from .options import completion_of, flag, given, machine_options, session_names, theme_option
 
@@ -77,7 +77,7 @@ class Commands(click.Group):
 @click.pass_context
 def dynftrace(
     context: click.Context,
-    open_session: Described,
+    open_session: MachineOptions,
     theme: str | None,
     session: str | None,
 ) -> None:

@@ -11,7 +11,7 @@ import click
 
 from ...core.errors import DynftraceError, UsageError
 from ..saved import settings
-from ..saved.machine_options import Described
+from ..saved.machine_options import MachineOptions
 from .options import flag, given
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ MACHINE_OPTIONS = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discove
 
 
 def open_console(
-    context: click.Context, machine: Described, theme: str | None, session: str | None
+    context: click.Context, machine: MachineOptions, theme: str | None, session: str | None
 ) -> int:
     """Open the console on `machine`, or on the session named `session`; return its status.
 
@@ -42,7 +42,7 @@ def open_console(
     )
 
 
-def _keeper(context: click.Context, name: str, described: Described) -> Keeper:
+def _keeper(context: click.Context, name: str, described: MachineOptions) -> Keeper:
     """Return the keeper of session `name`: saved before, or new on the machine `described`.
 
     Raises `UsageError` if a given option differs from that of the saved machine.

@@ -10,7 +10,7 @@ import click
 from ... import arches
 from ...core.facts import DISCOVERIES, PATCH_METHODS
 from ..saved import settings
-from ..saved.machine_options import Described
+from ..saved.machine_options import MachineOptions
 
 ANY_PATH = click.Path(readable=False)
 """Completed as a file by a shell; the code that reads the file reports errors."""
@@ -144,7 +144,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         if wanted is None and image == kernel:
             name = arch
 
-        machine = Described(
+        machine = MachineOptions(
             name, image, modules, cpus, patch, nop, discovery, settings.origin(context, "patch")
         )
         return command(*args, open_session=machine, **others)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...core.trace.select.rowkey import RowKey
 from ..present.view import ORDERS
-from .machine_options import Described
+from .machine_options import MachineOptions
 
 if TYPE_CHECKING:
     from ...core.session.journal import Action
@@ -34,7 +34,7 @@ class Layout:
 class Saved:
     """A saved session; `now` is the virtual time of saving in ns, or None if unknown."""
 
-    machine: Described
+    machine: MachineOptions
     done: tuple[Action, ...] = ()
     now: int | None = None
     layout: Layout = Layout()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import GuestInterrupted
 from ...core.session.journal import redo
 from . import session_file
-from .machine_options import Described
+from .machine_options import MachineOptions
 from .session_model import Layout, Saved
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class Keeper:
     Call `open` and `save` in the machine's thread, or after that has ended.
     """
 
-    def __init__(self, name: str, described: Described, saved: Saved | None = None) -> None:
+    def __init__(self, name: str, described: MachineOptions, saved: Saved | None = None) -> None:
         self.name = name
         self._described = described if saved is None else saved.machine
         self._saved = saved

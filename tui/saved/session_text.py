@@ -16,7 +16,7 @@ from ... import arches
 from ...core.errors import DynftraceError
 from ...core.trace.select.rowkey import RowKey
 from ..present.view import ORDERS
-from .machine_options import Described
+from .machine_options import MachineOptions
 from .session_model import Layout, Saved
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _one_of(value: object, where: str, known: Sequence[str]) -> str:
     return text
 
 
-def _machine(value: object) -> Described:
+def _machine(value: object) -> MachineOptions:
     table = _table(value, "machine", _MACHINE)
     arch = _text(table["arch"], "machine.arch")
     if not arches.known(arch):
@@ -138,7 +138,7 @@ def _machine(value: object) -> Described:
         for name in ("patch", "nop", "discovery", "kernel")
     )
     cpus = _count(table["cpus"], "machine.cpus", 1, 8)
-    return Described(arch, kernel, tuple(modules), cpus, patch, nop, discovery)
+    return MachineOptions(arch, kernel, tuple(modules), cpus, patch, nop, discovery)
 
 
 def _done(value: object) -> list[Action]:

@@ -20,7 +20,7 @@ from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.layout import layout_of
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.saved import session_file
-from dynftrace.tui.saved.machine_options import Described
+from dynftrace.tui.saved.machine_options import MachineOptions
 from dynftrace.tui.saved.session_model import Layout, Saved
 from dynftrace.tui.saved.session_store import Keeper
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def keeper(name: str = "mine", arch: str = "x86_64") -> Keeper:
-    return Keeper(name, Described(arch, modules=("usbcore",)), session_file.load(name))
+    return Keeper(name, MachineOptions(arch, modules=("usbcore",)), session_file.load(name))
 
 
 @asynccontextmanager
@@ -131,10 +131,10 @@ async def test_what_was_interrupted_is_left_out_and_said() -> None:
 
 
 async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) -> None:
-    saved = Saved(Described("x86_64"), (1_000_000,) * 100_000, None, Layout())
+    saved = Saved(MachineOptions("x86_64"), (1_000_000,) * 100_000, None, Layout())
     session_file.save("long", saved)
     text = (folder / "long.json").read_bytes()
-    kept = Keeper("long", Described("x86_64"), saved)
+    kept = Keeper("long", MachineOptions("x86_64"), saved)
     app = ConsoleApp(lambda: SessionDriver(kept.open()), keeper=kept)
     async with app.run_test(size=(80, 24)) as pilot:
         while kept._session is None or not kept._session.journal.actions:
@@ -151,7 +151,7 @@ async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) ->
 
 
 def test_a_stop_before_the_machine_is_there_counts_too() -> None:
-    kept = Keeper("x", Described("x86_64"), Saved(Described("x86_64"), (1_000_000,)))
+    kept = Keeper("x", MachineOptions("x86_64"), Saved(MachineOptions("x86_64"), (1_000_000,)))
     thread = threading.Thread(target=kept.stop)
     thread.start()
     thread.join()
@@ -160,7 +160,7 @@ def test_a_stop_before_the_machine_is_there_counts_too() -> None:
 
 
 def test_another_machine_is_told() -> None:
-    kept = Keeper("x", Described("x86_64"), Saved(Described("x86_64"), (1_000_000,), 5))
+    kept = Keeper("x", MachineOptions("x86_64"), Saved(MachineOptions("x86_64"), (1_000_000,), 5))
     kept.open()
     assert "instead of 5 ns" in kept.differs
 
@@ -204,7 +204,7 @@ def test_options_of_another_machine_are_refused(
     given: tuple[str, ...],
     reason: str,
 ) -> None:
-    machine = Described("ppc64", modules=("usbcore",))
+    machine = MachineOptions("ppc64", modules=("usbcore",))
     session_file.save("mine", Saved(machine, layout=Layout(theme="nord")))
     monkeypatch.setenv("TEXTUAL_DRIVER", "none")
     seen: list[ConsoleApp] = []
