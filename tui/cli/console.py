@@ -15,7 +15,7 @@ from ..saved.machine_options import MachineOptions
 from .options import flag, given
 
 if TYPE_CHECKING:
-    from ..saved.session_store import Keeper
+    from ..saved.session_store import SessionStore
 
 MACHINE_OPTIONS = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery")
 
@@ -38,17 +38,17 @@ def open_console(
         machine,
         theme_name=theme,
         theme_from=settings.origin(context, "theme"),
-        keeper=None if session is None else _keeper(context, session, machine),
+        store=None if session is None else _session_store(context, session, machine),
     )
 
 
-def _keeper(context: click.Context, name: str, described: MachineOptions) -> Keeper:
-    """Return the keeper of session `name`: saved before, or new on the machine `described`.
+def _session_store(context: click.Context, name: str, described: MachineOptions) -> SessionStore:
+    """Return the store of session `name`: saved before, or new on the machine `described`.
 
     Raises `UsageError` if a given option differs from that of the saved machine.
     """
     from ..saved import session_file
-    from ..saved.session_store import Keeper
+    from ..saved.session_store import SessionStore
 
     here = replace(
         described,
@@ -68,7 +68,7 @@ def _keeper(context: click.Context, name: str, described: MachineOptions) -> Kee
                 )
         if given(context, "theme"):
             saved = replace(saved, layout=replace(saved.layout, theme=None))
-    return Keeper(name, here, saved)
+    return SessionStore(name, here, saved)
 
 
 def _absolute(module: str) -> str:
