@@ -11,13 +11,15 @@ import click
 
 from ... import arches
 from ...core.errors import UsageError
+from .exit_status import FAILED
+from .options import completion_of
 
 if TYPE_CHECKING:
     from ...core.arch import Port
 
 
 @click.group(name="port", short_help="List ports, or check one against the porting guide.")
-def ports_group() -> None:
+def port_command() -> None:
     """List the built-in ports and those of other packages, or check them.
 
     A package adds a port with an entry point of the group dynftrace.arches that names a
@@ -25,19 +27,17 @@ def ports_group() -> None:
     """
 
 
-@ports_group.command(name="list")
+@port_command.command(name="list")
 def list_ports() -> None:
     """List the names of all ports."""
     for name in arches.names():
         print(name)
 
 
-def _begun_ports(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
-    return [name for name in arches.built_in() if name.startswith(begun)]
-
-
-@ports_group.command(short_help="Check ports against the porting guide.")
-@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_begun_ports)
+@port_command.command(short_help="Check ports against the porting guide.")
+@click.argument(
+    "names", nargs=-1, metavar="[NAME]...", shell_complete=completion_of(arches.built_in)
+)
 @click.option("--all", "every", is_flag=True, help="Check every port.")
 @click.option("--json", "json", is_flag=True, help="Print a JSON list of objects.")
 @click.pass_context
@@ -79,4 +79,4 @@ def check(context: click.Context, names: tuple[str, ...], every: bool, json: boo
             for line in report_lines(name, results(port)):
                 print(line)
                 sys.stdout.flush()
-    context.exit(1 if failed else 0)
+    context.exit(FAILED if failed else 0)

@@ -19,6 +19,7 @@ from ...core.errors import UsageError
 from ...core.shell.outcome import Outcome
 from ...core.shell.parser import ShellSyntaxError
 from ...core.shell.shell import Shell
+from .exit_status import INTERRUPTED, USAGE
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 PROMPT = "tracing# "
 CONTINUED = "> "
 HISTORY_LENGTH = 1000
-
-_SYNTAX = 2
-_INTERRUPTED = 130
 
 
 def run_text(session: Session, text: str) -> int:
@@ -110,10 +108,10 @@ def _execute(shell: Shell, text: str) -> tuple[int, bool]:
                 _show(outcome)
                 status = outcome.status
                 if interrupted():
-                    return _INTERRUPTED, True
+                    return INTERRUPTED, True
         except ShellSyntaxError as error:
             _show(Outcome(error=f"dynftrace: {error}\n"))
-            return _SYNTAX, False
+            return USAGE, False
     return status, False
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...core.errors import DynftraceError, UsageError
-from . import machine_options
+from .options import given, machine_options, theme_option
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
@@ -31,7 +31,7 @@ NEEDED = {"aiohttp": "aiohttp", "textual_serve": "textual-serve"}
 
 @click.command(name="serve", short_help="Serve the console in a browser.")
 @machine_options
-@click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
+@theme_option
 @click.option(
     "--host",
     metavar="ADDR",
@@ -99,8 +99,7 @@ def console_arguments(context: click.Context) -> Iterator[str]:
     """
     for option in context.command.params:
         name = option.name or ""
-        source = context.get_parameter_source(name)
-        if name in OWN_OPTIONS or source is not click.core.ParameterSource.COMMANDLINE:
+        if name in OWN_OPTIONS or not given(context, name):
             continue
         values = context.params[name]
         for value in values if option.multiple else (values,):

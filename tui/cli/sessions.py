@@ -6,10 +6,7 @@ import click
 
 from ...core.errors import DynftraceError
 from ..saved import session_file
-
-
-def _begun_sessions(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
-    return [name for name in session_file.names() if name.startswith(begun)]
+from .options import completion_of
 
 
 @click.command(name="sessions", short_help="List or delete saved console sessions.")
@@ -19,7 +16,7 @@ def _begun_sessions(context: click.Context, option: click.Parameter, begun: str)
     metavar="NAME",
     multiple=True,
     help="Delete this session; may be repeated.",
-    shell_complete=_begun_sessions,
+    shell_complete=completion_of(session_file.names),
 )
 def sessions_command(unwanted: tuple[str, ...]) -> None:
     """List the saved console sessions: name, architecture and number of commands.

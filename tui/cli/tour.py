@@ -10,19 +10,18 @@ import click
 from ...core.errors import DynftraceError, UsageError
 from ..saved import settings
 from ..tours import tour as tours
+from ..tours.progress import Progress
 from ..tours.tour import Tour
-from ..tours.walk import Progress, Walk
-
-
-def _begun_tours(context: click.Context, option: click.Parameter, begun: str) -> list[str]:
-    return [name for name in tours.names() if name.startswith(begun)]
+from ..tours.walk import Walk
+from .exit_status import FAILED
+from .options import completion_of, theme_option
 
 
 @click.command(name="tour", short_help="Learn by doing: tours through ftrace.")
-@click.argument("name", required=False, metavar="[NAME]", shell_complete=_begun_tours)
+@click.argument("name", required=False, metavar="[NAME]", shell_complete=completion_of(tours.names))
 @click.option("--check", is_flag=True, help="Do each step by its own commands and check it.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
-@click.option("--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light.")
+@theme_option
 @click.pass_context
 def tour_command(
     context: click.Context, name: str | None, check: bool, step: int | None, theme: str | None
@@ -35,7 +34,7 @@ def tour_command(
     if check:
         names = [name] if name is not None else tours.names()
         failed = [each for each in names if not _walked(tours.load(each))]
-        context.exit(1 if failed else 0)
+        context.exit(FAILED if failed else 0)
     if name is None:
         for line in _listing():
             print(line)

@@ -22,8 +22,9 @@ from textual.widget import Widget
 from ...core.errors import UsageError
 from ..present.line import line
 from ..present.view import STEPPING, Done, View
-from ..saved.session_store import Keeper
-from ..tours.walk import Progress, Walk
+from ..saved.session_store import SessionStore
+from ..tours.progress import Progress
+from ..tours.walk import Walk
 from . import keymap, palette, theme
 from .flows.files import FileFlow
 from .flows.report import ReportFlow
@@ -58,22 +59,22 @@ class ConsoleApp(TypeAhead):
         start: Callable[[], Driver],
         walk: Walk | None = None,
         progress: Progress | None = None,
-        keeper: Keeper | None = None,
+        store: SessionStore | None = None,
     ) -> None:
         """`walk` is a tour to take; `progress` is where its finished steps are recorded.
 
-        `keeper` saves the session; `start` then opens that session.
+        `store` saves the session; `start` then opens that session.
         """
         super().__init__(lambda widget: isinstance(widget, Rows))
-        halt = keeper.stop if keeper is not None else lambda: None
+        halt = store.stop if store is not None else lambda: None
         self.runner = Runner(start, self._wake, halt)
         self.view = View()
         self.tour = TourFlow(self, walk, progress)
         self.stepping = StepIntoFlow(self)
         self.main = MainScreen(
-            self, self.tour, self.stepping, None if keeper is None else keeper.name
+            self, self.tour, self.stepping, None if store is None else store.name
         )
-        self.saving = SaveFlow(self, self.main, keeper)
+        self.saving = SaveFlow(self, self.main, store)
         self.reports = ReportFlow(self)
         self.files = FileFlow(self, self)
         self.set_class(walk is not None, TOURING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..saved.session_file import Layout
+from ..saved.session_model import Layout
 from .screens.main import MainScreen
 from .widgets.trace_view import TraceView
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import DynftraceError
 from ..saved import settings as config
-from ..saved.session_store import Keeper
+from ..saved.session_store import SessionStore
 from ..tours import tour
-from ..tours.walk import Progress, Walk
+from ..tours.progress import Progress
+from ..tours.walk import Walk
 from . import user_keymap
 from .app import ConsoleApp
 from .layout import layout_of
@@ -33,7 +34,7 @@ def run_console(
     keys: Path | None = None,
     walk: Walk | None = None,
     progress: Progress | None = None,
-    keeper: Keeper | None = None,
+    store: SessionStore | None = None,
 ) -> int:
     """Run the console until the user leaves it; returns the exit status.
 
@@ -41,16 +42,16 @@ def run_console(
     by default `keymap.toml` in the user's folder of settings, over `config.toml` there.
     `walk` is a tour to be taken, `progress` where it is kept how far one comes. Raises
     `UsageError` for a keymap that cannot be used or a theme that does not exist, of which
-    `theme_from` says where it was named. `keeper` opens the session instead of
+    `theme_from` says where it was named. `store` opens the session instead of
     `open_session`, and keeps it when the console is left.
     """
 
     while True:
-        app = _console(open_session, theme_name, theme_from, keys, walk, progress, keeper)
+        app = _console(open_session, theme_name, theme_from, keys, walk, progress, store)
         app.run()
-        if keeper is not None:
-            _keep(app, keeper)
-            keeper = None
+        if store is not None:
+            _keep(app, store)
+            store = None
         if app.tour.wanted is None:
             return app.return_code or 0
         theme_name = app.theme
@@ -71,14 +72,14 @@ def spare_the_interface() -> None:
     gc.set_threshold(700, 10, 1000)
 
 
-def _keep(app: ConsoleApp, keeper: Keeper) -> None:
+def _keep(app: ConsoleApp, store: SessionStore) -> None:
     """Keep the session of a console that was left. Raises `DynftraceError`."""
     # A console that was left before its first view lies nowhere yet.
     if app.return_code or app.view.functions is None:
         return
     if not app.runner.ended.wait(PATIENCE_S):
-        raise DynftraceError(f"session {keeper.name} is not kept: the machine does not stop")
-    reason = keeper.save(layout_of(app.main, app.theme))
+        raise DynftraceError(f"session {store.name} is not kept: the machine does not stop")
+    reason = store.save(layout_of(app.main, app.theme))
     if reason:
         print(f"dynftrace: {reason}", file=sys.stderr)
 
@@ -90,18 +91,18 @@ def _console(
     keys: Path | None,
     walk: Walk | None,
     progress: Progress | None,
-    keeper: Keeper | None,
+    store: SessionStore | None,
 ) -> ConsoleApp:
     """The app that `run_console` runs."""
 
     def start() -> Driver:
         from .driver import SessionDriver
 
-        driver = SessionDriver(open_session() if keeper is None else keeper.open())
+        driver = SessionDriver(open_session() if store is None else store.open())
         spare_the_interface()
         return driver
 
-    app = ConsoleApp(start, walk, progress, keeper)
+    app = ConsoleApp(start, walk, progress, store)
     if keys is None:
         settings = config.config_path()
         app.set_keymap(
@@ -111,8 +112,8 @@ def _console(
         app.set_keymap(user_keymap.read(keys))
     if theme_name is not None:
         app.choose_theme(theme_name, theme_from)
-    if keeper is not None and keeper.layout is not None:
-        kept = keeper.layout.theme
+    if store is not None and store.layout is not None:
+        kept = store.layout.theme
         if kept in app.available_themes:
             app.theme = kept
     return app

@@ -45,9 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def open_machine(arch: str = "x86_64", *, modules: Iterable[str] = (), **fields: object) -> Session:
+def open_machine(
+    arch: str | None = None, *, modules: Iterable[str] = (), **fields: object
+) -> Session:
     """Open a machine of port `arch`; `fields` are those of `core.session.MachineSpec`.
 
+    Without `arch`, the port is the one that `dynftrace` uses without `--arch`.
     `modules` are names or paths, one may stand alone. Raises as `Session.open`
     does, `UsageError` for a port that does not exist, and `TypeError` for a field
     that does not.
@@ -57,7 +60,7 @@ def open_machine(arch: str = "x86_64", *, modules: Iterable[str] = (), **fields:
 
     names = (modules,) if isinstance(modules, str) else tuple(modules)
     spec = MachineSpec(modules=names, **fields)  # type: ignore[arg-type]
-    return Session.open(arches.load(arch), spec)
+    return Session.open(arches.load(arches.DEFAULT if arch is None else arch), spec)
 
 
 def file_name(name: str) -> str:
@@ -97,7 +100,7 @@ class Pictures:
         screen: str = "main",
         size: str = "120x40",
         theme: str | None = None,
-        arch: str = "x86_64",
+        arch: str | None = None,
         cpus: int = 2,
         modules: Iterable[str] = (),
         name: str | None = None,

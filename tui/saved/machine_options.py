@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class MachineOptions:
     """An architecture and options, known without loading anything.
 
     `kernel` is the path of an image, or None for the port's own kernel.

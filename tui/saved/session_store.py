@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 from ...core.errors import GuestInterrupted
 from ...core.session.journal import redo
 from . import session_file
-from .machine_options import Described
-from .session_file import Layout, Saved
+from .machine_options import MachineOptions
+from .session_model import Layout, Saved
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
 
 
-class Keeper:
-    """The session `name` on the machine `described`: as it was `saved`, or a new one.
+class SessionStore:
+    """The session `name` on the machine `machine`: as it was `saved`, or a new one.
 
     Call `open` and `save` in the machine's thread, or after that has ended.
     """
 
-    def __init__(self, name: str, described: Described, saved: Saved | None = None) -> None:
+    def __init__(self, name: str, machine: MachineOptions, saved: Saved | None = None) -> None:
         self.name = name
-        self._described = described if saved is None else saved.machine
+        self._machine = machine if saved is None else saved.machine
         self._saved = saved
         self._session: Session | None = None
         self._stopped = False
@@ -43,7 +43,7 @@ class Keeper:
         from ...core.shell.shell import Shell
 
         what = f"restoring session {self.name}"
-        self._session = session = self._described()
+        self._session = session = self._machine()
         saved = self._saved
         if saved is not None:
             shell = Shell(session)
@@ -76,7 +76,7 @@ class Keeper:
         journal = session.journal
         whole = tuple(journal.whole)
         now = None if journal.interrupted else session.now
-        session_file.save(self.name, Saved(self._described, whole, now, layout))
+        session_file.save(self.name, Saved(self._machine, whole, now, layout))
         lost = [each for each in journal.actions[len(whole) :] if not isinstance(each, int)]
         if not lost:
             return ""

@@ -31,6 +31,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
+from ... import arches
 from ...core.errors import UsageError
 from ...core.shell import outcome
 from ...core.shell.outcome import Effect
@@ -144,14 +145,13 @@ class Tour:
     title: str
     summary: str
     steps: tuple[Step, ...]
-    kernel: str = "x86_64"
+    kernel: str = arches.DEFAULT
     cpus: int = 2
     modules: tuple[str, ...] = ()
     patch: str | None = None
 
     def open(self) -> Session:
         """Open the tour's machine. Raises what `Session.open` raises."""
-        from ... import arches
         from ...core.session.session import MachineSpec, Session
 
         spec = MachineSpec(modules=self.modules, cpus=self.cpus, patch=self.patch)

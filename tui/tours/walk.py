@@ -1,4 +1,4 @@
-"""A tour that is being taken: the current step, what happened in it, and saved progress.
+"""A tour that is being taken: the current step, and what happened in it.
 
 A `Walk` is asked after each command whether the step is done. It looks at the machine
 through commands that change nothing, and at the effects of what the student did: so it
@@ -7,14 +7,9 @@ does not matter whether that was done by a key, a command or "show me".
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from pathlib import Path
-
-from platformdirs import user_state_path
 
 from ...core.shell.outcome import Effect
-from ..files.whole_file import write_whole
 from .tour import Execute, Step, Tour
 
 
@@ -66,38 +61,3 @@ class Walk:
         self.at, self.done = at, False
         self._effects.clear()
         return True
-
-
-class Progress:
-    """The number of finished steps of each tour, kept in a file of the user."""
-
-    def __init__(self, path: Path | None = None) -> None:
-        """`path` is by default `tours.json` in the user's state directory."""
-        self._path = path or user_state_path("dynftrace") / "tours.json"
-        self._done = self._read()
-
-    def of(self, tour: Tour) -> int:
-        """Return the number of finished steps of `tour`."""
-        return min(self._done.get(tour.name, 0), len(tour.steps))
-
-    def next(self, tour: Tour) -> int:
-        """Return the step to go on with, from 0; the first if the tour was finished."""
-        return self.of(tour) % len(tour.steps)
-
-    def reached(self, tour: Tour, steps: int) -> None:
-        """Record that `steps` steps are finished. Raises `DynftraceError` if it cannot be saved."""
-        if steps <= self.of(tour):
-            return
-        self._done[tour.name] = steps
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self._path, json.dumps(self._done, indent=1, sort_keys=True) + "\n")
-
-    def _read(self) -> dict[str, int]:
-        """Read the file; a damaged one counts as empty."""
-        try:
-            found = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        if not isinstance(found, dict):
-            return {}
-        return {str(name): steps for name, steps in found.items() if isinstance(steps, int)}

@@ -16,8 +16,9 @@ from dynftrace.core.trace.select.rowkey import RowKey
 from dynftrace.tui import cli
 from dynftrace.tui.present.view import ORDERS
 from dynftrace.tui.saved import session_file
-from dynftrace.tui.saved.machine_options import Described
-from dynftrace.tui.saved.session_file import Layout, Saved
+from dynftrace.tui.saved.machine_options import MachineOptions
+from dynftrace.tui.saved.session_model import Layout, Saved
+from dynftrace.tui.saved.session_text import as_text, from_text
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ NAMES = st.one_of(st.none(), st.text("a/.é", max_size=5))
 SAVED = st.builds(
     Saved,
     st.builds(
-        Described,
+        MachineOptions,
         st.sampled_from(["x86_64", "ppc64"]),
         NAMES,
         st.lists(st.text("ab/", max_size=4), max_size=3).map(tuple),
@@ -71,29 +72,29 @@ SAVED = st.builds(
 
 @given(SAVED)
 def test_what_is_written_is_read_again(saved: Saved) -> None:
-    assert session_file.from_text(session_file.as_text(saved)) == saved
+    assert from_text(as_text(saved)) == saved
 
 
 @given(SAVED, st.data())
 def test_a_damaged_file_is_one_sentence_or_another_session(
     saved: Saved, data: st.DataObject
 ) -> None:
-    text = session_file.as_text(saved)
+    text = as_text(saved)
     at = data.draw(st.integers(0, len(text) - 1))
     cut = data.draw(st.integers(0, 6))
     damaged = text[:at] + data.draw(st.sampled_from(["", "0", '"', "[", "null", "-1"]))
     damaged += text[at + cut :]
     try:
-        found = session_file.from_text(damaged)
+        found = from_text(damaged)
     except DynftraceError as error:
         assert str(error) and "\n" not in str(error)
     else:
-        assert session_file.from_text(session_file.as_text(found)) == found
+        assert from_text(as_text(found)) == found
 
 
 def test_runs_of_the_machine_keep_their_stretches() -> None:
-    saved = Saved(Described("x86_64"), (1000, 1000, 1000, *commands("ls"), 5, 1000))
-    assert json.loads(session_file.as_text(saved))["done"] == [
+    saved = Saved(MachineOptions("x86_64"), (1000, 1000, 1000, *commands("ls"), 5, 1000))
+    assert json.loads(as_text(saved))["done"] == [
         {"ns": 1000, "times": 3},
         "ls",
         {"ns": 5, "times": 1},
@@ -103,10 +104,10 @@ def test_runs_of_the_machine_keep_their_stretches() -> None:
 
 
 def test_a_file_is_replaced_whole(folder: Path) -> None:
-    first = Saved(Described("x86_64"), tuple(commands("echo 'a b'* > tracing_on")))
+    first = Saved(MachineOptions("x86_64"), tuple(commands("echo 'a b'* > tracing_on")))
     assert session_file.load("mine") is None and session_file.names() == []
     session_file.save("mine", first)
-    session_file.save("other", Saved(Described("mips")))
+    session_file.save("other", Saved(MachineOptions("mips")))
     assert session_file.load("mine") == first
     assert [each.name for each in sorted(folder.iterdir())] == ["mine.json", "other.json"]
     session_file.delete("mine")
@@ -123,7 +124,7 @@ def test_what_is_no_name_is_no_file(name: str) -> None:
 
 
 def changed(**what: object) -> str:
-    table = json.loads(session_file.as_text(Saved(Described("x86_64"))))
+    table = json.loads(as_text(Saved(MachineOptions("x86_64"))))
     for path, value in what.items():
         parts = path.split("__")
         inner = table
@@ -186,8 +187,8 @@ def test_what_is_wrong_is_said_with_the_file(
 def test_the_list_of_sessions(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(("sessions",)) == 0
     assert capsys.readouterr().out == ""
-    session_file.save("lesson", Saved(Described("ppc64"), (5, *commands("ls; ls"), 5)))
-    session_file.save("b", Saved(Described("x86_64-2008"), tuple(commands("run"))))
+    session_file.save("lesson", Saved(MachineOptions("ppc64"), (5, *commands("ls; ls"), 5)))
+    session_file.save("b", Saved(MachineOptions("x86_64-2008"), tuple(commands("run"))))
     assert cli.run(("sessions",)) == 0
     assert capsys.readouterr().out == (
         "b       x86_64-2008   1 command\nlesson  ppc64         2 commands\n"

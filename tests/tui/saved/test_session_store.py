@@ -20,9 +20,9 @@ from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.layout import layout_of
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.saved import session_file
-from dynftrace.tui.saved.machine_options import Described
-from dynftrace.tui.saved.session_file import Layout, Saved
-from dynftrace.tui.saved.session_store import Keeper
+from dynftrace.tui.saved.machine_options import MachineOptions
+from dynftrace.tui.saved.session_model import Layout, Saved
+from dynftrace.tui.saved.session_store import SessionStore
 
 from ..console.test_console_session import do
 
@@ -34,19 +34,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "dynftrace" / "sessions"
 
 
-def keeper(name: str = "mine", arch: str = "x86_64") -> Keeper:
-    return Keeper(name, Described(arch, modules=("usbcore",)), session_file.load(name))
+def store(name: str = "mine", arch: str = "x86_64") -> SessionStore:
+    return SessionStore(name, MachineOptions(arch, modules=("usbcore",)), session_file.load(name))
 
 
 @asynccontextmanager
-async def console(kept: Keeper) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
-    app = ConsoleApp(lambda: SessionDriver(kept.open()), keeper=kept)
+async def console(kept: SessionStore) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
+    app = ConsoleApp(lambda: SessionDriver(kept.open()), store=kept)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await settle(pilot)
         yield app, pilot
 
 
-def memory(kept: Keeper) -> str:
+def memory(kept: SessionStore) -> str:
     """A digest of all that the guest has, and of its time."""
     session = kept._session
     assert isinstance(session, Session)
@@ -61,7 +61,7 @@ def toasts(app: ConsoleApp) -> list[str]:
 
 
 async def test_machine_and_layout_are_restored() -> None:
-    first = keeper()
+    first = store()
     async with console(first) as (app, pilot):
         await do(
             app,
@@ -89,7 +89,7 @@ async def test_machine_and_layout_are_restored() -> None:
         await pilot.press("S")
         await settle(pilot)
         assert toasts(app)[-1] == "session mine saved"
-    again = keeper()
+    again = store()
     async with console(again) as (app, pilot):
         assert again.differs == ""
         assert memory(again) == digest
@@ -105,7 +105,7 @@ async def test_machine_and_layout_are_restored() -> None:
 
 
 async def test_what_was_interrupted_is_left_out_and_said() -> None:
-    first = keeper()
+    first = store()
     async with console(first) as (app, pilot):
         await do(app, pilot, "echo schedule > set_ftrace_filter")
         digest = memory(first)
@@ -125,17 +125,17 @@ async def test_what_was_interrupted_is_left_out_and_said() -> None:
             "session mine saved without `run syscalls 100000` and 1 more after it: "
             "an interrupted command cannot be replayed"
         )
-    again = keeper()
+    again = store()
     async with console(again) as (app, pilot):
         assert memory(again) == digest and again.differs == ""
 
 
 async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) -> None:
-    saved = Saved(Described("x86_64"), (1_000_000,) * 100_000, None, Layout())
+    saved = Saved(MachineOptions("x86_64"), (1_000_000,) * 100_000, None, Layout())
     session_file.save("long", saved)
     text = (folder / "long.json").read_bytes()
-    kept = Keeper("long", Described("x86_64"), saved)
-    app = ConsoleApp(lambda: SessionDriver(kept.open()), keeper=kept)
+    kept = SessionStore("long", MachineOptions("x86_64"), saved)
+    app = ConsoleApp(lambda: SessionDriver(kept.open()), store=kept)
     async with app.run_test(size=(80, 24)) as pilot:
         while kept._session is None or not kept._session.journal.actions:
             await pilot.pause(0.01)
@@ -151,7 +151,9 @@ async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) ->
 
 
 def test_a_stop_before_the_machine_is_there_counts_too() -> None:
-    kept = Keeper("x", Described("x86_64"), Saved(Described("x86_64"), (1_000_000,)))
+    kept = SessionStore(
+        "x", MachineOptions("x86_64"), Saved(MachineOptions("x86_64"), (1_000_000,))
+    )
     thread = threading.Thread(target=kept.stop)
     thread.start()
     thread.join()
@@ -160,7 +162,9 @@ def test_a_stop_before_the_machine_is_there_counts_too() -> None:
 
 
 def test_another_machine_is_told() -> None:
-    kept = Keeper("x", Described("x86_64"), Saved(Described("x86_64"), (1_000_000,), 5))
+    kept = SessionStore(
+        "x", MachineOptions("x86_64"), Saved(MachineOptions("x86_64"), (1_000_000,), 5)
+    )
     kept.open()
     assert "instead of 5 ns" in kept.differs
 
@@ -204,7 +208,7 @@ def test_options_of_another_machine_are_refused(
     given: tuple[str, ...],
     reason: str,
 ) -> None:
-    machine = Described("ppc64", modules=("usbcore",))
+    machine = MachineOptions("ppc64", modules=("usbcore",))
     session_file.save("mine", Saved(machine, layout=Layout(theme="nord")))
     monkeypatch.setenv("TEXTUAL_DRIVER", "none")
     seen: list[ConsoleApp] = []
@@ -215,7 +219,7 @@ def test_options_of_another_machine_are_refused(
     assert (status, err) == (2 if reason else 0, told)
     assert len(seen) == (not reason)
     for app in seen:
-        assert app.saving.keeper is not None and app.saving.keeper._described == machine
+        assert app.saving.store is not None and app.saving.store._machine == machine
         assert app.theme == ("dynftrace-light" if "--theme" in given else "nord")
 
 

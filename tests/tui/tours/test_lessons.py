@@ -1,4 +1,4 @@
-"""Each tour is walked to its end on its machine; progress is kept; the console shows it."""
+"""Each tour is walked to its end on its machine; the console shows it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.widgets.function_list import FunctionList
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.tours import tour as tours
-from dynftrace.tui.tours.walk import Progress, Walk
+from dynftrace.tui.tours.progress import Progress
+from dynftrace.tui.tours.walk import Walk
 
 
 @pytest.mark.parametrize("name", tours.names())
@@ -25,19 +26,6 @@ def test_a_tour_leads_from_its_first_step_to_its_last(name: str) -> None:
     assert [reason for _, reason in steps if reason] == []
     assert all(step.hint for step in tour.steps if step.checks)
     assert all(bool(step.commands) == bool(step.checks) for step in tour.steps)
-
-
-def test_progress_is_kept_and_never_goes_back(tmp_path: Path) -> None:
-    path, tour = tmp_path / "state" / "tours.json", tours.load("call-site")
-    assert Progress(path).of(tour) == 0
-    Progress(path).reached(tour, 3)
-    Progress(path).reached(tour, 2)
-    assert Progress(path).of(tour) == 3
-    for damaged in ("", "[1]", '{"call-site": "x"}', "\x00"):
-        path.write_text(damaged)
-        assert Progress(path).of(tour) == 0
-    path.write_text('{"call-site": 99, "gone": 1}')
-    assert Progress(path).of(tour) == len(tour.steps)
 
 
 def test_a_walk_stays_within_its_tour() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....core.errors import DynftraceError, UsageError
-from ...saved.session_store import Keeper
+from ...saved.session_store import SessionStore
 from ..layout import lay_out, layout_of
 from ..protocols import Console
 from ..screens.main import MainScreen
@@ -13,19 +13,19 @@ from ..worker import Driver
 class SaveFlow:
     """Restores the layout of a kept session once there is a view, and saves the session."""
 
-    def __init__(self, console: Console, main: MainScreen, keeper: Keeper | None) -> None:
-        """`keeper` is None for a console without `--session`."""
+    def __init__(self, console: Console, main: MainScreen, store: SessionStore | None) -> None:
+        """`store` is None for a console without `--session`."""
         self._console = console
         self._main = main
-        self.keeper = keeper
-        self._layout = None if keeper is None else keeper.layout
+        self.store = store
+        self._layout = None if store is None else store.layout
 
     def restore(self) -> None:
         """Restore the layout, once, when the functions are known."""
-        if self._layout is None or self._console.view.functions is None or self.keeper is None:
+        if self._layout is None or self._console.view.functions is None or self.store is None:
             return
         layout, self._layout = self._layout, None
-        reasons = [self.keeper.differs]
+        reasons = [self.store.differs]
         try:
             lay_out(self._main, layout)
         except UsageError as error:
@@ -35,15 +35,15 @@ class SaveFlow:
 
     def save(self, theme: str) -> None:
         """Save the session with the layout as it is now, and say how that went."""
-        keeper = self.keeper
-        if keeper is None:
+        store = self.store
+        if store is None:
             self._console.notify("to keep a session, start with --session NAME", timeout=4)
             return
         layout = layout_of(self._main, theme)
 
         def save(_: Driver) -> tuple[str, bool]:
             try:
-                return keeper.save(layout), False
+                return store.save(layout), False
             except DynftraceError as error:
                 return str(error), True
 
@@ -54,6 +54,6 @@ class SaveFlow:
             elif reason:
                 self._console.notify(reason, severity="warning")
             else:
-                self._console.notify(f"session {keeper.name} saved", timeout=3)
+                self._console.notify(f"session {store.name} saved", timeout=3)
 
         self._console.ask(save, saved)

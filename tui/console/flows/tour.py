@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from ....core.errors import DynftraceError
 from ...present.view import View
-from ...tours.walk import Progress, Walk
+from ...tours.progress import Progress
+from ...tours.walk import Walk
 from ..protocols import Console
 from ..widgets.tour_pane import TourPane
 

@@ -1,0 +1,83 @@
+"""Opening the console, the action of `dynftrace` without a command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ...core.errors import DynftraceError, UsageError
+from ..saved import settings
+from ..saved.machine_options import MachineOptions
+from .options import flag, given
+
+if TYPE_CHECKING:
+    from ..saved.session_store import SessionStore
+
+MACHINE_OPTIONS = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery")
+
+
+def open_console(
+    context: click.Context, machine: MachineOptions, theme: str | None, session: str | None
+) -> int:
+    """Open the console on `machine`, or on the session named `session`; return its status.
+
+    Raises `DynftraceError` without a terminal.
+    """
+    # Under `serve`, Textual's web driver replaces the terminal.
+    if "TEXTUAL_DRIVER" not in os.environ and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise DynftraceError("the console needs a terminal; use dynftrace sh without one")
+    # Textual reads this on import: a key press is drawn within 8 ms instead of 16.
+    os.environ.setdefault("TEXTUAL_FPS", "120")
+    from ..console.run import run_console
+
+    return run_console(
+        machine,
+        theme_name=theme,
+        theme_from=settings.origin(context, "theme"),
+        store=None if session is None else _session_store(context, session, machine),
+    )
+
+
+def _session_store(context: click.Context, name: str, described: MachineOptions) -> SessionStore:
+    """Return the store of session `name`: saved before, or new on the machine `described`.
+
+    Raises `UsageError` if a given option differs from that of the saved machine.
+    """
+    from ..saved import session_file
+    from ..saved.session_store import SessionStore
+
+    here = replace(
+        described,
+        kernel=described.kernel and os.path.abspath(described.kernel),
+        modules=tuple(_absolute(module) for module in described.modules),
+    )
+    saved = session_file.load(name)
+    if saved is not None:
+        for option in MACHINE_OPTIONS:
+            # A build that is given by its name is an architecture.
+            field = "arch" if option == "kernel" and here.kernel is None else option
+            was, now = getattr(saved.machine, field), getattr(here, field)
+            if given(context, option) and was != now:
+                raise UsageError(
+                    f"session {name} was saved with another {flag(option)} ({_shown(was)}, not "
+                    f"{_shown(now)}): omit {flag(option)} or use another session name"
+                )
+        if given(context, "theme"):
+            saved = replace(saved, layout=replace(saved.layout, theme=None))
+    return SessionStore(name, here, saved)
+
+
+def _absolute(module: str) -> str:
+    """Return the absolute path of a module given by path, or its name unchanged."""
+    return os.path.abspath(module) if "/" in module or module.endswith(".ko") else module
+
+
+def _shown(value: object) -> str:
+    """Format the value of an option as on a command line."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "none"
+    return "the default" if value is None else str(value)

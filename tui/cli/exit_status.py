@@ -1,0 +1,6 @@
+"""Exit statuses of the program, as a shell reports them."""
+
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+"""After ctrl+c: 128 and the number of SIGINT."""

@@ -1,0 +1,155 @@
+"""Options and completions that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+
+import click
+
+from ... import arches
+from ...core.facts import DISCOVERIES, PATCH_METHODS
+from ..saved import settings
+from ..saved.machine_options import MachineOptions
+
+ANY_PATH = click.Path(readable=False)
+"""Completed as a file by a shell; the code that reads the file reports errors."""
+
+FLAGS = {"modules": "module"}
+"""Flag of each parameter that is named differently, both without dashes."""
+
+
+def completion_of(
+    names: Callable[[], Iterable[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return a shell completion that offers those of `names()` that begin as typed."""
+
+    def complete(context: click.Context, option: click.Parameter, typed: str) -> list[str]:
+        return [name for name in names() if name.startswith(typed)]
+
+    return complete
+
+
+def session_names() -> Sequence[str]:
+    """Return the names of the saved sessions."""
+    from ..saved import session_file
+
+    return session_file.names()
+
+
+def listed(names: Sequence[str], last: str = "") -> str:
+    """Return `a, b, c`, or with `last` before the last name: `a, b or c`."""
+    return f" {last} ".join([", ".join(names[:-1]), names[-1]]) if last else ", ".join(names)
+
+
+def flag(name: str) -> str:
+    """Return the flag of the parameter `name`, such as `--module` of `modules`."""
+    return f"--{FLAGS.get(name, name)}"
+
+
+def given(context: click.Context, name: str) -> bool:
+    """Return whether the parameter `name` is on the command line."""
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def architecture(context: click.Context, option: click.Parameter, name: str) -> str:
+    """Return `name` if it is a port; ports of other packages are searched last."""
+    if not arches.known(name):
+        known = ", ".join(map(repr, arches.names()))
+        raise click.BadParameter(f"{name!r} is not one of {known}.", context, option)
+    return name
+
+
+theme_option = click.option(
+    "--theme", metavar="NAME", help="Colours of the console, such as dynftrace-light."
+)
+
+first_commands_option = click.option(
+    "-c", "commands", metavar="CMDS", default="", help="Commands to execute first."
+)
+
+
+def machine_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the options that describe a machine; the command gets `open_session` instead."""
+    options = (
+        click.option(
+            "--arch",
+            metavar="NAME",
+            callback=architecture,
+            default=arches.DEFAULT,
+            show_default=True,
+            help=f"Architecture of the machine: {listed(arches.built_in())}, or one from "
+            "another package; `port list` shows all.",
+            shell_complete=completion_of(arches.built_in),
+        ),
+        click.option(
+            "--kernel",
+            metavar="NAME|ELF",
+            type=ANY_PATH,
+            help="Kernel to boot: another build of the teaching kernel "
+            f"({listed(arches.builds(), 'or')}), or your own image.",
+        ),
+        click.option(
+            "--module",
+            "modules",
+            metavar="KO",
+            type=ANY_PATH,
+            multiple=True,
+            help="Module to load after boot, by path or by name; may be repeated.",
+        ),
+        click.option(
+            "--cpus",
+            type=click.IntRange(1, 8),
+            metavar="N",
+            default=2,
+            show_default=True,
+            help="Number of vCPUs.",
+        ),
+        click.option(
+            "--patch",
+            type=click.Choice(PATCH_METHODS),
+            help="How ftrace writes code; the default depends on the architecture.",
+        ),
+        click.option(
+            "--nop",
+            metavar="NAME",
+            help="How call sites are disabled, if the architecture has several ways; an unknown "
+            "name lists the valid ones.",
+        ),
+        click.option(
+            "--discovery",
+            type=click.Choice(DISCOVERIES),
+            help="How call sites are found; the default depends on the kernel.",
+        ),
+    )
+
+    @wraps(command)
+    def with_opener(
+        *args: object,
+        arch: str,
+        kernel: str | None,
+        modules: tuple[str, ...],
+        cpus: int,
+        patch: str | None,
+        nop: str | None,
+        discovery: str | None,
+        **others: object,
+    ) -> object:
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:
+            settings.check(context)
+        wanted = arch if given(context, "arch") else None
+        name, image = arches.build(wanted, kernel)
+        # The setting `arch` applies unless the kernel implies a port.
+        if wanted is None and image == kernel:
+            name = arch
+
+        machine = MachineOptions(
+            name, image, modules, cpus, patch, nop, discovery, settings.origin(context, "patch")
+        )
+        return command(*args, open_session=machine, **others)
+
+    decorated: Callable[..., object] = with_opener
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
