@@ -142,7 +142,7 @@ def test_functions_are_typed_symbols_and_code_labels(tmp_path: Path) -> None:
     assert names == ["function", "label"]
 
 
-def test_shared_string_tails_and_long_names_are_read() -> None:
+def test_names_may_share_their_tails_and_are_cut_at_a_limit() -> None:
     strings = np.frombuffer(b"\0kmem_cache_alloc\0" + b"x" * 2000 + b"\0", np.uint8)
     names = cut_names(strings, np.array([1, 6, 12, 0, 18], np.uint32))
     assert names[:4] == ["kmem_cache_alloc", "cache_alloc", "alloc", ""]

@@ -41,11 +41,11 @@ def test_a_kernel_without_a_table_has_no_workloads() -> None:
     assert names(b"", at=0x99000) == []
 
 
-def test_a_table_without_end() -> None:
+def test_a_table_without_an_end_is_bounded() -> None:
     assert len(names(entry(b"again") * 400, size=0x3000)) == MOST
     # 170 whole entries fit one page; reading must stop at the end of memory.
     assert names(entry(b"again") * 170, size=0x1000) == ["again"] * 170
 
 
-def test_names_that_are_not_text_are_ignored() -> None:
+def test_names_that_are_not_text_are_escaped() -> None:
     assert names(entry(b"\xff\x1b[2J")) == ["\\xff\\x1b[2J"]
