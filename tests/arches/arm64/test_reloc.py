@@ -12,7 +12,7 @@ from elftools.elf.enums import ENUM_RELOC_TYPE_AARCH64
 from dynftrace.arches.arm64 import reloc
 from dynftrace.core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 
-from ..powerpc.relocating import batch, linked
+from ...support.relocating import batch, linked
 
 TOOLS = "aarch64-linux-gnu-"
 AT = 0xFFFF_8000_0200_0000

@@ -13,7 +13,7 @@ from dynftrace.arches.arm64.port import GENERAL, PC
 from dynftrace.arches.arm64.stub import Stubs
 from dynftrace.core.arch import Function
 
-from ..powerpc.relocating import batch
+from ...support.relocating import batch
 
 STUBS = Stubs()
 AT, BACK = 0xFFFF_8000_2000_2004, 0xFFFF_8000_2000_1000

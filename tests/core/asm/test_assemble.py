@@ -1,4 +1,4 @@
-"""Assembly: labels, symbols, decimal numbers, and where a source is wrong."""
+"""Assembly: labels, symbols, decimal numbers, and the position of errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def listing(code: bytes, base: int = BASE) -> list[str]:
     return [f"{i.mnemonic} {i.op_str}".strip() for i in decoder.disasm(code, base)]
 
 
-def test_exported_labels_have_their_offsets_and_leave_no_trace() -> None:
+def test_exported_labels_report_their_offsets_and_add_no_code() -> None:
     entry = assemble(
         FACTS,
         """
@@ -38,18 +38,18 @@ hidden: ret
 
 
 @pytest.mark.parametrize("name", SYMBOLS)
-def test_external_symbols_are_reached_exactly(name: str) -> None:
+def test_calls_of_external_symbols_have_exact_targets(name: str) -> None:
     code = assemble(FACTS, f"nop\ncall {name}\n", BASE, SYMBOLS.get).code
     assert listing(code)[1] == f"call {SYMBOLS[name]:#x}"
 
 
-def test_a_symbol_is_a_whole_word() -> None:
+def test_a_symbol_is_replaced_only_as_a_whole_word() -> None:
     symbols = {"call_me": BASE + 0x100, "call_me_too": BASE + 0x200}
     code = assemble(FACTS, "call call_me_too\ncall call_me\n", BASE, symbols.get).code
     assert listing(code) == [f"call {BASE + 0x200:#x}", f"call {BASE + 0x100:#x}"]
 
 
-def test_decimal_numbers_are_decimal_every_time() -> None:
+def test_decimal_numbers_are_always_read_as_decimal() -> None:
     for _ in range(20):
         code = assemble(
             FACTS, "sub rsp, 80\nmov rax, [rsp + 16]\nmov ecx, 0x10\n", BASE, {}.get
@@ -61,7 +61,7 @@ def test_decimal_numbers_are_decimal_every_time() -> None:
         ]
 
 
-def test_comments_of_both_kinds_are_left_out() -> None:
+def test_comments_of_both_kinds_are_ignored() -> None:
     source = "nop // one\n/* two\n lines */ ret\n"
     assert listing(assemble(FACTS, source, BASE, {}.get).code) == ["nop", "ret"]
 
@@ -80,7 +80,7 @@ def test_an_error_names_its_line(source: str, line: int, reason: str) -> None:
     assert caught.value.line == line
 
 
-def test_one_line_for_poke() -> None:
+def test_a_line_for_poke_is_assembled() -> None:
     assert assemble_line(FACTS, "nop; int3", BASE, {}.get) == b"\x90\xcc"
     assert listing(assemble_line(FACTS, "call schedule", BASE, SYMBOLS.get)) == [
         f"call {SYMBOLS['schedule']:#x}"
@@ -101,13 +101,13 @@ def test_one_line_for_poke() -> None:
         ("nöp", "cannot assemble"),
     ],
 )
-def test_a_line_that_is_none_is_refused(line: str, reason: str) -> None:
+def test_a_line_that_is_not_an_instruction_is_refused(line: str, reason: str) -> None:
     with pytest.raises(AssemblyError, match=reason):
         assemble_line(FACTS, line, BASE, SYMBOLS.get)
 
 
 @pytest.mark.parametrize("line", ["! ]", "lock 0x", "%"])
-def test_a_line_the_assembler_never_ends_with_is_given_up(
+def test_a_line_that_hangs_the_assembler_is_abandoned(
     line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dynftrace.core.asm.assemble.PATIENCE", 0.5)

@@ -1,4 +1,4 @@
-"""The column at which a typed line of assembly is wrong, on every port."""
+"""The column of the error in a typed line of assembly, on every port."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ WRONG = {
     "powerpc": ("addi r3, r3, 99999", "99999"),
     "mips": ("addiu sp, sp, 999999", "999999"),
 }
-"""By the name or the family of a port: a line with one wrong operand, and that."""
+"""A line with one wrong operand, and that operand, by port or family name."""
 
 
 def refused(name: str, line: str) -> AssemblyError:
-    """What `line` is refused with on the port `name`."""
+    """Return the error that refuses `line` on the port `name`."""
     facts = arches.load(name).facts
     with pytest.raises(AssemblyError) as caught:
         assemble_line(facts, line, facts.map.modules, {}.get)
@@ -33,7 +33,7 @@ def refused(name: str, line: str) -> AssemblyError:
 
 @pytest.mark.parametrize("name", arches.names())
 @pytest.mark.parametrize("before", ["", "nop; ", "nop;here:  ", "/* ; bxl */ nop; "])
-def test_an_unknown_instruction(name: str, before: str) -> None:
+def test_the_column_of_an_unknown_instruction(name: str, before: str) -> None:
     error = refused(name, f"{before}bxl 0xc000; bxl 1")
     assert error.reason == "unknown instruction 'bxl'"
     assert error.column == len(before)
@@ -41,7 +41,7 @@ def test_an_unknown_instruction(name: str, before: str) -> None:
 
 @pytest.mark.parametrize("name", arches.names())
 @pytest.mark.parametrize("before", ["", "nop; "])
-def test_one_wrong_operand(name: str, before: str) -> None:
+def test_the_column_of_one_wrong_operand(name: str, before: str) -> None:
     family = type(arches.load(name)).__module__.split(".")[2]
     line, operand = WRONG.get(name) or WRONG[family]
     error = refused(name, f"{before}{line}")
@@ -50,7 +50,7 @@ def test_one_wrong_operand(name: str, before: str) -> None:
 
 
 @pytest.mark.parametrize("name", arches.names())
-def test_a_symbol_and_a_directive(name: str) -> None:
+def test_the_column_of_an_undefined_symbol_and_of_a_directive(name: str) -> None:
     branch = {"x86": "jmp"}.get(type(arches.load(name)).__module__.split(".")[2], "b")
     error = refused(name, f"nop; {branch}  nowhere")
     assert error.reason == "symbol nowhere is not defined"
@@ -69,24 +69,26 @@ def test_a_symbol_and_a_directive(name: str) -> None:
         ("a: b: bxl", "unknown instruction 'bxl'", 6),
     ],
 )
-def test_where_it_is_not_one_operand(line: str, reason: str, column: int) -> None:
+def test_if_no_single_operand_is_wrong_the_column_is_the_first_operand(
+    line: str, reason: str, column: int
+) -> None:
     error = refused("x86_64", line)
     assert (error.reason, error.column) == (reason, column)
 
 
-def test_an_instruction_that_keystone_drops_is_not_left_out() -> None:
+def test_an_instruction_that_keystone_drops_is_reported() -> None:
     error = refused("mips", "nop; sllv $2, 3, $4")
     assert (error.reason, error.column) == ("wrong operand '3' of 'sllv'", 14)
 
 
-def test_labels_of_other_instructions_are_known() -> None:
+def test_labels_before_the_wrong_instruction_are_known() -> None:
     facts = arches.load("x86_64").facts
     assert assemble_line(facts, "here: nop; jmp here", facts.map.modules, {}.get)
     error = refused("x86_64", "here: nop; jmp here; bxl")
     assert (error.reason, error.column) == ("unknown instruction 'bxl'", 21)
 
 
-def test_all_that_is_tried_is_done_within_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_the_column_respects_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynftrace.core.asm.assemble.PATIENCE", 0.6)
     begin = time.monotonic()
     error = refused("x86_64", "mov rax, eax; " * 3000)
@@ -94,7 +96,7 @@ def test_all_that_is_tried_is_done_within_the_time(monkeypatch: pytest.MonkeyPat
     assert error.reason
 
 
-def test_operands_are_divided_outside_of_brackets() -> None:
+def test_operands_are_split_outside_brackets() -> None:
     (piece,) = error_column.instructions("  ldp x0, x1, [sp, #8]  // last")
     assert [(each.text, each.column) for each in error_column.operands(piece)] == [
         ("x0", 6),
@@ -104,7 +106,7 @@ def test_operands_are_divided_outside_of_brackets() -> None:
 
 
 @pytest.mark.parametrize("name", arches.names())
-def test_poke_shows_the_place(name: str) -> None:
+def test_poke_marks_the_wrong_column(name: str) -> None:
     session = Session.open(arches.load(name), MachineSpec(boot=False))
     outcome = Shell(session).execute("poke schedule 'nop; bxl 0xc000'")
     assert (outcome.status, outcome.output) == (1, "")
@@ -112,13 +114,13 @@ def test_poke_shows_the_place(name: str) -> None:
     assert outcome.wrong == ("nop; bxl 0xc000", 5)
 
 
-def test_poke_shows_the_branch_that_does_not_reach() -> None:
+def test_poke_marks_the_target_of_a_branch_out_of_reach() -> None:
     session = Session.open(arches.load("arm64"), MachineSpec(boot=False))
     outcome = Shell(session).execute("poke schedule nop\\; cbz x0, 0x10000")
     assert outcome.error.splitlines()[1:] == ["  nop; cbz x0, 0x10000", "               ^"]
 
 
-def test_what_is_typed_cannot_move_the_mark() -> None:
+def test_tabs_do_not_move_the_mark() -> None:
     session = Session.open(arches.load("x86_64"), MachineSpec(boot=False))
     outcome = Shell(session).execute("poke schedule 'nop;\t\tbxl 5\t'")
     assert outcome.error.splitlines()[1:] == ["  nop;  bxl 5 ", "        ^"]

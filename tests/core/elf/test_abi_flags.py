@@ -1,4 +1,4 @@
-"""Files of the right machine and the wrong ABI."""
+"""Files for the right machine but the wrong ABI."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dynftrace.core.elf.image import Image
 from dynftrace.core.errors import ImageError, WrongMachineError
 from dynftrace.core.session.session import MachineSpec, Session
 
-E_FLAGS = 48  # its place in a 64-bit ELF header
+E_FLAGS = 48  # offset in a 64-bit ELF header
 
 
-def test_another_abi_is_refused_in_the_name_of_the_users_file(tmp_path: Path) -> None:
+def test_the_wrong_abi_is_refused_with_the_name_of_the_file(tmp_path: Path) -> None:
     port = arches.load("ppc64")
     raw = bytearray((port.images() / "usbcore.ko").read_bytes())
     assert raw[E_FLAGS : E_FLAGS + 4] in (bytes(4), bytes.fromhex("00000001"))
@@ -27,7 +27,7 @@ def test_another_abi_is_refused_in_the_name_of_the_users_file(tmp_path: Path) ->
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 @pytest.mark.parametrize("arch", arches.names())
-def test_a_kernel_where_modules_go_is_refused(arch: str, far: bool, tmp_path: Path) -> None:
+def test_a_kernel_inside_the_module_area_is_refused(arch: str, far: bool, tmp_path: Path) -> None:
     port = arches.load(arch)
     modules = port.facts.map.modules
     if far and port.facts.modules_far is not None:

@@ -1,4 +1,4 @@
-"""ELF files: what is read of sound ones, and what is said of damaged ones."""
+"""ELF files: what sound ones contain, and how damaged ones are reported."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_relocatable_file_has_relocations_and_no_addresses(tmp_path: Path) -> 
     assert tables["__mcount_loc"].addend.tolist() == [0, 0]
 
 
-def test_call_sites_of_a_file_without_list_come_from_the_calls_of_mcount(tmp_path: Path) -> None:
+def test_without_a_list_call_sites_come_from_the_calls_of_mcount(tmp_path: Path) -> None:
     content = MODULE.replace(b"__mcount_loc\0", b"__nothing_at\0")
     image = load(tmp_path, content)
     bases = {section.index: 0x1000 * section.index for section in image.sections}
@@ -92,7 +92,7 @@ def patched(offset: int, fmt: str, value: int, content: bytes = KERNEL) -> bytes
 
 
 def header_of(section: int, content: bytes = KERNEL) -> int:
-    """Offset of a section's header."""
+    """Return the offset of a section's header."""
     return struct.unpack_from("<Q", content, SHOFF)[0] + section * 64
 
 
@@ -126,7 +126,7 @@ SYMTAB, STRTAB = 4, 5
         ((header_of(1), "<I", 1 << 20), ImageError, "the name of section 1"),
     ],
 )
-def test_a_damaged_header_is_named(
+def test_an_error_names_the_damaged_header(
     tmp_path: Path, damage: tuple[int, str, int], error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=sentence):
@@ -144,7 +144,7 @@ def test_a_damaged_header_is_named(
         ((header_of(STRTAB) + 32, "<Q", 4), "its last string has no end"),
     ],
 )
-def test_damaged_symbols_are_named(
+def test_an_error_names_the_damaged_symbol(
     tmp_path: Path, damage: tuple[int, str, int], sentence: str
 ) -> None:
     image = load(tmp_path, patched(*damage))
@@ -152,7 +152,7 @@ def test_damaged_symbols_are_named(
         _ = image.symbols
 
 
-def test_a_symbol_in_a_section_that_does_not_exist_is_named(tmp_path: Path) -> None:
+def test_an_error_names_a_symbol_whose_section_does_not_exist(tmp_path: Path) -> None:
     symtab = struct.unpack_from("<Q", KERNEL, header_of(SYMTAB) + 24)[0]
     image = load(tmp_path, patched(symtab + 24 + 6, "<H", 77))
     with pytest.raises(ImageError, match="symbol 1 lies in section 77") as caught:
@@ -165,7 +165,7 @@ def test_a_symbol_in_a_section_that_does_not_exist_is_named(tmp_path: Path) -> N
     ("name", "sentence"),
     [("absent", "No such file"), (".", "Is a directory|not a regular file"), ("a\0b", "no file")],
 )
-def test_what_is_no_file_is_refused(tmp_path: Path, name: str, sentence: str) -> None:
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(ImageError, match=sentence):
         Image.load(f"{tmp_path}/{name}", PORT.facts)
 
@@ -180,11 +180,11 @@ def test_a_device_is_refused_without_reading_it() -> None:
     max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_no_damage_gives_anything_but_an_image_error(
+def test_any_damage_raises_an_image_error_or_none(
     tmp_path: Path, content: bytes, data: st.DataObject
 ) -> None:
     raw = bytearray(content)
-    # Headers are where damage hurts most; bodies are long and hardly ever hit.
+    # Damage the headers often: they matter most, but random offsets rarely hit them.
     places = st.one_of(
         st.integers(0, 0xFF),
         st.integers(len(raw) - 800, len(raw) - 1),
@@ -207,12 +207,12 @@ def test_no_damage_gives_anything_but_an_image_error(
         assert "\n" not in str(error)
 
 
-def test_names_are_printable_whatever_the_file_says(tmp_path: Path) -> None:
+def test_symbol_names_are_always_printable(tmp_path: Path) -> None:
     image = load(tmp_path, KERNEL.replace(b"kmalloc\0", b"\x1b[2J\xffc\n\0"))
     assert image.symbols.names[3] == "?[2J?c?"
 
 
-def test_a_large_kernel_opens_within_a_fraction_of_the_target(tmp_path: Path) -> None:
+def test_a_large_kernel_opens_in_a_fraction_of_the_target_time(tmp_path: Path) -> None:
     content = elf_writer.kernel(2_000, symbols=6_000)
     image = load(tmp_path, content)
     assert len(call_sites(PORT, image, reader(image))) == 2_000

@@ -1,4 +1,4 @@
-"""Source lines of the teaching kernel against addr2line, and with damaged information."""
+"""Source lines of the teaching kernel, compared with addr2line and with damaged debug data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sites() -> list[int]:
 
 
 @pytest.mark.skipif(which("addr2line") is None, reason="addr2line is not installed")
-def test_addr2line_names_the_same_lines() -> None:
+def test_lines_agree_with_addr2line() -> None:
     ips = sites()[::7]
     output = subprocess.run(
         ["addr2line", "-e", str(KERNEL.path), *map(hex, ips)],
@@ -42,13 +42,13 @@ def test_addr2line_names_the_same_lines() -> None:
         assert (Path(found[0]).name, str(found[1])) == (Path(name).name, number)
 
 
-def test_every_site_has_a_line_of_a_source_file() -> None:
+def test_every_site_has_a_source_line() -> None:
     for ip in sites():
         found = KERNEL.source_line(ip)
         assert found is not None and found[0].endswith(".c") and found[1] > 0
 
 
-def test_an_address_outside_code_and_a_file_without_information_have_none(tmp_path: Path) -> None:
+def test_addresses_outside_code_and_files_without_debug_data_have_no_line(tmp_path: Path) -> None:
     assert KERNEL.source_line(0) is None
     assert KERNEL.source_line(2**64 - 1) is None
     small = elf_writer.write(tmp_path / "k", elf_writer.kernel(["mine"]))
@@ -57,7 +57,7 @@ def test_an_address_outside_code_and_a_file_without_information_have_none(tmp_pa
 
 @settings(max_examples=60, deadline=5000)
 @given(data=st.data())
-def test_damaged_information_gives_a_line_or_none(data: st.DataObject) -> None:
+def test_damaged_debug_data_gives_a_line_or_none(data: st.DataObject) -> None:
     sections = {name: raw.copy() for name, raw in DEBUG.items()}
     for _ in range(data.draw(st.integers(1, 30))):
         raw = sections[data.draw(st.sampled_from(sorted(sections)))]

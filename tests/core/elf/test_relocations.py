@@ -1,4 +1,4 @@
-"""Kernels that can be moved: what their files hold, and what is there once they are loaded."""
+"""Relocatable kernels: the relocations in their files, and their words once loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ...support import elf_writer
 from ...support.elf_writer import ALLOC, EXEC, EXEC_FILE, PROGBITS, RELA, WRITE, Section, Symbols
 
 RELATIVE = 8
-"""R_X86_64_RELATIVE: the writer of these files makes no others."""
+"""R_X86_64_RELATIVE, the only type that these files use."""
 
 PORT = arches.load("x86_64")
 FACTS = replace(PORT.facts, relative=RELATIVE)
@@ -31,7 +31,7 @@ STORED = bytes(range(1, 33))
 
 
 def movable(rows: list[tuple[int, int, int, int]], dynamic: int = 3) -> bytes:
-    """A file of text, 32 bytes of data, and the relocations `rows`, of type ET_DYN."""
+    """Return an ET_DYN file with text, 32 bytes of data and the relocations `rows`."""
     symbols = Symbols()
     symbols.add("words", DATA, 2, elf_writer.OBJECT)
     content = elf_writer.elf(
@@ -55,7 +55,7 @@ def load(folder: Path, content: bytes) -> Image:
     return Image.load(elf_writer.write(folder / "vmlinux", content), FACTS)
 
 
-def test_a_word_is_what_its_relocation_says_and_the_file_keeps_its_own(tmp_path: Path) -> None:
+def test_a_read_word_is_relocated_and_a_stored_word_is_not(tmp_path: Path) -> None:
     image = load(tmp_path, movable([(DATA + 8, RELATIVE, 0, TEXT - 2**64), (DATA, 0, 0, 7)]))
     expected = STORED[:8] + TEXT.to_bytes(8, "little") + STORED[16:]
     data = image.section(".data")
@@ -74,13 +74,13 @@ def test_a_word_is_what_its_relocation_says_and_the_file_keeps_its_own(tmp_path:
     assert memory.read(DATA, 32) == expected
 
 
-def test_a_word_need_not_be_aligned_and_may_be_the_last(tmp_path: Path) -> None:
+def test_a_relocated_word_may_be_unaligned_or_the_last_word(tmp_path: Path) -> None:
     image = load(tmp_path, movable([(DATA + 24, RELATIVE, 0, -1), (DATA + 3, RELATIVE, 0, 5)]))
     words = STORED[:3] + (5).to_bytes(8, "little") + STORED[11:24] + b"\xff" * 8
     assert image.read(DATA, 32).tobytes() == words
 
 
-def test_an_executable_for_one_address_has_nothing_to_move(tmp_path: Path) -> None:
+def test_an_executable_for_a_fixed_address_has_no_relocations(tmp_path: Path) -> None:
     image = load(tmp_path, movable([(DATA, RELATIVE, 0, 5)], dynamic=2))
     assert not image.movable and image.dynamic == ()
     assert image.read(DATA, 32).tobytes() == STORED
@@ -98,7 +98,7 @@ def test_an_executable_for_one_address_has_nothing_to_move(tmp_path: Path) -> No
         ((DATA, RELATIVE, 99, 0), "relocation 1 is against symbol 99 of"),
     ],
 )
-def test_what_cannot_be_done_is_refused(
+def test_unsupported_relocations_are_refused(
     row: tuple[int, int, int, int], said: str, tmp_path: Path
 ) -> None:
     image = load(tmp_path, movable([(DATA, RELATIVE, 0, 1), row]))
@@ -107,7 +107,7 @@ def test_what_cannot_be_done_is_refused(
         image.read(DATA, 8)
 
 
-def test_where_kernels_are_linked_for_one_address_a_movable_one_is_refused(tmp_path: Path) -> None:
+def test_ports_with_fixed_kernels_refuse_a_relocatable_one(tmp_path: Path) -> None:
     path = elf_writer.write(tmp_path / "vmlinux", movable([(DATA, RELATIVE, 0, 1)]))
     image = Image.load(path, PORT.facts)
     with pytest.raises(ImageError, match="which nobody does when a kernel of x86_64 is loaded"):
@@ -118,9 +118,7 @@ def test_where_kernels_are_linked_for_one_address_a_movable_one_is_refused(tmp_p
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_damage_is_an_error_of_the_image_or_none_at_all(
-    data: st.DataObject, tmp_path: Path
-) -> None:
+def test_any_damage_raises_an_image_error_or_none(data: st.DataObject, tmp_path: Path) -> None:
     content = bytearray(movable([(DATA + 8 * row, RELATIVE, 0, row) for row in range(4)]))
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(16, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -137,7 +135,7 @@ MOVABLE = [name for name in arches.names() if arches.load(name).facts.relative i
 
 
 @pytest.mark.parametrize("name", MOVABLE)
-def test_the_teaching_kernel_is_loaded_as_its_relocations_say(name: str) -> None:
+def test_the_teaching_kernel_is_loaded_relocated(name: str) -> None:
     port = arches.load(name)
     path = port.images() / "vmlinux.elf"
     image = Image.load(path, port.facts)

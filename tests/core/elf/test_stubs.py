@@ -1,4 +1,4 @@
-"""The table of a module's stubs: one a callee, placed in order, within its room."""
+"""A module's stub table: one stub for each callee, in order, within the space reserved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALL, BASE, TOC = 10, 0x1000, 0x9000
 
 @dataclass(frozen=True)
 class Eight:
-    """Stubs of 8 bytes: target and TOC pointer, one byte each, and no code at 0xbad."""
+    """Stubs of 8 bytes: one byte each of target and TOC pointer; target 0xbad fails."""
 
     facts: Stub
 
@@ -60,7 +60,7 @@ def relocations(symbols: list[int], external: list[bool], kind: int = CALL) -> R
     )
 
 
-def test_calls_of_one_function_share_a_stub_and_others_get_their_own() -> None:
+def test_calls_of_one_function_share_a_stub() -> None:
     stubs = table(64)
     found = stubs.redirect(
         relocations([0x100, 0x200, 0x100, 0x300], [True, True, True, False]), list("abac")
@@ -73,14 +73,14 @@ def test_calls_of_one_function_share_a_stub_and_others_get_their_own() -> None:
     assert second.code == bytes(4) + (0x201).to_bytes(4, "big")
 
 
-def test_what_is_no_far_call_is_left_alone() -> None:
+def test_near_calls_and_data_get_no_stub() -> None:
     stubs = table(64)
     before = relocations([0x100], [True], kind=1)
     assert stubs.redirect(before, ["a"]) is before
     assert stubs.made == ()
 
 
-def test_no_more_stubs_than_there_is_room_for() -> None:
+def test_a_stub_without_room_is_refused() -> None:
     stubs = table(15)
     stubs.stub_for(0x100, "a")
     with pytest.raises(ModuleError, match="no room"):
@@ -88,6 +88,6 @@ def test_no_more_stubs_than_there_is_room_for() -> None:
     assert stubs.stub_for(0x100, "a") == BASE
 
 
-def test_a_stub_that_cannot_be_made_is_the_modules_error() -> None:
+def test_a_failing_stub_is_reported_with_the_modules_name() -> None:
     with pytest.raises(ModuleError, match="module mod: no stub of far: bad target"):
         table(64).stub_for(0xBAC, "far")

@@ -1,4 +1,4 @@
-"""Definitions of fprobe events: what they say, what is refused, how values look."""
+"""Fprobe event definitions: their meaning, refused definitions, and the format of values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def made(line: str, size: int = 8) -> Fprobe:
         ("f kfree p=$arg1:x32 %rip", "f:fprobes/kfree__entry kfree p=$arg1:x32 arg2=%rip"),
     ],
 )
-def test_definitions_are_listed_with_all_their_names(line: str, listed: str) -> None:
+def test_definitions_are_listed_with_their_default_names(line: str, listed: str) -> None:
     assert made(line).line == listed
     assert made(listed).line == listed
 
@@ -74,7 +74,7 @@ def test_definitions_are_listed_with_all_their_names(line: str, listed: str) -> 
         ("f kfree " + "$arg1 " * 129, "Too many arguments are specified", "$arg1"),
     ],
 )
-def test_what_is_not_known_is_refused_with_the_reason(line: str, reason: str, word: str) -> None:
+def test_an_invalid_definition_is_refused_with_a_reason(line: str, reason: str, word: str) -> None:
     with pytest.raises(TracefsError) as caught:
         made(line)
     assert caught.value.errno == errno.EINVAL
@@ -82,7 +82,7 @@ def test_what_is_not_known_is_refused_with_the_reason(line: str, reason: str, wo
 
 
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=5))
-def test_any_text_is_a_definition_or_refused(words: list[str]) -> None:
+def test_any_text_is_a_definition_or_is_refused(words: list[str]) -> None:
     try:
         fprobe = parse(words, ABI, 8)
     except TracefsError as error:
@@ -105,21 +105,21 @@ def test_any_text_is_a_definition_or_refused(words: list[str]) -> None:
         ("$arg1:symbol", 0x1234, "<1234>"),
     ],
 )
-def test_values_look_as_their_types_say(fetch: str, value: int, shown: str) -> None:
+def test_values_are_formatted_by_type(fetch: str, value: int, shown: str) -> None:
     registers = [0] * len(NAMES)
     registers[NAMES.index("rdi")] = value
     text = made(f"f:e kfree v={fetch}").values("kfree+0x0/0x9", registers, lambda at: f"<{at:x}>")
     assert text == f" (kfree+0x0/0x9) v={shown}"
 
 
-def test_each_argument_is_the_abis() -> None:
+def test_arguments_are_read_where_the_abi_puts_them() -> None:
     order = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
     made_ = made("f:e kfree " + " ".join(f"$arg{n}" for n in range(1, 7)))
     assert [NAMES[arg.row] for arg in made_.arguments] == list(order)
     assert [arg.bits for arg in made("f kfree $arg1", size=4).arguments] == [32]
 
 
-def test_what_a_removal_names() -> None:
+def test_a_removal_names_an_event() -> None:
     assert parse_removal("-:x") == (None, "x")
     assert parse_removal("-:g/x") == ("g", "x")
     assert parse_removal("-f:g/x") == ("g", "x")

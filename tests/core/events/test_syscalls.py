@@ -1,4 +1,4 @@
-"""Events of system calls: what lies in the buffer, what the guest says of them, what is shown."""
+"""System call events: their bytes in the buffer, the guest's metadata, and their text."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def context(**options: bool) -> TextContext:
     return TextContext(Symbols(), TextOptions(**options), syscalls=EVENTS)
 
 
-def test_each_call_has_two_events_with_numbers_of_their_own() -> None:
+def test_each_call_has_two_events_with_different_ids() -> None:
     assert {number: event.name for number, event in EVENTS.items()} == {
         0x104: "sys_enter_open",
         0x105: "sys_exit_open",
@@ -59,7 +59,7 @@ def test_each_call_has_two_events_with_numbers_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(("byteorder", "pointer_size"), LAYOUTS)
-def test_calls_are_decoded_and_shown(byteorder: str, pointer_size: int) -> None:
+def test_calls_are_decoded_and_formatted(byteorder: str, pointer_size: int) -> None:
     ones = (1 << 8 * pointer_size) - 1
     page = Page(byteorder, pointer_size, stamp=5)
     page.call(0, ENTER, 2, [0x7F00, 0x242], pid=7).function(1, 0x1000, 0x2000)
@@ -80,14 +80,14 @@ def test_calls_are_decoded_and_shown(byteorder: str, pointer_size: int) -> None:
     assert text.find("sys_getpid", 4, -1) == 4
 
 
-def test_options_of_the_text() -> None:
+def test_trace_options_change_the_text() -> None:
     table = decoded(Page().call(0, ENTER, 2, [1, 2]))
     assert shown(table, verbose=True) == ["sys_open(const char * filename: 1, int flags: 2)"]
     assert shown(table, raw=True) == [f"type: {ENTER}"]
     assert shown(table, hex=True) == [f"type: {ENTER}"]
 
 
-def test_what_does_not_fit_is_unknown_and_no_more() -> None:
+def test_an_event_of_the_wrong_size_is_shown_as_unknown() -> None:
     page = Page().call(0, ENTER, 3, [1, 2]).call(0, ENTER, 2, [1]).call(0, 0x300, 2, [])
     page.event(0, page.entry(ENTER, 0, 0, 1) + bytes(4)).event(0, page.entry(0xFE, 0, 0, 1))
     page.call(0, EXIT, 2, list(range(9)))
@@ -99,7 +99,7 @@ def test_what_does_not_fit_is_unknown_and_no_more() -> None:
     assert table.details.calls["count"].tolist() == [2, 1, 0, 6]
 
 
-def test_several_pages_and_cpus_keep_their_calls() -> None:
+def test_events_of_several_pages_and_cpus_stay_apart() -> None:
     layout = PageFormat("little", 8, 2)
 
     def pages(cpu: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -115,7 +115,7 @@ def test_several_pages_and_cpus_keep_their_calls() -> None:
     ]
 
 
-def test_in_a_graph_they_are_comments() -> None:
+def test_in_a_graph_syscall_events_are_comments() -> None:
     page = Page()
     entry = page.entry(abi.TraceType.GRAPH_ENT, 0, 0, 1)
     for depth in (0, 1):
@@ -125,7 +125,7 @@ def test_in_a_graph_they_are_comments() -> None:
     assert lines[2] == " 0)               |      /* sys_open(filename: 1, flags: 2) */"
 
 
-# What the guest says
+# The guest's metadata
 
 
 BASE = 0x10000
@@ -133,7 +133,7 @@ BASE = 0x10000
 
 @dataclass
 class Guest:
-    """Memory with a table of metadata, written by hand."""
+    """Memory with a handmade metadata table."""
 
     byteorder: str = "little"
     pointer_size: int = 8
@@ -202,7 +202,7 @@ def test_metadata_is_read(byteorder: str, pointer_size: int) -> None:
         (b"sys_x", [(b"", b"fd")], 1),
     ],
 )
-def test_an_entry_that_is_not_sound_is_left_out(
+def test_a_damaged_entry_is_left_out(
     name: bytes, arguments: list[tuple[bytes, bytes]], count: int
 ) -> None:
     guest = Guest()
@@ -211,7 +211,7 @@ def test_an_entry_that_is_not_sound_is_left_out(
     assert guest.read() == (Syscall(3, "sys_good"),)
 
 
-def test_a_table_without_an_end_ends() -> None:
+def test_a_table_without_an_end_is_bounded() -> None:
     guest = Guest()
     entry = guest.entry(b"sys_x", [], 0)
     guest.memory.write(BASE, guest.words(*[entry] * 500))
@@ -220,7 +220,7 @@ def test_a_table_without_an_end_ends() -> None:
     assert read_syscalls(guest.memory, 0) == ()
 
 
-def test_a_string_may_end_with_the_memory_but_must_end() -> None:
+def test_a_string_must_end_by_the_end_of_memory() -> None:
     guest = Guest()
     end = BASE + 0x4000
     guest.memory.write(end - 6, b"sys_x\0")
@@ -231,7 +231,7 @@ def test_a_string_may_end_with_the_memory_but_must_end() -> None:
 
 
 @given(st.binary(min_size=0, max_size=400))
-def test_noise_is_no_table(noise: bytes) -> None:
+def test_random_bytes_are_not_a_table(noise: bytes) -> None:
     guest = Guest()
     guest.memory.write(BASE, noise)
     assert all(call.name.startswith("sys_") for call in guest.read())

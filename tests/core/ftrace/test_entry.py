@@ -1,4 +1,4 @@
-"""The entry code and the tracer side by side, and sources that lack something."""
+"""The entry code and the tracer in memory, and entry sources with missing parts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ XOR = 1 + SOURCE[: SOURCE.index("xor ")].count("\n")
 
 
 def loaded(tmp_path: Path, source: str | None = None) -> tuple[Entry, Memory, Kallsyms]:
-    """The entry code of a kernel that has two functions of its own."""
+    """Entry code for a kernel with two functions."""
     path = elf_writer.write(tmp_path / "k", elf_writer.kernel(["mine", "yours"]))
     memory, kallsyms = Memory("little", 8), Kallsyms()
     kernel = Image.load(path, PORT.facts)
     return load_entry(PORT, kernel, memory, kallsyms, source), memory, kallsyms
 
 
-def test_code_labels_and_tracer_are_in_memory_and_have_names(tmp_path: Path) -> None:
+def test_entry_code_and_tracer_are_in_memory_with_symbols(tmp_path: Path) -> None:
     entry, memory, kallsyms = loaded(tmp_path)
     assert entry.address == PORT.facts.map.tracer
     assert memory.read(entry.address, len(entry.code)) == entry.code
@@ -37,16 +37,16 @@ def test_code_labels_and_tracer_are_in_memory_and_have_names(tmp_path: Path) -> 
         assert kallsyms.format(entry[name]).startswith(f"{name}+0x0/")
     tracer = Image.load(PORT.images() / "tracer.o", PORT.facts)
     text = tracer.section(".text")
-    size = 16  # the first bytes of the tracer's code have no relocation on this port
+    size = 16  # on this port the first bytes of the tracer's code have no relocation
     assert memory.read(entry.address + 4096, size) == tracer.data(text)[:size].tobytes()
 
 
-def test_a_changed_source_is_what_runs(tmp_path: Path) -> None:
+def test_a_changed_entry_source_is_what_runs(tmp_path: Path) -> None:
     entry, memory, _ = loaded(tmp_path, SOURCE.replace("ftrace_stub:\n", "ftrace_stub:\n nop\n"))
     assert memory.read(entry["ftrace_stub"], 2) == b"\x90\xc3"
 
 
-def test_the_source_may_call_the_kernel_and_the_tracer(tmp_path: Path) -> None:
+def test_the_entry_source_may_call_the_kernel_and_the_tracer(tmp_path: Path) -> None:
     source = SOURCE + "\n call mine\n call function_count_call\n"
     entry, memory, _ = loaded(tmp_path, source)
     at = entry.address + len(entry.code) - 10
@@ -63,7 +63,7 @@ def test_the_source_may_call_the_kernel_and_the_tracer(tmp_path: Path) -> None:
         (".balign 8", ".balign 8192", AssemblyError, "bytes; at most 4096 fit"),
     ],
 )
-def test_what_a_source_lacks_is_named(
+def test_an_error_names_what_the_source_lacks(
     tmp_path: Path, old: str, new: str, error: type[Exception], sentence: str
 ) -> None:
     assert old in SOURCE

@@ -1,4 +1,4 @@
-"""Filter words and globs, against fnmatch and hand-made tables."""
+"""Filter words and globs, compared with fnmatch and with handmade tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def chosen(text: str) -> list[str]:
         ("s*d*u*ee", []),
     ],
 )
-def test_pattern(pattern: str, expected: list[str]) -> None:
+def test_a_pattern_chooses_functions(pattern: str, expected: list[str]) -> None:
     assert chosen(pattern) == expected
 
 
@@ -83,7 +83,7 @@ def test_pattern(pattern: str, expected: list[str]) -> None:
         ("schedule:nonsense:3", None),
     ],
 )
-def test_word(word: str, expected: list[str] | None) -> None:
+def test_a_word_chooses_functions_or_is_refused(word: str, expected: list[str] | None) -> None:
     if expected is None:
         with pytest.raises(TracefsError) as caught:
             chosen(word)
@@ -92,7 +92,7 @@ def test_word(word: str, expected: list[str] | None) -> None:
         assert chosen(word) == expected
 
 
-def test_words_are_split_by_any_white_space_and_the_last_needs_none() -> None:
+def test_words_are_separated_by_any_white_space() -> None:
     words = parse_words(" schedule\tvfs_*\n!*:mod:usbcore  !3")
     assert [word.text for word in words] == ["schedule", "vfs_*", "!*:mod:usbcore", "!3"]
     assert [word.remove for word in words] == [False, False, True, True]
@@ -101,7 +101,7 @@ def test_words_are_split_by_any_white_space_and_the_last_needs_none() -> None:
     assert parse_words(" \n") == ()
 
 
-def test_commands_are_parsed_and_taken_when_known() -> None:
+def test_commands_are_parsed_and_accepted_if_known() -> None:
     (word,) = parse_words("!vfs_*:stacktrace:5")
     assert word == FilterWord(
         "!vfs_*:stacktrace:5", True, "vfs_*", command="stacktrace", parameter="5"
@@ -109,18 +109,18 @@ def test_commands_are_parsed_and_taken_when_known() -> None:
     assert list(FUNCTIONS.select(word, frozenset({"stacktrace"}))) == [2, 3]
 
 
-def test_no_match_is_an_error_except_for_modules_yet_to_come() -> None:
+def test_no_match_is_an_error_unless_the_module_is_not_loaded() -> None:
     with pytest.raises(TracefsError, match="Invalid argument"):
         select(FUNCTIONS, parse_words("nothing_*")[0])
     assert len(select(FUNCTIONS, parse_words("*:mod:later")[0])) == 0
 
 
-def test_a_word_too_long_is_refused() -> None:
+def test_a_word_that_is_too_long_is_refused() -> None:
     with pytest.raises(TracefsError):
         parse_words("x" * FTRACE_BUFF_MAX)
 
 
-def test_no_functions() -> None:
+def test_without_functions_nothing_matches() -> None:
     nothing = FunctionNames([], np.empty(0, np.int32), [])
     for text in ("*", "a*b*c", "abc", "[a]?", "*:mod:x"):
         assert len(nothing.select(parse_words(text)[0])) == 0
@@ -154,7 +154,7 @@ DOTTED = [".schedule", ".do_sched", "ftrace_stub", "..odd"]
         (".", []),
     ],
 )
-def test_a_prefix_of_code_counts_only_for_who_writes_it(pattern: str, expected: list[str]) -> None:
+def test_a_code_prefix_is_optional_in_a_pattern(pattern: str, expected: list[str]) -> None:
     functions = FunctionNames(DOTTED, np.full(4, -1, np.int32), [], ".")
     (word,) = parse_words(pattern)
     assert [DOTTED[row] for row in functions.select(word)] == expected
@@ -175,8 +175,8 @@ def test_globs_match_as_fnmatch_does(names: list[str], pattern: str) -> None:
     names=st.lists(st.text(alphabet="ab.", max_size=5), max_size=8),
     pattern=st.text("ab*?.", max_size=6),
 )
-def test_with_a_prefix_as_the_kernel_matches(names: list[str], pattern: str) -> None:
-    """Against the kernel's two steps: take the dot from the name, then match."""
+def test_a_name_with_a_prefix_matches_as_in_the_kernel(names: list[str], pattern: str) -> None:
+    """Compare with the kernel's two steps: remove the dot from the name, then match."""
     searched, glob = pattern, any(c in pattern.strip("*") for c in "*?")
     if not glob and pattern.strip("*") == pattern.removeprefix("*").removesuffix("*"):
         searched = pattern.removeprefix("*")
@@ -203,6 +203,6 @@ def test_classes_match_as_fnmatch_does(names: list[str], pieces: list[str]) -> N
 
 
 @given(st.text(max_size=12))
-def test_any_text_is_a_pattern(pattern: str) -> None:
+def test_any_text_is_a_pattern_or_is_refused(pattern: str) -> None:
     rows = NameTable(NAMES).match(Glob.parse(pattern))
     assert all(0 <= row < len(NAMES) for row in rows)

@@ -1,4 +1,4 @@
-"""Text follows the registered ops, on the running teaching kernel; bugs shut ftrace off."""
+"""Sites follow the registered ops on the running teaching kernel; a bug disables ftrace."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def guest() -> Booted:
 
 
 def target(guest: Booted, name: str) -> int:
-    """Where Capstone says the call at a function's site goes; 0 for no call."""
+    """Return the target of the call at a function's site, by Capstone; 0 if it is not a call."""
     engine = guest.port.facts.engine
     decoder = Cs(engine.cs_arch, engine.cs_mode)
     found = next(decoder.disasm(guest.site(name), guest.address(name)))
@@ -43,7 +43,7 @@ def slot(guest: Booted) -> str:
     return guest.kallsyms.format(guest.ftrace.slot).split("+")[0]
 
 
-def test_at_start_every_site_is_a_nop_and_was_a_call_of_fentry(guest: Booted) -> None:
+def test_at_boot_every_call_of_fentry_becomes_a_nop(guest: Booted) -> None:
     records = guest.ftrace.records
     now, _ = guest.machine.memory.gather(records.table["ip"], 5)
     assert (now == np.frombuffer(NOP, np.uint8)).all()
@@ -51,7 +51,7 @@ def test_at_start_every_site_is_a_nop_and_was_a_call_of_fentry(guest: Booted) ->
     assert slot(guest) == "ftrace_stub"
 
 
-def test_a_filter_enables_its_sites_and_no_other(guest: Booted) -> None:
+def test_a_filter_enables_only_its_own_sites(guest: Booted) -> None:
     before = guest.text()
     ops = guest.counter()
     ops.filter_hash = guest.filter("schedule", "vfs_read")
@@ -74,7 +74,7 @@ def test_a_filter_enables_its_sites_and_no_other(guest: Booted) -> None:
     assert guest.counted() == count
 
 
-def test_an_empty_filter_is_every_function_and_notrace_takes_some_out(guest: Booted) -> None:
+def test_an_empty_filter_means_all_functions_except_notrace(guest: Booted) -> None:
     ops = guest.counter()
     guest.ftrace.register(ops)
     assert guest.ftrace.records.flagged(Flag.ENABLED).all()
@@ -83,7 +83,7 @@ def test_an_empty_filter_is_every_function_and_notrace_takes_some_out(guest: Boo
     assert int(guest.ftrace.records.flagged(Flag.ENABLED).sum()) == len(guest.ftrace.records) - 1
 
 
-def test_with_two_users_the_list_function_asks_each(guest: Booted) -> None:
+def test_with_two_users_the_list_function_calls_each(guest: Booted) -> None:
     ftrace = guest.ftrace
     one, two = guest.counter("one"), guest.counter("two")
     one.filter_hash = guest.filter("schedule")
@@ -103,8 +103,8 @@ def test_with_two_users_the_list_function_asks_each(guest: Booted) -> None:
     assert ftrace.records.users[row] == 1
 
 
-def test_a_site_two_users_want_is_counted_twice_and_one_of_one_once(guest: Booted) -> None:
-    """The same call counted by one user, then by two: exactly twice as often."""
+def test_a_site_with_two_users_is_counted_by_each(guest: Booted) -> None:
+    """Two users count the same call exactly twice as often as one."""
     function = guest.address("simple_strtol")
     counts = []
     for users in (1, 2):
@@ -122,7 +122,7 @@ def test_a_site_two_users_want_is_counted_twice_and_one_of_one_once(guest: Boote
 
 
 @pytest.mark.parametrize("method", ["stop_machine", "breakpoint"])
-def test_changes_under_a_running_guest_lose_nothing(guest: Booted, method: str) -> None:
+def test_changing_filters_while_the_guest_runs_breaks_nothing(guest: Booted, method: str) -> None:
     before = guest.text()
     guest.ftrace.patcher.method = method
     one, two = guest.counter("one"), guest.counter("two")
@@ -142,14 +142,14 @@ def test_changes_under_a_running_guest_lose_nothing(guest: Booted, method: str) 
     assert guest.counted() > 100
 
 
-def test_a_poked_site_is_a_bug_that_shuts_ftrace_off(guest: Booted) -> None:
+def test_a_poked_site_is_a_bug_that_disables_ftrace(guest: Booted) -> None:
     ftrace, ip = guest.ftrace, guest.address("schedule")
     guest.machine.memory.write(ip + 3, b"\x90")
     before = guest.text()
     lines = guest.machine.dmesg.total
     with pytest.raises(FtraceBug) as caught:
         ftrace.register(guest.counter())
-    assert guest.text() == before, "nothing may be written anywhere"
+    assert guest.text() == before, "a refused patch must write nothing"
     assert slot(guest) == "ftrace_stub"
     assert ftrace.disabled and not ftrace.ops
     row = ftrace.records.find(ip)
@@ -190,7 +190,7 @@ def test_a_poked_slot_is_a_bug_too(guest: Booted) -> None:
     assert guest.text() == before
 
 
-def test_a_bug_in_one_site_of_many_leaves_the_filter_changed_and_the_text_not(
+def test_a_bug_in_one_site_keeps_the_new_filter_and_the_old_text(
     guest: Booted,
 ) -> None:
     ops = guest.counter()
@@ -206,10 +206,10 @@ def test_a_bug_in_one_site_of_many_leaves_the_filter_changed_and_the_text_not(
     assert ops in guest.ftrace.ops
 
 
-def test_text_that_changes_while_it_is_being_changed_is_a_bug(
+def test_a_site_that_changes_during_patching_is_a_bug(
     guest: Booted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The guest runs between the steps of a breakpoint, and may do harm then."""
+    """The guest runs between the steps of the breakpoint method and may write to the site."""
     guest.ftrace.patcher.method = "breakpoint"
     ip, memory = guest.address("schedule"), guest.machine.memory
     monkeypatch.setattr(guest.machine, "sync", lambda: memory.write(ip, b"\xcc"))
@@ -221,7 +221,7 @@ def test_text_that_changes_while_it_is_being_changed_is_a_bug(
     assert guest.site("vfs_read") == NOP
 
 
-def test_registering_twice_is_busy(guest: Booted) -> None:
+def test_registering_twice_is_ebusy(guest: Booted) -> None:
     ops = guest.counter()
     guest.ftrace.register(ops)
     with pytest.raises(TracefsError) as caught:
@@ -231,7 +231,7 @@ def test_registering_twice_is_busy(guest: Booted) -> None:
         guest.ftrace.unregister(guest.counter())
 
 
-def test_the_guests_table_is_full_some_time(guest: Booted) -> None:
+def test_registering_more_ops_than_fit_is_ebusy(guest: Booted) -> None:
     for number in range(FTRACE_OPS_MAX):
         guest.ftrace.register(guest.counter(str(number)))
     with pytest.raises(TracefsError) as caught:
@@ -240,7 +240,7 @@ def test_the_guests_table_is_full_some_time(guest: Booted) -> None:
     assert len(guest.ftrace.ops) == FTRACE_OPS_MAX
 
 
-def test_going_back_to_a_snapshot_takes_ftrace_along(guest: Booted) -> None:
+def test_restoring_a_snapshot_restores_ftrace(guest: Booted) -> None:
     ops = guest.counter()
     guest.ftrace.register(ops)
     machine, parts = guest.machine, (guest.kallsyms, guest.ftrace, guest.modules)
@@ -265,13 +265,13 @@ def test_going_back_to_a_snapshot_takes_ftrace_along(guest: Booted) -> None:
     assert guest.ftrace.records.names == names
     assert guest.ftrace.ops == [ops] and ops.filter_hash.empty and not guest.ftrace.disabled
     assert guest.modules.loaded == [] and guest.kallsyms.address("usb_ifnum_to_if") is None
-    assert one_way() == first, "the same again, to the call"
+    assert one_way() == first, "the restored machine must count the same calls"
 
 
-# Kernels of others
+# Other kernels
 
 
-def test_a_kernel_of_ones_own_needs_only_sites_and_fentry(tmp_path: Path) -> None:
+def test_a_users_kernel_needs_only_sites_and_fentry(tmp_path: Path) -> None:
     path = elf_writer.write(tmp_path / "k", elf_writer.kernel(["mine", "yours"]))
     guest = load(path)
     assert guest.ftrace.records.names == ["mine", "yours"]
@@ -289,13 +289,13 @@ def test_a_kernel_without_sites_is_refused(tmp_path: Path) -> None:
         load(elf_writer.write(tmp_path / "k", content))
 
 
-def test_a_kernel_without_fentry_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_kernel_without_fentry_is_refused(tmp_path: Path) -> None:
     content = elf_writer.kernel(["mine"]).replace(b"__fentry__", b"__fantry__")
     with pytest.raises(MissingSymbolError, match="__fentry__ is needed"):
         load(elf_writer.write(tmp_path / "k", content))
 
 
-def test_a_kernel_whose_sites_are_no_calls_is_a_bug(tmp_path: Path) -> None:
+def test_a_kernel_whose_sites_are_not_calls_is_a_bug(tmp_path: Path) -> None:
     content = bytearray(elf_writer.kernel(["mine"]))
     content[content.index(b"\xe8")] = 0x90
     with pytest.raises(FtraceBug) as caught:
@@ -303,7 +303,7 @@ def test_a_kernel_whose_sites_are_no_calls_is_a_bug(tmp_path: Path) -> None:
     assert "Initializing ftrace call sites" in caught.value.report
 
 
-def test_forty_thousand_sites_are_enabled_in_one_go(tmp_path: Path) -> None:
+def test_forty_thousand_sites_are_enabled_at_once(tmp_path: Path) -> None:
     guest = load(elf_writer.write(tmp_path / "k", elf_writer.kernel(40_000)))
     ops = FtraceOps("all", guest.address("function_count_call"))
     guest.ftrace.register(ops)

@@ -1,4 +1,4 @@
-"""Sites found by running into them: from an empty table to equilibrium, and what may go wrong."""
+"""Call sites found as they run: from an empty table to equilibrium, and the failures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ...support.ftraced import (
 )
 
 SLOTS = 170
-"""Of a page."""
+"""Slots on one page."""
 
 RUN = "run syscalls; sleep 1; cat dyn_ftrace_total_info; "
 CALL, NOP = 0xE8, bytes.fromhex("0f 1f 44 00 00")
@@ -42,7 +42,7 @@ def session() -> Session:
 
 @pytest.fixture(scope="module")
 def settled() -> Session:
-    """At equilibrium; tests must leave it so."""
+    """Return a session at equilibrium; tests must leave it at equilibrium."""
     session = machine()
     equilibrium.reach_with_modules(session)
     return session
@@ -54,14 +54,14 @@ def settled() -> Session:
 def test_the_table_fills_from_nothing_to_equilibrium(session: Session) -> None:
     seen = [total(session), *(int(sh(session, RUN)) for _ in range(8))]
     assert seen[0] == 0
-    assert seen[1] == SLOTS, "the first page of slots is full before all was found"
+    assert seen[1] == SLOTS, "the first page of slots must fill up before all sites are found"
     assert seen[1] < seen[2] <= 2 * SLOTS
     assert seen == sorted(seen)
     assert seen[-1] == seen[-2] == len(session.function_names())
     assert session.boot.ftrace.ftraced is not None and not session.boot.ftrace.ftraced.waiting()
 
 
-def test_two_machines_find_the_same_to_the_byte() -> None:
+def test_two_machines_find_the_same_sites() -> None:
     flow = RUN * 2 + (
         "insmod usbcore; run usb; sleep 1; cat available_filter_functions_addrs; "
         "echo function > current_tracer; run syscalls; cat trace; dmesg; regs"
@@ -73,7 +73,7 @@ def test_two_machines_find_the_same_to_the_byte() -> None:
     assert all(np.array_equal(one.bytes, other.bytes) for one, other in regions)
 
 
-def test_mcount_calls_nothing_at_boot_then_the_recorder_then_nothing_while_tracing() -> None:
+def test_mcount_calls_the_recorder_except_during_boot_and_tracing() -> None:
     session = machine(boot=False)
     assert mcount_calls(session) == "ftrace_stub"
     session = machine()
@@ -96,7 +96,7 @@ def waiting(session: Session) -> int:
     return session.boot.ftrace.ftraced.waiting()
 
 
-def test_a_site_before_and_after_initialisation_enabled_and_disabled(session: Session) -> None:
+def test_a_site_goes_from_compiled_to_enabled_to_disabled(session: Session) -> None:
     ip = site_of(session, "vfs_read")
     read = session.boot.machine.memory.read
     compiled = read(ip, 5)
@@ -113,7 +113,7 @@ def test_a_site_before_and_after_initialisation_enabled_and_disabled(session: Se
     assert session.boot.ftrace.records.compiled[row].tobytes() == compiled
 
 
-def test_the_first_patch_jumps_over_the_call_and_leaves_the_rest_of_it() -> None:
+def test_the_first_patch_turns_the_call_into_a_short_jump() -> None:
     session = machine(nop="jmp")
     ip = site_of(session, "vfs_read")
     compiled = session.boot.machine.memory.read(ip, 5)
@@ -128,24 +128,24 @@ def test_the_first_patch_jumps_over_the_call_and_leaves_the_rest_of_it() -> None
     assert not session.boot.machine.oopses
 
 
-def test_what_was_noted_is_converted_when_tracing_begins(session: Session) -> None:
+def test_noted_sites_are_converted_when_tracing_begins(session: Session) -> None:
     assert total(session) == 0 and waiting(session) == SLOTS
     sh(session, "echo function > current_tracer")
     assert total(session) == SLOTS and not waiting(session)
     assert len(session.boot.tracefs.read("enabled_functions").splitlines()) == SLOTS
 
 
-def test_the_list_grows_at_its_end(session: Session) -> None:
+def test_new_functions_are_listed_last(session: Session) -> None:
     lists = []
     for _ in range(3):
         sh(session, RUN)
         lists.append(session.boot.tracefs.read("available_filter_functions").splitlines())
     for short, long in pairwise(lists):
         assert long[: len(short)] == short and len(long) > len(short)
-    assert lists[0][0] == "printk", "in the order they ran, not by address"
+    assert lists[0][0] == "printk", "functions must be listed in the order they ran, not by address"
 
 
-def test_a_call_that_finds_no_slot_is_skipped_and_found_later(session: Session) -> None:
+def test_a_call_without_a_free_slot_is_skipped_and_found_later(session: Session) -> None:
     assert waiting(session) == SLOTS
     sh(session, "run syscalls")
     assert waiting(session) == SLOTS and word(session, "ftrace_skipped", 8) > 0
@@ -156,7 +156,7 @@ def test_a_call_that_finds_no_slot_is_skipped_and_found_later(session: Session) 
     assert session.boot.machine.memory.read(ip, 5) == NOP
 
 
-def test_what_never_ran_has_no_record_and_cannot_be_chosen(session: Session) -> None:
+def test_a_function_that_never_ran_cannot_be_chosen(session: Session) -> None:
     ip = site_of(session, "sys_getppid")
     sh(session, RUN)
     outcome = Shell(session).execute("echo sys_getppid > set_ftrace_filter")
@@ -170,7 +170,7 @@ def test_what_never_ran_has_no_record_and_cannot_be_chosen(session: Session) -> 
     assert ": sys_getppid <-" in session.boot.tracefs.read("trace")
 
 
-def test_conversions_are_a_second_apart_and_cost_nothing_at_equilibrium(session: Session) -> None:
+def test_conversions_are_a_second_apart_and_stop_at_equilibrium(session: Session) -> None:
     seen = []
     for _ in range(60):
         session.run(50_000_000)
@@ -180,7 +180,7 @@ def test_conversions_are_a_second_apart_and_cost_nothing_at_equilibrium(session:
     assert word(session, "ftraced_iteration_counter", 8) == 3
 
 
-def test_ftraced_can_be_told_to_let_the_text_be(session: Session) -> None:
+def test_disabling_ftraced_stops_conversion(session: Session) -> None:
     sh(session, "echo 0 > ftraced_enabled")
     assert session.boot.tracefs.read("ftraced_enabled") == "disabled\n"
     assert sh(session, RUN) == "0\n"
@@ -190,7 +190,7 @@ def test_ftraced_can_be_told_to_let_the_text_be(session: Session) -> None:
 
 
 @pytest.mark.parametrize("cpus", [1, 4])
-def test_any_number_of_cpus(cpus: int) -> None:
+def test_ftraced_works_on_any_number_of_cpus(cpus: int) -> None:
     session = machine(cpus=cpus)
     sh(session, (RUN + "run locks; ") * 4)
     ips = session.boot.ftrace.records.table["ip"]
@@ -202,7 +202,7 @@ def test_any_number_of_cpus(cpus: int) -> None:
 # Modules
 
 
-def test_modules_come_are_found_and_go(settled: Session) -> None:
+def test_sites_of_a_module_are_found_and_freed(settled: Session) -> None:
     session, before = settled, len(settled.boot.ftrace.records)
     for _ in range(3):
         sh(session, "insmod usbcore; run usb; sleep 1")
@@ -223,7 +223,7 @@ def test_modules_come_are_found_and_go(settled: Session) -> None:
 
 
 def all_slots(session: Session) -> list[tuple[int, int]]:
-    """ip and flags of every slot, read from guest memory here."""
+    """Return ip and flags of every slot, read from guest memory without the code under test."""
     memory, found = session.boot.machine.memory, []
     page = word(session, "ftrace_pages_start", 8)
     while page:
@@ -234,7 +234,7 @@ def all_slots(session: Session) -> list[tuple[int, int]]:
     return found
 
 
-def test_freed_slots_are_taken_again(settled: Session) -> None:
+def test_freed_slots_are_reused(settled: Session) -> None:
     session = settled
     sh(session, "insmod usbcore; run usb; sleep 1; rmmod usbcore")
     used = len(all_slots(session))
@@ -243,7 +243,7 @@ def test_freed_slots_are_taken_again(settled: Session) -> None:
     assert len(all_slots(session)) == used
 
 
-def test_a_module_that_goes_before_it_was_converted_is_forgotten(settled: Session) -> None:
+def test_a_module_unloaded_before_conversion_leaves_no_record(settled: Session) -> None:
     session, before = settled, len(settled.boot.ftrace.records)
     sh(session, "insmod usbcore; run usb")
     assert waiting(session) > 30
@@ -251,10 +251,10 @@ def test_a_module_that_goes_before_it_was_converted_is_forgotten(settled: Sessio
     assert len(session.boot.ftrace.records) == before and not session.boot.ftrace.disabled
 
 
-# What must not go wrong
+# Failures
 
 
-def test_a_poked_site_is_refused_when_it_is_to_be_a_nop(session: Session) -> None:
+def test_a_poked_site_is_refused_at_conversion(session: Session) -> None:
     ip, section = site_of(session, "printk"), session.image.section(".text")
     assert section is not None
     sh(session, f"poke 0x{ip:x} 9090909090")
@@ -266,7 +266,7 @@ def test_a_poked_site_is_refused_when_it_is_to_be_a_nop(session: Session) -> Non
     assert "Initializing ftrace call sites" in report
     assert " actual:   90:90:90:90:90" in report and "printk+0x" in report
     assert session.boot.ftrace.disabled
-    # One record is left, of the site that was refused; what it says is true, and of others too.
+    # Only the refused site has a record; the views still show the truth about all sites.
     assert session.function_names() == ["printk"] and total(session) == 0
     lines = sh(session, "site printk").splitlines()
     assert lines[0] == f"printk  ip {ip:x}  failed  0 users"
@@ -300,7 +300,7 @@ def test_a_changed_mcount_is_refused_before_any_site_is_written(session: Session
     assert after[: len(before)] == before
 
 
-def test_a_list_of_pages_that_makes_no_sense_is_the_end_of_one_cpu(session: Session) -> None:
+def test_a_circular_list_of_pages_stops_one_cpu(session: Session) -> None:
     memory = session.boot.machine.memory
     page = word(session, "ftrace_pages_start", 8)
     memory.write_int(page, page, 8)
@@ -313,7 +313,7 @@ def test_a_list_of_pages_that_makes_no_sense_is_the_end_of_one_cpu(session: Sess
 
 
 class InRecorder:
-    """CPU 0 on its way through sys_getppid, which nobody has called yet."""
+    """CPU 0 inside the first call of sys_getppid."""
 
     def __init__(self, session: Session) -> None:
         sh(session, "insmod crashy; sleep 1")  # a page of slots is free
@@ -327,7 +327,7 @@ class InRecorder:
         self.vcpu.state = State.RUNNING
 
     def step(self, count: int) -> bool:
-        """Go on by so many instructions; whether that is inside of ftrace_record_ip."""
+        """Step `count` instructions; return whether CPU 0 is now inside ftrace_record_ip."""
         for _ in range(count):
             self.session.step(0)
         symbol = self.session.boot.kallsyms.lookup(self.vcpu.registers.pc)
@@ -338,8 +338,8 @@ class InRecorder:
             self.session.step(0)
 
 
-def test_a_cpu_inside_the_recorder_notes_nothing_twice(session: Session) -> None:
-    """Stops CPU 0 all the way through ftrace_record_ip, and converts there."""
+def test_a_cpu_inside_the_recorder_notes_a_site_once(session: Session) -> None:
+    """Convert with CPU 0 stopped at many places inside ftrace_record_ip."""
     cpu, ftrace = InRecorder(session), session.boot.ftrace
     kept = session.boot.machine.snapshot(), ftrace.save()
     assert ftrace.ftraced is not None
@@ -357,7 +357,7 @@ def test_a_cpu_inside_the_recorder_notes_nothing_twice(session: Session) -> None
     assert hits > 3
 
 
-def test_what_a_cpu_was_noting_when_tracing_began_is_traced_once_it_is_found(
+def test_a_site_being_noted_when_tracing_begins_is_traced_later(
     session: Session,
 ) -> None:
     cpu, ftrace = InRecorder(session), session.boot.ftrace
@@ -372,7 +372,7 @@ def test_what_a_cpu_was_noting_when_tracing_began_is_traced_once_it_is_found(
     assert session.boot.machine.memory.read(cpu.ip, 1)[0] == CALL
 
 
-def test_a_snapshot_brings_all_of_it_back(session: Session) -> None:
+def test_restoring_a_snapshot_restores_ftraced(session: Session) -> None:
     sh(session, RUN)
     machine_, ftrace, lines = session.boot.machine.snapshot(), session.boot.ftrace.save(), []
     for _ in range(2):
@@ -393,10 +393,10 @@ def test_a_reboot_begins_with_an_empty_table(session: Session) -> None:
     assert sh(session, RUN) == first
 
 
-# Users, choices, kernels without it
+# Users, the choice of discovery, and kernels without ftraced
 
 
-def test_two_users_one_recorder(session: Session) -> None:
+def test_the_recorder_returns_when_the_last_user_leaves(session: Session) -> None:
     sh(session, RUN)
     ftrace = session.boot.ftrace
     count = FtraceOps("count", address(session, "function_count_call"))
@@ -408,7 +408,7 @@ def test_two_users_one_recorder(session: Session) -> None:
     assert mcount_calls(session) == "ftrace_record_ip"
 
 
-def test_another_discovery_is_refused_with_what_there_is() -> None:
+def test_an_unsupported_discovery_is_refused_with_the_choices() -> None:
     with pytest.raises(UsageError, match=r"does not support discovery 'table'.*ftraced"):
         machine(discovery="table")
     with pytest.raises(UsageError, match="choose from: table"):
@@ -422,7 +422,7 @@ def test_a_kernel_without_ftraced_is_refused(tmp_path: Path) -> None:
         machine(kernel=path)
 
 
-def test_a_kernel_with_a_table_has_none_of_it() -> None:
+def test_a_kernel_with_a_table_has_no_ftraced() -> None:
     session = Session.open(arches.load("x86_64"))
     assert session.boot.ftrace.ftraced is None
     assert not session.boot.tracefs.exists("ftraced_enabled")

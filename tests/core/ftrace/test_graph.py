@@ -1,4 +1,4 @@
-"""The graph tracer switched on and off: its slot, its sites, and who else uses the text."""
+"""The graph tracer on and off: its slot, its sites, and other users."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def tracer(guest: Booted) -> FunctionGraph:
 
 
 def slot(guest: Booted) -> int | None:
-    """What the second slot calls; None for a nop."""
+    """Return what the graph slot calls, or None if it is a nop."""
     at = guest.address(GRAPH_CALL)
     return guest.port.call_target(at, guest.machine.memory.read(at, 5))
 
 
 def code(guest: Booted) -> bytes:
-    """The entry code as it is now, without the word that names the users' ops."""
+    """Return the current entry code, without the word that points to the ops."""
     entry = guest.ftrace.entry
     now = bytearray(guest.machine.memory.read(entry.address, len(entry.code)))
     at, size = entry["function_trace_op"] - entry.address, guest.port.facts.pointer_size
@@ -55,7 +55,7 @@ def test_the_slot_calls_the_graph_caller_while_it_is_on(arch: str) -> None:
     graph.stop()
     assert slot(guest) is None
     assert code(guest) == before
-    # ftraced goes on making nops of what it finds.
+    # ftraced goes on turning new sites into nops.
     assert guest.text() == at_boot or guest.ftrace.ftraced is not None
     assert not guest.ftrace.records.users.any()
     guest.machine.run(5 * MS)
@@ -74,7 +74,7 @@ def test_a_poked_slot_is_a_bug_and_nothing_is_written(guest: Booted) -> None:
         graph.start()
 
 
-def test_a_slot_poked_while_it_is_on_is_a_bug_when_it_goes_off(guest: Booted) -> None:
+def test_a_slot_poked_while_on_is_a_bug_at_switching_off(guest: Booted) -> None:
     graph, at = tracer(guest), guest.address(GRAPH_CALL)
     graph.start()
     guest.machine.memory.write(at + 1, b"\0")
@@ -84,7 +84,7 @@ def test_a_slot_poked_while_it_is_on_is_a_bug_when_it_goes_off(guest: Booted) ->
     assert guest.machine.memory.read(at, 2) == b"\xe8\0"
 
 
-def test_its_sites_are_those_of_the_filter_and_another_user_has_its_own(guest: Booted) -> None:
+def test_the_graph_tracer_and_another_user_have_their_own_sites(guest: Booted) -> None:
     graph, other = tracer(guest), guest.counter()
     graph.ops.filter_hash, other.filter_hash = guest.filter("kfree"), guest.filter("schedule")
     before = guest.text()
@@ -104,7 +104,7 @@ def test_its_sites_are_those_of_the_filter_and_another_user_has_its_own(guest: B
     assert guest.text() == before
 
 
-def test_it_goes_back_with_the_machine(guest: Booted) -> None:
+def test_restoring_a_snapshot_restores_the_graph_tracer(guest: Booted) -> None:
     graph = tracer(guest)
     saved, memory = guest.ftrace.save(), guest.machine.snapshot()
     graph.start()
@@ -119,7 +119,7 @@ def test_it_goes_back_with_the_machine(guest: Booted) -> None:
 
 
 @pytest.mark.parametrize("gone", [GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER])
-def test_entry_code_without_it_has_no_graph_tracer(session: Session, gone: str) -> None:
+def test_entry_code_without_the_slot_has_no_graph_tracer(session: Session, gone: str) -> None:
     symbols = {n: a for n, a in session.boot.ftrace.entry.symbols.items() if n != gone}
     object.__setattr__(session.boot.ftrace.entry, "symbols", symbols)
     shell = Shell(session)
@@ -139,7 +139,9 @@ step = st.one_of(
 @pytest.mark.parametrize("arch", arches.names())
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(step, max_size=12))
-def test_whatever_is_done_is_undone(arch: str, steps: list[tuple[str, object]]) -> None:
+def test_after_any_steps_switching_off_restores_the_text(
+    arch: str, steps: list[tuple[str, object]]
+) -> None:
     guest = boot(arch)
     graph, other, before = tracer(guest), guest.counter(), code(guest)
     for name, value in [*steps, ("switch", False), ("user", False)]:

@@ -1,4 +1,4 @@
-"""Text is verified as a whole, written by each method, and seen by whoever is told."""
+"""Text is verified as a whole, written by each method, and seen by the flushed CPUs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def site_call(ip: int, target: int) -> bytes:
 
 
 class Patching(NoServices):
-    """The patcher that is asked about breakpoints, once there is one."""
+    """Forwards breakpoints to the patcher once it exists."""
 
     patcher: Patcher
 
@@ -44,7 +44,7 @@ def services() -> Patching:
 
 @pytest.fixture
 def machine(services: Patching) -> Machine:
-    """A machine of two vCPUs that call F over and over; F's site is a nop."""
+    """Return a machine whose two vCPUs call F in a loop; F's site is a nop."""
     machine = Machine(PORT, 2, services=services)
     machine.memory.map(TEXT, 0x2000, "text")
     machine.memory.map(DATA, 0x3000, "data")
@@ -86,11 +86,11 @@ def test_each_method_ends_with_the_new_text_running(
     assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
     now = counted(machine)
     machine.run(100_000)
-    assert counted(machine) <= now + 1, "one call may have been under way"
+    assert counted(machine) <= now + 1, "at most one call may have been in progress"
     assert not machine.oopses
 
 
-def test_a_breakpoint_is_met_and_does_what_the_new_text_will(
+def test_a_cpu_at_a_breakpoint_does_what_the_new_text_does(
     machine: Machine, patcher: Patcher
 ) -> None:
     machine.run(100_000)
@@ -111,8 +111,8 @@ def test_a_breakpoint_is_met_and_does_what_the_new_text_will(
     ]
     counts = [count for _, count in seen] + [counted(machine)]
     assert counts == sorted(counts)
-    assert counts[1] > counts[0] and counts[2] > counts[1], "emulated calls arrived"
-    assert not patcher.emulate(0, F), "nothing is left to emulate"
+    assert counts[1] > counts[0] and counts[2] > counts[1], "emulated calls must reach the function"
+    assert not patcher.emulate(0, F), "no breakpoint may remain"
     assert not machine.oopses
 
 
@@ -126,7 +126,7 @@ def test_without_a_method_a_cpu_can_run_half_an_instruction(
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])
-def test_one_place_that_differs_leaves_all_unwritten(
+def test_if_one_place_differs_nothing_is_written(
     machine: Machine, patcher: Patcher, bad: int
 ) -> None:
     ips = [TEXT + 0x800 + 0x10 * row for row in range(3)]
@@ -144,22 +144,20 @@ def test_one_place_that_differs_leaves_all_unwritten(
 
 
 @pytest.mark.parametrize("method", ["stop_machine", "breakpoint", "none"])
-def test_what_cannot_be_read_is_efault(machine: Machine, patcher: Patcher, method: str) -> None:
+def test_an_unmapped_site_is_efault(machine: Machine, patcher: Patcher, method: str) -> None:
     with pytest.raises(FtraceBug, match="faulted on") as caught:
         patcher.apply(PORT.make_call(sites(F, TEXT - 0x10_0000), G), method)
     assert caught.value.errno == errno.EFAULT
     assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
 
 
-def test_what_cannot_be_reached_is_not_written(machine: Machine, patcher: Patcher) -> None:
+def test_a_target_out_of_reach_is_refused(machine: Machine, patcher: Patcher) -> None:
     with pytest.raises(FtraceBug):
         patcher.apply(PORT.make_call(sites(F), 0x1000_0000_0000))
     assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
 
 
-def test_a_guard_that_differs_is_reported_with_its_place(
-    machine: Machine, patcher: Patcher
-) -> None:
+def test_a_damaged_stub_is_reported_with_its_address(machine: Machine, patcher: Patcher) -> None:
     edit = PORT.make_call(sites(F), G)
     via = (np.array([G], np.uint64),)
     stub = ModuleStub(G, b"\x48\xff\x06", 0x1000, "far")
@@ -172,9 +170,7 @@ def test_a_guard_that_differs_is_reported_with_its_place(
     assert machine.memory.read(F, 5) == bytes.fromhex("0f1f440000")
 
 
-def test_a_cpu_that_is_not_told_goes_on_with_the_old_text(
-    machine: Machine, patcher: Patcher
-) -> None:
+def test_a_cpu_that_is_not_flushed_runs_the_old_text(machine: Machine, patcher: Patcher) -> None:
     machine.run(100_000)
     patcher.flush_cpus = (1,)
     patcher.apply(PORT.make_call(sites(F), G))
@@ -193,5 +189,5 @@ def test_an_unknown_method_is_refused(patcher: Patcher) -> None:
     assert patcher.method == "breakpoint"
 
 
-def test_nothing_to_do_does_nothing(patcher: Patcher) -> None:
+def test_an_empty_edit_does_nothing(patcher: Patcher) -> None:
     patcher.apply(PORT.make_call(sites(), G), "breakpoint")

@@ -1,4 +1,4 @@
-"""The profiler's tables in guest memory, and the arithmetic over them."""
+"""The profiler's tables in guest memory and the figures computed from them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def guest() -> Booted:
 
 
 def used(guest: Booted) -> list[int]:
-    """Functions in each table, as the guest counts them."""
+    """Return the number of functions in each table, as counted by the guest."""
     layout = abi.ftrace_profile_control("little")
     raw = guest.machine.memory.read(guest.address(CONTROL), layout.itemsize)
     return np.frombuffer(raw, layout)["used"][0].tolist()  # type: ignore[no-any-return]
 
 
 def counting(guest: Booted) -> ProfileTables:
-    """Hits of every function are counted."""
+    """Count the hits of every function."""
     tables = ProfileTables(guest.machine, guest.ftrace)
     tables.reset()
     guest.ftrace.register(FtraceOps("profile", guest.address(CALL)))
@@ -41,20 +41,20 @@ def counting(guest: Booted) -> ProfileTables:
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("times", [[5], [5, 5, 5], [1, 2, 3, 1000], [70_000, 3, 900_000], [0, 7]])
-def test_the_variance_is_that_of_the_times_of_calls(times: list[int], bits: int) -> None:
+def test_the_variance_is_of_the_durations_of_calls(times: list[int], bits: int) -> None:
     n, mean = len(times), Fraction(sum(times), len(times))
     exact = sum((t - mean) ** 2 for t in times) / (n - 1) / 1000 if n > 1 else 0
     assert variance(n, sum(times), sum(t * t for t in times), bits) == int(exact)
 
 
-def test_the_divisor_is_a_long() -> None:
+def test_the_divisor_of_the_variance_is_a_long() -> None:
     hits = 70_000  # hits * (hits - 1) * 1000 is 4899930000000, beyond 32 bits
     assert variance(hits, 0, 1 << 40, 64) == (hits << 40) % 2**64 // 4_899_930_000_000
     assert variance(hits, 0, 1 << 40, 32) == (hits << 40) % 2**64 // (4_899_930_000_000 % 2**32)
     assert variance(1 << 16, 3, 9, 16) == 0  # nothing is left of it
 
 
-def test_rows_are_by_what_is_asked_and_then_by_address(guest: Booted) -> None:
+def test_rows_are_sorted_by_the_key_and_then_by_address(guest: Booted) -> None:
     tables = counting(guest)
     guest.machine.run(20 * MS)
     for cpu in range(2):
@@ -66,7 +66,7 @@ def test_rows_are_by_what_is_asked_and_then_by_address(guest: Booted) -> None:
         assert np.isin(rows["ip"], guest.ftrace.records.table["ip"]).all()
 
 
-def test_a_full_table_counts_those_that_are_in_it(guest: Booted) -> None:
+def test_a_full_table_goes_on_counting_its_functions(guest: Booted) -> None:
     tables = counting(guest)
     limit = abi.ftrace_profile_control("little").fields
     assert limit is not None
@@ -80,8 +80,8 @@ def test_a_full_table_counts_those_that_are_in_it(guest: Booted) -> None:
     assert after["counter"].sum() > before["counter"].sum()
 
 
-def test_functions_of_one_hash_have_slots_of_their_own(guest: Booted) -> None:
-    """With as few slots as fit, each lies behind others."""
+def test_functions_with_the_same_hash_have_separate_slots(guest: Booted) -> None:
+    """In the smallest table that fits, functions collide."""
     tables = ProfileTables(guest.machine, guest.ftrace)
     tables.reset()
     ops = FtraceOps("profile", guest.address(CALL))
@@ -97,13 +97,13 @@ def test_functions_of_one_hash_have_slots_of_their_own(guest: Booted) -> None:
     rows = np.frombuffer(raw, abi.ftrace_profile("little"))
     assert sorted(rows["ip"][rows["ip"] != 0].tolist()) == sorted(map(guest.address, names))
     assert (rows["counter"] > 0).sum() == len(names)
-    # Each tick of CPU 0 has one of each.
+    # Each tick of CPU 0 calls each once.
     hits = dict(zip(rows["ip"].tolist(), rows["counter"].tolist(), strict=True))
     assert abs(hits[guest.address("irq_enter")] - hits[guest.address("irq_exit")]) <= 1
     assert not tables.rows(1, "counter")["counter"].any()
 
 
-def test_a_reset_empties_them_and_follows_the_number_of_functions(guest: Booted) -> None:
+def test_a_reset_empties_and_resizes_the_tables(guest: Booted) -> None:
     tables = counting(guest)
     guest.machine.run(5 * MS)
     size = guest.machine.memory.region(REGION).size
@@ -118,7 +118,7 @@ def test_a_reset_empties_them_and_follows_the_number_of_functions(guest: Booted)
     assert not guest.machine.memory.region(REGION).executable
 
 
-def test_no_room_is_enomem(guest: Booted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_without_room_are_enomem(guest: Booted, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = ProfileTables(guest.machine, guest.ftrace)
     monkeypatch.setattr(tables, "_area", range(4096))
     with pytest.raises(TracefsError, match="Cannot allocate memory"):
@@ -126,7 +126,7 @@ def test_no_room_is_enomem(guest: Booted, monkeypatch: pytest.MonkeyPatch) -> No
     assert not len(tables.rows(0, "time"))
 
 
-def test_it_goes_back_with_the_machine(guest: Booted) -> None:
+def test_restoring_a_snapshot_restores_the_tables(guest: Booted) -> None:
     saved, memory = guest.ftrace.save(), guest.machine.snapshot()
     tables = counting(guest)
     guest.machine.run(2 * MS)
@@ -141,10 +141,10 @@ def test_it_goes_back_with_the_machine(guest: Booted) -> None:
     assert len(again.rows(0, "time")) and not guest.machine.oopses
 
 
-def test_a_clock_that_is_behind_gives_no_time_below_zero(guest: Booted) -> None:
-    """As where a task goes on, on a CPU whose clock is behind: here the time of the call is poked.
+def test_a_clock_that_is_behind_gives_no_negative_time(guest: Booted) -> None:
+    """Poke the time of a call, as if the task had moved to a CPU whose clock is behind.
 
-    Of the function that is innermost while it is on its way.
+    The poked call is the innermost one in progress.
     """
     graph = FunctionGraph(guest.machine, guest.ftrace, guest.address(STUB))
     tables = ProfileTables(guest.machine, guest.ftrace)

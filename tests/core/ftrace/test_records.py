@@ -1,4 +1,4 @@
-"""The record table: order, lookup, modules, and the pages the kernel would use."""
+"""The record table: order, lookup, modules, and the pages that the kernel would use."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def records() -> Records:
     return records
 
 
-def test_the_kernel_comes_first_then_modules_as_loaded(records: Records) -> None:
+def test_the_kernel_comes_first_then_modules_in_load_order(records: Records) -> None:
     assert records.names == ["a", "b", "c", "x", "y", "z"]
     assert records.module_names() == [None, None, None, "late", "late", "later"]
-    assert records.compiled[0].tolist() == [5, 6, 7, 8, 9], "bytes follow their record"
+    assert records.compiled[0].tolist() == [5, 6, 7, 8, 9], "bytes must move with their record"
 
 
-def test_a_record_is_found_by_its_ip_alone(records: Records) -> None:
+def test_a_record_is_found_only_by_its_exact_ip(records: Records) -> None:
     assert records.find(TEXT + 0x20) == 1
     assert records.find(MODULE + 0x40) == 4
     assert records.find(TEXT + 0x21) is None
@@ -57,7 +57,7 @@ def test_a_module_takes_its_records_with_it(records: Records) -> None:
     assert records.module_names() == [None, None, None, "later", "late"]
 
 
-def test_flags_hold_users_and_state_apart(records: Records) -> None:
+def test_flags_keep_users_and_state_apart(records: Records) -> None:
     records.table["flags"][1] = 3 | Flag.ENABLED | Flag.TOUCHED
     assert records.users.tolist() == [0, 3, 0, 0, 0, 0]
     assert records.flagged(Flag.ENABLED).tolist() == [False, True] + [False] * 4
@@ -72,11 +72,11 @@ def test_groups_are_powers_of_two_of_pages_with_256_records(count: int, groups: 
 
 
 @given(count=st.integers(0, 200_000))
-def test_no_page_stays_empty(count: int) -> None:
+def test_no_page_is_left_empty(count: int) -> None:
     assert sum(page_groups(count, 16)) == -(-count // 256)
 
 
-def test_pages_are_counted_for_each_load_and_given_back(records: Records) -> None:
+def test_pages_are_counted_for_each_load_and_freed(records: Records) -> None:
     assert (records.pages, records.groups) == (3, 3)
     records.remove("later")
     assert (records.pages, records.groups) == (2, 2)
@@ -100,7 +100,7 @@ def test_a_hash_is_a_set(a: set[int], b: set[int]) -> None:
 
 
 @given(chosen=sets, not_chosen=sets)
-def test_an_empty_filter_is_everything_and_notrace_always_wins(
+def test_an_empty_filter_means_everything_and_notrace_always_wins(
     chosen: set[int], not_chosen: set[int]
 ) -> None:
     ops = FtraceOps("f", 1, hash_of(chosen), hash_of(not_chosen))
@@ -109,9 +109,9 @@ def test_an_empty_filter_is_everything_and_notrace_always_wins(
     assert set(np.flatnonzero(ops.matches(everything)).tolist()) == expected
 
 
-def test_a_filter_whose_module_is_gone_matches_nothing() -> None:
+def test_a_filter_whose_module_was_unloaded_matches_nothing() -> None:
     chosen = hash_of({1, 2})
     left = chosen.forget(np.array([1, 2, 3], np.uint64))
     assert len(left) == 0 and not left.empty
     assert not FtraceOps("f", 1, left).matches(np.arange(5, dtype=np.uint64)).any()
-    assert chosen.discard(chosen.ips).empty, "taken out by hand it is everything again"
+    assert chosen.discard(chosen.ips).empty, "an emptied filter must match everything again"

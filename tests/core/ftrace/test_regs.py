@@ -1,4 +1,4 @@
-"""Users that want registers: which caller each site calls, and what is said of it."""
+"""Users that need registers: which caller each site calls, and how it is shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def plain_user(guest: Booted, *names: str) -> FtraceOps:
 
 
 def called(guest: Booted, name: str) -> str:
-    """What the site of a function calls; nothing for a nop."""
+    """Return what a function's site calls; empty for a nop."""
     target = guest.port.call_target(guest.address(name), guest.site(name))
     symbol = None if target is None else guest.kallsyms.lookup(target)
     return "" if symbol is None else symbol.name
@@ -49,13 +49,13 @@ def flags(guest: Booted, name: str) -> Flag:
 
 
 def slots(guest: Booted) -> set[int | None]:
-    """Where the slots call to."""
+    """Return the targets of the slots."""
     read = guest.machine.memory.read
     return {guest.port.call_target(slot, read(slot, 5)) for slot in guest.ftrace.entry.slots}
 
 
 @pytest.mark.parametrize("method", ["stop_machine", "breakpoint", "none"])
-def test_a_site_calls_ftrace_regs_caller_while_somebody_wants_registers(
+def test_a_site_calls_ftrace_regs_caller_while_a_user_needs_registers(
     guest: Booted, method: str
 ) -> None:
     before = guest.text()
@@ -86,7 +86,7 @@ def test_a_site_calls_ftrace_regs_caller_while_somebody_wants_registers(
     assert guest.text() == before
 
 
-def test_all_slots_call_the_same(guest: Booted) -> None:
+def test_all_slots_call_the_same_function(guest: Booted) -> None:
     ftrace = guest.ftrace
     assert len(ftrace.entry.slots) == 2
     assert slots(guest) == {guest.address("ftrace_stub")}
@@ -97,7 +97,7 @@ def test_all_slots_call_the_same(guest: Booted) -> None:
     assert slots(guest) == {guest.address("ftrace_ops_list_func")}
 
 
-def test_a_filter_that_changes_takes_the_caller_along(guest: Booted) -> None:
+def test_changing_a_filter_changes_the_callers(guest: Booted) -> None:
     ftrace = guest.ftrace
     ftrace.register(plain_user(guest, "schedule", "kfree"))
     regs = regs_user(guest, "schedule")
@@ -108,7 +108,7 @@ def test_a_filter_that_changes_takes_the_caller_along(guest: Booted) -> None:
     assert (called(guest, "schedule"), called(guest, "kfree")) == (REGS_CALLER, REGS_CALLER)
 
 
-def test_a_damaged_slot_of_either_caller_is_found_before_any_byte_is_written(
+def test_a_damaged_slot_of_either_caller_stops_any_write(
     guest: Booted,
 ) -> None:
     place = guest.address("ftrace_regs_call")
@@ -123,7 +123,7 @@ def test_a_damaged_slot_of_either_caller_is_found_before_any_byte_is_written(
     assert found == guest.address("ftrace_stub")
 
 
-def test_a_site_that_calls_the_wrong_caller_is_a_bug_and_the_report_says_what_was_done(
+def test_a_site_that_calls_the_wrong_caller_is_a_bug(
     guest: Booted,
 ) -> None:
     ftrace, ip = guest.ftrace, guest.address("schedule")
@@ -143,7 +143,7 @@ def test_a_site_that_calls_the_wrong_caller_is_a_bug_and_the_report_says_what_wa
         ftrace.register(plain_user(guest, "kfree"))
 
 
-def test_a_port_that_saves_none_refuses_and_nothing_changes() -> None:
+def test_a_port_without_saved_registers_refuses_the_user() -> None:
     guest = boot("ppc32")
     before = guest.text()
     ops = guest.counter()
@@ -157,8 +157,8 @@ def test_a_port_that_saves_none_refuses_and_nothing_changes() -> None:
     guest.ftrace.register(guest.counter())
 
 
-def test_a_slot_that_is_shared_is_one(guest: Booted) -> None:
-    """As where ftrace_regs_caller jumps into ftrace_caller."""
+def test_a_shared_slot_is_listed_once(guest: Booted) -> None:
+    """ftrace_regs_caller may jump into ftrace_caller."""
     port = arches.load("x86_64")
     source = port.entry_source().replace(".globl ftrace_regs_call\n", "\n")
     image, kallsyms = guest.kernel, guest.kallsyms
@@ -169,7 +169,7 @@ def test_a_slot_that_is_shared_is_one(guest: Booted) -> None:
     assert entry.slot_of(REGS_CALLER) == entry.slot_of(CALLER) == entry["ftrace_call"]
 
 
-# What is shown
+# Files and views
 
 
 def enable_regs(session: Session) -> FtraceOps:
@@ -202,7 +202,7 @@ def test_the_files_and_views_name_the_caller(session: Session, sh) -> None:
     assert "call ftrace_trampoline" in sh("site kfree")
 
 
-def test_tramp_shows_both_ways(sh) -> None:
+def test_tramp_shows_both_callers(sh) -> None:
     text = sh("tramp")
     first, second = text.split("\n\n")
     assert first.startswith("   ftrace_caller ") and "ftrace_regs_call" not in first

@@ -1,4 +1,4 @@
-"""What sites shall call, by their users, and what follows from what they call now."""
+"""What each site has to call, given its users, and the changes that follow."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def user(rows: set[int], save_regs: bool = False) -> FtraceOps:
     return FtraceOps("user", 1, chosen, save_regs=save_regs)
 
 
-def test_a_site_calls_what_its_users_say() -> None:
+def test_the_users_of_a_site_decide_what_it_calls() -> None:
     records, some = targets()
     some.count([user({0, 1}), user({1, 2}, True), user({3})], [OWN, OTHER, 0])
     assert some.wanted().tolist() == [OWN, REGS, OTHER, PLAIN, NOP, NOP]
@@ -40,7 +40,7 @@ def test_a_site_calls_what_its_users_say() -> None:
     assert some.of(5) == PLAIN and some.of(1) == REGS
 
 
-def test_changes_are_ordered_and_remembered() -> None:
+def test_changes_are_in_order_and_recorded() -> None:
     records, some = targets()
     for ops, tramps in (
         ([user({0, 1, 2})], [0]),
@@ -67,7 +67,7 @@ def test_changes_are_ordered_and_remembered() -> None:
         st.lists(st.tuples(st.sets(st.integers(0, 5)), st.booleans(), st.booleans()), max_size=3)
     )
 )
-def test_done_changes_make_what_is_called_what_is_wanted(
+def test_after_all_changes_each_site_calls_its_target(
     steps: list[list[tuple[set[int], bool, bool]]],
 ) -> None:
     records, some = targets()

@@ -1,10 +1,9 @@
-"""Whatever is done to filters, ops, modules and text, the kernel's text is as it must be.
+"""After any change of filters, ops, modules and text, the kernel's text is correct.
 
-Random sequences on the running teaching kernel. After each step the text is the
-text after boot, with a call at each enabled site, of the caller its users want, and
-the pokes that were made.
-In the end, with no ops and the pokes taken back, it is the text after boot. Where sites are
-found as the kernel runs, those found since then are nops.
+Random sequences on the running teaching kernel. After each step the text is the text
+after boot, plus the pokes, plus at each enabled site a call of the right caller.
+Without ops and pokes it is the text after boot again. If sites are found as the kernel
+runs, the sites found since boot are nops.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ poke = st.tuples(st.just("poke"), rows)
 
 
 class Sequence:
-    """Does steps to a guest and knows what the text must be."""
+    """Runs steps on a guest and computes the expected text."""
 
     def __init__(self, guest: Booted) -> None:
         self.guest = guest
@@ -54,14 +53,14 @@ class Sequence:
         assert section is not None
         self.base = section.address
         if self.ftrace.ftraced is not None:
-            # There are records, and a page for those to come.
+            # There are records, and a page for new ones.
             self.ftrace.ftraced.collect()
             guest.machine.requests.call(guest.address("ftrace_shutdown_replenish"))
         self.known = len(self.ftrace.records)
         self.boot = guest.text()
 
     def rest(self) -> bytes:
-        """The text after boot; what was found since then is nops."""
+        """Return the text after boot, with nops at the sites found since."""
         text = bytearray(self.boot)
         table = self.ftrace.records.table
         rows = np.flatnonzero(table["module"] == KERNEL)[self.known :]
@@ -70,7 +69,7 @@ class Sequence:
         return bytes(text)
 
     def expected(self) -> bytes:
-        """The text at rest, with the calls and pokes there are now."""
+        """Return the text after boot plus the current calls and pokes."""
         text = bytearray(self.rest())
         table = self.ftrace.records.table
         called = self.called()
@@ -87,7 +86,7 @@ class Sequence:
         return bytes(text)
 
     def called(self) -> np.ndarray:
-        """What each site calls by the flags of its record, 0 for a nop."""
+        """Return what each site calls according to its flags; 0 for a nop."""
         records = self.ftrace.records
         regs, own = (records.flagged(flag) for flag in (Flag.REGS_EN, Flag.TRAMP_EN))
         called = np.full(len(records), self.guest.address(CALLER), np.uint64)
@@ -98,7 +97,7 @@ class Sequence:
         return called
 
     def own(self) -> dict[FtraceOps, int]:
-        """The trampolines of the registered users, where they have some."""
+        """Return the trampolines of the registered users that have one."""
         trampolines = self.ftrace.trampolines
         if trampolines is None or len(self.ftrace.ops) < 2:
             return {}
@@ -109,7 +108,7 @@ class Sequence:
             text[address - self.base : address - self.base + len(row)] = row.tobytes()
 
     def check(self) -> None:
-        """The text is right, and each site has the caller that its users want."""
+        """Check the text, and the caller of each site."""
         records, registered = self.ftrace.records, self.ftrace.ops
         wants = {ops: ops.matches(records.table["ip"]) for ops in registered}
         regs = [wants[ops] for ops in registered if ops.save_regs]
@@ -166,7 +165,7 @@ class Sequence:
             assert not refused
 
     def _method(self, number: int) -> None:
-        """One of the methods that do not tear."""
+        """Use one of the methods that do not tear instructions."""
         whole = [each for each in self.guest.port.facts.patch_methods if each != "none"]
         self.ftrace.patcher.method = whole[number % len(whole)]
 
@@ -174,7 +173,7 @@ class Sequence:
         self.guest.machine.run(milliseconds * 1_000_000)
 
     def _poke(self, row: int) -> None:
-        """Put a site's call of mcount back: harmless to run, wrong to ftrace."""
+        """Restore a site's call of mcount: harmless to run, but a mismatch for ftrace."""
         records = self.ftrace.records
         row %= int(np.count_nonzero(records.table["module"] == KERNEL))
         ip = int(records.table["ip"][row])

@@ -1,4 +1,4 @@
-"""Several users at once, each with a trampoline of its own, on the running kernel."""
+"""Several users at once, each with its own trampoline, on the running kernel."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def counter(guest: Booted, name: str, *functions: str, save_regs: bool = False) 
 
 
 def called(guest: Booted, function: str) -> int | None:
-    """What the bytes of the site say."""
+    """Return the target that the site's bytes encode."""
     return guest.port.call_target(guest.address(function), guest.site(function))
 
 
 def own(guest: Booted, ops: FtraceOps) -> int:
-    """The address of the ops' trampoline."""
+    """Return the address of the ops' trampoline."""
     assert guest.ftrace.trampolines is not None
     (found,) = (each for each in guest.ftrace.trampolines.save() if each.ops is ops)
     return found.address
@@ -86,7 +86,7 @@ def test_a_site_goes_through_every_state_with_the_guest_running(guest: Booted, m
     assert guest.text() == before and not guest.machine.oopses
 
 
-def test_a_site_can_go_from_one_trampoline_to_another(guest: Booted) -> None:
+def test_a_site_moves_from_one_trampoline_to_another(guest: Booted) -> None:
     one, two = counter(guest, "one", "schedule"), counter(guest, "two", "kfree")
     for ops in (one, two):
         guest.ftrace.register(ops)
@@ -98,8 +98,8 @@ def test_a_site_can_go_from_one_trampoline_to_another(guest: Booted) -> None:
     assert guest.counted() and not guest.machine.oopses
 
 
-def test_each_user_hears_of_its_own_calls_with_who_made_them(user: User) -> None:
-    """The ip, the caller, and op, which is the number of the fprobe's event."""
+def test_each_user_gets_its_own_calls_with_their_callers(user: User) -> None:
+    """Check ip, caller and op; op holds the id of the fprobe event."""
     user("echo 'f:read vfs_read' > dynamic_events; echo ksys_read ksys_write > set_ftrace_filter")
     user("echo function > current_tracer; echo 1 > events/fprobes/enable; run syscalls")
     rows = [user.row(name) for name in ("ksys_read", "ksys_write", "vfs_read")]
@@ -110,7 +110,9 @@ def test_each_user_hears_of_its_own_calls_with_who_made_them(user: User) -> None
         *("ksys_read <-sys_read", "ksys_write <-sys_write", "read: (vfs_read")
     }
     outer, inner = (sum(what.startswith(w) for what in told) for w in ("ksys_read", "read: "))
-    assert outer > 3 and abs(outer - inner) <= 2, "a CPU may stand between the two"
+    assert outer > 3 and abs(outer - inner) <= 2, (
+        "counts may differ: a CPU may stop between the two functions"
+    )
     assert [
         hop.label for hop in user.session.call_path(user.session.boot.ftrace.records.ip_of(rows[2]))
     ] == [*("site", "ftrace_caller", "ftrace_call", "tracer")]
@@ -151,7 +153,7 @@ def test_the_graph_tracer_and_another_user(user: User) -> None:
     user.same_text(before)
 
 
-def test_function_trace_stop_keeps_them_off(guest: Booted) -> None:
+def test_function_trace_stop_stops_all_trampolines(guest: Booted) -> None:
     for ops in (counter(guest, "one", "schedule"), counter(guest, "two", "kfree", save_regs=True)):
         guest.ftrace.register(ops)
     guest.machine.memory.write_int(guest.address("function_trace_stop"), 1, 4)
@@ -159,7 +161,7 @@ def test_function_trace_stop_keeps_them_off(guest: Booted) -> None:
     assert not guest.counted() and not guest.machine.oopses
 
 
-def test_the_files_say_what_the_kernel_says(user: User) -> None:
+def test_the_files_have_the_kernels_format(user: User) -> None:
     user("echo 'f:e vfs_read' > dynamic_events; echo schedule vfs_read > set_ftrace_filter")
     user("echo function > current_tracer; echo 1 > events/fprobes/enable")
     user("echo 'f:o kfree' >> dynamic_events; echo 1 > events/fprobes/o/enable")
@@ -209,7 +211,7 @@ def test_a_site_that_does_not_call_its_trampoline_is_a_bug(guest: Booted) -> Non
     )
 
 
-def test_a_damaged_slot_of_a_trampoline_is_found_before_a_byte_is_written(guest: Booted) -> None:
+def test_a_damaged_slot_of_a_trampoline_stops_any_write(guest: Booted) -> None:
     one, two = counter(guest, "one", "schedule"), counter(guest, "two", "kfree")
     for ops in (one, two):
         guest.ftrace.register(ops)
@@ -222,7 +224,7 @@ def test_a_damaged_slot_of_a_trampoline_is_found_before_a_byte_is_written(guest:
     assert caught.value.ip == place and guest.text() == before
 
 
-def test_an_oops_in_one_names_it(guest: Booted) -> None:
+def test_an_oops_in_a_trampoline_names_it(guest: Booted) -> None:
     one, two = counter(guest, "one", "schedule"), counter(guest, "two", "kfree")
     for ops in (one, two):
         guest.ftrace.register(ops)
@@ -234,7 +236,7 @@ def test_an_oops_in_one_names_it(guest: Booted) -> None:
     assert re.search(r"RIP: \S+ ftrace_trampoline\+0xd/0x98 \[__builtin__ftrace\]", report), report
 
 
-def test_steps_go_through_one(user: User) -> None:
+def test_steps_go_through_a_trampoline(user: User) -> None:
     user("echo 'f:e simple_strtol' > dynamic_events; echo schedule > set_ftrace_filter")
     user("echo function > current_tracer; echo 1 > events/fprobes/enable")
     session, row = user.session, user.row("simple_strtol")
@@ -264,10 +266,10 @@ def test_steps_go_through_one(user: User) -> None:
     assert [what.partition(" ")[0] for what in whats(user)] == ["e:"]
 
 
-# Places
+# Allocation
 
 
-def test_a_user_who_comes_back_has_the_same_and_one_like_him_too(user: User) -> None:
+def test_a_returning_user_gets_its_trampoline_back(user: User) -> None:
     user("echo 'f:e vfs_read' > dynamic_events; echo function > current_tracer")
     trampolines = user.session.boot.ftrace.trampolines
     assert trampolines is not None
@@ -281,7 +283,9 @@ def test_a_user_who_comes_back_has_the_same_and_one_like_him_too(user: User) -> 
     user.alive()
 
 
-def test_a_user_without_a_place_shares(guest: Booted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_free_trampoline_shares_the_caller(
+    guest: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PLACES", 1)
     one, two = counter(guest, "one", "schedule"), counter(guest, "two", "kfree", save_regs=True)
     for ops in (one, two):
@@ -292,7 +296,7 @@ def test_a_user_without_a_place_shares(guest: Booted, monkeypatch: pytest.Monkey
     assert guest.counted() and not guest.machine.oopses
 
 
-def test_places_go_on_from_page_to_page(guest: Booted) -> None:
+def test_trampolines_continue_on_the_next_page(guest: Booted) -> None:
     users = [counter(guest, str(number), "schedule", "kfree") for number in range(12)]
     users[11].filter_hash = guest.filter("vfs_read")
     for ops in users:
@@ -303,7 +307,7 @@ def test_places_go_on_from_page_to_page(guest: Booted) -> None:
     assert guest.counted() and not guest.machine.oopses
 
 
-def test_they_go_back_with_the_machine(guest: Booted) -> None:
+def test_restoring_a_snapshot_restores_trampolines(guest: Booted) -> None:
     ftrace = guest.ftrace
     one, two = counter(guest, "one", "schedule"), counter(guest, "two", "kfree")
     ftrace.register(one)
@@ -323,7 +327,7 @@ def test_they_go_back_with_the_machine(guest: Booted) -> None:
     assert guest.kallsyms.name(first[0]) == "ftrace_trampoline [__builtin__ftrace]"
 
 
-def test_a_function_that_changes_is_called_from_then_on(guest: Booted) -> None:
+def test_a_trampoline_calls_the_changed_function(guest: Booted) -> None:
     one, two = counter(guest, "one", "schedule"), counter(guest, "two", "kfree")
     two.func = guest.address("ftrace_graph_stub")
     for ops in (one, two):
@@ -342,7 +346,7 @@ def test_a_function_that_changes_is_called_from_then_on(guest: Booted) -> None:
 
 
 class Without:
-    """x86-64 as another package's port, which knows nothing of trampolines."""
+    """x86-64 as a port from another package that has no `trampolines`."""
 
     def __init__(self) -> None:
         self._port = arches.load("x86_64")
@@ -353,7 +357,7 @@ class Without:
         return getattr(self._port, name)
 
 
-def test_a_port_without_the_member_goes_on_as_before() -> None:
+def test_a_port_without_trampolines_works() -> None:
     session = Session.open(Without())  # type: ignore[arg-type]
     shell = Shell(session)
     commands = "echo 'f:e vfs_read' > dynamic_events; echo schedule > set_ftrace_filter"
@@ -367,7 +371,7 @@ def test_a_port_without_the_member_goes_on_as_before() -> None:
 
 
 @pytest.mark.parametrize("arch", [name for name in arches.names() if name != "x86_64"])
-def test_on_other_ports_several_users_share(arch: str) -> None:
+def test_on_other_ports_several_users_share_a_caller(arch: str) -> None:
     guest = boot(arch)
     for number in range(2):
         guest.ftrace.register(guest.counter(str(number)))

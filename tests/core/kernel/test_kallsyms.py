@@ -1,4 +1,4 @@
-"""Symbols by name and address, over a kernel and modules that come and go."""
+"""Symbols by name and address, of a kernel and of modules loaded and unloaded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def table(tmp_path: Path, content: bytes) -> SymbolTable:
 
 
 def text_with(tmp_path: Path, *rows: tuple[str, int, int, int]) -> SymbolTable:
-    """A table of (name, offset in .text, type, binding); .text has 0x100 bytes."""
+    """Make a table from (name, offset in .text, type, binding); .text has 0x100 bytes."""
     symbols = elf_writer.Symbols()
     for name, offset, kind, binding in rows:
         symbols.add(name, TEXT + offset, 1, kind, binding)
@@ -68,8 +68,8 @@ def test_an_address_outside_every_section_has_no_symbol(kallsyms: Kallsyms) -> N
         assert kallsyms.format(address) == f"0x{address:x}"
 
 
-def test_marks_of_code_and_data_name_nothing(tmp_path: Path) -> None:
-    """Mapping symbols, of Arm's ABIs; a name that only looks like one does."""
+def test_mapping_symbols_are_not_names(tmp_path: Path) -> None:
+    """Arm's mapping symbols name nothing; a symbol that only looks like one does."""
     names = Kallsyms()
     rows = (
         ("$x", 0, elf_writer.NOTYPE, LOCAL),
@@ -84,7 +84,7 @@ def test_marks_of_code_and_data_name_nothing(tmp_path: Path) -> None:
     assert [symbol.name for symbol in names.functions()] == ["schedule", "$data"]
 
 
-def test_names_of_many_addresses(kallsyms: Kallsyms) -> None:
+def test_many_addresses_are_named_at_once(kallsyms: Kallsyms) -> None:
     addresses = np.array([TEXT + 33, TEXT, 5, TEXT + 31], np.uint64)
     assert kallsyms.names_of(addresses) == ["kmalloc", "__fentry__", "0x5", "schedule"]
     assert kallsyms.names_of(addresses[:0]) == []
@@ -97,14 +97,14 @@ def test_a_module_adds_its_symbols_and_takes_them_away(tmp_path: Path, kallsyms:
     place = np.where(own.limit > 0, np.uint64(base), np.uint64(0))
     kallsyms.add(replace(own, address=own.address + place, limit=own.limit + place), "usb")
     assert kallsyms.format(base + 5) == "usb_probe+0x5/0x20 [usb]"
-    assert kallsyms.address("schedule") == TEXT + 16, "the kernel's comes first"
+    assert kallsyms.address("schedule") == TEXT + 16, "the kernel's symbol must be found first"
     assert kallsyms.address("schedule", "usb") == base + 32
     kallsyms.remove("usb")
     assert kallsyms.lookup(base + 5) is None
     assert kallsyms.address("usb_probe") is None
 
 
-def test_of_several_names_the_plainest_function_is_shown(tmp_path: Path) -> None:
+def test_of_several_names_the_plainest_is_shown(tmp_path: Path) -> None:
     kallsyms = Kallsyms()
     kallsyms.add(
         text_with(
@@ -119,7 +119,7 @@ def test_of_several_names_the_plainest_function_is_shown(tmp_path: Path) -> None
     assert kallsyms.address("local_name") == TEXT + 0x10
 
 
-def test_a_global_is_found_before_a_local_of_its_name(tmp_path: Path) -> None:
+def test_a_global_is_found_before_a_local_of_the_same_name(tmp_path: Path) -> None:
     symbols = text_with(
         tmp_path,
         ("init", 0x10, FUNC, LOCAL),
@@ -131,7 +131,7 @@ def test_a_global_is_found_before_a_local_of_its_name(tmp_path: Path) -> None:
     assert symbols.address_of("init") == TEXT + 0x10
 
 
-def test_functions_are_what_has_the_type_and_labels_of_code(tmp_path: Path) -> None:
+def test_functions_are_typed_symbols_and_code_labels(tmp_path: Path) -> None:
     symbols = text_with(
         tmp_path,
         ("function", 0, FUNC, GLOBAL),
@@ -142,7 +142,7 @@ def test_functions_are_what_has_the_type_and_labels_of_code(tmp_path: Path) -> N
     assert names == ["function", "label"]
 
 
-def test_names_share_the_ends_of_others_and_stay_bounded() -> None:
+def test_names_may_share_their_tails_and_are_cut_at_a_limit() -> None:
     strings = np.frombuffer(b"\0kmem_cache_alloc\0" + b"x" * 2000 + b"\0", np.uint8)
     names = cut_names(strings, np.array([1, 6, 12, 0, 18], np.uint32))
     assert names[:4] == ["kmem_cache_alloc", "cache_alloc", "alloc", ""]

@@ -1,4 +1,4 @@
-"""Kernels of a user's own: a few functions, with and without a way to boot."""
+"""Users' own kernels: a few functions, with and without a boot entry."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FLAGS = (
 
 
 def build(folder: Path, source: str) -> Path:
-    """Compile and link a kernel the documented way."""
+    """Compile and link a kernel as documented."""
     (folder / "kernel.c").write_text(source)
     (folder / "kernel.lds").write_text(SCRIPT)
     compile_ = ["gcc", *FLAGS.split(), "-c", "kernel.c", "-o", "kernel.o"]
@@ -59,7 +59,7 @@ def opened(path: Path) -> Session:
     return Session.open(arches.load(arches.DEFAULT), MachineSpec(kernel=path, cpus=1))
 
 
-def test_functions_without_a_boot_are_called_and_traced(tmp_path: Path) -> None:
+def test_a_kernel_without_a_boot_entry_can_be_called_and_traced(tmp_path: Path) -> None:
     shell = Shell(opened(build(tmp_path, SOURCE)))
     outcome = shell.execute(
         "echo add > set_ftrace_filter; echo function > current_tracer; call work 3; cat trace"
@@ -75,7 +75,7 @@ def test_functions_without_a_boot_are_called_and_traced(tmp_path: Path) -> None:
     )
 
 
-def test_a_fault_in_a_call_is_told_and_the_session_goes_on(tmp_path: Path) -> None:
+def test_a_fault_in_a_call_is_reported_and_the_session_goes_on(tmp_path: Path) -> None:
     shell = Shell(opened(build(tmp_path, SOURCE)))
     outcome = shell.execute("call wild")
     assert outcome.status == 1 and "NULL pointer dereference" in outcome.error
@@ -83,14 +83,14 @@ def test_a_fault_in_a_call_is_told_and_the_session_goes_on(tmp_path: Path) -> No
     assert shell.execute("call work 1").output == "work = 0x2 (2)\n"
 
 
-def test_a_kernel_that_never_comes_to_rest(tmp_path: Path) -> None:
+def test_a_boot_that_never_ends_is_an_error(tmp_path: Path) -> None:
     source = SOURCE + '__asm__(".globl _start\\n_start: jmp _start\\n");'
     path = build(tmp_path, source)
     with pytest.raises(GuestError, match=r"the boot did not finish within 2\.000 s"):
         opened(path)
 
 
-def test_a_kernel_without_mcount(tmp_path: Path) -> None:
+def test_a_kernel_without_mcount_is_refused(tmp_path: Path) -> None:
     source = SOURCE.replace("__fentry__: ret", "__fentry__: ret\\n.set gone, 0")
     path = build(tmp_path, source)
     raw = path.read_bytes()
@@ -99,10 +99,10 @@ def test_a_kernel_without_mcount(tmp_path: Path) -> None:
         opened(path)
 
 
-def test_segments_that_want_too_much(tmp_path: Path) -> None:
+def test_a_segment_that_is_too_large_is_refused(tmp_path: Path) -> None:
     path = build(tmp_path, SOURCE)
     raw = bytearray(path.read_bytes())
-    # p_memsz of the first program header, ELF64: e_phoff 64, offset 40 in it.
+    # p_memsz of the first ELF64 program header: offset 40 in the header at e_phoff 64.
     raw[64 + 40 : 64 + 48] = (1 << 45).to_bytes(8, "little")
     path.write_bytes(bytes(raw))
     with pytest.raises(ImageError) as caught:

@@ -1,4 +1,4 @@
-"""Kernels and modules somebody builds with the documented flags: all sources of call sites."""
+"""Kernels and modules built with the documented flags, with each source of call sites."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def names(guest: Booted) -> list[str]:
 
 
 def traced(guest: Booted) -> int:
-    """Calls counted while start_kernel(5) runs."""
+    """Return the number of calls counted while start_kernel(5) runs."""
     ops = guest.counter()
     guest.ftrace.register(ops)
     before = guest.counted()
@@ -85,14 +85,14 @@ def traced(guest: Booted) -> int:
     return guest.counted() - before
 
 
-def test_the_compilers_list_linked_into_the_kernel(tmp_path: Path) -> None:
+def test_sites_come_from_the_compilers_list(tmp_path: Path) -> None:
     guest = load(linked(tmp_path, ("-mrecord-mcount",)))
     assert names(guest) == ["add", "start_kernel", "twice"]
     assert traced(guest) == 3
     assert guest.kernel.source_line(guest.address("twice")) == ("k.c", 4)
 
 
-def test_relocations_the_linker_kept_serve_where_there_is_no_list(tmp_path: Path) -> None:
+def test_without_a_list_sites_come_from_kept_relocations(tmp_path: Path) -> None:
     listed = load(linked(tmp_path, ("-mrecord-mcount",)))
     script = SCRIPT.replace("__start_mcount_loc = .;", "").replace("__stop_mcount_loc = .;", "")
     guest = load(linked(tmp_path, (), script, "--emit-relocs"))
@@ -102,13 +102,13 @@ def test_relocations_the_linker_kept_serve_where_there_is_no_list(tmp_path: Path
     assert np.array_equal(mine, theirs)
 
 
-def test_sites_the_compiler_left_as_nops_are_taken(tmp_path: Path) -> None:
+def test_sites_compiled_as_nops_are_accepted(tmp_path: Path) -> None:
     guest = load(linked(tmp_path, ("-mrecord-mcount", "-mnop-mcount")))
     assert (guest.ftrace.records.compiled == np.frombuffer(b"\x0f\x1f\x44\0\0", np.uint8)).all()
     assert traced(guest) == 3
 
 
-def test_a_kernel_without_list_and_without_relocations_is_refused(tmp_path: Path) -> None:
+def test_a_kernel_without_list_or_relocations_is_refused(tmp_path: Path) -> None:
     script = SCRIPT.replace("__start_mcount_loc = .;", "").replace("__stop_mcount_loc = .;", "")
     with pytest.raises(NoCallSitesError, match="no call sites"):
         load(linked(tmp_path, (), script))
@@ -127,7 +127,7 @@ def test_a_module_with_data_is_relocated_and_traced(tmp_path: Path, flags: tuple
     assert loaded.source_line(guest.address("probe")) == ("own.c", 5)
 
 
-def test_a_module_built_as_position_independent_code_says_which_relocation(tmp_path: Path) -> None:
+def test_a_module_of_position_independent_code_is_refused(tmp_path: Path) -> None:
     guest = load(linked(tmp_path, ("-mrecord-mcount",)))
     pic = compiled(tmp_path, "pic", MODULE, "-fPIC", "-mcmodel=small")
     with pytest.raises(UnknownRelocation, match="GOTPCREL"):

@@ -1,4 +1,4 @@
-"""Small guests in assembly, to see the machine do one thing at a time."""
+"""Small guests in assembly, each exercising one feature of the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PORT = load("x86_64")
 TEXT = 0xFFFF_FFFF_8100_0000
 SIZE = 0x40000
 STACK = TEXT + 0x20000
-"""Top of CPU 0's stack; CPU n has its own 0x1000 n above it."""
+"""Top of CPU 0's stack; the top for CPU n is 0x1000 * n higher."""
 DATA = TEXT + 0x30000
 CLOCK = PORT.facts.map.local
 LOCAL = CLOCK + abi.LOCAL_PAGE_SIZE
@@ -28,7 +28,7 @@ DECIMAL = re.compile(r"(?<![\w.])[1-9][0-9]+(?!\w)")
 
 
 def assemble(source: str, address: int = TEXT) -> bytes:
-    # Keystone leaves the radix of numbers without a prefix to chance.
+    # Keystone guesses the base of numbers without a prefix.
     text = DECIMAL.sub(lambda match: hex(int(match[0])), source)
     return bytes(ASSEMBLER.asm(text, address)[0])
 
@@ -41,7 +41,7 @@ class Named:
 
 
 class Names:
-    """Symbols of a small guest: each reaches to the next."""
+    """Symbols of a small guest; each extends to the next."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, int] = {}
@@ -63,7 +63,7 @@ class Names:
 
 
 class Guest:
-    """A machine with one region of RAM; functions go to fixed places in it."""
+    """A machine with one region of RAM; functions are put at fixed offsets in it."""
 
     def __init__(
         self, cpus: int = 1, services: Services | None = None, native_clock: bool | None = None
@@ -75,14 +75,14 @@ class Guest:
         self.machine.memory.map(TEXT, SIZE, "kernel")
 
     def put(self, name: str, offset: int, source: str) -> int:
-        """Assemble a function at an offset; its address."""
+        """Assemble a function at an offset and return its address."""
         address = TEXT + offset
         self.machine.memory.write(address, assemble(source, address))
         self.names.by_name[name] = address
         return address
 
     def boot(self, source: str, offset: int = 0) -> None:
-        """Start CPU 0 in `source`, with r15 at its CPU-local data and its own stack."""
+        """Start CPU 0 in `source`, with its own stack and r15 pointing to its CPU-local data."""
         self.machine.start(self.put("start", offset, f"mov r15, {LOCAL}; {source}"), STACK)
 
     def word(self, address: int) -> int:
@@ -93,7 +93,7 @@ class Guest:
 
 
 def hypercall(number: int, *arguments: str | int, label: str = "spin") -> str:
-    """Assembly of a call of the machine; arguments are registers or numbers (rax is clobbered)."""
+    """Return the assembly of a hypercall; arguments are registers or numbers. Clobbers rax."""
     lines = []
     for at, argument in enumerate(arguments):
         lines.append(f"mov rax, {argument}")

@@ -1,4 +1,4 @@
-"""Return addresses on a stack: what is one, in which order, and under the graph tracer."""
+"""Return addresses on a stack: recognition, order, and the graph tracer's replacements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOP = DATA + 0x1000
 
 
 def guest_with(*words: int) -> Guest:
-    """CPU 0 stands in `start`, with `words` on its stack."""
+    """Return a guest whose CPU 0 is in `start`, with `words` on its stack."""
     guest = Guest()
     guest.put("f", 0x3000, f"nop; call {TEXT}; nop")
     guest.put(RETURN_TO_HANDLER, 0x4000, "ret")
@@ -25,7 +25,7 @@ def guest_with(*words: int) -> Guest:
 
 
 def found(guest: Guest, most: int | None = None) -> list[tuple[int, int]]:
-    """Addresses and their distance from the end of the stack."""
+    """Return the addresses and their distances from the end of the stack."""
     machine = guest.machine
     calls = backtrace(machine.vcpus[0], machine.memory, machine.port, guest.names, TOP, most)
     return [(each.address, TOP - (each.place or 0)) for each in calls]
@@ -34,13 +34,13 @@ def found(guest: Guest, most: int | None = None) -> list[tuple[int, int]]:
 BACK = TEXT + 0x3006
 
 
-def test_a_return_address_has_a_call_in_front_of_it() -> None:
+def test_a_return_address_follows_a_call() -> None:
     guest = guest_with(0, BACK, BACK - 1, TEXT + 0x3001, 1 << 63, BACK, TEXT + 0x30_0000)
     assert found(guest) == [(BACK, 48), (BACK, 16)]
     assert found(guest, 1) == [(BACK, 48)]
 
 
-def test_data_is_no_code() -> None:
+def test_an_address_of_data_is_not_a_return_address() -> None:
     place = TEXT - 0x10000
     guest = guest_with(0, place + 0x106)
     memory = guest.machine.memory
@@ -52,7 +52,7 @@ def test_data_is_no_code() -> None:
         memory.unmap("words")
 
 
-def test_return_to_handler_stands_for_what_the_ret_stack_has() -> None:
+def test_return_to_handler_is_replaced_from_the_ret_stack() -> None:
     handler = TEXT + 0x4000
     guest = guest_with(handler, BACK, handler, handler, 0)
     layout = abi.ftrace_ret_stack("little", 8)
@@ -63,5 +63,5 @@ def test_return_to_handler_stands_for_what_the_ret_stack_has() -> None:
     stack["index"] = len(entries)
     guest.machine.memory.write(DATA + 0x1800, stack.tobytes())
     guest.names.by_name[CPU_RET_STACK] = DATA + 0x1800
-    # The third is what an earlier call has left: no entry has its place.
+    # The third is left over from an earlier call: no entry matches its position.
     assert found(guest) == [(0x2222, 40), (BACK, 32), (0x1111, 16)]

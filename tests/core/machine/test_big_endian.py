@@ -1,4 +1,4 @@
-"""The machine on a 32-bit big-endian guest: clock, calls of the machine, interrupts."""
+"""The machine on a 32-bit big-endian guest: clock, hypercalls, interrupts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ FACTS = Facts(
 
 @dataclass(frozen=True, slots=True)
 class SmallPort:
-    """What the machine needs of a port."""
+    """The part of a port that the machine needs."""
 
     facts: Facts = FACTS
 
@@ -122,7 +122,7 @@ class Names:
 
 
 def machine_with(native: bool | None, **functions: str) -> Machine:
-    """Functions one after the other, 0x400 apart; the first is where CPU 0 starts."""
+    """Put functions 0x400 bytes apart; CPU 0 starts at the first."""
     names = Names({})
     machine = Machine(cast(Port, SmallPort()), 1, symbols=names, native_clock=native)
     machine.memory.map(TEXT, 0x20000, "kernel")
@@ -138,7 +138,7 @@ FIELDS = abi.cpu_local("big").fields or {}
 
 
 def call(number: int, argument: str = "0", label: str = "s") -> str:
-    """A call of the machine with one argument register; r30 is at the CPU-local data."""
+    """Return a hypercall with one argument register; r30 points to the CPU-local data."""
     at = {name: hex(place[1]) for name, place in FIELDS.items()}
     low = hex(FIELDS["call_arg"][1] + 4)
     return (
@@ -152,7 +152,7 @@ LOAD_LOCAL = "lis 30, 0xf000; addi 30, 30, 0x1000"
 
 
 @pytest.mark.parametrize("native", [None, False])
-def test_the_guest_reads_its_clock_in_its_own_byte_order(native: bool | None) -> None:
+def test_the_clock_has_the_guests_byte_order(native: bool | None) -> None:
     machine = machine_with(native, start="lis 4, 0xf000; b n; n: lwz 5, 0(4); lwz 6, 4(4); m: b m")
     vcpu = machine.vcpus[0]
     vcpu.ticks = 0x1_2345_0000
@@ -165,7 +165,7 @@ def test_the_guest_reads_its_clock_in_its_own_byte_order(native: bool | None) ->
 
 
 @pytest.mark.parametrize("native", [None, False])
-def test_calls_of_the_machine_and_interrupts(native: bool | None) -> None:
+def test_hypercalls_and_interrupts_work(native: bool | None) -> None:
     on = f"li 31, 0; stw 31, {hex(FIELDS['irqs_disabled'][1])}(30)"
     machine = machine_with(
         native,
@@ -184,7 +184,7 @@ def test_calls_of_the_machine_and_interrupts(native: bool | None) -> None:
     assert machine.registers(0)["r1"] == STACK
 
 
-def test_a_borrowed_call_and_an_oops() -> None:
+def test_a_borrowed_call_returns_and_an_oops_is_reported() -> None:
     machine = machine_with(
         None, start="m: b m", double="add 3, 3, 4; blr", bad="lis 9, 0x4000; lwz 3, 0(9); blr"
     )
@@ -193,7 +193,10 @@ def test_a_borrowed_call_and_an_oops() -> None:
     machine.set_registers(0, {"pc": TEXT + 0x800, "lr": TEXT + 0x100})
     machine.run(SLICE_NS)
     (oops,) = machine.oopses
-    assert oops.report == ("READ 0x40000000", "0xc0000100")  # the latter from the link register
+    assert oops.report == (
+        "READ 0x40000000",
+        "0xc0000100",
+    )  # the second comes from the link register
     assert (str(oops), oops.pc) == ("READ 0x40000000", TEXT + 0x804)
 
 
@@ -207,7 +210,7 @@ def test_a_borrowed_call_and_an_oops() -> None:
         ("sc", "unexpected interrupt 0x08", 0),
     ],
 )
-def test_an_interrupt_the_port_knows_is_an_oops_at_its_instruction(
+def test_an_interrupt_of_the_port_is_an_oops_at_its_instruction(
     native: bool | None, step: bool, insn: str, reason: str, back: int
 ) -> None:
     machine = machine_with(native, start=f"nop; {insn}; m: b m")
@@ -223,7 +226,7 @@ def test_an_interrupt_the_port_knows_is_an_oops_at_its_instruction(
     assert machine.now == 8
 
 
-def test_a_return_address_that_was_saved_as_well_is_shown_once() -> None:
+def test_a_return_address_saved_twice_is_shown_once() -> None:
     machine = machine_with(None, start="m: b m", bad="lis 9, 0x4000; lwz 3, 0(9); blr")
     machine.memory.write(TEXT + 0x100, b"\x4b\xff\xff\x01")
     machine.memory.write_int(STACK + 0x104, TEXT + 0x104)

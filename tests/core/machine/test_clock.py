@@ -1,4 +1,4 @@
-"""Virtual time: counted by bytes of code, the same by machine code and by Python."""
+"""Virtual time: counted in bytes of code, identically by machine code and by Python."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ def run_slices(native: bool | None) -> list[tuple[int, dict[str, int]]]:
     return seen
 
 
-def test_machine_code_and_python_count_the_same_and_stop_at_the_same_blocks() -> None:
+def test_machine_code_and_python_count_and_stop_alike() -> None:
     assert run_slices(native=None) == run_slices(native=False)
 
 
 @pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.system() != "Linux", reason="hook of this host"
 )
-def test_the_hook_is_machine_code_here() -> None:
+def test_this_host_uses_the_machine_code_hook() -> None:
     assert native_hook("block") is not None
     assert Guest().machine.vcpus[0].native_clock
     assert not Guest(native_clock=False).machine.vcpus[0].native_clock
 
 
-def test_a_block_counts_its_bytes_and_the_stopping_one_does_not() -> None:
+def test_a_block_counts_its_bytes_unless_it_stops_the_run() -> None:
     guest = Guest()
     guest.boot("nop; nop; jmp n; n: nop; l: jmp l")  # 7 + 1 + 1 + 2 bytes, then 1 + 2, then 2 each
     vcpu = guest.machine.vcpus[0]
@@ -80,13 +80,13 @@ def test_the_guest_reads_its_clock_and_cannot_write_it(native: bool | None) -> N
     guest = Guest(native_clock=native)
     guest.boot(f"mov rbx, {CLOCK}; jmp n; n: mov rax, [rbx]; jmp m; m: mov [rbx], rax")
     guest.machine.run(SLICE_NS)
-    assert guest.register("rax") == 7 + 7 + 2 + 3 + 2  # its own block is counted as it starts
+    assert guest.register("rax") == 7 + 7 + 2 + 3 + 2  # a block is counted when it starts
     (oops,) = guest.machine.oopses
     assert "page fault" in str(oops)
     assert int(guest.machine.vcpus[0].clock["ticks"]) == guest.machine.vcpus[0].ticks
 
 
-def test_slices_do_not_depend_on_how_a_run_is_divided() -> None:
+def test_slices_do_not_depend_on_the_lengths_of_runs() -> None:
     def total(pieces: list[int]) -> tuple[dict[str, int], int]:
         guest = Guest()
         guest.boot(LOOP)
@@ -105,7 +105,7 @@ STOP = 0x30000
 
 
 def call_hook(host: str, swap: bool, ticks: int, deadline: int, request: int, size: int) -> Uc:
-    """Run the hook of `host` in an emulated one; the Uc when it has returned or stopped."""
+    """Run the hook of `host` in an emulator until it returns or stops; return the emulator."""
     code = assemble_hook(host, "block", swap)
     assert code is not None
     arm = host == "aarch64"
@@ -117,7 +117,7 @@ def call_hook(host: str, swap: bool, ticks: int, deadline: int, request: int, si
     uc.mem_write(CONTROL, b"".join(word.to_bytes(8, "little") for word in words))
     uc.mem_write(CONTROL + 8192, request.to_bytes(4, "little"))
     uc.mem_write(STOP + 0x2000, (STOP + 0x100).to_bytes(8, "little"))
-    dirty = size | 0xDEAD << 32  # the upper half of a 32-bit argument is anything
+    dirty = size | 0xDEAD << 32  # the upper half of a 32-bit argument is undefined
     if arm:
         registers = (UC_ARM64_REG_X0, UC_ARM64_REG_X1, UC_ARM64_REG_X2, UC_ARM64_REG_X3)
         uc.reg_write(UC_ARM64_REG_LR, STOP + 0x100)
@@ -153,6 +153,6 @@ def test_the_hooks_of_all_hosts_count_and_stop(host: str, swap: bool) -> None:
         assert int.from_bytes(uc.mem_read(CONTROL, 8), "little") == ticks
 
 
-def test_an_unknown_host_has_no_machine_code() -> None:
+def test_an_unknown_host_has_no_machine_code_hook() -> None:
     assert assemble_hook("vax", "block") is None
     assert ctypes.sizeof(ctypes.c_void_p) == 8 or native_hook("block") is None

@@ -1,4 +1,4 @@
-"""Branches and the instructions behind them are one, whatever the engine makes of them."""
+"""A branch and its delay slot are one unit, even if the engine splits them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAR = 10**9
 
 
 def vcpu_with(arch: str, source: str, at: int = 0) -> tuple[Vcpu, int, Memory]:
-    """A vCPU at code `at` bytes into its pages, with a0 in pages it has not seen yet."""
+    """Return a vCPU at code `at` bytes into its pages; a0 points to pages not yet accessed."""
     facts = arches.load(arch).facts
     memory = Memory(facts.byteorder, facts.pointer_size)
     vcpu = Vcpu(0, 1, facts, memory, native_clock=None)
@@ -23,12 +23,12 @@ def vcpu_with(arch: str, source: str, at: int = 0) -> tuple[Vcpu, int, Memory]:
     source = f".set noreorder\n.set noat\n{source}\nhere: b here\nnop"
     memory.write(base + at, assemble(facts, source, base + at, lambda name: None).code)
     vcpu.registers.write({"pc": base + at, "a0": facts.map.direct_map})
-    return vcpu, base + at, memory  # which must live as long
+    return vcpu, base + at, memory  # keep the memory alive
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
-def test_a_load_in_a_delay_slot_of_memory_not_seen_before(arch: str) -> None:
-    """The first instruction at the branch's target runs once, and may be a branch."""
+def test_a_load_in_a_delay_slot_may_touch_a_new_page(arch: str) -> None:
+    """The first instruction at the target runs once, even if it is a branch."""
     rounds = """
         addiu $v0, $zero, 8
 next:   b one
@@ -47,8 +47,8 @@ two:    bne $v0, $a1, next
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
-def test_no_stop_is_between_a_branch_and_its_slot(arch: str) -> None:
-    """A block ends where a page does, and a branch may be the last in it."""
+def test_a_run_never_stops_between_a_branch_and_its_slot(arch: str) -> None:
+    """A block ends at the end of a page, and a branch may be its last instruction."""
     vcpu, branch, _memory = vcpu_with(
         arch,
         """
@@ -67,7 +67,7 @@ over:   addiu $a1, $a1, 2""",
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
-def test_after_a_fault_in_a_slot_other_code_runs(arch: str) -> None:
+def test_after_a_fault_in_a_slot_other_code_can_run(arch: str) -> None:
     vcpu, start, _memory = vcpu_with(
         arch,
         """
@@ -87,7 +87,7 @@ over:   addiu $a1, $a1, 1
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
-def test_a_step_over_a_branch(arch: str) -> None:
+def test_a_step_includes_the_delay_slot(arch: str) -> None:
     vcpu, start, _memory = vcpu_with(arch, "b over\nlw $a1, 0($a0)\nnop\nover: b over\nnop")
     vcpu.step(2)
     assert vcpu.registers.pc == start + 12

@@ -1,4 +1,4 @@
-"""The same commands give the same bytes: on two machines, after a snapshot, by either clock."""
+"""The same commands give the same bytes: on two machines, after a snapshot, with either clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynftrace.core.session.session import MachineSpec, Session
 
 
 def digest(session: Session) -> str:
-    """Of everything there is: RAM, CPU-local data, registers, time, log and trace."""
+    """Return a digest of all state: RAM, CPU-local data, registers, time, log and trace."""
     machine = session.boot.machine
     seen = hashlib.sha256(session.boot.tracefs.read("trace").encode())
     for region in machine.memory.regions:
@@ -37,7 +37,7 @@ def work(session: Session) -> str:
     return digest(session)
 
 
-def test_two_machines_and_both_clocks_do_the_same() -> None:
+def test_two_machines_and_both_clocks_agree() -> None:
     first = opened()
     result = work(first)
     assert len(first.boot.tracefs.read("trace").splitlines()) > 100
@@ -56,7 +56,7 @@ def test_the_kernel_repeats_itself_from_a_snapshot() -> None:
     assert work(session) == result
 
 
-def test_runs_do_not_depend_on_how_they_are_divided() -> None:
+def test_the_result_does_not_depend_on_the_lengths_of_runs() -> None:
     whole, pieces = opened(), opened()
     start = whole.now
     for ns in (1, 50_000, 999, 3_000_000, 1, 1, 70_000, 2_000_000, 0):

@@ -17,13 +17,13 @@ def test_lines_carry_seconds_and_microseconds() -> None:
     assert dmesg.text().splitlines() == list(dmesg.lines)
 
 
-def test_what_a_terminal_would_act_on_is_shown_instead() -> None:
+def test_control_characters_are_escaped() -> None:
     dmesg = Dmesg()
     dmesg.write_bytes(0, b"\x1b[2J\x07\xff\ttab\0\0")
     assert dmesg.lines == ("[    0.000000] \\x1b[2J\\x07\\xff\ttab",)
 
 
-def test_a_message_and_the_log_are_bounded() -> None:
+def test_messages_and_the_log_have_a_maximum_length() -> None:
     dmesg = Dmesg()
     dmesg.write_bytes(0, b"x" * 100_000)
     assert len(dmesg.lines[0]) == LINE_MAX + len("[    0.000000] ")
@@ -34,7 +34,7 @@ def test_a_message_and_the_log_are_bounded() -> None:
     assert dmesg.lines[-1].endswith(f" {LIMIT + 9}")
 
 
-def test_since_gives_what_is_new() -> None:
+def test_since_returns_new_lines_only() -> None:
     dmesg = Dmesg()
     dmesg.write(0, "old")
     before = dmesg.total
@@ -44,7 +44,7 @@ def test_since_gives_what_is_new() -> None:
     assert len(dmesg.since(-5)) == 2
 
 
-def test_a_restored_log_forgets_what_came_later() -> None:
+def test_a_restored_log_forgets_later_lines() -> None:
     dmesg = Dmesg()
     dmesg.write(0, "kept")
     saved = dmesg.save()

@@ -1,4 +1,4 @@
-"""Faults in gaps, inside mapped memory, and across the end of it, told by address."""
+"""The addresses of faults in gaps, inside mapped memory, and across its end."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def fault(
         (STORE, READ_ONLY + 8, Fault(Access.WRITE, READ_ONLY + 8, mapped=True)),
     ],
 )
-def test_the_address_is_told(insn: str, address: int, expected: Fault) -> None:
+def test_the_address_of_a_fault_is_found(insn: str, address: int, expected: Fault) -> None:
     found = fault(insn, address)
     assert (found.access, found.address, found.mapped) == (
         expected.access,
@@ -70,11 +70,11 @@ def test_the_address_is_told(insn: str, address: int, expected: Fault) -> None:
     )
 
 
-def test_memory_that_went_is_a_gap_again() -> None:
+def test_unmapped_memory_is_a_gap_again() -> None:
     assert fault(LOAD, DATA + 8, unmap=True).address == DATA + 8
 
 
-def test_an_access_across_the_end_of_memory() -> None:
+def test_an_access_across_the_end_of_memory_is_reported() -> None:
     found = fault(STORE, DATA + PAGE - 4)
     assert found.access is Access.WRITE
     assert found.address is not None
@@ -90,7 +90,7 @@ def test_an_access_across_the_end_of_memory() -> None:
         (UC_MODE_64, "e8 83 00 08", 2**64 - 24, Fault(Access.READ, 2**64 - 16)),  # ld r4, 8(r3)
     ],
 )
-def test_a_big_endian_engine_tells_it_too(
+def test_a_big_endian_engine_reports_the_address(
     mode: int, insn: str, address: int, expected: Fault
 ) -> None:
     engine = (UC_ARCH_PPC, mode | UC_MODE_BIG_ENDIAN)
@@ -98,5 +98,5 @@ def test_a_big_endian_engine_tells_it_too(
     assert fault(insn, address, False, engine, UC_PPC_REG_3, end) == expected
 
 
-def test_no_instruction() -> None:
+def test_an_invalid_instruction_has_no_address() -> None:
     assert fault("0f 0b", 0) == Fault(Access.ILLEGAL, detail="illegal instruction")  # ud2

@@ -1,4 +1,4 @@
-"""Function pointers, with descriptors and without."""
+"""Function pointers, with and without descriptors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def with_descriptors() -> Facts:
 
 
 class Names:
-    """`.work` with its descriptor `work`, `._mcount` with its own, `entry` with none."""
+    """`.work` with descriptor `work`, `._mcount` with its own, `entry` without one."""
 
     symbols = (
         Symbol(".work", CODE, 0x40),
@@ -54,7 +54,7 @@ def memory() -> Memory:
     return memory
 
 
-def test_without_descriptors_a_pointer_is_code(memory: Memory) -> None:
+def test_without_descriptors_a_pointer_points_to_code(memory: Memory) -> None:
     assert function_at(PLAIN.facts, memory, Names(), OPD) == Function(OPD)
     assert pointer_to(PLAIN.facts, Names(), CODE + 4) == CODE + 4
     assert kernel_toc(PLAIN.facts, memory, Names()) == 0
@@ -73,16 +73,18 @@ def test_code_without_a_descriptor_has_the_kernels_toc_and_no_pointer(memory: Me
     facts = with_descriptors()
     assert function_at(facts, memory, Names(), CODE + 0x80) == Function(CODE + 0x80, KERNEL_TOC)
     assert pointer_to(facts, Names(), CODE + 0x80) is None
-    assert pointer_to(facts, Names(), CODE + 4) is None, "the middle of a function is none"
+    assert pointer_to(facts, Names(), CODE + 4) is None, (
+        "an address inside a function is not a function"
+    )
 
 
-def test_a_descriptor_that_is_not_there_is_a_memory_fault(memory: Memory) -> None:
+def test_an_unmapped_descriptor_is_a_memory_fault(memory: Memory) -> None:
     memory.unmap("opd")
     with pytest.raises(MemoryFault):
         function_at(with_descriptors(), memory, Names(), OPD)
 
 
-def test_entering_a_function_brings_its_toc_pointer(memory: Memory) -> None:
+def test_entering_a_function_sets_its_toc_pointer(memory: Memory) -> None:
     port = dataclasses.replace(PLAIN, facts=with_descriptors())
     effect = enter(port, memory, Names(), OPD, (5,), 0x9000, 0x8000)
     assert effect.registers["rip"] == CODE

@@ -1,4 +1,4 @@
-"""The machine needs nothing but the contract, and its files form no cycle."""
+"""The machine imports only the contract, and its files import each other without a cycle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONTRACT = {"abi", "arch", "crash", "errors", "facts"}
 
 
 def imports(path: Path) -> list[tuple[int, str]]:
-    """Level and module of each relative import, those for types alone included."""
+    """Return level and module of each relative import, including imports for types only."""
     nodes = [node for node in ast.walk(ast.parse(path.read_text())) if hasattr(node, "level")]
     found = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level]
     return [
@@ -23,12 +23,12 @@ def imports(path: Path) -> list[tuple[int, str]]:
     ]
 
 
-def test_no_file_of_the_machine_needs_itself() -> None:
+def test_the_machines_files_have_no_import_cycle() -> None:
     files = {path.stem: imports(path) for path in FOLDER.glob("*.py")}
     graph = {name: {to for level, to in found if level == 1} for name, found in files.items()}
     assert len(list(TopologicalSorter(graph).static_order())) >= len(files) > 15
 
 
-def test_the_machine_imports_the_contract_alone() -> None:
+def test_the_machine_imports_only_the_contract() -> None:
     outside = {to for path in FOLDER.glob("*.py") for level, to in imports(path) if level == 2}
     assert outside == CONTRACT

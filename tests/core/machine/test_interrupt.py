@@ -1,4 +1,4 @@
-"""What is pending for a vCPU, and in what order it is taken."""
+"""Pending interrupts of a vCPU, and the order in which they are taken."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dynftrace.core.abi import TICK_NS, Vector
 from dynftrace.core.machine.interrupt import Interrupts
 
 
-def test_the_tick_falls_due_at_each_multiple_and_what_was_missed_comes_once() -> None:
+def test_missed_ticks_come_once() -> None:
     interrupts = Interrupts()
     assert interrupts.next() == TICK_NS
     assert interrupts.take(TICK_NS - 1) is None
@@ -15,7 +15,7 @@ def test_the_tick_falls_due_at_each_multiple_and_what_was_missed_comes_once() ->
     assert interrupts.next() == 4 * TICK_NS
 
 
-def test_what_has_waited_longest_comes_first_and_of_equals_the_lowest() -> None:
+def test_the_longest_pending_comes_first_then_the_lowest_vector() -> None:
     interrupts = Interrupts()
     interrupts.send(Vector.DEVICE, 500)
     interrupts.send(Vector.REQUEST, 300)
@@ -31,7 +31,7 @@ def test_what_has_waited_longest_comes_first_and_of_equals_the_lowest() -> None:
     ]
 
 
-def test_one_of_a_kind_is_pending_from_the_earliest_time() -> None:
+def test_a_vector_is_pending_once_from_the_earliest_time() -> None:
     interrupts = Interrupts()
     for at in (700, 200, 900):
         interrupts.send(Vector.DEVICE, at)
@@ -40,7 +40,7 @@ def test_one_of_a_kind_is_pending_from_the_earliest_time() -> None:
     assert interrupts.take(TICK_NS - 1) is None
 
 
-def test_a_slice_ends_where_the_next_falls_due() -> None:
+def test_a_slice_ends_when_the_next_interrupt_is_due() -> None:
     interrupts = Interrupts()
     assert interrupts.next_after(0, 50_000) == 50_000
     assert interrupts.next_after(TICK_NS - 10, TICK_NS + 40_000) == TICK_NS
@@ -50,7 +50,7 @@ def test_a_slice_ends_where_the_next_falls_due() -> None:
     assert interrupts.next_after(20_000, 70_000) == 70_000
 
 
-def test_a_copy_is_one_of_its_own() -> None:
+def test_a_copy_is_independent() -> None:
     interrupts = Interrupts()
     copy = interrupts.copy()
     interrupts.send(Vector.DEVICE, 5)

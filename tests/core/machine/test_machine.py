@@ -25,16 +25,16 @@ from .guest import DATA, PORT, STACK, TEXT, Guest, assemble, hypercall, irqs
 COUNT_INTERRUPTS = f"mov rax, {DATA}; inc qword ptr [rax + rsi * 8]; " + hypercall(
     Hypercall.IRET, "rdi"
 )
-"""common_interrupt(regs, vector): counts by vector at DATA and goes back."""
+"""common_interrupt(regs, vector): count by vector at DATA and return."""
 
 
 @pytest.mark.parametrize("cpus", [0, 9, -1])
-def test_a_machine_has_one_to_eight_cpus(cpus: int) -> None:
+def test_a_machine_has_1_to_8_cpus(cpus: int) -> None:
     with pytest.raises(UsageError):
         Machine(PORT, cpus)
 
 
-def test_a_run_takes_the_time_asked_for() -> None:
+def test_a_run_takes_the_requested_time() -> None:
     guest = Guest()
     guest.boot("l: inc rbx; jmp l")
     guest.machine.run(1_000_000)
@@ -51,7 +51,7 @@ def test_a_machine_that_was_not_started_does_nothing() -> None:
         guest.machine.step(0)
 
 
-def test_interrupts_come_at_each_tick_and_leave_no_mark_on_the_interrupted_code() -> None:
+def test_interrupts_come_at_each_tick_and_preserve_all_registers() -> None:
     guest = Guest()
     guest.put(
         "common_interrupt",
@@ -82,7 +82,7 @@ def test_a_tick_waits_while_interrupts_are_off() -> None:
     assert guest.word(DATA) == 0
     guest.machine.run(10 * TICK_NS)
     late = 15 * TICK_NS - 1_000_000 * 12
-    assert guest.word(DATA) == late // TICK_NS + 1  # what fell due meanwhile came once
+    assert guest.word(DATA) == late // TICK_NS + 1  # ticks missed meanwhile came once
 
 
 def test_an_idle_cpu_costs_nothing_and_wakes_at_its_tick() -> None:
@@ -95,7 +95,7 @@ def test_an_idle_cpu_costs_nothing_and_wakes_at_its_tick() -> None:
     assert abs(guest.register("rbx") - 2000) <= 1
 
 
-def test_time_passes_for_sleepers_too_however_short_the_runs() -> None:
+def test_time_passes_for_sleepers_even_in_short_runs() -> None:
     guest = Guest()
     guest.put("common_interrupt", 0x1000, COUNT_INTERRUPTS)
     guest.boot(f"{irqs(True)}; again: {hypercall(Hypercall.IDLE)}; jmp again")
@@ -107,7 +107,7 @@ def test_time_passes_for_sleepers_too_however_short_the_runs() -> None:
     assert guest.word(DATA) == 2
 
 
-def test_the_instruction_that_waits_for_an_interrupt_is_idle_too() -> None:
+def test_waiting_for_an_interrupt_is_idle_time() -> None:
     guest = Guest()
     guest.put("common_interrupt", 0x1000, COUNT_INTERRUPTS)
     guest.boot(f"{irqs(True)}; again: inc rbx; hlt; jmp again")
@@ -144,7 +144,7 @@ def test_a_second_cpu_starts_with_its_argument_and_wakes_by_ipi() -> None:
     assert int(guest.machine.vcpus[0].local["nr_cpus"]) == 2
 
 
-def test_cpu_up_refuses_what_cannot_be() -> None:
+def test_cpu_up_refuses_invalid_cpus() -> None:
     guest = Guest(2)
     entry = guest.put("second", 0x2000, "l: jmp l")
     again = start_second(guest, entry).replace("up", "again")
@@ -158,7 +158,7 @@ def test_cpu_up_refuses_what_cannot_be() -> None:
     assert values == [0, 2**64 - 16, 2**64 - 22]  # 0, -EBUSY, -EINVAL
 
 
-def test_a_task_interrupted_on_one_cpu_goes_on_where_its_registers_are_loaded() -> None:
+def test_an_interrupted_task_resumes_on_any_cpu_that_loads_its_registers() -> None:
     guest = Guest(2)
     # CPU 0 hands the interrupted registers to CPU 1 and stays in its handler.
     back = hypercall(Hypercall.IRET, "rdi", label="back")
@@ -186,7 +186,7 @@ def test_a_task_interrupted_on_one_cpu_goes_on_where_its_registers_are_loaded() 
     assert STACK - 0x100 < guest.register("rsp", 1) <= STACK
 
 
-def test_turns_are_fair_and_lowest_time_comes_first() -> None:
+def test_the_cpu_with_the_lowest_time_runs_next() -> None:
     guest = Guest(2)
     second = guest.put("second", 0x2000, "l: jmp l")
     guest.boot(f"{start_second(guest, second)}; l: jmp l")
@@ -196,7 +196,7 @@ def test_turns_are_fair_and_lowest_time_comes_first() -> None:
         assert abs(first - other) <= SLICE_NS + 100
 
 
-def test_printk_reaches_dmesg_with_its_time() -> None:
+def test_printk_reaches_dmesg_with_a_timestamp() -> None:
     guest = Guest()
     guest.machine.memory.write(DATA, b"Booting on CPU 0\n\0")
     guest.boot(f"{hypercall(Hypercall.PRINTK, DATA, 17)}; l: jmp l")
@@ -241,7 +241,7 @@ def test_a_flush_reaches_code_in_the_middle_of_a_block_and_across_pages(span: in
     assert guest.register("rbx") == 2
 
 
-def test_memory_mapped_later_is_there_for_every_cpu_and_gone_when_unmapped() -> None:
+def test_mapping_and_unmapping_reaches_every_cpu() -> None:
     guest = Guest(2)
     module = 0xFFFF_FFFF_A000_0000
     second = guest.put("second", 0x2000, f"mov rcx, {module}; l: call rcx; jmp l")
@@ -257,12 +257,12 @@ def test_memory_mapped_later_is_there_for_every_cpu_and_gone_when_unmapped() -> 
 
 
 @pytest.mark.parametrize("native", [None, False])
-def test_a_store_to_one_region_is_not_taken_for_code_of_another(native: bool | None) -> None:
+def test_a_store_to_one_region_does_not_end_a_block_of_another(native: bool | None) -> None:
     guest = Guest(native_clock=native)
     bases = [0x1000_0000 * row for row in range(1, 8)]
     for row, base in enumerate(bases):
         guest.machine.memory.map(base, 0x2000 << row, f"region {row}")
-    # The store goes to the page offset at which its own block lies in its page.
+    # The store has the same offset in its page as the code that stores.
     for code in bases:
         for data in bases:
             if code != data:
@@ -278,7 +278,7 @@ def test_a_store_to_one_region_is_not_taken_for_code_of_another(native: bool | N
                 assert vcpu.ticks - before == len(text), (hex(code), hex(data))
 
 
-def test_local_pages_are_not_ram() -> None:
+def test_memory_cannot_be_mapped_over_local_pages() -> None:
     guest = Guest()
     with pytest.raises(MemoryFault, match="overlaps cpu local"):
         guest.machine.memory.map(PORT.facts.map.local, 0x1000, "new")
@@ -304,7 +304,7 @@ def test_steps_add_up_to_the_time_of_a_run() -> None:
     assert stepped.machine.now == ran.machine.now
 
 
-def test_a_step_does_a_call_of_the_machine_and_wakes_an_idle_cpu() -> None:
+def test_a_step_serves_a_hypercall_and_wakes_an_idle_cpu() -> None:
     guest = Guest()
     guest.put("common_interrupt", 0x1000, COUNT_INTERRUPTS)
     guest.boot(f"{irqs(True)}; {hypercall(Hypercall.IDLE)}; l: jmp l")
@@ -312,7 +312,9 @@ def test_a_step_does_a_call_of_the_machine_and_wakes_an_idle_cpu() -> None:
     while vcpu.state is State.RUNNING and steps < 8:
         guest.machine.step(0)
         steps += 1
-    assert vcpu.state is State.IDLE and steps > 4, "at the end of the block, as in a run"
+    assert vcpu.state is State.IDLE and steps > 4, (
+        "a step must serve the request at the end of the block, as a run does"
+    )
     guest.machine.step(0)
     assert guest.register("rip") == TEXT + 0x1000
     assert vcpu.ticks == TICK_NS
@@ -322,7 +324,7 @@ def test_a_step_does_a_call_of_the_machine_and_wakes_an_idle_cpu() -> None:
     assert vcpu.local["irqs_disabled"] == 0
 
 
-def test_stop_ends_a_run_and_nothing_is_lost() -> None:
+def test_a_stopped_run_continues_without_loss() -> None:
     guest = Guest()
     guest.boot("l: inc rbx; jmp l")
     timer = threading.Timer(0.1, guest.machine.stop)
@@ -344,7 +346,7 @@ def test_stop_without_a_run_does_nothing() -> None:
     assert guest.machine.now >= 10 * SLICE_NS
 
 
-def test_run_until_ends_with_an_answer_a_hang_or_the_users_will() -> None:
+def test_run_until_ends_on_success_timeout_or_stop() -> None:
     guest = Guest()
     guest.boot("l: inc rbx; jmp l")
     guest.machine.run_until(lambda: guest.register("rbx") > 50_000, TICK_NS, "counting")
@@ -357,7 +359,7 @@ def test_run_until_ends_with_an_answer_a_hang_or_the_users_will() -> None:
         guest.machine.run_until(lambda: False, 10**15, "boot")
 
 
-def test_run_until_knows_when_nobody_is_left_or_who_died() -> None:
+def test_run_until_fails_when_a_cpu_dies_or_none_is_left() -> None:
     guest = Guest()
     guest.boot("xor eax, eax; mov rbx, [rax]")
     with pytest.raises(GuestOops, match="boot did not finish: CPU 0 has stopped"):
@@ -366,7 +368,7 @@ def test_run_until_knows_when_nobody_is_left_or_who_died() -> None:
         guest.machine.run_until(lambda: False, TICK_NS, "boot")
 
 
-def test_a_borrowed_call_returns_and_leaves_the_cpu_as_it_was() -> None:
+def test_a_borrowed_call_returns_and_restores_the_cpu() -> None:
     guest = Guest()
     add = guest.put("add", 0x2000, "mov rbx, 99; lea rax, [rdi + rsi * 2]; nop; ret")
     guest.boot("l: inc rbx; jmp l")
@@ -379,14 +381,14 @@ def test_a_borrowed_call_returns_and_leaves_the_cpu_as_it_was() -> None:
     assert guest.machine.now == now + 2 * 13
 
 
-def test_a_borrowed_call_works_on_a_kernel_that_was_never_started() -> None:
+def test_a_borrowed_call_works_before_boot() -> None:
     guest = Guest()
     add = guest.put("add", 0x2000, "lea rax, [rdi + rsi * 2]; ret")
     assert guest.machine.requests.call(add, [40, 1]) == 42
     assert guest.machine.vcpus[0].state is State.OFF
 
 
-def test_a_borrowed_call_that_faults_or_hangs_says_so_and_the_cpu_lives() -> None:
+def test_a_borrowed_call_that_fails_leaves_the_cpu_alive() -> None:
     guest = Guest()
     bad = guest.put("bad", 0x2000, "mov rax, [rdi]; ret")
     spin = guest.put("spin", 0x2100, "l: jmp l")
@@ -407,7 +409,7 @@ def test_a_borrowed_call_that_faults_or_hangs_says_so_and_the_cpu_lives() -> Non
     assert guest.register("rbx") > before["rbx"]
 
 
-def test_a_machine_runs_the_same_twice() -> None:
+def test_two_machines_run_identically() -> None:
     def run() -> tuple[list[dict[str, int]], bytes]:
         guest = Guest(2)
         guest.put("common_interrupt", 0x1000, COUNT_INTERRUPTS)

@@ -1,4 +1,4 @@
-"""Guest RAM on the host: reads and writes, overlap and bounds, many sites at once."""
+"""Guest RAM on the host: reads, writes, overlaps, bounds, and many sites at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_read_and_a_write_cross_from_one_region_to_the_next(memory: Memory) ->
     ("address", "size"),
     [(TEXT - 1, 2), (TEXT + 0x2FFF, 2), (0, 1), (TOP + 4095, 2), (2**64, 1), (-1, 1), (TEXT, -1)],
 )
-def test_memory_that_is_not_there_is_refused(memory: Memory, address: int, size: int) -> None:
+def test_unmapped_memory_is_refused(memory: Memory, address: int, size: int) -> None:
     with pytest.raises(MemoryFault) as fault:
         memory.read(address, size)
     assert (fault.value.address, fault.value.size) == (address, size)
@@ -62,12 +62,14 @@ def test_a_write_that_does_not_fit_writes_nothing(memory: Memory) -> None:
         (0, LIMIT, "MB of memory"),
     ],
 )
-def test_a_map_that_cannot_be_is_refused(memory: Memory, address: int, size: int, why: str) -> None:
+def test_an_impossible_mapping_is_refused(
+    memory: Memory, address: int, size: int, why: str
+) -> None:
     with pytest.raises(MemoryFault, match=why):
         memory.map(address, size, "new")
 
 
-def test_a_reserved_range_and_a_known_name_are_refused(memory: Memory) -> None:
+def test_a_reserved_range_and_a_duplicate_name_are_refused(memory: Memory) -> None:
     memory.reserve(0x10000, 0x2000, "cpu local")
     with pytest.raises(MemoryFault, match="overlaps cpu local"):
         memory.map(0x11000, 0x1000, "new")
@@ -75,7 +77,7 @@ def test_a_reserved_range_and_a_known_name_are_refused(memory: Memory) -> None:
         memory.map(0x20000, 0x1000, "data")
 
 
-def test_observers_see_regions_old_and_new_come_and_go(memory: Memory) -> None:
+def test_observers_are_notified_of_all_regions(memory: Memory) -> None:
     seen: list[str] = []
     gone: list[str] = []
 
@@ -92,7 +94,7 @@ def test_observers_see_regions_old_and_new_come_and_go(memory: Memory) -> None:
         memory.unmap("module")
 
 
-def test_gather_reads_many_and_tells_which_could_not_be(memory: Memory) -> None:
+def test_gather_reads_many_and_marks_the_unmapped(memory: Memory) -> None:
     memory.write(TEXT + 0x10, bytes(range(1, 6)))
     memory.write(TOP + 4091, b"vwxyz")
     addresses = np.array(
@@ -125,7 +127,7 @@ def test_a_view_writes_through_and_stays_in_its_region(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize(("order", "first"), [("little", 0x78), ("big", 0x12)])
-def test_integers_are_in_the_guests_byte_order(order: str, first: int) -> None:
+def test_integers_have_the_guests_byte_order(order: str, first: int) -> None:
     memory = Memory(order, 4)
     memory.map(0x8000_0000, 0x1000, "text")
     memory.write_int(0x8000_0000, 0x1234_5678)

@@ -1,4 +1,4 @@
-"""Hooks in machine code: numbers mean what they say, whatever was assembled before."""
+"""Hooks in machine code: their numbers do not depend on what was assembled before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOOKS = [(host, name) for host in ("x86_64", "aarch64") for name in ("block", "t
 
 
 @pytest.mark.parametrize(("host", "name"), HOOKS)
-def test_keystone_is_given_no_number_whose_base_it_would_guess(
+def test_every_number_passed_to_keystone_has_a_base(
     host: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[str] = []
@@ -30,7 +30,7 @@ def test_keystone_is_given_no_number_whose_base_it_would_guess(
     assert not re.findall(r"(?<![\w.])[1-9][0-9]+(?!\w)", given[0])
 
 
-def test_offsets_and_constants_of_the_x86_hooks() -> None:
+def test_the_x86_hooks_have_the_right_offsets_and_constants() -> None:
     engine = Cs(CS_ARCH_X86, CS_MODE_64)
 
     def text(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Faults: that vCPU stops for good with the kernel's report, the others go on."""
+"""Faults: the vCPU stops for good with the kernel's report; the others go on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def crash(source: str, *, at: str = "bad") -> Guest:
         ("xor esp, esp; push rax", "BUG:"),
     ],
 )
-def test_a_fault_stops_one_cpu_and_says_what_it_was(source: str, first: str) -> None:
+def test_a_fault_stops_one_cpu_and_is_described(source: str, first: str) -> None:
     guest = crash(source)
     (oops,) = guest.machine.oopses
     assert first in str(oops)
@@ -62,7 +62,7 @@ def test_a_fault_stops_one_cpu_and_says_what_it_was(source: str, first: str) -> 
     assert len(guest.machine.oopses) == 1
 
 
-def test_the_report_shows_registers_code_and_the_way_there() -> None:
+def test_the_report_shows_registers_code_and_call_trace() -> None:
     guest = crash(f"nop; mov rax, {WILD}; mov rcx, [rax + 8]; nop; ret")
     (oops,) = guest.machine.oopses
     report = "\n".join(oops.report)
@@ -82,20 +82,20 @@ def test_the_report_shows_registers_code_and_the_way_there() -> None:
     assert [line.split("+")[0].strip(" ?") for line in trace] == ["caller", "start"]
 
 
-def test_code_that_cannot_be_read_and_no_stack_still_give_a_report() -> None:
+def test_a_report_needs_neither_code_nor_stack() -> None:
     guest = crash(f"mov rsp, {WILD}; mov rax, {WILD + 0x1000}; jmp rax")
     (oops,) = guest.machine.oopses
     assert f"Code: Unable to access opcode bytes at 0x{WILD + 0x1000 - 42:x}." in oops.report
     assert oops.report[-2] == "Call Trace:"
 
 
-def test_a_stack_pointer_right_below_the_end_of_memory_gives_a_report() -> None:
+def test_a_stack_at_the_end_of_memory_gives_a_report() -> None:
     guest = crash(f"mov rsp, {TEXT + 0x40000 - 3}; ud2")
     (oops,) = guest.machine.oopses
     assert oops.report[-2] == "Call Trace:"
 
 
-def test_the_trace_of_a_wild_stack_is_bounded() -> None:
+def test_the_call_trace_of_a_wild_stack_is_bounded() -> None:
     guest = Guest()
     back = guest.put("f", 0x3000, f"call {TEXT}; nop") + 5
     for row in range(0x800):
@@ -115,7 +115,7 @@ def test_reports_do_not_need_symbols() -> None:
     assert f"RIP: {TEXT + 7:016x} 0x{TEXT + 7:x}" in oops.report
 
 
-def test_an_interrupt_that_finds_no_stack_is_a_double_fault() -> None:
+def test_an_interrupt_without_a_stack_is_a_double_fault() -> None:
     guest = Guest()
     guest.put("common_interrupt", 0x1000, "l: jmp l")
     guest.boot("mov rsp, 64; mov dword ptr [r15 + 12], 0; l: jmp l")
@@ -136,7 +136,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(("source", "first"), HOSTILE)
-def test_a_bad_call_of_the_machine_is_an_oops(source: str, first: str) -> None:
+def test_a_bad_hypercall_is_an_oops(source: str, first: str) -> None:
     guest = Guest(2)
     guest.boot(f"{source}; l: jmp l")
     guest.machine.run(SLICE_NS)
@@ -145,7 +145,7 @@ def test_a_bad_call_of_the_machine_is_an_oops(source: str, first: str) -> None:
     assert guest.machine.vcpus[1].state is State.OFF
 
 
-def test_a_stop_request_without_a_call_is_harmless() -> None:
+def test_a_stop_request_without_a_hypercall_is_harmless() -> None:
     guest = Guest()
     guest.boot(f"mov rax, {LOCAL}; mov dword ptr [rax], 1; l: inc rbx; jmp l")
     guest.machine.run(SLICE_NS)
@@ -169,7 +169,7 @@ def test_a_panic_stops_every_cpu() -> None:
     assert str(oops) in guest.machine.dmesg.text()
 
 
-def test_a_breakpoint_goes_to_its_handler_with_its_own_address() -> None:
+def test_a_breakpoint_handler_gets_the_breakpoints_address() -> None:
     seen: list[tuple[int, int]] = []
 
     class Skip(NoServices):
@@ -187,7 +187,7 @@ def test_a_breakpoint_goes_to_its_handler_with_its_own_address() -> None:
     assert not guest.machine.oopses
 
 
-def test_a_breakpoint_its_handler_refuses_is_an_oops_at_its_address() -> None:
+def test_an_unhandled_breakpoint_is_an_oops_at_its_address() -> None:
     guest = Guest()
     ip = guest.put("site", 0x3000, "nop; int3; nop")
     guest.boot(f"call {ip}; l: jmp l")
@@ -221,7 +221,7 @@ def test_a_step_into_a_fault_is_an_oops_too() -> None:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_whatever_a_guest_executes_the_machine_comes_back(seed: int) -> None:
+def test_the_machine_survives_any_guest_code(seed: int) -> None:
     chance = random.Random(seed)
     guest = Guest()
     guest.put("common_interrupt", 0x1000, hypercall(Hypercall.IRET, "rdi"))

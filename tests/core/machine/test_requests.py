@@ -1,4 +1,4 @@
-"""Requests: what the console writes into `host_request`, and the guest's answer."""
+"""Requests: the host writes `host_request`, and the guest answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LAYOUT = abi.host_request("little")
 
 
 def server(answer: str = "lea rax, [rcx + rdx * 2]") -> Guest:
-    """A guest whose interrupt handler serves a request on the spot: argument 0 + 2 * argument 1."""
+    """Return a guest whose interrupt handler answers argument 0 + 2 * argument 1."""
     guest = Guest()
     at = {name: DATA + offset for name, (_, offset) in LAYOUT.fields.items()}
     done = hypercall(Hypercall.REQUEST_DONE, "rbx", "r9", label="done")
@@ -44,7 +44,7 @@ def test_a_call_goes_to_the_guest_and_its_result_comes_back() -> None:
     assert guest.machine.memory.read_int(DATA, 4) == 2
 
 
-def test_a_workload_is_named_and_counted() -> None:
+def test_a_workload_is_requested_by_name_and_count() -> None:
     guest = server(answer="mov rax, 7")
     assert guest.machine.requests.run_workload("syscalls", 300) == 7
     request = np.frombuffer(guest.machine.memory.read(DATA, LAYOUT.itemsize), LAYOUT)[0]
@@ -52,7 +52,7 @@ def test_a_workload_is_named_and_counted() -> None:
     assert (request["name"], request["comm"]) == (b"syscalls", b"syscalls")
 
 
-def test_what_does_not_fit_is_refused_before_anything_is_written() -> None:
+def test_an_oversized_request_is_refused_before_writing() -> None:
     guest = server()
     before = guest.machine.memory.read(DATA, LAYOUT.itemsize)
     with pytest.raises(UsageError, match="at most 6 arguments"):
@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written() -> None:
     assert guest.machine.memory.read(DATA, LAYOUT.itemsize) == before
 
 
-def test_no_answer_is_a_hang_and_a_late_one_does_no_harm() -> None:
+def test_a_missing_answer_is_a_timeout_and_a_late_one_is_harmless() -> None:
     guest = server(answer="jmp back; nop")
     with pytest.raises(GuestHang, match="workload forkbomb did not finish"):
         guest.machine.requests.run_workload("forkbomb", limit_ns=5_000_000)
@@ -75,7 +75,7 @@ def test_no_answer_is_a_hang_and_a_late_one_does_no_harm() -> None:
         guest.machine.requests.call(0, limit_ns=5_000_000)
 
 
-def test_a_cpu_that_dies_of_a_request_is_named() -> None:
+def test_a_cpu_that_dies_during_a_request_is_named() -> None:
     guest = server(answer="ud2")
     with pytest.raises(GuestOops, match="the call did not finish: CPU 0 has stopped"):
         guest.machine.requests.call(0)

@@ -1,4 +1,4 @@
-"""Going back: the whole machine as it was, and forward again byte for byte."""
+"""Snapshots: restore the whole machine, then repeat the run byte for byte."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNT = f"mov rax, {DATA}; inc qword ptr [rax]; " + hypercall(Hypercall.IRET, "r
 
 
 def busy(native: bool | None = None) -> Guest:
-    """Two CPUs that write to the same memory, with interrupts and messages."""
+    """Return two CPUs that write to the same memory, with interrupts and messages."""
     guest = Guest(2, native_clock=native)
     guest.put("common_interrupt", 0x1000, COUNT)
     guest.machine.memory.write(DATA + 0x100, b"tick tock")
@@ -46,7 +46,7 @@ def digest(guest: Guest) -> str:
 
 
 @pytest.mark.parametrize("native", [None, False])
-def test_from_a_snapshot_a_run_repeats_byte_for_byte(native: bool | None) -> None:
+def test_a_run_from_a_snapshot_repeats_byte_for_byte(native: bool | None) -> None:
     guest = busy(native)
     guest.machine.run(TICK_NS + 123_456)
     snapshot, before = guest.machine.snapshot(), digest(guest)
@@ -60,14 +60,14 @@ def test_from_a_snapshot_a_run_repeats_byte_for_byte(native: bool | None) -> Non
     assert before != after
 
 
-def test_two_machines_are_the_same_whoever_keeps_the_clock() -> None:
+def test_two_machines_agree_with_either_clock() -> None:
     native, python = busy(), busy(native=False)
     for guest in (native, python):
         guest.machine.run(3 * TICK_NS)
     assert digest(native) == digest(python)
 
 
-def test_regions_that_came_and_went_are_put_right() -> None:
+def test_restoring_maps_and_unmaps_regions() -> None:
     guest = busy()
     memory = guest.machine.memory
     memory.map(0x10000, 0x4000, "module")
@@ -83,7 +83,7 @@ def test_regions_that_came_and_went_are_put_right() -> None:
         memory.read(0x20000, 1)
 
 
-def test_code_changed_since_runs_as_it_was() -> None:
+def test_restored_code_runs_as_before() -> None:
     guest = Guest()
     guest.put("f", 0x3000, "mov ebx, 1; ret")
     guest.boot(f"l: call {TEXT + 0x3000}; jmp l")
@@ -98,7 +98,7 @@ def test_code_changed_since_runs_as_it_was() -> None:
     assert guest.register("rbx") == 1
 
 
-def test_a_cpu_that_died_since_lives_again() -> None:
+def test_restoring_revives_a_dead_cpu() -> None:
     guest = Guest()
     guest.boot("xor ecx, ecx; l: inc ecx; cmp ecx, 50000; jb l; ud2")
     guest.machine.run(SLICE_NS)
@@ -113,7 +113,7 @@ def test_a_cpu_that_died_since_lives_again() -> None:
     assert guest.machine.oopses[0].report == oops.report
 
 
-def test_only_pages_in_use_are_kept() -> None:
+def test_a_snapshot_keeps_only_pages_in_use() -> None:
     guest = Guest()
     guest.machine.memory.map(0x1000_0000, 64 << 20, "ram")
     guest.machine.memory.write(0x1000_0000 + 0x5010, b"x")

@@ -1,4 +1,4 @@
-"""The TLB hook: cheaper runs that do the same."""
+"""The TLB hook: faster runs with the same result."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ def test_the_hooks_of_all_hosts_fill_an_entry(host: str, access: int, expected: 
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="hook of this host")
-def test_the_hook_is_in_use_here() -> None:
+def test_this_host_uses_the_hook() -> None:
     assert native_hook("tlb") is not None
 
 
 @pytest.mark.parametrize("native", [None, False])
-def test_a_guest_that_writes_its_own_code_sees_it_at_once(native: bool | None) -> None:
+def test_self_modifying_code_takes_effect_at_once(native: bool | None) -> None:
     guest = Guest(native_clock=native)
     guest.put("f", 0x3000, "mov eax, 0; ret")
     guest.boot(
@@ -94,9 +94,7 @@ def test_a_guest_that_writes_its_own_code_sees_it_at_once(native: bool | None) -
 
 @pytest.mark.parametrize("native", [None, False])
 @pytest.mark.parametrize("place", [CLOCK, DATA + 0x100000, 0])
-def test_what_may_not_be_written_or_is_not_there_still_faults(
-    place: int, native: bool | None
-) -> None:
+def test_read_only_and_unmapped_memory_still_faults(place: int, native: bool | None) -> None:
     guest = Guest(native_clock=native)
     guest.boot(f"mov rbx, {place}; mov [rbx], rax")
     guest.machine.run(SLICE_NS)

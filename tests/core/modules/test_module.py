@@ -1,4 +1,4 @@
-"""insmod and rmmod: what is refused, what is owed, and that nothing stays behind."""
+"""insmod and rmmod: refused modules, dependencies, and complete cleanup."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def guest() -> Booted:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Booted:
-    """A kernel of one's own, without a list of exports."""
+    """A user's kernel without a list of exports."""
     return load(elf_writer.write(tmp_path / "kernel", SMALL))
 
 
@@ -47,7 +47,7 @@ def built(guest: Booted, name: str) -> Path:
 
 
 def state(guest: Booted) -> tuple[object, ...]:
-    """Everything a module could leave something in."""
+    """Return all state in which a module could leave traces."""
     return (
         [(region.name, region.address, region.size) for region in guest.machine.memory.regions],
         [module.name for module in guest.modules.loaded],
@@ -64,7 +64,7 @@ def module(tmp_path: Path, *arguments: object, name: str = "own", **options: obj
 # Loading
 
 
-def test_a_module_gets_a_place_records_and_symbols_and_its_init_runs(guest: Booted) -> None:
+def test_insmod_adds_memory_records_and_symbols_and_runs_init(guest: Booted) -> None:
     usb = guest.modules.insmod(built(guest, "usbcore"))
     area = guest.port.facts.map
     assert area.modules <= usb.base < usb.base + usb.size <= area.modules_end
@@ -77,7 +77,7 @@ def test_a_module_gets_a_place_records_and_symbols_and_its_init_runs(guest: Boot
     assert guest.modules.refcnt(usb) == 0
 
 
-def test_a_module_can_be_put_far_from_the_kernel_where_there_is_such_a_place(
+def test_a_port_may_load_modules_far_from_the_kernel(
     guest: Booted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(UsageError, match="a single module area"):
@@ -106,7 +106,7 @@ def test_a_module_that_needs_another_is_bound_to_it(guest: Booted) -> None:
     assert guest.modules.loaded == []
 
 
-def test_loading_and_unloading_leaves_nothing(guest: Booted) -> None:
+def test_loading_and_unloading_leaves_no_trace(guest: Booted) -> None:
     guest.machine.run(5_000_000)
     before = state(guest)
     for _ in range(2):
@@ -119,12 +119,12 @@ def test_loading_and_unloading_leaves_nothing(guest: Booted) -> None:
     assert not guest.machine.oopses
 
 
-def test_a_patched_module_leaves_and_comes_back_clean(guest: Booted) -> None:
+def test_a_patched_module_is_reloaded_clean(guest: Booted) -> None:
     before = state(guest)
     ops = guest.counter()
     guest.ftrace.register(ops)
     guest.modules.insmod(built(guest, "usbcore"))
-    assert guest.site("usb_ifnum_to_if")[0] == 0xE8, "an empty filter means new modules too"
+    assert guest.site("usb_ifnum_to_if")[0] == 0xE8, "an empty filter must include new modules"
     assert guest.ftrace.records.flagged(Flag.ENABLED).all()
     guest.machine.run(5_000_000)
     guest.modules.rmmod("usbcore")
@@ -134,7 +134,7 @@ def test_a_patched_module_leaves_and_comes_back_clean(guest: Booted) -> None:
     assert guest.site("usb_ifnum_to_if") == NOP
 
 
-def test_a_filter_on_a_module_that_goes_does_not_turn_into_everything(guest: Booted) -> None:
+def test_unloading_a_filtered_module_does_not_enable_everything(guest: Booted) -> None:
     guest.modules.insmod(built(guest, "usbcore"))
     ops = guest.counter()
     ops.filter_hash = guest.filter("usb_ifnum_to_if")
@@ -145,7 +145,7 @@ def test_a_filter_on_a_module_that_goes_does_not_turn_into_everything(guest: Boo
     assert not guest.ftrace.records.flagged(Flag.ENABLED).any()
 
 
-def test_the_lowest_place_that_is_free_is_taken(guest: Booted) -> None:
+def test_a_module_is_loaded_at_the_lowest_free_address(guest: Booted) -> None:
     usb = guest.modules.insmod(built(guest, "usbcore"))
     crashy = guest.modules.insmod(built(guest, "crashy"))
     guest.modules.rmmod("usbcore")
@@ -154,7 +154,7 @@ def test_the_lowest_place_that_is_free_is_taken(guest: Booted) -> None:
     assert crashy.base == usb.base + usb.size
 
 
-def test_lines_of_a_module_come_from_its_debug_information(guest: Booted) -> None:
+def test_source_lines_of_a_module_come_from_its_debug_data(guest: Booted) -> None:
     usb = guest.modules.insmod(built(guest, "usbcore"))
     name, line = usb.source_line(guest.address("usb_ifnum_to_if"))
     assert "usbcore" in name and line > 0
@@ -162,7 +162,7 @@ def test_lines_of_a_module_come_from_its_debug_information(guest: Booted) -> Non
     assert guest.modules.source_line(guest.address("schedule")) is None
 
 
-def test_code_of_a_module_calls_the_kernel_and_other_modules(tmp_path: Path, small: Booted) -> None:
+def test_module_code_calls_the_kernel_and_other_modules(tmp_path: Path, small: Booted) -> None:
     one = module(tmp_path, ["probe"], {"probe": "kmalloc"}, exports=["probe"], name="one")
     two = module(tmp_path, ["attach"], {"attach": "probe"}, name="two")
     small.modules.insmod(one)
@@ -175,10 +175,10 @@ def test_code_of_a_module_calls_the_kernel_and_other_modules(tmp_path: Path, sma
     assert small.counted() == 3, "attach, probe and kmalloc"
 
 
-# Refused
+# Refused modules
 
 
-def test_a_module_twice_is_eexist(guest: Booted) -> None:
+def test_loading_a_module_twice_is_eexist(guest: Booted) -> None:
     guest.modules.insmod(built(guest, "usbcore"))
     before = state(guest)
     with pytest.raises(ModuleError, match="File exists") as caught:
@@ -187,7 +187,7 @@ def test_a_module_twice_is_eexist(guest: Booted) -> None:
     assert state(guest) == before
 
 
-def test_without_what_it_needs_a_module_has_an_unknown_symbol(guest: Booted) -> None:
+def test_a_missing_dependency_is_an_unknown_symbol(guest: Booted) -> None:
     before = state(guest)
     with pytest.raises(UnknownSymbol, match=r"usbhub: Unknown symbol \w+ \(err -2\)") as caught:
         guest.modules.insmod(built(guest, "usbhub"))
@@ -195,7 +195,7 @@ def test_without_what_it_needs_a_module_has_an_unknown_symbol(guest: Booted) -> 
     assert state(guest) == before
 
 
-def test_a_needed_module_that_lends_nothing_must_be_there_too(
+def test_a_dependency_must_be_loaded_even_if_no_symbol_is_used(
     tmp_path: Path, small: Booted
 ) -> None:
     path = module(tmp_path, ["probe"], info={"name": "own", "depends": "other"})
@@ -217,16 +217,16 @@ def test_a_module_for_another_kernel_is_enoexec(tmp_path: Path, guest: Booted) -
 
 
 @pytest.mark.parametrize("name", ["memcpy_that_nobody_has", "schedule2"])
-def test_a_symbol_nobody_exports_is_named(tmp_path: Path, small: Booted, name: str) -> None:
+def test_an_error_names_a_symbol_that_nothing_exports(
+    tmp_path: Path, small: Booted, name: str
+) -> None:
     before = state(small)
     with pytest.raises(UnknownSymbol, match=f"own: Unknown symbol {name}"):
         small.modules.insmod(module(tmp_path, ["probe"], {"probe": name}))
     assert state(small) == before
 
 
-def test_what_a_kernel_with_exports_does_not_export_is_unknown(
-    tmp_path: Path, guest: Booted
-) -> None:
+def test_a_symbol_that_is_not_exported_is_unknown(tmp_path: Path, guest: Booted) -> None:
     path = module(tmp_path, ["probe"], {"probe": "start_kernel"})
     with pytest.raises(ModuleError, match="version magic"):
         guest.modules.insmod(path)
@@ -241,14 +241,14 @@ def test_what_a_kernel_with_exports_does_not_export_is_unknown(
 
 
 def relocation(tmp_path: Path, kind: int) -> Path:
-    """A module whose second relocation has another type."""
+    """Write a module whose second relocation has the type `kind`."""
     raw = bytearray(elf_writer.module(["probe"], {"probe": "kmalloc"}))
     at = raw.index((7).to_bytes(8, "little")) + 8
     raw[at : at + 4] = kind.to_bytes(4, "little")
     return elf_writer.write(tmp_path / "own.ko", bytes(raw))
 
 
-def test_relocations_that_fail_name_their_type(tmp_path: Path, small: Booted) -> None:
+def test_an_error_names_the_type_of_a_failed_relocation(tmp_path: Path, small: Booted) -> None:
     before = state(small)
     with pytest.raises(RelocationOverflow, match="R_X86_64_32") as overflow:
         small.modules.insmod(relocation(tmp_path, elf_writer.R_32))
@@ -258,7 +258,7 @@ def test_relocations_that_fail_name_their_type(tmp_path: Path, small: Booted) ->
     assert state(small) == before
 
 
-def test_a_site_that_is_no_call_undoes_the_load(tmp_path: Path, small: Booted) -> None:
+def test_a_site_that_is_not_a_call_undoes_the_load(tmp_path: Path, small: Booted) -> None:
     raw = elf_writer.module(["probe"]).replace(bytes.fromhex("e8 00000000"), b"\x90" + bytes(4))
     before = state(small)
     with pytest.raises(FtraceBug):
@@ -276,21 +276,21 @@ def test_a_site_that_is_no_call_undoes_the_load(tmp_path: Path, small: Booted) -
     ],
     ids=["executable", "nonsense", "cut"],
 )
-def test_what_is_no_module_is_refused(
+def test_a_file_that_is_not_a_module_is_refused(
     tmp_path: Path, small: Booted, content: bytes, error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=sentence):
         small.modules.insmod(elf_writer.write(tmp_path / "own.ko", content))
 
 
-def test_a_module_of_another_machine_is_refused(tmp_path: Path, small: Booted) -> None:
+def test_a_module_for_another_machine_is_refused(tmp_path: Path, small: Booted) -> None:
     raw = bytearray(elf_writer.module(["a"]))
     raw[18] = 8
     with pytest.raises(WrongMachineError, match="is for EM_MIPS"):
         small.modules.insmod(elf_writer.write(tmp_path / "own.ko", bytes(raw)))
 
 
-def test_the_modules_area_is_finite(tmp_path: Path, small: Booted) -> None:
+def test_a_module_larger_than_the_module_area_is_enomem(tmp_path: Path, small: Booted) -> None:
     raw = elf_writer.module(["a"], data=bytes(16))
     header = raw.index(b"\x01\0\0\0\x03\0\0\0\0\0\0\0")  # .data: PROGBITS, WRITE | ALLOC
     grown = bytearray(raw)
@@ -304,7 +304,7 @@ def test_the_modules_area_is_finite(tmp_path: Path, small: Booted) -> None:
 @pytest.mark.parametrize("code", [-12, -22])
 def test_an_init_that_fails_undoes_the_load(tmp_path: Path, small: Booted, code: int) -> None:
     path = module(tmp_path, ["start", "leave"], returns={"start": code}, ends=("start", "leave"))
-    small.machine.requests.call(small.address("schedule"), (0,))  # makes the stack it runs on
+    small.machine.requests.call(small.address("schedule"), (0,))  # creates the stack for the call
     before = state(small)
     with pytest.raises(ModuleError) as caught:
         small.modules.insmod(path)
@@ -312,7 +312,9 @@ def test_an_init_that_fails_undoes_the_load(tmp_path: Path, small: Booted, code:
     assert state(small) == before
 
 
-def test_an_init_that_returns_more_than_0_is_remarked_on(tmp_path: Path, small: Booted) -> None:
+def test_an_init_that_returns_a_positive_value_is_warned_about(
+    tmp_path: Path, small: Booted
+) -> None:
     path = module(tmp_path, ["start", "leave"], returns={"start": 5}, ends=("start", "leave"))
     small.modules.insmod(path)
     assert any("own: init returned 5" in line for line in small.machine.dmesg.lines)
@@ -333,13 +335,13 @@ def test_init_and_exit_run_and_are_traced(tmp_path: Path, small: Booted) -> None
         small.modules.rmmod("own")
 
 
-def test_a_module_that_is_not_loaded_is_enoent(guest: Booted) -> None:
+def test_unloading_a_module_that_is_not_loaded_is_enoent(guest: Booted) -> None:
     with pytest.raises(ModuleError, match="Module usbcore is not currently loaded") as caught:
         guest.modules.rmmod("usbcore")
     assert caught.value.errno == errno.ENOENT
 
 
-def test_a_module_in_use_is_ebusy(guest: Booted) -> None:
+def test_unloading_a_module_in_use_is_ebusy(guest: Booted) -> None:
     usb = guest.modules.insmod(built(guest, "usbcore"))
     this = usb.this_module
     assert guest.machine.requests.call(guest.address("try_module_get"), (this,)) == 1
@@ -355,7 +357,7 @@ def test_a_module_in_use_is_ebusy(guest: Booted) -> None:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_no_damaged_module_gives_anything_but_an_error_of_ours_or_leaves_anything(
+def test_a_damaged_module_is_refused_and_leaves_no_trace(
     tmp_path: Path, small: Booted, data: st.DataObject
 ) -> None:
     raw = bytearray(elf_writer.module(["a", "b"], {"a": "kmalloc"}, {"depends": ""}, ["a"]))
@@ -372,9 +374,7 @@ def test_no_damaged_module_gives_anything_but_an_error_of_ours_or_leaves_anythin
     assert state(small) == before
 
 
-def test_a_module_without_symbols_of_its_own_still_has_sections(
-    tmp_path: Path, small: Booted
-) -> None:
+def test_a_module_without_symbols_still_has_sections(tmp_path: Path, small: Booted) -> None:
     loaded = small.modules.insmod(module(tmp_path, ["probe"], data=b"\x2a" * 8))
     place = loaded.sections[".data"]
     assert small.machine.memory.read(place, 8) == b"\x2a" * 8

@@ -1,4 +1,4 @@
-"""A port that inherits the verbs it has nothing special to say about."""
+"""A port that inherits all verbs it does not need to define."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dynftrace.core.port.base_port import BasePort
 ARM64 = arches.load("arm64").facts
 
 
-def test_a_call_fills_the_registers_that_the_facts_name() -> None:
+def test_a_call_fills_the_argument_registers_of_the_facts() -> None:
     effect = BasePort(ARM64).enter_call(0x1000, (7, -1), 0x8008, 0x2000)
     assert effect.registers == {"pc": 0x1000, "sp": 0x8000, "x30": 0x2000, "x0": 7, "x1": 2**64 - 1}
     assert effect.stores == ()
@@ -23,19 +23,19 @@ def test_a_call_fills_the_registers_that_the_facts_name() -> None:
         BasePort(ARM64).enter_call(0x1000, range(9), 0x8000, 0x2000)
 
 
-def test_a_call_that_stores_its_return_address_is_left_to_the_port() -> None:
+def test_a_port_that_stores_return_addresses_must_define_calls() -> None:
     with pytest.raises(NotImplementedError):
         BasePort(arches.load("x86_64").facts).enter_call(0x1000, (), 0x8000, 0x2000)
 
 
-def test_only_the_nops_of_the_facts_are_known() -> None:
+def test_only_the_nops_of_the_facts_are_accepted() -> None:
     port = BasePort(replace(ARM64, nops=("nop", "b")))
     assert port.with_nop("b") is port
     with pytest.raises(ValueError, match=r"unknown nop 'x' \(choose from: nop, b\)"):
         port.with_nop("x")
 
 
-def test_what_is_not_there_is_none_or_not_implemented(
+def test_missing_parts_are_none_or_not_implemented(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = BasePort(ARM64)
@@ -62,7 +62,7 @@ def test_three_verbs_follow_from_the_text_of_calls() -> None:
 
 
 @pytest.mark.parametrize("name", arches.built_in())
-def test_the_jump_to_itself_is_one(name: str) -> None:
+def test_a_jump_to_itself_is_recognised(name: str) -> None:
     port = arches.load(name)
     jump = port.facts.self_jump
     assert jump and port.call_target(0x4000, jump) == 0x4000

@@ -1,4 +1,4 @@
-"""entry.S with the files of its family put in."""
+"""entry.S with the included files of its family."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dynftrace.core.errors import AssemblyError
 from dynftrace.core.port.entry_source import read_entry_source
 
 
-def test_a_file_is_put_in_and_words_are_replaced_in_it(tmp_path: Path) -> None:
+def test_an_included_file_is_inserted_with_its_words_replaced(tmp_path: Path) -> None:
     (tmp_path / "port").mkdir()
     (tmp_path / "shared.S").write_text("        LOAD $ra, BACK($sp)   # BACKWARDS\nMORE\n")
     path = tmp_path / "port" / "entry.S"
@@ -20,7 +20,7 @@ def test_a_file_is_put_in_and_words_are_replaced_in_it(tmp_path: Path) -> None:
     assert read_entry_source(path) == "52\n        lw $ra, 52($sp)   # BACKWARDS\n\n\n"
 
 
-def test_a_word_counts_from_its_definition_on(tmp_path: Path) -> None:
+def test_a_definition_applies_to_the_lines_after_it(tmp_path: Path) -> None:
     path = tmp_path / "entry.S"
     path.write_text("WORD\n#define WORD .long\nWORD\n")
     assert read_entry_source(path) == "WORD\n.long\n"
@@ -34,7 +34,9 @@ def test_a_word_counts_from_its_definition_on(tmp_path: Path) -> None:
         ("#define A1 4\n#define A1 8", "A1 is already defined"),
     ],
 )
-def test_other_directives_are_refused_with_their_line(tmp_path: Path, text: str, says: str) -> None:
+def test_an_unknown_directive_is_refused_with_its_line(
+    tmp_path: Path, text: str, says: str
+) -> None:
     path = tmp_path / "entry.S"
     path.write_text(f"nop\n{text}\n")
     with pytest.raises(AssemblyError, match=says) as caught:

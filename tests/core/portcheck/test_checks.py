@@ -1,4 +1,4 @@
-"""Ports that are wrong in one thing: the check it belongs to fails, with the bytes."""
+"""Ports with one mistake each: the matching check fails and shows the bytes."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def changed(edit: Edit, replacement: bytes) -> Edit:
 
 @dataclass(frozen=True, slots=True)
 class WrongNop(X8664Port):
-    """Disables by five nops where make_call expects one."""
+    """Disables with five nops where make_call expects one."""
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         return changed(X8664Port.make_nop(self, sites, target), ONE_BYTE_NOPS)
 
 
-def test_another_nop_than_make_call_expects_is_shown() -> None:
+def test_a_nop_that_make_call_does_not_expect_is_shown() -> None:
     found = failure(WrongNop(), "make_nop")
     assert found.expected == bytes.fromhex("0f 1f 44 00 00")
     assert found.found == ONE_BYTE_NOPS
@@ -63,13 +63,13 @@ def test_another_nop_than_make_call_expects_is_shown() -> None:
 
 @dataclass(frozen=True, slots=True)
 class CallsBeside(X8664Port):
-    """Calls one byte behind what it should."""
+    """Calls one byte past the target."""
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         return X8664Port.make_call(self, sites, target + 1)
 
 
-def test_a_call_that_leads_elsewhere_is_shown() -> None:
+def test_a_call_of_the_wrong_target_is_shown() -> None:
     found = failure(CallsBeside(), "make_call")
     assert found.found[:1] == b"\xe8"
     assert f"to {FACTS.map.tracer + 1:x}, not to {FACTS.map.tracer:x}" in found.reason
@@ -77,13 +77,13 @@ def test_a_call_that_leads_elsewhere_is_shown() -> None:
 
 @dataclass(frozen=True, slots=True)
 class InitExpects(X8664Port):
-    """Expects calls of what is not mcount."""
+    """Expects calls of a function other than mcount."""
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         return X8664Port.init_nop(self, sites, mcount + 16)
 
 
-def test_what_the_compiler_did_not_leave_is_shown_with_what_it_left() -> None:
+def test_an_unexpected_compiled_site_is_shown() -> None:
     found = failure(InitExpects(), "init_nop")
     assert found.expected[0] == found.found[0] == 0xE8
     assert found.expected != found.found
@@ -91,7 +91,7 @@ def test_what_the_compiler_did_not_leave_is_shown_with_what_it_left() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ChangesItsArguments(X8664Port):
-    """Sorts in place what it was given."""
+    """Sorts its arguments in place."""
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         sites.ip[:] = sites.ip[::-1]
@@ -104,33 +104,33 @@ def test_a_verb_that_is_not_pure_fails() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReachesAll(X8664Port):
-    """Says that everything is within reach."""
+    """Claims that every target is within reach."""
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         edit = X8664Port.make_call(self, sites, target)
         return replace(edit, reachable=np.ones(len(sites), np.bool_))
 
 
-def test_a_call_said_to_reach_what_it_does_not_fails() -> None:
+def test_a_false_claim_of_reach_fails() -> None:
     assert "said to be in reach" in failure(ReachesAll(), "reach").reason
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetsToPush(X8664Port):
-    """Says that a call leaves sp alone."""
+    """Claims that a call does not change sp."""
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         effect = X8664Port.emulate(self, registers, ip, text)
         return Effect({"rip": effect.registers["rip"]})
 
 
-def test_what_a_site_is_said_to_do_is_compared_with_the_engine() -> None:
+def test_the_described_effect_of_a_site_is_compared_with_the_engine() -> None:
     assert failure(ForgetsToPush(), "emulate").reason.startswith("rsp is ")
 
 
 @dataclass(frozen=True, slots=True)
 class OtherEntry(X8664Port):
-    """With other entry code."""
+    """x86-64 with other entry code."""
 
     text: str = ""
 
@@ -150,12 +150,12 @@ def test_entry_code_that_loses_a_register_fails() -> None:
     assert outcome(port, "pt_regs") == Passed()
 
 
-def test_entry_code_without_a_label_fails_by_its_name() -> None:
+def test_a_missing_label_is_named() -> None:
     port = entry(".globl ftrace_stub", "")
     assert failure(port, "labels").reason == "entry.S exports no ftrace_stub"
 
 
-def test_half_a_graph_tracer_is_a_failure_and_none_is_not() -> None:
+def test_half_a_graph_tracer_fails_and_none_is_not_provided() -> None:
     port = entry(".globl return_to_handler", "")
     assert failure(port, "return_to_handler").reason == "entry.S has no return_to_handler"
     source = X8664Port().entry_source()
@@ -178,7 +178,7 @@ function_trace_stop:
 """
 
 
-def test_a_trace_stop_that_is_looked_at_passes_and_one_that_is_not_fails() -> None:
+def test_entry_code_must_test_its_trace_stop() -> None:
     source = X8664Port().entry_source().replace("function_trace_stop", "another_word")
     assert isinstance(outcome(OtherEntry(text=source), "trace stop"), NotProvided)
     ignored = OtherEntry(text=source + WORD)
@@ -191,7 +191,7 @@ def test_a_trace_stop_that_is_looked_at_passes_and_one_that_is_not_fails() -> No
 
 @dataclass(frozen=True, slots=True)
 class WithFacts(X8664Port):
-    """With other facts."""
+    """x86-64 with other facts."""
 
     facts: Facts = FACTS
 
@@ -206,12 +206,12 @@ class WithFacts(X8664Port):
         (replace(FACTS, map=replace(FACTS.map, modules=1 << 64)), "map", "addresses have 64 bits"),
     ],
 )
-def test_facts_that_do_not_fit_together_are_named(facts: Facts, check: str, reason: str) -> None:
+def test_inconsistent_facts_are_named(facts: Facts, check: str, reason: str) -> None:
     assert reason in failure(WithFacts(facts=facts), check).reason
 
 
 class Started:
-    """A port with nothing but facts."""
+    """A port that has only facts."""
 
     facts = FACTS
 
@@ -219,7 +219,7 @@ class Started:
         return arches.load("x86_64").images()
 
 
-def test_verbs_that_are_not_there_are_not_provided_and_nothing_fails() -> None:
+def test_missing_verbs_are_not_provided_and_do_not_fail() -> None:
     outcomes = {check.name: check.run(PortUnderTest(Started())) for check in CHECKS}  # type: ignore[arg-type]
     assert not [name for name, each in outcomes.items() if isinstance(each, Failed)]
     passed = {name for name, each in outcomes.items() if each == Passed()}
@@ -229,7 +229,7 @@ def test_verbs_that_are_not_there_are_not_provided_and_nothing_fails() -> None:
 
 
 class Intends(Started):
-    """A verb that says it is to be written."""
+    """A verb that raises NotImplementedError."""
 
     def call_adjust(self, addresses: Addresses) -> Addresses:
         raise NotImplementedError
@@ -238,19 +238,19 @@ class Intends(Started):
         raise KeyError(target)
 
 
-def test_a_verb_that_is_to_be_written_is_not_provided_and_one_that_raises_has_failed() -> None:
+def test_an_unimplemented_verb_is_not_provided_and_one_that_raises_fails() -> None:
     assert outcome(Intends(), "call_adjust") == NotProvided("call_adjust is not implemented")
     assert "KeyError" in failure(Intends(), "emulate").reason
 
 
 class Homeless(Started):
-    """Nothing was built for it."""
+    """A port without images."""
 
     def images(self) -> Path:
         return Path("/nonexistent")
 
 
-def test_without_images_all_that_needs_them_is_not_provided() -> None:
+def test_without_images_checks_that_need_them_are_not_provided() -> None:
     for name in ("images", "boot", "init_nop"):
         assert outcome(Homeless(), name) == NotProvided("the images have no vmlinux.elf")
 
@@ -263,7 +263,7 @@ def test_every_heading_has_a_check_and_names_are_unique() -> None:
 
 
 class AnotherPointer(Copies):
-    """Trampolines that pass the pointer of somebody else."""
+    """Trampolines that pass the wrong pointer."""
 
     def make(self, *arguments: Any) -> TrampolineCode | None:
         return Copies.make(self, *arguments[:-1], arguments[-1] + 1)
@@ -276,7 +276,7 @@ class WrongPointer(X8664Port):
         return AnotherPointer()
 
 
-def test_a_trampoline_of_somebody_else_is_found() -> None:
+def test_a_trampoline_with_the_wrong_pointer_is_found() -> None:
     found = failure(WrongPointer(), "trampoline")
     assert found.reason.startswith("it gets ") and "5a5a1235 and not 5a5a1234" in found.reason
     assert found.ip is not None and found.found[0] == 0xE8

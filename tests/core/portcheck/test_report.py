@@ -1,4 +1,4 @@
-"""The list as text: plain, 80 columns, the bytes under what failed."""
+"""The report as plain text: 80 columns, with the bytes below each failed check."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BYTES = bytes.fromhex("0f 1f 44 00 00")
 FIRST, SECOND = CHECKS[0], CHECKS[-1]
 
 
-def test_a_line_says_what_came_of_each_check_and_the_last_how_many() -> None:
+def test_each_check_has_a_line_and_the_last_line_counts_them() -> None:
     results = [(FIRST, Passed()), (SECOND, NotProvided("there is none"))]
     assert list(report_lines("toy", results)) == [
         "toy",
@@ -28,7 +28,7 @@ def test_a_line_says_what_came_of_each_check_and_the_last_how_many() -> None:
     ]
 
 
-def test_a_failure_shows_where_and_both_texts() -> None:
+def test_a_failure_shows_the_place_and_both_texts() -> None:
     failed = Failed("not the nop", 0xFFFFFFFF81001000, BYTES, b"\x90" * 5)
     assert list(report_lines("toy", [(FIRST, failed)]))[3:6] == [
         "                  at ffffffff81001000: not the nop",
@@ -44,10 +44,10 @@ def test_no_line_is_wider_than_a_terminal() -> None:
             lines = list(report_lines("toy", [(check, outcome)]))
             assert max(map(len, lines)) <= 80
             if outcome == Passed():
-                assert len(lines) == 4, "a title has one line"
+                assert len(lines) == 4, "a title must have one line"
 
 
-def test_objects_have_the_same() -> None:
+def test_the_objects_have_the_same_content() -> None:
     failed = Failed("not the nop", 0x1000, BYTES, b"\x90")
     (row,) = objects("toy", [(FIRST, failed)])
     assert row["outcome"] == "failed" and row["check"] == FIRST.name

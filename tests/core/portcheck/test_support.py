@@ -1,4 +1,4 @@
-"""Each port told by its image and verbs, and the two ways it is shown."""
+"""The support table, derived from each port's image and verbs, as Markdown and as text."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ FAR = replace(
 
 
 def lines_of(*ports: Support) -> list[str]:
-    """Their blocks."""
+    """The ports' blocks of text."""
     return support_lines({port.name: port for port in ports})
 
 
 def table_of(*ports: Support | None) -> str:
-    """Their tables."""
+    """The ports' tables."""
     return support_table({port.name if port else "none": port for port in ports}, "schedule")
 
 
 NOPS = {"i386": "lea esi, ds:[esi]"}
-"""What disables a site of a port where it is called otherwise."""
+"""What disables a site, by port, if it is not called a nop."""
 
 LONG = replace(
     NEAR,
@@ -57,7 +57,7 @@ LONG = replace(
 
 
 @pytest.mark.parametrize("name", arches.names())
-def test_each_port(name: str) -> None:
+def test_each_port_is_described(name: str) -> None:
     port = arches.load(name)
     told = support(port)
     assert (told.name, told.bits) == (name, 8 * port.facts.pointer_size)
@@ -87,22 +87,22 @@ def test_each_port(name: str) -> None:
     assert 0 <= told.offsets[0] <= told.offsets[1]
 
 
-def test_the_reach_is_what_the_manual_says() -> None:
+def test_the_reach_is_as_in_the_manual() -> None:
     bits = {"x86_64": 31, "ppc64": 25, "ppc32": 25}
     for name in set(arches.names()) & set(bits):
         reach = support(arches.load(name)).reach
         assert reach is not None
         assert all(abs(distance - 2 ** bits[name]) < 16 for distance in reach), name
-    assert support(arches.load("i386")).reach is None, "as many bits as an address has"
+    assert support(arches.load("i386")).reach is None, "i386 must reach every address"
 
 
-def test_what_no_table_lists_is_said_to_be_found() -> None:
+def test_ports_without_a_table_are_described_as_discovering_sites() -> None:
     found = replace(NEAR, offsets=(4, 21), listed=False)
     assert "4 to 21 bytes into the function, found as the kernel runs" in table_of(found)
     assert "found as the kernel runs" not in table_of(NEAR, FAR, LONG)
 
 
-def test_as_a_table() -> None:
+def test_support_is_shown_as_a_table() -> None:
     assert table_of(NEAR, FAR, LONG, None) == (
         "| | compiled | disabled | enabled |\n"
         "| --- | --- | --- | --- |\n"
@@ -132,7 +132,7 @@ def test_as_a_table() -> None:
     )
 
 
-def test_as_text() -> None:
+def test_support_is_shown_as_text() -> None:
     lines = lines_of(NEAR, FAR)
     assert lines[:4] == [
         "near  64-bit, little-endian",
@@ -158,7 +158,7 @@ def test_as_text() -> None:
 
 
 def test_each_column_is_in_the_text_and_in_the_table() -> None:
-    """All ports together have something to say in each column of both."""
+    """Between them, the ports fill each column of both forms."""
     found = [NEAR, FAR, LONG, replace(NEAR, trampolines=(152,))]
     table = table_of(*found)
     for column in COLUMNS:
@@ -166,14 +166,14 @@ def test_each_column_is_in_the_text_and_in_the_table() -> None:
         assert f" {column.heading} |" in table
 
 
-def test_text_tells_modules_that_are_near_from_those_that_are_far_away() -> None:
+def test_text_distinguishes_near_and_far_modules() -> None:
     assert FAR.stub is not None
     lines = lines_of(replace(FAR, stub=replace(FAR.stub, far=True)))
     assert "  far away     00 00 00 00     bl ftrace_caller.stub" in lines
     assert "  modules      that are far away go through stubs of 16 bytes:" in lines
 
 
-def test_text_has_an_instruction_a_line_of_long_calls() -> None:
+def test_text_shows_long_calls_one_instruction_a_line() -> None:
     lines = lines_of(LONG)
     at = lines.index("  modules      have calls of 8 bytes, which reach everything:")
     assert lines[at + 1 : at + 3] == ["                 lui", "                 jalr"]
@@ -188,5 +188,5 @@ def test_text_has_an_instruction_a_line_of_long_calls() -> None:
         ((1 << 20, (1 << 20) - 2), "+-1 MB"),
     ],
 )
-def test_reach_in_words(reach: tuple[int, int] | None, text: str) -> None:
+def test_reach_is_given_in_words(reach: tuple[int, int] | None, text: str) -> None:
     assert f"  a call       reaches {text}" in lines_of(replace(NEAR, reach=reach))

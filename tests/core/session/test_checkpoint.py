@@ -1,4 +1,4 @@
-"""Going back to a checkpoint: the machine and what the host keeps about it."""
+"""Restoring a checkpoint: the machine and the host's data about it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dynftrace.core.shell.shell import Shell
 
 
 def looks(session: Session) -> list[object]:
-    """What a user sees of all that a checkpoint keeps."""
+    """Return everything a checkpoint keeps, as a user sees it."""
     boot = session.boot
     files = ("trace", "enabled_functions", "set_ftrace_filter", "available_filter_functions_addrs")
     return [
@@ -23,7 +23,7 @@ def looks(session: Session) -> list[object]:
     ]
 
 
-def test_the_same_comes_before_and_after_it_again() -> None:
+def test_a_restored_checkpoint_repeats_the_same_session() -> None:
     session = Session.open(arches.load(arches.DEFAULT))
     shell = Shell(session)
     shell.execute("echo function > current_tracer; run boot")

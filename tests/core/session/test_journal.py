@@ -1,4 +1,4 @@
-"""Going back: after it the machine is what it was, to the byte."""
+"""`back`: afterwards the machine is as it was, byte for byte."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def machine() -> Session:
 
 
 def state(session: Session) -> str:
-    """All of memory and registers, what is seen of them, and the time."""
+    """Return a digest of memory, registers, the output of commands, and the time."""
     digest = hashlib.sha256()
     for region in session.boot.machine.memory.regions:
         digest.update(f"{region.name} {region.address:x}".encode() + region.bytes.tobytes())
@@ -67,12 +67,10 @@ def do(session: Session, actions: list[str | int]) -> None:
     st.lists(st.one_of(st.sampled_from(COMMANDS), st.just(RUN)), min_size=2, max_size=7),
     st.data(),
 )
-def test_back_is_the_machine_without_the_last_actions(
-    actions: list[str | int], data: st.DataObject
-) -> None:
+def test_back_undoes_the_last_actions(actions: list[str | int], data: st.DataObject) -> None:
     cut = data.draw(st.integers(1, len(actions)))
     while cut < len(actions) and actions[cut - 1] == actions[cut] == RUN:
-        cut += 1  # what ran on its own is one action
+        cut += 1  # consecutive runs are one action
     done, undone = actions[:cut], actions[cut:]
     session, other = machine(), machine()
     do(session, done)
@@ -105,7 +103,7 @@ def test_back_says_what_it_undid_and_where_it_ends() -> None:
     assert "nothing to undo" in shell.execute("back").error
 
 
-def test_what_was_interrupted_cannot_be_repeated() -> None:
+def test_an_interrupted_action_cannot_be_replayed() -> None:
     session = machine()
     shell = Shell(session)
     shell.execute("step")
@@ -116,7 +114,7 @@ def test_what_was_interrupted_cannot_be_repeated() -> None:
     assert shell.execute("back").status == 0
 
 
-def test_running_on_its_own_is_one_action() -> None:
+def test_running_in_the_background_is_one_action() -> None:
     journal = Journal()
     for action in (1, 2, 3):
         journal.note(action)
@@ -125,7 +123,7 @@ def test_running_on_its_own_is_one_action() -> None:
         journal.before(2)
 
 
-def test_the_way_back_can_be_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_back_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     session = machine()
     shell = Shell(session)
     session.run(1000)
@@ -136,7 +134,7 @@ def test_the_way_back_can_be_interrupted_too(monkeypatch: pytest.MonkeyPatch) ->
     assert "cannot be replayed" in shell.execute("back").error
 
 
-def test_the_whole_actions_are_those_before_the_first_interruption() -> None:
+def test_actions_before_the_first_interruption_are_complete() -> None:
     journal = Journal()
     for action in (1, 2):
         journal.note(action)

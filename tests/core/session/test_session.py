@@ -1,4 +1,4 @@
-"""A session: the whole of it together, its repeatability, and the way back."""
+"""A session as a whole: its commands, its repeatability, and reboot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_session(**options: object) -> Session:
 
 
 def instruction(session: Session, address: int) -> tuple[str, str]:
-    """What Capstone reads at `address`."""
+    """Return what Capstone decodes at `address`."""
     engine = session.port.facts.engine
     decoder = capstone.Cs(engine.cs_arch, engine.cs_mode)
     insn = next(decoder.disasm(session.boot.machine.memory.read(address, 5), address))
@@ -39,7 +39,7 @@ def instruction(session: Session, address: int) -> tuple[str, str]:
 
 
 def kernel_text(session: Session) -> bytes:
-    """Every executable section of the kernel."""
+    """Return every executable section of the kernel."""
     return b"".join(
         session.boot.machine.memory.read(section.address, section.size)
         for section in session.image.sections
@@ -47,7 +47,7 @@ def kernel_text(session: Session) -> bytes:
     )
 
 
-def test_the_flow(session: Session, sh: Sh) -> None:
+def test_a_function_is_filtered_traced_and_restored(session: Session, sh: Sh) -> None:
     ip = session.boot.kallsyms.address("schedule")
     fentry = session.boot.kallsyms.address("__fentry__")
     caller = session.boot.ftrace.entry["ftrace_caller"]
@@ -82,20 +82,20 @@ def test_the_flow(session: Session, sh: Sh) -> None:
 
 @pytest.mark.parametrize("method", ["stop_machine", "breakpoint", "none"])
 @pytest.mark.parametrize("cpus", [1, 4])
-def test_every_method_and_number_of_cpus(method: str, cpus: int) -> None:
+def test_tracing_works_with_every_method_and_number_of_cpus(method: str, cpus: int) -> None:
     session = open_session(cpus=cpus, patch=method)
     before = kernel_text(session)
     outcome = Shell(session).execute(
         "echo function > current_tracer; run boot; echo nop > current_tracer"
     )
-    # A torn instruction may kill a CPU under `none`: that is its lesson.
+    # With `none` a torn instruction may kill a CPU: that is what it demonstrates.
     if method != "none":
         assert (outcome.error, outcome.status) == ("", 0)
         assert kernel_text(session) == before
         assert not session.boot.machine.oopses
 
 
-def test_two_processes_give_the_same_bytes() -> None:
+def test_two_processes_produce_the_same_bytes() -> None:
     command = [sys.executable, "-m", "dynftrace", "sh", "-c", FLOW + "; dmesg; cat per_cpu/*/stats"]
     pkg = Path(sys.modules["dynftrace"].__file__ or "").resolve().parents[1]
     runs = [
@@ -111,7 +111,7 @@ def test_two_processes_give_the_same_bytes() -> None:
     assert runs[0].count(b"schedule <-") > 5
 
 
-def test_both_clocks_give_the_same_trace() -> None:
+def test_both_clocks_produce_the_same_trace() -> None:
     texts = [
         Shell(open_session(native_clock=native)).execute(FLOW + "; dmesg").output
         for native in (None, False)
@@ -119,7 +119,7 @@ def test_both_clocks_give_the_same_trace() -> None:
     assert texts[0] == texts[1]
 
 
-def test_reboot_is_the_way_back() -> None:
+def test_reboot_restores_the_initial_state() -> None:
     session = open_session(modules=("usbcore",))
     shell = Shell(session)
     state = "lsmod; cat current_tracer set_ftrace_filter buffer_size_kb; dmesg"
@@ -137,7 +137,7 @@ def test_a_stop_from_another_thread_ends_a_run(session: Session) -> None:
     with pytest.raises(GuestInterrupted):
         session.run_workload("syscalls", 10_000_000)
     timer.join()
-    # What was interrupted goes on in the background, and others are served beside it.
+    # The interrupted workload goes on in the background; other requests are still served.
     assert session.run_workload("boot") == 1
     timer = threading.Timer(0.1, session.stop)
     timer.start()
@@ -156,22 +156,22 @@ def test_calls_return_what_the_function_returns(session: Session) -> None:
 @pytest.mark.parametrize(
     ("text", "offset"), [("schedule", 0), ("schedule+5", 5), ("schedule+0x10", 16)]
 )
-def test_addresses(session: Session, text: str, offset: int) -> None:
+def test_addresses_are_parsed(session: Session, text: str, offset: int) -> None:
     assert session.address_of(text) == (session.boot.kallsyms.address("schedule") or 0) + offset
 
 
-def test_numbers_are_addresses_too(session: Session) -> None:
+def test_numbers_are_addresses(session: Session) -> None:
     assert session.address_of("ffffffff81000000") == 0xFFFFFFFF81000000
     assert session.address_of("0xffffffff81000000+8") == 0xFFFFFFFF81000008
 
 
 @pytest.mark.parametrize("text", ["", "nosuchsymbol", "schedule+", "schedule+x", "-1", "1" * 30])
-def test_addresses_that_are_none(session: Session, text: str) -> None:
+def test_an_invalid_address_is_refused(session: Session, text: str) -> None:
     with pytest.raises(UsageError):
         session.address_of(text)
 
 
-def test_unknown_workloads_name_the_known_ones(session: Session) -> None:
+def test_an_unknown_workload_is_refused_with_the_choices(session: Session) -> None:
     with pytest.raises(UsageError, match=r"workload 'party' .choose from: boot, syscalls, "):
         session.run_workload("party")
 
@@ -188,11 +188,11 @@ _STEPS = st.one_of(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(_STEPS, max_size=8))
-def test_text_comes_back_to_its_state_after_boot(steps: list[tuple[str, str]]) -> None:
-    """Whatever is done: off again and unfiltered, text is what it was, byte for byte.
+def test_any_commands_can_be_undone_to_the_text_after_boot(steps: list[tuple[str, str]]) -> None:
+    """After any commands, without tracer and filter, the text is as after boot.
 
-    What a poke changed is put back by hand; where one made ftrace give up, the
-    sites that were calls at that moment stay calls, and nothing else differs.
+    The test undoes pokes itself. If a poke disabled ftrace, the sites that were
+    calls at that moment stay calls, and nothing else differs.
     """
     session = open_session()
     before = kernel_text(session)
@@ -202,7 +202,7 @@ def test_text_comes_back_to_its_state_after_boot(steps: list[tuple[str, str]]) -
             if verb == "tracer":
                 session.boot.tracefs.write("current_tracer", what)
             elif verb == "run":
-                # The guest must not run what a poke has spoiled.
+                # The guest must not run the poked bytes.
                 if not pokes:
                     session.run_workload(what)
             elif verb == "insmod":

@@ -1,4 +1,4 @@
-"""Stepping, on every port: into the tracer, over calls, out of functions, and nothing moves."""
+"""Stepping on every port: into the tracer, over calls, out of functions, without side effects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIMIT_NS = 1_000_000_000
 
 @pytest.fixture(params=arches.names())
 def shell(request: pytest.FixtureRequest) -> Shell:
-    """A machine whose vfs_write is traced."""
+    """Return a machine whose vfs_write is traced."""
     return traced(str(request.param))
 
 
@@ -44,7 +44,7 @@ def sh(shell: Shell, text: str) -> str:
 
 
 def digest(session: Session) -> str:
-    """All of memory, registers and time."""
+    """Return a digest of memory, registers and time."""
     seen = hashlib.sha256()
     for region in session.boot.machine.memory.regions:
         seen.update(f"{region.name} {region.address:x}".encode() + region.bytes.tobytes())
@@ -73,8 +73,8 @@ def finished(session: Session) -> str:
     return digest(session)
 
 
-def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
-    """One step after the other, and still the machine of a run without any."""
+def test_stepping_into_and_out_of_the_tracer_changes_nothing(shell: Shell) -> None:
+    """After single steps the machine is the same as after a plain run."""
     session = shell.session
     stepper, prefix = session.boot.stepper, session.port.facts.abi.text_prefix
     cpu = stepper.until(FUNCTION, "syscalls")
@@ -89,7 +89,7 @@ def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
             break
     assert "ftrace_caller" in seen and seen[-1] == prefix + "function_trace_call"
     assert stepper.steps > 3
-    # Out of the tracer into what calls it, and out of that to behind the site.
+    # Out of the tracer into its caller, and out of that to the code after the site.
     assert stepper.out(cpu) == cpu
     entry = session.boot.ftrace.entry
     assert entry.address <= pc(session, cpu) < entry.address + len(entry.code)
@@ -101,7 +101,7 @@ def test_into_the_tracer_over_it_and_out_changes_nothing(shell: Shell) -> None:
     assert finished(session) == _plain_run(session.port.facts.name)
 
 
-def test_next_goes_over_the_site(shell: Shell) -> None:
+def test_next_steps_over_the_site(shell: Shell) -> None:
     session = shell.session
     stepper = session.boot.stepper
     for place in (FUNCTION, FUNCTION):
@@ -112,14 +112,14 @@ def test_next_goes_over_the_site(shell: Shell) -> None:
             cpu = stepper.over(cpu)
             if stepper.elapsed(cpu) > 100:
                 break
-        assert stepper.elapsed(cpu) > 100, "the tracer takes its time"
+        assert stepper.elapsed(cpu) > 100, "a step over the site must include the tracer"
         assert stepper.steps - steps < 6
         assert 0 < pc(session, cpu) - site(session) <= 20
         assert session.boot.machine.vcpus[cpu].registers.sp == sp
     assert finished(session) == _plain_run(session.port.facts.name)
 
 
-def test_finish_is_at_the_caller_with_its_result(shell: Shell) -> None:
+def test_finish_stops_in_the_caller(shell: Shell) -> None:
     session = shell.session
     cpu = session.boot.stepper.until(FUNCTION, "syscalls")
     sp = session.boot.machine.vcpus[cpu].registers.sp
@@ -134,10 +134,8 @@ def test_finish_is_at_the_caller_with_its_result(shell: Shell) -> None:
     assert finished(session) == _plain_run(session.port.facts.name)
 
 
-def test_finish_is_where_the_function_was_called_from(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of many functions, from their first instruction: where the call has said, the stack back."""
+def test_finish_stops_at_the_return_address(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first instruction of many functions: pc and sp are those after the return."""
     monkeypatch.setattr("dynftrace.core.session.stepping.LIMIT_NS", 20_000_000)
     session = shell.session
     size, machine = session.port.facts.pointer_size, session.boot.machine
@@ -153,18 +151,18 @@ def test_finish_is_where_the_function_was_called_from(
             sp, back = registers.sp, registers.link
             if back is None:
                 back, sp = machine.memory.read_int(sp, size), sp + size
-            # Some do not return so soon: a read of the console, for one.
+            # Some do not return in time: a read of the console, for example.
             registers = machine.vcpus[session.boot.stepper.out(cpu)].registers
             assert (registers.pc, registers.sp) == (back, sp), name
             seen += 1
     assert seen > 5
 
 
-def test_finish_under_the_graph_tracer_is_at_return_to_handler(shell: Shell) -> None:
+def test_finish_under_the_graph_tracer_stops_at_return_to_handler(shell: Shell) -> None:
     session = shell.session
     sh(shell, "echo function_graph > current_tracer")
     cpu = session.boot.stepper.until(FUNCTION, "syscalls")
-    # Into the body, where the return address has been replaced.
+    # Into the body; the return address has been replaced.
     at = site(session)
     while not at < pc(session, cpu) <= at + 20 or session.boot.stepper.elapsed(cpu) < 100:
         cpu = session.boot.stepper.over(cpu)
@@ -174,7 +172,7 @@ def test_finish_under_the_graph_tracer_is_at_return_to_handler(shell: Shell) -> 
     assert where(session, cpu) not in ("return_to_handler", FUNCTION)
 
 
-def test_back_restores_what_was_before_each(shell: Shell) -> None:
+def test_back_undoes_each_step(shell: Shell) -> None:
     session = shell.session
     sh(shell, f"until {FUNCTION} syscalls")
     states = [digest(session)]
@@ -187,12 +185,12 @@ def test_back_restores_what_was_before_each(shell: Shell) -> None:
         assert digest(session) == state
 
 
-def test_what_runs_next_waits_for_the_workload_that_goes_on(shell: Shell) -> None:
+def test_the_next_workload_waits_for_the_current_one(shell: Shell) -> None:
     other = traced(shell.session.port.facts.name)
     sh(other, "run syscalls")
     sh(other, "run locks")
     session = shell.session
-    # Before the guest has even taken the request.
+    # Before the guest has taken the request.
     session.boot.stepper.until("do_IRQ", "syscalls")
     sh(shell, "run locks")
     assert digest(session) == digest(other.session)
@@ -210,10 +208,10 @@ def one() -> Shell:
 @pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips", "arm64"])
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_places_in_the_middle_of_blocks_leave_everything_alone(
+def test_stopping_inside_blocks_changes_nothing(
     arch: str, native: bool | None, data: st.DataObject
 ) -> None:
-    """The clock that the guest reads counts whole blocks, wherever one stops."""
+    """The guest's clock counts whole blocks, even if a run stops inside one."""
     shell = traced(arch, native=native)
     session = shell.session
     start = session.code_address("function_trace_call")
@@ -239,7 +237,7 @@ def _plain_run(arch: str) -> str:
 
 
 @pytest.mark.parametrize("arch", ["mips", "mips64"])
-def test_a_delay_slot_is_no_place(arch: str) -> None:
+def test_until_refuses_a_delay_slot(arch: str) -> None:
     session = traced(arch).session
     start = session.code_address("schedule")
     assert start is not None
@@ -253,13 +251,13 @@ def test_a_delay_slot_is_no_place(arch: str) -> None:
 @pytest.mark.parametrize(
     "place", ["nosuch", "0x10", "jiffies", "0xffffffffffffffffff", "schedule+zz"]
 )
-def test_a_place_that_is_none(one: Shell, place: str) -> None:
+def test_until_refuses_an_invalid_place(one: Shell, place: str) -> None:
     outcome = one.execute(f"until {place}")
     assert outcome.status == 1 and outcome.error.startswith("until: ")
     assert outcome.error.count("\n") == 1
 
 
-def test_a_workload_that_ends_first_and_one_that_is_another(one: Shell) -> None:
+def test_until_reports_a_workload_that_ends_or_is_busy(one: Shell) -> None:
     outcome = one.execute("until do_exit nosuch")
     assert "unknown workload 'nosuch'" in outcome.error
     outcome = one.execute("until panic syscalls")
@@ -271,7 +269,7 @@ def test_a_workload_that_ends_first_and_one_that_is_another(one: Shell) -> None:
     sh(one, f"until {FUNCTION} syscalls")
 
 
-def test_what_is_not_reached_in_time(one: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_until_reports_a_timeout(one: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynftrace.core.session.stepping.LIMIT_NS", 2_000_000)
     before = one.session.now
     one.session.run(1_000_000)
@@ -280,7 +278,7 @@ def test_what_is_not_reached_in_time(one: Shell, monkeypatch: pytest.MonkeyPatch
     assert one.session.now - before <= 3_000_000
 
 
-def test_an_oops_ends_the_way(one: Shell) -> None:
+def test_until_reports_an_oops(one: Shell) -> None:
     sh(one, "poke vfs_write+5 ud2")
     outcome = one.execute("until vfs_write+5 syscalls")
     assert outcome.status == 0
@@ -290,7 +288,7 @@ def test_an_oops_ends_the_way(one: Shell) -> None:
     assert outcome.error.endswith("has stopped: illegal instruction\n")
 
 
-def test_ctrl_c_ends_steps_and_the_way_to_a_place(one: Shell) -> None:
+def test_ctrl_c_stops_step_and_until(one: Shell) -> None:
     session = one.session
     for command in ("step 100000", "until do_exit"):
         timer = threading.Timer(0.2, session.stop)
@@ -304,12 +302,12 @@ def test_ctrl_c_ends_steps_and_the_way_to_a_place(one: Shell) -> None:
         session.boot.stepper.until("do_exit")
 
 
-def test_other_code_keeps_its_stale_translations(one: Shell) -> None:
-    """Only the place is translated anew: what a CPU was not told of, it does not see."""
+def test_until_does_not_flush_stale_translations(one: Shell) -> None:
+    """Only the place itself is translated again; other changes stay invisible until a flush."""
     session = one.session
     sh(one, "run syscalls 3")
     address = session.address_of("ksys_read")
-    session.boot.machine.memory.write(address, b"\x0f\x0b")  # and nobody is told
+    session.boot.machine.memory.write(address, b"\x0f\x0b")  # without a flush
     session.boot.stepper.until(FUNCTION, "syscalls")
     session.boot.machine.requests.finish_started(LIMIT_NS)
     assert not session.boot.machine.oopses
@@ -318,7 +316,7 @@ def test_other_code_keeps_its_stale_translations(one: Shell) -> None:
     assert session.boot.machine.oopses[0].pc == address
 
 
-def test_an_idle_cpu_and_a_cpu_that_has_stopped(one: Shell) -> None:
+def test_an_idle_cpu_can_step_but_not_finish(one: Shell) -> None:
     session = one.session
     session.run(100_000)
     idle = next(vcpu for vcpu in session.boot.machine.vcpus if vcpu.state is State.IDLE)

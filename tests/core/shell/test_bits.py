@@ -1,4 +1,4 @@
-"""bits: what it is asked for, drawn; what it cannot find, said in a sentence."""
+"""bits: draws instructions, and reports in one sentence what it cannot find."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dynftrace.core.shell.shell import Shell
 from ...support.user import User
 
 
-def test_a_site_and_what_it_becomes_then_what_it_is() -> None:
+def test_bits_shows_a_site_before_and_after_it_is_enabled() -> None:
     user = User("ppc64")
     user.insmod("usbcore")
     lines = user("bits usb_ifnum_to_if").splitlines()
@@ -29,7 +29,7 @@ def test_a_site_and_what_it_becomes_then_what_it_is() -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_an_address_is_one_instruction_of_any_kind() -> None:
+def test_bits_shows_the_instruction_at_any_address() -> None:
     user = User("mips")
     ip = user.session.address_of("schedule")
     assert user(f"bits {ip:#x}").startswith(f"{ip:x}  ")
@@ -40,7 +40,7 @@ def test_an_address_is_one_instruction_of_any_kind() -> None:
     assert "missing argument" in Shell(user.session).execute("bits").error
 
 
-def test_a_site_that_is_to_call_a_trampoline_of_its_own() -> None:
+def test_bits_shows_a_site_that_will_call_its_own_trampoline() -> None:
     user = User("x86_64")
     user("echo schedule > set_ftrace_filter; echo function > current_tracer")
     user("echo 'f:read vfs_read' > dynamic_events; echo 1 > events/fprobes/enable")

@@ -1,4 +1,4 @@
-"""The commands, each against the session it changed."""
+"""The commands, each checked on the session it changed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def shell(session: Session) -> Shell:
     return Shell(session)
 
 
-def test_cat_goes_on_after_a_file_that_is_not_there(shell: Shell) -> None:
+def test_cat_goes_on_after_a_missing_file(shell: Shell) -> None:
     outcome = shell.execute("cat current_tracer gone tracing_on")
     read = (ReadFile("current_tracer"), ReadFile("tracing_on"))
     assert outcome == Outcome("nop\n1\n", "cat: gone: No such file or directory\n", 1, read)
 
 
-def test_echo(shell: Shell, sh: Sh) -> None:
+def test_echo_joins_and_redirects_its_arguments(shell: Shell, sh: Sh) -> None:
     assert sh("echo a  'b  c'; echo -n d; echo") == "a b  c\nd\n"
     assert sh("echo -n 0 > tracing_on; cat tracing_on") == "0\n"
     sh("echo 1 > tracing_on; cat tracing_on > trace_marker")
@@ -39,7 +39,7 @@ def test_echo(shell: Shell, sh: Sh) -> None:
     )
 
 
-def test_ls_and_globs_of_paths(session: Session, sh: Sh) -> None:
+def test_ls_lists_files_and_globs_match_paths(session: Session, sh: Sh) -> None:
     assert sh("ls").split() == session.boot.tracefs.listdir()
     assert sh("ls per_cpu") == "cpu0\ncpu1\n"
     assert sh("ls -l tracing_on") == "-rw-r--r-- root root tracing_on\n"
@@ -48,13 +48,13 @@ def test_ls_and_globs_of_paths(session: Session, sh: Sh) -> None:
     assert sh("ls per_cpu/cpu0 per_cpu/cpu1").startswith("per_cpu/cpu0:\nbuffer_size_kb\n")
 
 
-def test_ls_of_nothing(shell: Shell) -> None:
+def test_ls_reports_a_missing_file(shell: Shell) -> None:
     outcome = shell.execute("ls no*")
     assert outcome.status == 2
     assert outcome.error == "ls: cannot access 'no*': No such file or directory\n"
 
 
-def test_modules(shell: Shell, sh: Sh) -> None:
+def test_modules_are_loaded_listed_and_unloaded(shell: Shell, sh: Sh) -> None:
     assert sh("lsmod") == "Module                  Size  Used by\n"
     assert "Unknown symbol in module" in shell.execute("insmod usbhub").error
     sh("insmod usbcore; insmod usbhub")
@@ -79,7 +79,7 @@ def test_modules(shell: Shell, sh: Sh) -> None:
     )
 
 
-def test_run(shell: Shell, sh: Sh) -> None:
+def test_run_starts_workloads(shell: Shell, sh: Sh) -> None:
     assert "syscalls" in sh("run").split()
     sh("run syscalls 2")
     assert shell.execute("run usb").error == "run: usb: No such device\n"
@@ -90,7 +90,7 @@ def test_run(shell: Shell, sh: Sh) -> None:
     assert shell.execute("run boot many").status == 2
 
 
-def test_sleep(session: Session, shell: Shell, sh: Sh) -> None:
+def test_sleep_lets_virtual_time_pass(session: Session, shell: Shell, sh: Sh) -> None:
     for text, ns in (("1", 10**9), ("0.25", 250_000_000), (".5", 500_000_000), ("0", 0)):
         before = session.now
         assert sh(f"sleep {text}") == ""
@@ -101,7 +101,7 @@ def test_sleep(session: Session, shell: Shell, sh: Sh) -> None:
         assert outcome.error.endswith("usage: sleep SECONDS\n")
 
 
-def test_a_sleep_tells_of_cpus_that_have_stopped(session: Session, shell: Shell) -> None:
+def test_sleep_reports_stopped_cpus(session: Session, shell: Shell) -> None:
     session.poke(session.address_of("tick_periodic"), b"\x0f\x0b")
     outcome = shell.execute("sleep 1")
     assert outcome.status == 1
@@ -109,7 +109,7 @@ def test_a_sleep_tells_of_cpus_that_have_stopped(session: Session, shell: Shell)
     assert shell.execute("sleep 1; sleep 1").error.endswith("sleep: no CPU is running\n")
 
 
-def test_call(shell: Shell, sh: Sh) -> None:
+def test_call_prints_the_result(shell: Shell, sh: Sh) -> None:
     assert re.fullmatch(r"nr_running = 0x\d+ \(\d+\)\n", sh("call nr_running"))
     assert shell.execute("call nosuch").error == "call: unknown symbol 'nosuch'\n"
     assert shell.execute("call nr_running x").status == 2
@@ -142,7 +142,7 @@ def test_poke_changes_what_the_guest_executes(session: Session, shell: Shell, sh
         "poke ffffffffffffffff 9090",
     ],
 )
-def test_pokes_that_are_refused(session: Session, shell: Shell, command: str) -> None:
+def test_invalid_pokes_are_refused(session: Session, shell: Shell, command: str) -> None:
     before = session.boot.machine.memory.read(session.address_of("schedule"), 32)
     outcome = shell.execute(command)
     assert outcome.status != 0 and outcome.error.startswith("poke: ")
@@ -166,7 +166,7 @@ def test_dump_shows_words_and_what_they_point_to(session: Session, sh: Sh) -> No
     assert len(sh("dump schedule 4096").splitlines()) == 4096
 
 
-def test_dump_ends_where_memory_does(session: Session, shell: Shell) -> None:
+def test_dump_stops_at_the_end_of_memory(session: Session, shell: Shell) -> None:
     memory, end = session.boot.machine.memory, session.address_of("schedule")
     while (region := memory.region_at(end)) is not None:
         end = region.end
@@ -190,13 +190,15 @@ def test_dump_ends_where_memory_does(session: Session, shell: Shell) -> None:
         ("dump 0x10000000000000000", 1, "'0x10000000000000000' is outside the address space"),
     ],
 )
-def test_dumps_that_are_refused(shell: Shell, command: str, status: int, error: str) -> None:
+def test_invalid_dumps_are_refused(shell: Shell, command: str, status: int, error: str) -> None:
     outcome = shell.execute(command)
     assert (outcome.status, outcome.output) == (status, "")
     assert outcome.error.splitlines()[0] == f"dump: {error}"
 
 
-def test_a_poked_site_is_refused_and_stays(session: Session, shell: Shell, sh: Sh) -> None:
+def test_a_poked_site_is_refused_and_not_overwritten(
+    session: Session, shell: Shell, sh: Sh
+) -> None:
     sh("poke schedule 90; echo schedule > set_ftrace_filter")
     ip = session.address_of("schedule")
     spoiled = session.boot.machine.memory.read(ip, 5)
@@ -213,7 +215,7 @@ def test_a_poked_site_is_refused_and_stays(session: Session, shell: Shell, sh: S
     sh("reboot; echo function > current_tracer")
 
 
-def test_site_and_tramp(shell: Shell, sh: Sh) -> None:
+def test_site_and_tramp_show_a_call(shell: Shell, sh: Sh) -> None:
     assert shell.execute("site nosuch").status == 1
     assert re.findall(r"^(\w+)  ip ", sh("site schedule kfree"), re.M) == ["schedule", "kfree"]
     assert "ftrace_stub" in sh("tramp")
@@ -222,7 +224,7 @@ def test_site_and_tramp(shell: Shell, sh: Sh) -> None:
     assert "usbcore" in sh("insmod usbcore; tramp usbcore")
 
 
-def test_step_and_regs(session: Session, shell: Shell, sh: Sh) -> None:
+def test_step_and_regs_show_a_cpu(session: Session, shell: Shell, sh: Sh) -> None:
     before = session.boot.machine.registers(1)
     lines = sh("step 4 1").splitlines()
     assert sum(line.startswith("cpu1  ") for line in lines) == 5
@@ -233,7 +235,7 @@ def test_step_and_regs(session: Session, shell: Shell, sh: Sh) -> None:
     pc = session.boot.machine.registers(1)[session.port.facts.abi.pc.name]
     assert f"{pc:016x}" in sh("regs 1")
     assert sh("regs").count("cpu0") == 1 and sh("regs").count("cpu1") == 1
-    assert sh("step").startswith("cpu1  "), "the one that was stepped last"
+    assert sh("step").startswith("cpu1  "), "regs must show the CPU that was stepped last"
     for command in ("step 0", "step x", "step 1 2", "step 1 -1", "regs 2", "step 1000001"):
         assert shell.execute(command).status == 2
 
@@ -249,7 +251,7 @@ def test_help_lists_every_command(shell: Shell, sh: Sh) -> None:
     assert shell.execute("help nonsense").status == 2
 
 
-def test_completion(shell: Shell, session: Session) -> None:
+def test_commands_paths_and_names_are_completed(shell: Shell, session: Session) -> None:
     def words(text: str) -> tuple[str, ...]:
         return shell.complete(text).words
 
@@ -269,7 +271,7 @@ def test_completion(shell: Shell, session: Session) -> None:
     assert completion.start == 4
 
 
-def test_insmod_by_path(tmp_path: Path, session: Session, sh: Sh) -> None:
+def test_insmod_accepts_a_path(tmp_path: Path, session: Session, sh: Sh) -> None:
     source = session.port.images() / "usbcore.ko"
     path = tmp_path / "with space.ko"
     path.write_bytes(source.read_bytes())

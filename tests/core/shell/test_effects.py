@@ -1,4 +1,4 @@
-"""Effects: each command states what it did, so nobody has to read its text again."""
+"""Effects: each command states what it did, so that no caller parses its output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dynftrace.core.shell.shell import Shell
 
 @pytest.fixture(scope="module")
 def far() -> Shell:
-    """A machine whose modules need stubs, and whose names of code have a prefix."""
+    """A machine whose modules need stubs and whose code symbols have a prefix."""
     return Shell(Session.open(arches.load("ppc64"), MachineSpec(modules=("usbcore",))))
 
 
@@ -39,7 +39,7 @@ def effects(shell: Shell, text: str) -> tuple[Effect, ...]:
     return shell.execute(text).effects
 
 
-def test_what_was_shown(far: Shell) -> None:
+def test_commands_state_what_they_showed(far: Shell) -> None:
     session = far.session
     site = session.code_address("schedule")
     records = session.boot.ftrace.records
@@ -74,7 +74,7 @@ def test_what_was_shown(far: Shell) -> None:
             assert found == wanted, text
 
 
-def test_a_site_without_a_record() -> None:
+def test_site_states_the_address_of_a_site_without_a_record() -> None:
     shell = Shell(Session.open(arches.load("x86_64-2008")))
     (shown,) = effects(shell, "site sys_umount")
     assert isinstance(shown, ShowedSite)
@@ -82,7 +82,7 @@ def test_a_site_without_a_record() -> None:
     assert shell.session.boot.ftrace.records.find(shown.ip) is None
 
 
-def test_what_was_done(session: Session) -> None:
+def test_commands_state_what_they_did(session: Session) -> None:
     shell = Shell(session)
     ip = session.address_of("vfs_open")
     assert effects(shell, "run syscalls 2; run") == (RanWorkload("syscalls", 2),)
@@ -105,7 +105,7 @@ def test_what_was_done(session: Session) -> None:
     assert effects(shell, "back 2; reboot") == (WentBack(2), Rebooted())
 
 
-def test_what_happened_before_a_failure_is_told(session: Session) -> None:
+def test_effects_before_a_failure_are_kept(session: Session) -> None:
     outcome = Shell(session).execute("run syscalls&& cat tracing_on nothing")
     assert outcome.status == 1
     assert outcome.effects == (RanWorkload("syscalls"), ReadFile("tracing_on"))
@@ -128,14 +128,14 @@ def test_what_happened_before_a_failure_is_told(session: Session) -> None:
         ("reboot; back", False),
     ],
 )
-def test_a_command_says_whether_it_may_have_changed_the_state(
+def test_a_command_states_whether_it_may_change_the_state(
     session: Session, text: str, changed: bool
 ) -> None:
     assert Shell(session).execute(text).changed == changed
     assert bool(session.journal.actions) == changed
 
 
-def test_the_shells_own_messages_have_the_name_it_is_given(session: Session) -> None:
+def test_the_shells_messages_begin_with_its_given_name(session: Session) -> None:
     for name, begin in (("dynftrace", "dynftrace: "), ("", "")):
         shell = Shell(session, name)
         for text, error in (

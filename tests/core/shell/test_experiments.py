@@ -1,4 +1,4 @@
-"""patch and icache: text changed as nobody should, and by whom it is not seen."""
+"""patch and icache: unsafe patching, and CPUs that do not see the change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...support.user import User
 
 
 def recorded(user: User, cpu: int) -> int:
-    """Events that a CPU has written."""
+    """Return the number of events a CPU has written."""
     return int(user(f"cat per_cpu/cpu{cpu}/stats").splitlines()[0].split()[1])
 
 
@@ -38,20 +38,20 @@ def test_a_cpu_that_is_not_flushed_runs_old_text_until_it_is_flushed(arch: str) 
     assert user("icache").splitlines()[1] == "cpu1  not flushed: may run old text"
     user("echo function > current_tracer; run syscalls; run syscalls")
     assert recorded(user, 0) > 0 and recorded(user, 1) == 0
-    assert user.state("schedule") == "enabled"  # memory is as it shall be
+    assert user.state("schedule") == "enabled"  # memory is already patched
     user("icache flush 1; run syscalls; run syscalls")
     assert recorded(user, 1) > 0
     assert all(line.endswith("flushed after a patch") for line in user("icache").splitlines())
 
 
-def test_what_only_looks_is_not_gone_back_over() -> None:
+def test_back_skips_commands_that_change_nothing() -> None:
     user = User("ppc32")
     user("icache skip 0; icache; patch; run")
     assert user("back") == "undone: icache skip 0\n"
     assert "nothing to undo" in user.refused("back")
 
 
-def test_arguments_that_make_no_sense() -> None:
+def test_invalid_arguments_are_refused() -> None:
     shell = Shell(User("ppc32").session)
     for text, error in (
         ("icache skip", "missing argument"),

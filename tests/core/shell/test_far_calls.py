@@ -1,4 +1,4 @@
-"""Modules whose calls go through stubs: what site, tramp and the filters say of them."""
+"""Modules whose calls go through stubs, in site, tramp and the filters."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ FUNCTION = "usb_ifnum_to_if"
 
 @pytest.fixture(params=FAR)
 def shell(request: pytest.FixtureRequest) -> Shell:
-    """A machine with usbcore, far away where there is a place near as well."""
+    """A machine with usbcore, loaded far away if the port has two areas."""
     shell = Shell(Session.open(arches.load(request.param), MachineSpec(cpus=1)))
     shell.session.insmod("usbcore", far=shell.session.port.facts.modules_far is not None)
     return shell
 
 
 def name_of_stub(shell: Shell) -> str:
-    """What the stub of ftrace_caller is called."""
+    """Return the name of the stub of ftrace_caller."""
     stubs = shell.session.port.stubs
     assert stubs is not None
     return stubs.facts.names.get("ftrace_caller", "ftrace_caller.stub")
 
 
 def calls_mcount(shell: Shell) -> bool:
-    """Whether sites call mcount as compiled, through a stub of its own."""
+    """Return whether compiled sites call mcount through a stub."""
     sites = shell.session.boot.ftrace.records.sites(np.array([row(shell)]))
     return bool(shell.session.port.init_nop(sites, 0).via)
 
@@ -44,7 +44,7 @@ def sh(shell: Shell, text: str) -> str:
 
 
 def row(shell: Shell) -> int:
-    """The record of the function in usbcore."""
+    """Return the record of the function in usbcore."""
     records = shell.session.boot.ftrace.records
     return records.names.index(shell.session.port.facts.abi.text_prefix + FUNCTION)
 
@@ -53,7 +53,7 @@ def trace(shell: Shell) -> None:
     sh(shell, f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer")
 
 
-def test_the_way_of_a_call_leads_through_the_stub(shell: Shell) -> None:
+def test_the_call_path_leads_through_the_stub(shell: Shell) -> None:
     trace(shell)
     hops = shell.session.call_path(shell.session.boot.ftrace.records.ip_of(row(shell)))
     assert [hop.label for hop in hops][:3] == ["site", "stub", "ftrace_caller"]
@@ -67,7 +67,7 @@ def test_the_way_of_a_call_leads_through_the_stub(shell: Shell) -> None:
     assert data in ([], [".long 0x0", ".quad ftrace_caller", ".quad TOC"])
 
 
-def test_site_shows_it_with_or_without_the_prefix(shell: Shell) -> None:
+def test_site_accepts_a_name_with_or_without_the_prefix(shell: Shell) -> None:
     trace(shell)
     text = sh(shell, f"site {FUNCTION}")
     assert text == sh(shell, f"site {shell.session.port.facts.abi.text_prefix}{FUNCTION}")
@@ -78,7 +78,7 @@ def test_site_shows_it_with_or_without_the_prefix(shell: Shell) -> None:
     assert "!" not in text
 
 
-def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
+def test_tramp_lists_every_stub_and_its_users(shell: Shell) -> None:
     text = sh(shell, "tramp usbcore")
     heads = re.findall(r"^[0-9a-f]+  (\S+)  (\S+)\s+leads to (\S+)$", text, re.M)
     assert len(heads) == len(shell.session.boot.modules.loaded[0].stubs)
@@ -98,7 +98,7 @@ def test_tramp_lists_every_stub_and_who_needs_it(shell: Shell) -> None:
     assert shell.execute("tramp usbcore nosuch").error.endswith("no stub of nosuch\n")
 
 
-def test_a_spoiled_stub_is_told_in_all_views(shell: Shell) -> None:
+def test_a_damaged_stub_is_shown_in_all_views(shell: Shell) -> None:
     session = shell.session
     stub = session.call_path(session.boot.ftrace.records.ip_of(row(shell)))[1]
     other = session.address_of("printk.stub")
@@ -114,7 +114,7 @@ def test_a_spoiled_stub_is_told_in_all_views(shell: Shell) -> None:
     assert "ftrace bug" in sh(shell, "dmesg")
 
 
-def test_what_is_shown_fits_a_terminal(shell: Shell) -> None:
+def test_output_fits_a_terminal(shell: Shell) -> None:
     before = sh(shell, f"site {FUNCTION}; site _raw_spin_unlock_irqrestore; tramp; tramp usbcore")
     assert f"when enabled, calls ftrace_caller through {name_of_stub(shell)} at " in before
     trace(shell)
@@ -138,7 +138,7 @@ def test_dump_takes_symbols_literally(shell: Shell) -> None:
     assert sh(shell, "dump schedule+8 1").startswith(f"{own + 8:x}  ")
     assert sh(shell, f"dump {FUNCTION}+8 1").endswith("  TOC [usbcore]\n")
     assert sh(shell, "dump ftrace_caller.stub+0x28 1").endswith("  TOC\n")
-    # A name that only code has is that of the code.
+    # A name that only code has means the code.
     assert sh(shell, "dump ftrace_caller 1").startswith(
         f"{session.boot.ftrace.entry['ftrace_caller']:x}"
     )

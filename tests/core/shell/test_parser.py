@@ -1,4 +1,4 @@
-"""The shell's grammar, against hand-made tables and against the host's sh."""
+"""The shell's grammar, compared with handmade tables and with the host's sh."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def words(text: str) -> list[list[str]]:
         ("a &&\n\n b", [["a"], ["b"]]),
     ],
 )
-def test_words(text: str, expected: list[list[str]]) -> None:
+def test_a_line_is_split_into_words(text: str, expected: list[list[str]]) -> None:
     assert words(text) == expected
 
 
-def test_redirections_may_stand_anywhere() -> None:
+def test_redirections_may_be_anywhere() -> None:
     (first, second, third) = parse("echo a>f; >> g echo b; > h")
     assert [(r.path.text, r.append) for r in first.redirections] == [("f", False)]
     assert [w.text for w in second.words] == ["echo", "b"]
@@ -50,7 +50,7 @@ def test_redirections_may_stand_anywhere() -> None:
     assert third.words == ()
 
 
-def test_joins() -> None:
+def test_commands_are_joined_by_semicolons_and_operators() -> None:
     joins = [command.join for command in parse("a && b || c; d\ne")]
     assert joins == [Join.ALWAYS, Join.AND, Join.OR, Join.ALWAYS, Join.ALWAYS]
 
@@ -71,7 +71,7 @@ def test_joins() -> None:
         ("a &&", "no command after '&&'", True),
     ],
 )
-def test_refused(text: str, reason: str, incomplete: bool) -> None:
+def test_syntax_errors_are_refused(text: str, reason: str, incomplete: bool) -> None:
     with pytest.raises(ShellSyntaxError, match="syntax error") as caught:
         parse(text)
     assert reason in str(caught.value)
@@ -83,7 +83,7 @@ def test_instructions_need_parentheses() -> None:
     assert [word.text for word in command.words] == ["poke", "schedule", "ld", "r2,40(r1)"]
 
 
-def test_quoted_glob_characters_stand_for_themselves() -> None:
+def test_quoted_glob_characters_are_literal() -> None:
     (command,) = parse(r"""ls per_cpu/cpu* 'a*' \? "[x]" """)
     globs = [word.is_glob for word in command.words]
     assert globs == [False, True, False, False, False]
@@ -95,8 +95,8 @@ def test_quoted_glob_characters_stand_for_themselves() -> None:
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs sh on the host")
 @settings(max_examples=60, deadline=None)
 @given(st.text(alphabet="ab '\"\\\t;#", max_size=12))
-def test_agrees_with_sh(text: str) -> None:
-    """Any words our parser accepts are those the host's shell makes of them."""
+def test_words_are_split_as_by_sh(text: str) -> None:
+    """Any line that the parser accepts gives the same words as the host's shell."""
     try:
         commands = parse(f"printf '<%s>' x {text}")
     except ShellSyntaxError:
@@ -111,7 +111,7 @@ def test_agrees_with_sh(text: str) -> None:
 
 
 @given(st.text(alphabet="ab*?[]-'\"\\ \n;#>&|()$!é", max_size=14))
-def test_a_command_as_text_is_the_command(text: str) -> None:
+def test_a_command_survives_formatting_and_parsing(text: str) -> None:
     try:
         commands = parse(text)
     except ShellSyntaxError:
@@ -130,5 +130,5 @@ def test_a_command_as_text_is_the_command(text: str) -> None:
         "echo 'f:read vfs_read $arg1' > dynamic_events",
     ],
 )
-def test_a_command_is_shown_as_it_is_typed(text: str) -> None:
+def test_a_command_is_formatted_as_typed(text: str) -> None:
     assert [str(command) for command in parse(text)] == [text]

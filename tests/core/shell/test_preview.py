@@ -1,4 +1,4 @@
-"""What is said of a command line while it is typed, compared with what becomes of it."""
+"""The preview of a command line, compared with what the command then does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shell(session: Session) -> Shell:
     "words", ["schedule", "'vfs_*'", "'*sched*' '!sched_*'", "17 18", "':mod:*'", "'!schedule'"]
 )
 @pytest.mark.parametrize("to", [">", ">>"])
-def test_it_counts_what_the_write_then_chooses(shell: Shell, words: str, to: str) -> None:
+def test_the_preview_counts_what_the_write_chooses(shell: Shell, words: str, to: str) -> None:
     shell.execute("echo do_exit schedule > set_ftrace_filter")
     line = f"echo {words} {to} set_ftrace_filter"
     said = preview(shell, line)
@@ -33,7 +33,7 @@ def test_it_counts_what_the_write_then_chooses(shell: Shell, words: str, to: str
     assert [*filter(None, names.removeprefix(": ").split())][:20] == chosen[:20]
 
 
-def test_nothing_is_done(shell: Shell) -> None:
+def test_a_preview_changes_nothing(shell: Shell) -> None:
     before = shell.execute("cat set_ftrace_filter").output
     for line in ("echo schedule > set_ftrace_filter", "echo x >", "reboot", "run syscalls"):
         preview(shell, line)
@@ -54,7 +54,7 @@ def test_nothing_is_done(shell: Shell) -> None:
         ("cat trace | head", "syntax error: '|' unexpected"),
     ],
 )
-def test_it_says_one_line(shell: Shell, line: str, said: str) -> None:
+def test_the_preview_is_one_line(shell: Shell, line: str, said: str) -> None:
     assert preview(shell, line) == said
 
 
@@ -67,6 +67,6 @@ def test_it_says_one_line(shell: Shell, line: str, said: str) -> None:
         ("run syscalls; cat trace", "cat"),
     ],
 )
-def test_else_it_says_how_the_command_is_used(shell: Shell, line: str, name: str) -> None:
+def test_the_default_preview_is_the_synopsis(shell: Shell, line: str, name: str) -> None:
     command = shell.commands[name]
     assert preview(shell, line) == f"{command.synopsis}: {command.summary}"

@@ -1,4 +1,4 @@
-"""Typed branches that do not reach are refused, and nothing is written."""
+"""Typed branches out of reach are refused, and nothing is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shell(request: pytest.FixtureRequest) -> Shell:
     "line",
     ["bl ftrace_caller", "bl schedule", "bl printk+8", "b 0x1000", "beq schedule"],
 )
-def test_out_of_reach(shell: Shell, line: str) -> None:
+def test_a_branch_out_of_reach_is_refused(shell: Shell, line: str) -> None:
     session = shell.session
     address = session.address_of("usb_ifnum_to_if")
     before = session.boot.machine.memory.read(address, 16)
@@ -39,14 +39,14 @@ def test_out_of_reach(shell: Shell, line: str) -> None:
         ("li r3, 40", "li r3, "),
     ],
 )
-def test_in_reach(shell: Shell, line: str, text: str) -> None:
+def test_a_branch_within_reach_is_written(shell: Shell, line: str, text: str) -> None:
     outcome = shell.execute(f"poke usb_ifnum_to_if {line}")
     assert (outcome.error, outcome.status) == ("", 0)
     prefix = shell.session.port.facts.abi.text_prefix
     assert text.format(prefix=prefix) in outcome.output
 
 
-def test_on_a_machine_with_long_branches_too() -> None:
+def test_long_branches_have_a_reach_as_well() -> None:
     shell = Shell(Session.open(arches.load("x86_64"), MachineSpec(boot=False)))
     assert shell.execute("poke schedule call kfree").status == 0
     outcome = shell.execute("poke schedule call 0x100000000000")

@@ -1,4 +1,4 @@
-"""Bit fields as text: to scale, with a ruler, and the range of targets as a line."""
+"""Bit fields as text: to scale, with a ruler, and the range of targets on a line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_each_bit_has_the_same_width() -> None:
     ]
 
 
-def test_bytes_are_numbered_as_they_lie_and_bits_from_the_right() -> None:
+def test_bytes_are_numbered_in_memory_order_and_bits_from_the_right() -> None:
     fields = (BitField("opcode", "11101000"), BitField("rel8", "00000001"))
     lines = encoding_lines(EncodingView(INSN, "", Encoding("", fields, 8, True)))
     assert lines[3:6] == [" 0        1", "|opcode  |rel8    |", "|11101000|00000001|"]
@@ -41,7 +41,7 @@ def test_bytes_are_numbered_as_they_lie_and_bits_from_the_right() -> None:
     assert lines[3] == " 7     4"
 
 
-def test_places_stand_where_they_are_on_the_line_or_beyond_its_ends() -> None:
+def test_targets_are_marked_on_the_line_or_beyond_its_ends() -> None:
     encoding = Encoding("", cut(0, ("LI", 8)), rule="target = ip + LI * 4", reach=(0x0C00, 0x13FF))
     goals = (Goal("here", 0x1000), Goal("far", 0x10_1000), Goal("low", 0), Goal("end", 0x13FF))
     lines = encoding_lines(EncodingView(INSN, "", encoding, goals))
@@ -56,20 +56,20 @@ def test_places_stand_where_they_are_on_the_line_or_beyond_its_ends() -> None:
     assert marks[3].endswith("far, +1 MB: out of reach >") and len(marks[3]) == 61
 
 
-def test_an_instruction_without_described_fields() -> None:
+def test_an_instruction_without_described_fields_says_so() -> None:
     assert encoding_lines(EncodingView(INSN, "x", None)) == [
         "1000  4b  x",
         "the bit fields of this instruction are not described",
     ]
 
 
-def test_an_instruction_of_an_enabled_site_says_so() -> None:
+def test_an_instruction_of_an_enabled_site_is_labelled() -> None:
     assert encoding_lines(EncodingView(INSN, "x", None, if_enabled=True))[0].endswith(
         "x  (when enabled)"
     )
 
 
-def test_a_call_out_of_reach_says_how_far_it_reaches() -> None:
+def test_a_call_out_of_reach_states_its_range() -> None:
     assert out_of_reach_lines(None) == ()
     assert out_of_reach_lines(
         OutOfReach("ftrace_caller", 3 << 30, (-(1 << 25), (1 << 25) - 4))

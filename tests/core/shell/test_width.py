@@ -1,4 +1,4 @@
-"""What `site` and `tramp` print fits a terminal of 80 columns, on every port."""
+"""The output of `site` and `tramp` fits a terminal of 80 columns, on every port."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 FEW = 9
-"""Of so many sites one is looked at."""
+"""Test every Nth site."""
 
 
 @pytest.mark.parametrize("name", arches.names())
-def test_sites_and_trampolines_fit(name: str) -> None:
+def test_site_and_tramp_fit_80_columns(name: str) -> None:
     session = Session.open(arches.load(name))
     shell = Shell(session)
     shell.execute("insmod usbcore; run syscalls; sleep 1; echo function > current_tracer")

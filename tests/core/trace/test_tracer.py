@@ -1,4 +1,4 @@
-"""The guest's own writer and the host's reader, on the built tracer."""
+"""The guest's tracer writes and the host reads, with the built tracer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRATCH = 0xFFFF_FFFF_9800_0000
 
 
 class Guest:
-    """A machine that has not booted; events are written by calling the tracer."""
+    """A machine without a boot; tests write events by calling the tracer."""
 
     def __init__(self) -> None:
         self.session = Session.open(arches.load("x86_64"), MachineSpec(boot=False))
@@ -34,7 +34,7 @@ class Guest:
         return found
 
     def write(self, count: int = 1) -> None:
-        """Events of which each one's parent is the next number."""
+        """Write events; the parent of each is the next number."""
         tracer = self.address("function_trace_call")
         for _ in range(count):
             self.machine.requests.call(tracer, [IP, self.next, 0, 0])
@@ -58,7 +58,7 @@ def guest() -> Iterator[Guest]:
     yield Guest()
 
 
-def test_events_come_out_as_they_went_in(guest: Guest) -> None:
+def test_events_are_read_as_written(guest: Guest) -> None:
     guest.write(3)
     table = guest.ring.events()
     assert table.ips().tolist() == [IP] * 3
@@ -68,7 +68,7 @@ def test_events_come_out_as_they_went_in(guest: Guest) -> None:
     assert table.damaged == 0
 
 
-def test_texts_and_long_pauses(guest: Guest) -> None:
+def test_texts_and_long_pauses_are_read_as_written(guest: Guest) -> None:
     guest.write(1)
     assert guest.mark(b"hello\n") == 6
     guest.machine.vcpus[0].ticks += 1 << 35
@@ -82,7 +82,7 @@ def test_texts_and_long_pauses(guest: Guest) -> None:
     assert table.damaged == 0
 
 
-def test_counts_agree_with_what_is_there(guest: Guest) -> None:
+def test_counts_agree_with_the_events(guest: Guest) -> None:
     guest.write(3 * PER_PAGE + 4)
     ring = guest.ring
     assert guest.waiting() == list(range(2 * PER_PAGE + 1, 3 * PER_PAGE + 5))
@@ -121,7 +121,7 @@ def test_each_event_is_read_once_or_counted_as_lost(guest: Guest, seed: int) -> 
         assert len(everything) + ring.overrun() + ring.dropped() == guest.next - 1
 
 
-def test_settling_lets_the_tracer_finish(guest: Guest) -> None:
+def test_settle_lets_the_tracer_finish(guest: Guest) -> None:
     machine, vcpu = guest.machine, guest.machine.vcpus[0]
     loop = SCRATCH + 0x1000
     machine.memory.write(loop, b"\xeb\xfe")

@@ -17,7 +17,7 @@ def stats(text: str) -> dict[str, str]:
     return {name: value.strip() for name, value in (s.split(":") for s in text.splitlines())}
 
 
-def test_sizes(session: Session, sh: Sh) -> None:
+def test_buffers_have_and_take_sizes(session: Session, sh: Sh) -> None:
     sizes = "cat buffer_size_kb buffer_total_size_kb per_cpu/cpu1/buffer_size_kb"
     assert sh(sizes).splitlines()[:2] == ["7 (expanded: 1408)", "14 (expanded: 2816)"]
     sh("echo 100 > buffer_size_kb")
@@ -44,7 +44,7 @@ def test_stats_add_up(sh: Sh) -> None:
         assert stats(sh(f"cat per_cpu/cpu{cpu}/stats"))["read events"] == str(count)
 
 
-def test_a_full_buffer_overwrites_or_stops(sh: Sh) -> None:
+def test_a_full_buffer_overwrites_or_drops(sh: Sh) -> None:
     sh("echo 8 > buffer_size_kb; echo function > current_tracer; run syscalls")
     shown = stats(sh("cat per_cpu/cpu0/stats"))
     assert int(shown["overrun"]) > 0 and shown["dropped events"] == "0"

@@ -1,4 +1,4 @@
-"""Commands of set_ftrace_filter: what is taken, shown and refused; the guest's part is arches'."""
+"""Commands in set_ftrace_filter: accepted, listed and refused. tests/arches runs them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def listed(session: Session) -> list[str]:
     return session.boot.tracefs.read("set_ftrace_filter").splitlines()
 
 
-def test_commands_stand_behind_the_functions_the_last_kind_first(session: Session, sh: Sh) -> None:
+def test_commands_are_listed_after_functions_newest_kind_first(session: Session, sh: Sh) -> None:
     sh("echo kfree ':mod:none' > set_ftrace_filter; echo schedule:traceoff:3 >> set_ftrace_filter")
     sh("echo 'do_exit:traceon kfree:stacktrace:0x10' >> set_ftrace_filter")
     sh("echo sys_open:dump sys_open:cpudump:7 >> set_ftrace_filter")
@@ -41,7 +41,7 @@ def test_commands_stand_behind_the_functions_the_last_kind_first(session: Sessio
     ]
 
 
-def test_a_command_acts_at_once_and_lets_the_filter_be(session: Session, sh: Sh) -> None:
+def test_a_command_takes_effect_without_changing_the_filter(session: Session, sh: Sh) -> None:
     sh("echo kfree > set_ftrace_filter")
     with session.boot.tracefs.open("set_ftrace_filter", write=True) as handle:
         handle.write("schedule:traceoff\n")
@@ -83,26 +83,28 @@ def test_each_kind_is_one_user_of_a_function(session: Session, sh: Sh) -> None:
         ("schedule:traceon", errno.EINVAL),
     ],
 )
-def test_refused(session: Session, sh: Sh, text: str, code: int) -> None:
+def test_invalid_commands_are_refused(session: Session, sh: Sh, text: str, code: int) -> None:
     sh("echo schedule:traceon >> set_ftrace_filter")
     assert refused(session, text) == code
     assert listed(session) == [ALL, "schedule:traceon:unlimited"]
     assert refused(session, "schedule:traceon", "set_ftrace_notrace") == errno.EINVAL
 
 
-def test_only_what_is_new_gets_the_count(session: Session, sh: Sh) -> None:
+def test_only_new_functions_get_the_count(session: Session, sh: Sh) -> None:
     sh("echo schedule:traceon:2 >> set_ftrace_filter; echo schedul*:traceon:5 >> set_ftrace_filter")
     assert "schedule:traceon:count=2" in listed(session)
     assert any(line.endswith(":traceon:count=5") for line in listed(session))
 
 
-def test_a_number_is_a_line_and_a_count_can_be_endless(session: Session, sh: Sh) -> None:
+def test_a_function_number_is_accepted_and_a_count_may_be_unlimited(
+    session: Session, sh: Sh
+) -> None:
     first = sh("cat available_filter_functions").splitlines()[0]
     sh(f"echo 1:traceoff: {hex(1)}:stacktrace:{2**64 - 1} >> set_ftrace_filter")
     assert listed(session)[1:] == [f"{first}:stacktrace:count=-1", f"{first}:traceoff:count=-1"]
 
 
-def test_without_ftrace_there_are_none(session: Session, sh: Sh) -> None:
+def test_a_disabled_ftrace_refuses_commands(session: Session, sh: Sh) -> None:
     sh("echo kfree:traceoff:2 >> set_ftrace_filter")
     with session.boot.tracefs.open("set_ftrace_filter", write=True) as handle:
         session.boot.ftrace.text.disabled = True
@@ -114,7 +116,7 @@ def test_without_ftrace_there_are_none(session: Session, sh: Sh) -> None:
     assert refused(session, "schedule:traceoff") == errno.ENODEV
 
 
-def test_as_many_users_as_there_are_kinds(session: Session, sh: Sh) -> None:
+def test_each_kind_of_command_is_one_user(session: Session, sh: Sh) -> None:
     kinds = ("traceon", "traceoff", "stacktrace", "dump", "cpudump")
     words = [f"kfree:{kind}{count}" for kind in kinds for count in ("", ":5")]
     taken = [word for word in words if word not in ("kfree:dump:5", "kfree:cpudump:5")]
@@ -127,7 +129,7 @@ def test_as_many_users_as_there_are_kinds(session: Session, sh: Sh) -> None:
     assert listed(session) == [ALL]
 
 
-def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
+def test_restoring_a_snapshot_restores_the_commands(session: Session, sh: Sh) -> None:
     sh("echo kfree:stacktrace:1000 >> set_ftrace_filter; run boot")
     (_, before) = listed(session)
     moment = checkpoint.save(session.boot)
@@ -142,9 +144,7 @@ def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
     assert sh("cat enabled_functions") == ""
 
 
-def test_a_site_that_is_not_as_it_was_is_a_bug_and_nothing_was_added(
-    session: Session, sh: Sh
-) -> None:
+def test_a_poked_site_is_a_bug_and_no_command_is_added(session: Session, sh: Sh) -> None:
     sh("echo kfree:traceon >> set_ftrace_filter")
     address = session.boot.kallsyms.address("schedule")
     assert address is not None
@@ -160,13 +160,13 @@ def test_a_site_that_is_not_as_it_was_is_a_bug_and_nothing_was_added(
     assert listed(session) == [ALL, "kfree:traceon:unlimited"]
 
 
-def test_a_dump_of_nothing_says_so(session: Session, sh: Sh) -> None:
+def test_a_dump_of_an_empty_buffer_says_so(session: Session, sh: Sh) -> None:
     session.boot.array.commands.dump(0, only=False)
     assert sh("dmesg").splitlines()[-1].endswith("]    (ftrace buffer empty)")
     assert sh("cat tracing_on") == "0\n"
 
 
-def test_cpudump_prints_the_buffer_of_its_cpu_alone(session: Session, sh: Sh) -> None:
+def test_cpudump_prints_only_the_buffer_of_its_cpu(session: Session, sh: Sh) -> None:
     sh("echo sys_open > set_ftrace_filter; echo function > current_tracer; run syscalls")
     sh("echo sys_unlink:cpudump >> set_ftrace_filter; run syscalls")
     log = sh("dmesg").splitlines()
@@ -183,7 +183,7 @@ _SESSION: list[Session] = []
 
 
 def _shared() -> Session:
-    """One session for all examples: each takes away what it made."""
+    """One session for all examples; each removes its own commands."""
     if not _SESSION:
         _SESSION.append(Session.open(arches.load(arches.DEFAULT)))
         _SESSION[0].boot.tracefs.write("tracing_on", "0")
@@ -197,10 +197,10 @@ _STEPS = st.lists(st.tuples(_GLOBS, _KINDS, st.booleans()), min_size=1, max_size
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_STEPS)
-def test_any_sequence_of_writes_is_what_a_small_model_says(
+def test_any_sequence_of_writes_agrees_with_a_model(
     steps: list[tuple[str, str, bool]],
 ) -> None:
-    """A dictionary of functions and counts for each kind, the last made first; and a filter.
+    """The model: for each kind, newest first, a dictionary of functions and counts; and a filter.
 
     Tracing is off, so that no count changes.
     """

@@ -1,4 +1,4 @@
-"""dynamic_events and events/: from a definition to a line that the guest's registers made."""
+"""dynamic_events and events/: from a definition to the line of a hit."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def lines(text: str) -> list[str]:
 
 
 def whats(text: str) -> list[str]:
-    """What each line of a trace says behind the time."""
+    """Return the text after the time of each line of a trace."""
     return [line.split(": ", 1)[1] for line in lines(text)]
 
 
 @pytest.fixture
 def text_in_guest(session: Session) -> int:
-    """The address of some bytes of the guest that are no digits."""
+    """Return the address of guest bytes that are not digits."""
     section = session.image.section(".rodata")
     assert section is not None
     return section.address
 
 
-def test_definitions_are_made_listed_and_taken_away(session: Session, sh: Sh) -> None:
+def test_definitions_are_added_listed_and_removed(session: Session, sh: Sh) -> None:
     assert sh("cat dynamic_events") == ""
     assert session.boot.tracefs.listdir("events") == ["enable", "syscalls"]
     assert sh("cat events/enable") == "0\n"
@@ -65,7 +65,7 @@ def test_definitions_are_made_listed_and_taken_away(session: Session, sh: Sh) ->
         ("-:two", "No such file or directory"),
     ],
 )
-def test_what_is_refused_changes_nothing(
+def test_a_refused_definition_changes_nothing(
     session: Session, sh: Sh, line: str, sentence: str
 ) -> None:
     sh("echo 'f:one schedule' > dynamic_events")
@@ -75,7 +75,7 @@ def test_what_is_refused_changes_nothing(
     assert sh("cat dynamic_events") == "f:fprobes/one schedule\n"
 
 
-def test_an_event_that_is_on_is_busy_and_its_switches_tell(session: Session, sh: Sh) -> None:
+def test_an_enabled_event_is_busy_and_its_switches_agree(session: Session, sh: Sh) -> None:
     sh("echo 'f:a schedule' > dynamic_events; echo 'f:g/b vfs_read' >> dynamic_events")
     before = session.boot.machine.memory.read(session.boot.kallsyms.address("schedule") or 0, 5)
     switches = "cat events/enable events/fprobes/enable events/fprobes/a/enable events/g/enable"
@@ -133,10 +133,10 @@ def test_two_definitions_of_a_function_and_the_tracer_each_get_the_call(
     assert [what[:4] for what in whats(sh("cat trace"))] == ["simp"]
 
 
-def test_the_last_user_alone_is_called_straight_and_knows_who_it_is(
+def test_a_single_remaining_user_is_called_directly(
     session: Session, sh: Sh, text_in_guest: int
 ) -> None:
-    """With one user the slot calls its function, which gets its number by another way."""
+    """With one user the slot calls its function, which gets its event id another way."""
     sh("echo 'f:one simple_strtol' > dynamic_events; echo 'f:two simple_strtol' >> dynamic_events")
     sh("echo 1 > events/fprobes/enable; echo 0 > events/fprobes/one/enable")
     assert "->fentry_trace_func" in sh("cat enabled_functions")
@@ -144,7 +144,7 @@ def test_the_last_user_alone_is_called_straight_and_knows_who_it_is(
     assert [what[:4] for what in whats(sh("cat trace"))] == ["two:"]
 
 
-def test_a_running_guest_is_probed_whatever_changes(session: Session, sh: Sh) -> None:
+def test_events_may_change_while_the_guest_runs(session: Session, sh: Sh) -> None:
     sh("echo 'f:s schedule %rsp' > dynamic_events; echo 'f:r vfs_read $arg3' >> dynamic_events")
     for method in ("stop_machine", "breakpoint"):
         session.boot.ftrace.patcher.method = method
@@ -159,7 +159,7 @@ def test_a_running_guest_is_probed_whatever_changes(session: Session, sh: Sh) ->
     assert not session.boot.ftrace.disabled
 
 
-def test_the_format_says_where_the_registers_lie(
+def test_the_format_gives_the_offsets_of_the_registers(
     session: Session, sh: Sh, text_in_guest: int
 ) -> None:
     sh("echo 'f:mine/x simple_strtol a=$arg1 b=%r9:s16 c=%rip:symbol' > dynamic_events")
@@ -181,7 +181,7 @@ def test_the_format_says_where_the_registers_lie(
     cpu = next(cpu for cpu in session.boot.ring.cpus if session.boot.ring.in_buffer(cpu))
     data = session.boot.ring.pages(cpu)[0].tobytes()[
         16 + 8 :
-    ]  # behind the headers of page and event
+    ]  # after the headers of page and event
 
     def value(name: str) -> int:
         offset, size = fields[name]
@@ -193,7 +193,7 @@ def test_the_format_says_where_the_registers_lie(
     assert value("rip") == value("__probe_ip") + 5
 
 
-def test_hits_of_a_definition_that_was_taken_away_go_with_it(session: Session, sh: Sh) -> None:
+def test_removing_a_definition_removes_its_hits(session: Session, sh: Sh) -> None:
     sh("echo 'f:one schedule' > dynamic_events; echo 'f:two kfree' >> dynamic_events")
     first = sh("cat events/fprobes/one/id events/fprobes/two/id").split()
     sh("echo 1 > events/fprobes/one/enable; run syscalls; echo 0 > events/fprobes/enable")
@@ -205,7 +205,7 @@ def test_hits_of_a_definition_that_was_taken_away_go_with_it(session: Session, s
     assert sh("cat events/fprobes/one/id").strip() not in first
 
 
-def test_a_function_of_a_module_is_probed_until_it_goes(session: Session, sh: Sh) -> None:
+def test_a_function_of_a_module_is_probed_until_rmmod(session: Session, sh: Sh) -> None:
     sh("insmod usbcore; echo 'f:u usb_ifnum_to_if n=$arg2:u8' > dynamic_events")
     sh("echo 1 > events/fprobes/enable; run usb; rmmod usbcore")
     assert "u: (" in sh("cat trace")
@@ -217,7 +217,7 @@ def test_a_function_of_a_module_is_probed_until_it_goes(session: Session, sh: Sh
     assert any("usb_ifnum_to_if" in what for what in whats(sh("cat trace")))
 
 
-def test_more_than_the_guests_table_holds_are_busy(session: Session, sh: Sh) -> None:
+def test_more_events_than_the_table_holds_are_ebusy(session: Session, sh: Sh) -> None:
     for number in range(FTRACE_OPS_MAX + 1):
         sh(f"echo 'f:e{number} schedule' >> dynamic_events")
     outcome = Shell(session).execute("echo 1 > events/fprobes/enable")
@@ -227,7 +227,7 @@ def test_more_than_the_guests_table_holds_are_busy(session: Session, sh: Sh) -> 
     assert sh("cat enabled_functions") == ""
 
 
-def test_a_reboot_begins_without_events(session: Session, sh: Sh) -> None:
+def test_a_reboot_removes_all_events(session: Session, sh: Sh) -> None:
     sh("echo 'f:e schedule' > dynamic_events; echo 1 > events/fprobes/enable; reboot")
     assert sh("cat dynamic_events enabled_functions") == ""
 
@@ -243,7 +243,7 @@ def test_a_port_that_saves_no_registers_says_so() -> None:
 # regs hit
 
 
-def test_regs_hit_shows_what_was_saved(session: Session, sh: Sh, text_in_guest: int) -> None:
+def test_regs_hit_shows_the_saved_registers(session: Session, sh: Sh, text_in_guest: int) -> None:
     shell = Shell(session)
     assert "no event with saved registers" in shell.execute("regs hit").error
     sh("echo 'f:p simple_strtol' > dynamic_events; echo 1 > events/fprobes/enable")

@@ -1,4 +1,4 @@
-"""set_ftrace_filter and set_ftrace_notrace: what is chosen, and what happens to the text."""
+"""set_ftrace_filter and set_ftrace_notrace: the chosen functions, and the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOP = bytes.fromhex("0f1f440000")
 
 
 def sites(session: Session) -> dict[str, bytes]:
-    """The five bytes at each function's site."""
+    """Return the five bytes at each function's site."""
     records = session.boot.ftrace.records
     text, readable = session.boot.machine.memory.gather(records.table["ip"], 5)
     assert readable.all()
@@ -31,7 +31,7 @@ def sites(session: Session) -> dict[str, bytes]:
 
 
 def called(session: Session) -> set[str]:
-    """The functions whose site is not the nop."""
+    """Return the functions whose site is not the nop."""
     return {name for name, text in sites(session).items() if text != NOP}
 
 
@@ -41,7 +41,7 @@ def refused(session: Session, text: str, path: str = "set_ftrace_filter") -> int
     return caught.value.errno
 
 
-def test_empty_files(sh: Sh) -> None:
+def test_without_a_filter_the_files_say_so(sh: Sh) -> None:
     assert sh("cat set_ftrace_filter set_ftrace_notrace") == ALL + NONE
 
 
@@ -61,14 +61,14 @@ def test_the_list_is_in_the_order_of_the_sites(sh: Sh) -> None:
     assert chosen == sorted(chosen, key=order.index)
 
 
-def test_numbers_are_lines_of_available_filter_functions(session: Session, sh: Sh) -> None:
+def test_numbers_are_line_numbers_of_available_filter_functions(session: Session, sh: Sh) -> None:
     lines = sh("cat available_filter_functions").splitlines()
     assert sh("echo 5 > set_ftrace_filter; cat set_ftrace_filter") == lines[4] + "\n"
     assert refused(session, "0\n") == errno.EINVAL
     assert refused(session, f"{len(lines) + 1}\n") == errno.EINVAL
 
 
-def test_no_match_is_refused_and_what_came_before_it_counts(session: Session, sh: Sh) -> None:
+def test_no_match_is_refused_but_earlier_words_count(session: Session, sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter")
     assert refused(session, "kfree nosuchfunction do_exit\n") == errno.EINVAL
     assert set(sh("cat set_ftrace_filter").split()) == {"schedule", "kfree"}
@@ -99,27 +99,27 @@ def test_sites_follow_while_the_tracer_is_on(session: Session, sh: Sh) -> None:
     assert called(session) == set()
 
 
-def test_only_what_was_chosen_is_traced(sh: Sh) -> None:
+def test_only_chosen_functions_are_traced(sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")
     events = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
     assert len(events) > 5
     assert all(": schedule <-" in line for line in events)
 
 
-def test_modules(session: Session, sh: Sh) -> None:
+def test_functions_of_a_module_are_chosen_until_rmmod(session: Session, sh: Sh) -> None:
     sh("insmod usbcore; echo '*:mod:usbcore' > set_ftrace_filter")
     chosen = sh("cat set_ftrace_filter").splitlines()
     assert chosen and all(line.endswith(" [usbcore]") for line in chosen)
     assert len(chosen) == sum(
         line.endswith("[usbcore]") for line in sh("cat available_filter_functions").splitlines()
     )
-    # A filter that named only what has gone matches nothing, not everything.
+    # A filter left with only unloaded functions matches nothing, not everything.
     sh("echo function > current_tracer; rmmod usbcore")
     assert called(session) == set()
     assert sh("cat set_ftrace_filter") == ""
 
 
-def test_a_word_for_a_module_waits_for_it(session: Session, sh: Sh) -> None:
+def test_a_word_for_an_unloaded_module_waits_for_it(session: Session, sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter; echo 'usb_*:mod:usbcore' >> set_ftrace_filter")
     assert sh("cat set_ftrace_filter") == "schedule\nusb_*:mod:usbcore\n"
     sh("echo function > current_tracer; insmod usbcore")
@@ -136,7 +136,7 @@ _SESSION: list[Session] = []
 
 
 def _shared() -> Session:
-    """One session for all examples: each begins by emptying both files."""
+    """One session for all examples; each starts by emptying both files."""
     if not _SESSION:
         _SESSION.append(Session.open(arches.load(arches.DEFAULT)))
         _SESSION[0].boot.tracefs.write("current_tracer", "function")
@@ -151,8 +151,8 @@ _EDITS = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_EDITS)
-def test_text_is_what_the_two_files_say(edits: list[tuple[bool, bool, str, bool]]) -> None:
-    """Against a model of two sets: after any edits, exactly the wanted sites are calls."""
+def test_the_text_agrees_with_the_two_files(edits: list[tuple[bool, bool, str, bool]]) -> None:
+    """Compare with a model of two sets: after any edits, exactly the chosen sites are calls."""
     session = _shared()
     names = session.boot.ftrace.records.names
     chosen: dict[str, set[str]] = {"set_ftrace_filter": set(), "set_ftrace_notrace": set()}

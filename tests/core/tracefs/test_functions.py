@@ -1,4 +1,4 @@
-"""The functions there are, and what ftrace has done to them."""
+"""The traceable functions, and their state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_available_functions_are_the_sites_with_their_symbols(session: Session, 
     assert any(line == "usb_ifnum_to_if [usbcore]" for line in lines)
 
 
-def test_enabled_and_touched_functions(session: Session, sh: Sh) -> None:
+def test_enabled_and_touched_functions_are_listed(session: Session, sh: Sh) -> None:
     assert sh("cat enabled_functions touched_functions") == ""
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer")
     target = session.boot.kallsyms.format(session.boot.kallsyms.address("function_trace_call") or 0)

@@ -1,4 +1,4 @@
-"""Numbers as the kernel takes them from a write."""
+"""Numbers, parsed as the kernel parses a write."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynftrace.core.tracefs.number import boolean, kstrtoul, switch
     ("text", "value"),
     [("0", 0), ("1\n", 1), ("+7", 7), ("0012", 12), (str(2**64 - 1), 2**64 - 1), ("0" * 4000, 0)],
 )
-def test_number(text: str, value: int) -> None:
+def test_a_number_is_parsed(text: str, value: int) -> None:
     assert kstrtoul(text) == value
 
 
@@ -36,13 +36,13 @@ def test_number(text: str, value: int) -> None:
         ("9" * 5000, errno.ERANGE),
     ],
 )
-def test_refused(text: str, number: int) -> None:
+def test_an_invalid_number_is_refused(text: str, number: int) -> None:
     with pytest.raises(TracefsError) as caught:
         kstrtoul(text)
     assert caught.value.errno == number
 
 
-def test_boolean_and_switch() -> None:
+def test_booleans_and_switches_are_parsed() -> None:
     assert boolean("2\n") and not boolean("0")
     assert switch("1") and not switch("0\n")
     with pytest.raises(TracefsError):
@@ -60,12 +60,12 @@ def test_boolean_and_switch() -> None:
         ("0" + "1" + "7" * 21, 2**64 - 1),
     ],
 )
-def test_what_comes_first_says_the_base(text: str, value: int) -> None:
+def test_the_prefix_selects_the_base(text: str, value: int) -> None:
     assert kstrtoul(text, base=0) == value
 
 
 @pytest.mark.parametrize("text", ["08", "0x", "0xg", "1f", "x1", "0b1", "1_0", "١"])
-def test_no_digits_of_the_base(text: str) -> None:
+def test_digits_outside_the_base_are_refused(text: str) -> None:
     with pytest.raises(TracefsError) as caught:
         kstrtoul(text, base=0)
     assert caught.value.errno == errno.EINVAL

@@ -1,4 +1,4 @@
-"""trace_options and options/: each does what it says."""
+"""trace_options and options/: the effect of each option."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def last(text: str) -> str:
     return text.splitlines()[-1]
 
 
-def test_both_ways_show_and_set_the_same(session: Session, sh: Sh) -> None:
+def test_both_files_show_and_set_the_same_option(session: Session, sh: Sh) -> None:
     general = sh("cat trace_options").splitlines()
     listed = set()
     for tracer, own in (("function", 1), ("function_graph", 12)):
-        sh(f"echo {tracer} > current_tracer")  # only then are its own in the list
+        sh(f"echo {tracer} > current_tracer")  # its options are listed only while it is on
         names = [line.removeprefix("no") for line in sh("cat trace_options").splitlines()]
         assert len(names) == len(general) + own
         listed |= {*names}
@@ -50,7 +50,7 @@ def both_ways(sh: Sh, names: list[str]) -> None:
         ("options/raw", "on"),
     ],
 )
-def test_refused(session: Session, path: str, text: str) -> None:
+def test_an_invalid_option_is_refused(session: Session, path: str, text: str) -> None:
     with pytest.raises(TracefsError) as caught:
         session.boot.tracefs.write(path, text)
     assert caught.value.errno == errno.EINVAL
@@ -73,7 +73,7 @@ def test_text_options_change_the_lines(session: Session, sh: Sh) -> None:
     assert last(sh("echo nocontext-info > trace_options; cat trace")).startswith("schedule <-")
 
 
-def test_function_trace_turns_the_calls_off_and_on(session: Session, sh: Sh) -> None:
+def test_function_trace_turns_tracing_off_and_on(session: Session, sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer")
     assert sh("cat enabled_functions")
     assert sh("echo 0 > options/function-trace; cat enabled_functions") == ""

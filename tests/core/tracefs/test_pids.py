@@ -1,4 +1,4 @@
-"""set_ftrace_pid and set_ftrace_notrace_pid: what they take, show and refuse."""
+"""set_ftrace_pid and set_ftrace_notrace_pid: accepted, listed and refused PIDs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_pids_are_listed_once_and_in_order(sh: Sh, path: str) -> None:
         (f"7 {0xFFFF_FFFF}", errno.EPERM),
     ],
 )
-def test_what_is_no_pid_is_refused_and_none_of_the_write_is_taken(
+def test_an_invalid_pid_refuses_the_whole_write(
     session: Session, sh: Sh, text: str, code: int
 ) -> None:
     sh("echo 3 > set_ftrace_pid")
@@ -51,7 +51,7 @@ def test_what_is_no_pid_is_refused_and_none_of_the_write_is_taken(
     assert sh(f"echo {(1 << 30) - 1} > set_ftrace_pid; cat set_ftrace_pid") == "1073741823\n"
 
 
-def test_other_events_are_told_of_all_tasks(session: Session, sh: Sh) -> None:
+def test_other_events_are_recorded_for_all_tasks(session: Session, sh: Sh) -> None:
     sh("echo 'f:opened do_sys_openat2' > dynamic_events; echo 1 > events/fprobes/opened/enable")
     sh("echo 1 > set_ftrace_pid; echo function > current_tracer; echo > trace; run syscalls")
     events = session.boot.ring.events().events
@@ -60,7 +60,7 @@ def test_other_events_are_told_of_all_tasks(session: Session, sh: Sh) -> None:
     assert len(set(events["pid"][~functions].tolist())) > 1
 
 
-def test_they_end_with_the_machine(session: Session, sh: Sh) -> None:
+def test_a_reboot_clears_the_pids(session: Session, sh: Sh) -> None:
     sh("echo 4 > set_ftrace_pid; echo function > current_tracer")
     session.reboot()
     assert session.boot.tracefs.read("set_ftrace_pid") == "no pid\n"
@@ -69,7 +69,7 @@ def test_they_end_with_the_machine(session: Session, sh: Sh) -> None:
     assert len(session.boot.ring.events()) > 0
 
 
-def test_they_go_back_with_the_machine(session: Session, sh: Sh) -> None:
+def test_restoring_a_snapshot_restores_the_pids(session: Session, sh: Sh) -> None:
     sh("echo 4 2 > set_ftrace_pid; echo function > current_tracer; run boot")
     moment = checkpoint.save(session.boot)
     sh("echo > set_ftrace_pid; echo 9 > set_ftrace_notrace_pid; run boot")

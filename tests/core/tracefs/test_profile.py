@@ -1,4 +1,4 @@
-"""function_profile_enabled and trace_stat/, as somebody at the shell finds them."""
+"""function_profile_enabled and trace_stat/, used from the shell."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def functions(sh: Sh, cpu: int = 0) -> list[str]:
     return [line.split()[0] for line in sh(f"cat trace_stat/function{cpu}").splitlines()[2:]]
 
 
-def test_a_file_for_each_cpu_empty_at_first(session: Session, sh: Sh) -> None:
+def test_each_cpu_has_a_file_that_is_empty_at_first(session: Session, sh: Sh) -> None:
     assert session.boot.tracefs.listdir("trace_stat") == ["function0", "function1"]
     assert sh("cat function_profile_enabled trace_stat/function1") == "0\n" + HEADER
     assert refused(session, "trace_stat/function0", "0") == errno.EINVAL
@@ -43,7 +43,7 @@ def test_the_switch_takes_numbers_only(session: Session, text: str) -> None:
     assert refused(session, "function_profile_enabled", text) == errno.EINVAL
 
 
-def test_off_keeps_what_was_counted_and_on_begins_anew(sh: Sh) -> None:
+def test_switching_off_keeps_counts_and_on_clears_them(sh: Sh) -> None:
     sh("echo 7 > function_profile_enabled")
     assert sh("cat function_profile_enabled") == "1\n"
     assert "sys_open" in sh("run syscalls; cat trace_stat/function*")
@@ -54,12 +54,12 @@ def test_off_keeps_what_was_counted_and_on_begins_anew(sh: Sh) -> None:
     assert sh(f"run syscalls; {text}") == kept
     sh("echo 1 > function_profile_enabled")
     assert sh(text) == "1\n" + 2 * HEADER
-    # On already: nothing begins anew.
+    # Already on: nothing is cleared.
     sh("run syscalls; echo 1 > function_profile_enabled")
     assert functions(sh) and functions(sh, 1)
 
 
-def test_one_user_of_calls_and_returns_at_a_time(session: Session, sh: Sh) -> None:
+def test_the_graph_tracer_has_one_user_at_a_time(session: Session, sh: Sh) -> None:
     sh("echo 1 > function_profile_enabled; run syscalls")
     assert refused(session, "current_tracer", "function_graph") == errno.EBUSY
     assert sh("cat current_tracer function_profile_enabled") == "nop\n1\n"
@@ -75,7 +75,7 @@ def test_one_user_of_calls_and_returns_at_a_time(session: Session, sh: Sh) -> No
     assert "schedule" in functions(sh)
 
 
-def test_the_function_tracers_filter_counts(sh: Sh) -> None:
+def test_the_function_filter_applies(sh: Sh) -> None:
     sh("echo vfs_* > set_ftrace_filter; echo vfs_read > set_ftrace_notrace")
     sh("echo 1 > function_profile_enabled; run syscalls")
     seen = {*functions(sh), *functions(sh, 1)}
@@ -83,7 +83,7 @@ def test_the_function_tracers_filter_counts(sh: Sh) -> None:
     assert "vfs_read" not in seen
     sh("echo sys_open > set_ftrace_filter; run syscalls")
     assert {*functions(sh), *functions(sh, 1)} == seen | {"sys_open"}
-    # What is the graph tracer's own does not.
+    # The graph tracer's own options do not.
     sh("echo 0 > function_profile_enabled; echo > set_ftrace_filter")
     sh("echo vfs_open > set_graph_function; echo vfs_write > set_graph_notrace")
     sh("echo 1 > max_graph_depth; echo 0 > options/funcgraph-irqs")
@@ -92,7 +92,7 @@ def test_the_function_tracers_filter_counts(sh: Sh) -> None:
 
 
 def put(session: Session, rows: list[tuple[str, int, int, int]]) -> None:
-    """Have this in the table of CPU 0, whatever was counted."""
+    """Write these rows into the table of CPU 0."""
     table = np.zeros(len(rows), abi.ftrace_profile("little"))
     for number, (name, *counted) in enumerate(rows):
         table[number] = (session.boot.kallsyms.address(name), *counted)
@@ -107,10 +107,10 @@ ROWS = [
     ("schedule_timeout_interruptible", 2, 6_000, 2 * 3_000**2),
     ("vfs_read", 4, 1_500, 4 * 375**2),
 ]
-"""Two of them took as long, and the one that comes first has the lower address."""
+"""Two functions took the same time; the lower address comes first."""
 
 
-def test_lines_and_their_order(session: Session, sh: Sh) -> None:
+def test_lines_have_the_kernels_format_and_order(session: Session, sh: Sh) -> None:
     sh("echo 1 > function_profile_enabled; echo 0 > function_profile_enabled")
     put(session, ROWS[::-1])
     tied = [
@@ -122,13 +122,13 @@ def test_lines_and_their_order(session: Session, sh: Sh) -> None:
         *sorted(tied, key=lambda line: session.boot.kallsyms.address(line.split()[0]) or 0),
         "  vfs_read                                 4    1.500 us        0.375 us        0.000 us",
     ]
-    # A duration fills its column, the last one too.
+    # A duration fills its column, including the last one.
     assert sh("cat trace_stat/function0") == HEADER + "".join(f"{line}    \n" for line in lines)
     sh("echo 3 > tracing_thresh")
     assert functions(sh) == ["sys_open", "schedule_timeout_interruptible"]
 
 
-def test_a_long_name_is_cut(session: Session, sh: Sh) -> None:
+def test_a_long_name_is_truncated(session: Session, sh: Sh) -> None:
     sh("echo 1 > function_profile_enabled; echo 0 > function_profile_enabled")
     put(session, [("vfs_read", 1, 2, 4)])
     session.boot.kallsyms.names_of = lambda ips: ["a" * 29 + "bc"] * len(ips)  # type: ignore[method-assign]
@@ -151,7 +151,7 @@ def test_a_kernel_without_the_graph_tracer_counts_hits(session: Session, sh: Sh)
     assert not session.boot.ftrace.ops
 
 
-def test_a_bug_turns_it_off_and_on_again_is_enodev(session: Session, sh: Sh) -> None:
+def test_after_a_bug_the_profiler_is_off_and_cannot_be_enabled(session: Session, sh: Sh) -> None:
     sh("poke schedule 9090909090")
     with pytest.raises(Exception, match="ftrace failed to modify"):
         session.boot.tracefs.write("function_profile_enabled", "1")
@@ -162,7 +162,7 @@ def test_a_bug_turns_it_off_and_on_again_is_enodev(session: Session, sh: Sh) -> 
     assert functions(sh)
 
 
-def test_it_goes_off_when_ftrace_is_dead(session: Session, sh: Sh) -> None:
+def test_the_profiler_can_be_disabled_after_a_bug(session: Session, sh: Sh) -> None:
     sh("echo vfs_read > set_ftrace_filter; echo 1 > function_profile_enabled; run syscalls")
     sh("poke schedule 9090909090; echo 0 > tracing_on")
     with pytest.raises(Exception, match="ftrace failed to modify"):
@@ -172,13 +172,13 @@ def test_it_goes_off_when_ftrace_is_dead(session: Session, sh: Sh) -> None:
     assert sh("run syscalls; cat function_profile_enabled trace_stat/function*") == "0\n" + before
 
 
-def test_a_reboot_leaves_nothing(session: Session, sh: Sh) -> None:
+def test_a_reboot_clears_the_profile(session: Session, sh: Sh) -> None:
     sh("echo 0 > options/sleep-time; echo 1 > function_profile_enabled; run syscalls; reboot")
     assert sh("cat function_profile_enabled options/sleep-time") == "0\n1\n"
     assert sh("cat trace_stat/function0") == HEADER
 
 
-def test_code_that_went_away_stays_in_the_table(sh: Sh) -> None:
+def test_unloaded_code_stays_in_the_table(sh: Sh) -> None:
     sh("insmod usbcore; echo 1 > function_profile_enabled; run usb; rmmod usbcore")
     lines = sh("cat trace_stat/function0 trace_stat/function1")
     assert "  0x" in lines and "usb_" not in lines

@@ -1,4 +1,4 @@
-"""snapshot: what the file says, and that a swap is an exchange."""
+"""snapshot: the text of the file, and the swap of both buffers."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def trace(sh: Sh) -> str:
     return text
 
 
-def test_help(sh: Sh) -> None:
+def test_an_empty_snapshot_shows_help(sh: Sh) -> None:
     assert sh("cat snapshot") == said("nop", "freed")
     assert sh("echo 2 > snapshot; cat snapshot") == said("nop", "freed")
     assert sh("echo 1 > snapshot; cat snapshot") == said("nop", "allocated")
     assert sh("echo 0 > snapshot; cat snapshot") == said("nop", "freed")
 
 
-def test_a_swap_exchanges_all_there_is_to_see(session: Session, sh: Sh) -> None:
+def test_a_swap_exchanges_everything_visible(session: Session, sh: Sh) -> None:
     first = trace(sh)
     stats = sh("cat per_cpu/cpu0/stats per_cpu/cpu1/stats")
     sh("echo 1 > snapshot")
@@ -62,7 +62,7 @@ def test_a_swap_exchanges_all_there_is_to_see(session: Session, sh: Sh) -> None:
     assert before == after
 
 
-def test_the_guest_writes_on_behind_what_came_back(session: Session, sh: Sh) -> None:
+def test_the_guest_appends_to_the_swapped_in_buffer(session: Session, sh: Sh) -> None:
     first = trace(sh)
     sh("echo 1 > snapshot; echo 1 > snapshot")
     sh("echo 1 > tracing_on; run syscalls; echo 0 > tracing_on")
@@ -84,7 +84,7 @@ def test_what_was_consumed_stays_consumed(session: Session, sh: Sh) -> None:
     assert session.boot.ring.in_buffer() == 0
 
 
-def test_clearing_leaves_the_other_alone(sh: Sh) -> None:
+def test_clearing_one_buffer_keeps_the_other(sh: Sh) -> None:
     text = trace(sh)
     sh("echo 1 > snapshot; echo > trace")
     assert sh("cat snapshot") == text
@@ -96,13 +96,13 @@ def test_clearing_leaves_the_other_alone(sh: Sh) -> None:
     assert sh("cat trace") == kept
 
 
-def test_what_nobody_could_read_any_more_goes(sh: Sh) -> None:
+def test_changing_the_clock_clears_the_snapshot(sh: Sh) -> None:
     trace(sh)
     sh("echo 1 > snapshot; echo counter > trace_clock")
     assert sh("cat snapshot") == said("function", "allocated")
 
 
-def test_a_smaller_buffer_takes_the_newest(session: Session, sh: Sh) -> None:
+def test_a_smaller_buffer_keeps_the_newest(session: Session, sh: Sh) -> None:
     sh("echo function > current_tracer; run syscalls; run syscalls; echo 0 > tracing_on")
     assert session.boot.ring.used_pages(0) > 2
     sh("echo 1 > snapshot")
@@ -116,13 +116,13 @@ def test_a_smaller_buffer_takes_the_newest(session: Session, sh: Sh) -> None:
 
 
 @pytest.mark.parametrize(("text", "code"), [("x", errno.EINVAL), (f"{1 << 64}", errno.ERANGE)])
-def test_refused(session: Session, text: str, code: int) -> None:
+def test_invalid_writes_are_refused(session: Session, text: str, code: int) -> None:
     with pytest.raises(TracefsError) as caught:
         session.boot.tracefs.write("snapshot", text)
     assert caught.value.errno == code
 
 
-def test_a_command_has_the_buffer_allocated(session: Session, sh: Sh) -> None:
+def test_a_snapshot_command_allocates_the_buffer(session: Session, sh: Sh) -> None:
     sh("echo vfs_write:snapshot:2 >> set_ftrace_filter")
     assert sh("cat snapshot") == said("nop", "allocated")
     sh("echo sys_unlink > set_ftrace_filter; echo function > current_tracer; run syscalls")

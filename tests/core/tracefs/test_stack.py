@@ -20,7 +20,7 @@ NOTHING = """\
 """
 
 
-def test_before_it_was_ever_on(sh: Sh) -> None:
+def test_the_files_before_the_first_use(sh: Sh) -> None:
     assert sh(f"cat {SWITCH} stack_max_size") == "0\n0\n"
     text = sh("cat stack_trace")
     assert text.startswith(f"{NOTHING}#\n#  Stack tracer disabled\n#\n")
@@ -28,7 +28,7 @@ def test_before_it_was_ever_on(sh: Sh) -> None:
     assert sh("cat stack_trace_filter") == "#### all functions enabled ####\n"
 
 
-def test_on_and_off(session: Session, sh: Sh) -> None:
+def test_the_switch_turns_it_on_and_off(session: Session, sh: Sh) -> None:
     sh(f"echo 1 > {SWITCH}")
     assert sh("cat stack_trace") == NOTHING
     assert sh("cat enabled_functions").count("->stack_trace_call") == len(
@@ -56,17 +56,17 @@ def test_on_and_off(session: Session, sh: Sh) -> None:
         ("/proc/sys", "1", errno.EISDIR),
     ],
 )
-def test_refused(session: Session, path: str, text: str, number: int) -> None:
+def test_invalid_writes_are_refused(session: Session, path: str, text: str, number: int) -> None:
     with pytest.raises(TracefsError) as caught:
         session.boot.tracefs.write(path, text)
     assert caught.value.errno == number
 
 
-def test_a_number_with_its_highest_bit_is_negative(sh: Sh) -> None:
+def test_a_number_with_the_highest_bit_set_is_negative(sh: Sh) -> None:
     assert sh(f"echo {2**64 - 1} > stack_max_size; cat stack_max_size") == "-1\n"
 
 
-def test_the_switch_is_a_path_as_any_other(session: Session, sh: Sh) -> None:
+def test_the_switch_outside_tracefs_is_a_file(session: Session, sh: Sh) -> None:
     assert sh("ls /proc /proc/sys/kernel") == (
         "/proc:\nsys\n\n/proc/sys/kernel:\nstack_tracer_enabled\n"
     )
@@ -87,10 +87,10 @@ def test_a_reboot_switches_it_off(session: Session, sh: Sh) -> None:
     sh(f"echo 1 > {SWITCH}; echo schedule > stack_trace_filter; run boot")
     assert int(sh("cat stack_max_size"))
     session.reboot()
-    test_before_it_was_ever_on(sh)
+    test_the_files_before_the_first_use(sh)
 
 
-def test_functions_of_a_module_leave_the_filter_with_it(session: Session, sh: Sh) -> None:
+def test_rmmod_removes_functions_from_the_filter(session: Session, sh: Sh) -> None:
     sh("insmod usbcore; echo ':mod:usbcore' > stack_trace_filter")
     chosen = sh("cat stack_trace_filter").splitlines()
     assert chosen and all(line.endswith("[usbcore]") for line in chosen)

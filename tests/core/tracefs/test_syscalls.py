@@ -1,4 +1,4 @@
-"""events/syscalls, set_event and available_events: what is switched on is told, and no more."""
+"""events/syscalls, set_event and available_events: only enabled events are recorded."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ Sh = Callable[[str], str]
 
 
 def whats(text: str) -> list[str]:
-    """What each line of a trace says behind the time."""
+    """Return the text after the time of each line of a trace."""
     return [line.split(": ", 1)[1] for line in text.splitlines() if not line.startswith("#")]
 
 
 def enabled(session: Session) -> list[int]:
-    """The guest's words `enabled`, of sys_enter and sys_exit."""
+    """Return the guest's `enabled` words of sys_enter and sys_exit."""
     places = [session.boot.kallsyms.address(name) or 0 for name in TRACEPOINTS]
     return [session.boot.machine.memory.read_int(place, 4) for place in places]
 
 
-def test_each_system_call_has_a_directory_for_its_entry_and_one_for_its_exit(
-    session: Session, sh: Sh
-) -> None:
+def test_each_system_call_has_an_entry_and_an_exit_event(session: Session, sh: Sh) -> None:
     names = session.boot.tracefs.listdir("events/syscalls")
     assert len(names) == 1 + 2 * 24 and names[0] == "enable"
     for name in ("open", "newstat", "sched_yield", "exit"):
@@ -48,7 +46,7 @@ def test_each_system_call_has_a_directory_for_its_entry_and_one_for_its_exit(
     assert all(FIRST_SYSCALL_ID <= number < FIRST_EVENT_ID for number in ids)
 
 
-def test_switches_reach_the_guest_and_tell_of_each_other(session: Session, sh: Sh) -> None:
+def test_switches_reach_the_guest_and_agree(session: Session, sh: Sh) -> None:
     switches = (
         "cat events/enable events/syscalls/enable events/syscalls/sys_enter_open/enable "
         "events/syscalls/sys_exit_read/enable"
@@ -67,7 +65,7 @@ def test_switches_reach_the_guest_and_tell_of_each_other(session: Session, sh: S
     assert "Invalid argument" in Shell(session).execute("echo 2 > events/syscalls/enable").error
 
 
-def test_only_what_is_on_is_told(session: Session, sh: Sh) -> None:
+def test_only_enabled_events_are_recorded(session: Session, sh: Sh) -> None:
     sh("run syscalls")
     assert not whats(sh("cat trace"))
     sh("echo 1 > events/syscalls/sys_enter_open/enable")
@@ -80,7 +78,7 @@ def test_only_what_is_on_is_told(session: Session, sh: Sh) -> None:
     assert not whats(sh("cat trace"))
 
 
-def test_a_function_tracer_has_them_inline(session: Session, sh: Sh) -> None:
+def test_the_function_tracer_shows_them_inline(session: Session, sh: Sh) -> None:
     sh("echo 1 > events/syscalls/enable; echo do_syscall_64 sys_lseek > set_ftrace_filter")
     sh("echo function > current_tracer; run syscalls")
     lines = [line for line in sh("cat trace").splitlines() if not line.startswith("#")]
@@ -100,7 +98,7 @@ def test_a_function_tracer_has_them_inline(session: Session, sh: Sh) -> None:
     assert told == 4
 
 
-def test_in_a_graph_they_are_comments_inside_the_dispatcher(session: Session, sh: Sh) -> None:
+def test_in_a_graph_they_are_comments_in_the_dispatcher(session: Session, sh: Sh) -> None:
     sh("echo 1 > events/syscalls/sys_enter_sysinfo/enable")
     sh("echo 1 > events/syscalls/sys_exit_sysinfo/enable")
     sh("echo do_syscall_64 sys_sysinfo do_sysinfo > set_ftrace_filter")
@@ -125,7 +123,7 @@ def test_in_a_graph_they_are_comments_inside_the_dispatcher(session: Session, sh
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "ppc32", "mips64"])
-def test_the_format_says_where_the_values_lie(arch: str) -> None:
+def test_the_format_gives_the_offsets_of_the_values(arch: str) -> None:
     session = Session.open(arches.load(arch))
     sh = Shell(session).execute
     sh("echo syscalls:sys_enter_kill syscalls:sys_exit_kill > set_event")
@@ -171,7 +169,7 @@ def test_the_format_says_where_the_values_lie(arch: str) -> None:
 DISPATCHERS = ("do_syscall_64", "system_call_exception", "handle_sys64")
 
 
-def test_who_follows_the_trace_reads_the_same(session: Session, sh: Sh) -> None:
+def test_a_follower_of_the_trace_reads_the_same(session: Session, sh: Sh) -> None:
     sh("echo 8 > buffer_size_kb; echo 1 > events/syscalls/enable; echo function > current_tracer")
     sh("echo 'sys_*' > set_ftrace_filter")
     for _ in range(4):
@@ -183,7 +181,7 @@ def test_who_follows_the_trace_reads_the_same(session: Session, sh: Sh) -> None:
     assert whole.context.written > len(whole)
 
 
-def test_a_number_that_is_no_call_is_not_told(session: Session, sh: Sh) -> None:
+def test_an_invalid_call_number_is_not_recorded(session: Session, sh: Sh) -> None:
     sh("echo 1 > events/syscalls/enable")
     assert session.call("do_syscall_64", [24, 0, 0, 0]) == 2**64 - 38
     assert session.call("do_syscall_64", [2**63, 0, 0, 0]) == 2**64 - 38
@@ -217,25 +215,23 @@ def test_set_event_switches_by_name(session: Session, sh: Sh) -> None:
         assert "Invalid argument" in Shell(session).execute(f"echo '{wrong}' > set_event").error
 
 
-def test_a_definition_may_not_take_the_name_of_a_system_calls_event(
-    session: Session, sh: Sh
-) -> None:
+def test_a_definition_may_not_reuse_a_syscall_event_name(session: Session, sh: Sh) -> None:
     outcome = Shell(session).execute("echo 'f:syscalls/sys_enter_open schedule' > dynamic_events")
     assert "already used by another event" in outcome.error
     sh("echo 'f:syscalls/mine schedule' > dynamic_events")
     assert "mine" in session.boot.tracefs.listdir("events/syscalls")
 
 
-def test_a_reboot_begins_with_all_off(session: Session, sh: Sh) -> None:
+def test_a_reboot_disables_all_events(session: Session, sh: Sh) -> None:
     sh("echo 1 > events/enable; reboot")
     assert sh("cat events/enable set_event") == "0\n"
 
 
-# What a kernel may lack
+# Kernels with missing parts
 
 
 class Names(Kallsyms):
-    """The symbols of a machine, some of them elsewhere or gone."""
+    """The symbols of a machine, some moved or removed."""
 
     def __init__(self, known: Kallsyms, changed: dict[str, int | None]) -> None:
         super().__init__()
@@ -252,13 +248,13 @@ def syscalls(session: Session, changed: dict[str, int | None]) -> Syscalls:
     return Syscalls(session.boot.machine, names, session.boot.ftrace, session.boot.ring)
 
 
-def test_a_kernel_without_the_symbols_has_no_such_events(session: Session) -> None:
+def test_a_kernel_without_the_symbols_has_no_syscall_events(session: Session) -> None:
     assert len(list(syscalls(session, {}))) == 48
     for name in NEEDED:
         assert not list(syscalls(session, {name: None}))
 
 
-def test_tracepoints_that_lie_nowhere_are_none(session: Session) -> None:
+def test_unmapped_tracepoints_give_no_events(session: Session) -> None:
     memory = session.boot.machine.memory
     text = memory.region_at(session.boot.kallsyms.address(TRACEPOINTS[0]) or 0)
     assert text is not None
@@ -269,7 +265,7 @@ def test_tracepoints_that_lie_nowhere_are_none(session: Session) -> None:
 
 
 @pytest.mark.parametrize("address", [0, 1, 2**64 - 8, 2**64 - 1])
-def test_metadata_that_lies_nowhere_is_none(session: Session, address: int) -> None:
+def test_unmapped_metadata_gives_no_events(session: Session, address: int) -> None:
     assert not list(syscalls(session, {NEEDED[0]: address}))
 
 
@@ -299,7 +295,7 @@ __asm__(".globl __fentry__\n__fentry__: ret");
 
 
 @pytest.mark.skipif(which("gcc") is None, reason="gcc is not installed")
-def test_a_kernel_of_ones_own_with_tracepoints_has_its_own_calls(tmp_path: Path) -> None:
+def test_a_users_kernel_has_events_for_its_own_calls(tmp_path: Path) -> None:
     (tmp_path / "kernel.c").write_text(KERNEL)
     include = Path(__file__).resolve().parents[3] / "arches" / "guest" / "include"
     gcc = (

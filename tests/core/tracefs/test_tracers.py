@@ -35,7 +35,7 @@ def test_a_new_tracer_clears_the_buffer_and_the_same_one_does_not(sh: Sh) -> Non
     assert "entries-in-buffer/entries-written: 0/0" in sh("echo nop > current_tracer; cat trace")
 
 
-def test_first_use_expands_the_buffer(sh: Sh) -> None:
+def test_the_first_use_expands_the_buffer(sh: Sh) -> None:
     assert sh("cat buffer_size_kb") == "7 (expanded: 1408)\n"
     sh("echo nop > current_tracer")
     assert sh("cat buffer_size_kb") == "1408\n"
@@ -46,14 +46,14 @@ def test_tracing_on_takes_numbers_only(session: Session, text: str) -> None:
     assert refused(session, "tracing_on", text) == errno.EINVAL
 
 
-def test_tracing_off_writes_nothing(sh: Sh) -> None:
+def test_with_tracing_off_nothing_is_written(sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer; echo 0 > tracing_on")
     assert "schedule <-" not in sh("cat tracing_on; run boot; cat trace")
     assert "schedule <-" in sh("echo 2 > tracing_on; run boot; cat trace")
     assert sh("cat tracing_on") == "1\n"
 
 
-def test_only_cpus_of_the_mask_write(session: Session, sh: Sh) -> None:
+def test_only_cpus_in_the_mask_write(session: Session, sh: Sh) -> None:
     assert sh("cat tracing_cpumask") == "3\n"
     sh("echo 2 > tracing_cpumask; echo function > current_tracer; run syscalls")
     assert sh("cat per_cpu/cpu0/stats").startswith("entries: 0\n")

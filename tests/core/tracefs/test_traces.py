@@ -26,7 +26,7 @@ def events(text: str) -> list[re.Match[str]]:
     return [match for match in found if match]
 
 
-def test_lines_have_the_kernels_format_and_rise_in_time(sh: Sh) -> None:
+def test_lines_have_the_kernels_format_and_ascending_times(sh: Sh) -> None:
     sh("echo '*sched*' > set_ftrace_filter; echo function > current_tracer; run boot")
     found = events(sh("cat trace"))
     assert len(found) > 20
@@ -36,7 +36,7 @@ def test_lines_have_the_kernels_format_and_rise_in_time(sh: Sh) -> None:
     assert all(re.fullmatch(r"\w*sched\w* <-\w+", match["what"]) for match in found)
 
 
-def test_reading_leaves_the_events_and_clearing_takes_them(sh: Sh) -> None:
+def test_reading_keeps_the_events_and_clearing_removes_them(sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run boot")
     text = sh("cat trace")
     assert events(text) and sh("cat trace") == text
@@ -45,7 +45,7 @@ def test_reading_leaves_the_events_and_clearing_takes_them(sh: Sh) -> None:
     assert events(sh("run boot; > trace; cat trace")) == []
 
 
-def test_the_pipe_takes_events_out_once(sh: Sh) -> None:
+def test_the_pipe_consumes_each_event_once(sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run boot")
     sh("echo 0 > tracing_on")
     shown = [match[0] for match in events(sh("cat trace"))]
@@ -76,7 +76,7 @@ def test_a_marker_is_an_event_of_the_guest(session: Session, sh: Sh) -> None:
     assert found[0]["comm"].strip() == "sh"
 
 
-def test_long_markers_are_several_events(sh: Sh) -> None:
+def test_a_long_marker_is_several_events(sh: Sh) -> None:
     sh(f"echo {'x' * 1500} > trace_marker")
     texts = [
         match["what"].removeprefix("tracing_mark_write: ") for match in events(sh("cat trace"))
@@ -84,7 +84,7 @@ def test_long_markers_are_several_events(sh: Sh) -> None:
     assert texts == ["x" * 1024, "x" * 476]
 
 
-def test_markers_that_are_refused(session: Session, sh: Sh) -> None:
+def test_invalid_markers_are_refused(session: Session, sh: Sh) -> None:
     sh("echo 0 > tracing_on")
     for expected in (errno.EBADF, errno.EINVAL):
         with pytest.raises(TracefsError) as caught:

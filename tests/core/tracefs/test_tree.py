@@ -1,4 +1,4 @@
-"""Paths, and the errors of opening, reading and writing."""
+"""Paths, and errors when opening, reading and writing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dynftrace.core.tracefs.tree import Directory, File, Tracefs
 
 
 class Note(File):
-    """Keeps what is written to it."""
+    """A file that keeps what is written to it."""
 
     mode = 0o644
 
@@ -31,14 +31,14 @@ class Note(File):
 
 
 class Fixed(File):
-    """Can only be read."""
+    """A file that can only be read."""
 
     def read(self) -> str:
         return "fixed\n"
 
 
 class Sink(File):
-    """Can only be written."""
+    """A file that can only be written."""
 
     def write(self, text: str) -> None:
         pass
@@ -53,11 +53,11 @@ def tree() -> Tracefs:
 @pytest.mark.parametrize(
     "path", ["note", "/note", "./note", "below/../note", "//note", "/sys/kernel/tracing/note"]
 )
-def test_paths(tree: Tracefs, path: str) -> None:
+def test_paths_are_resolved(tree: Tracefs, path: str) -> None:
     assert tree.read(path) == "old"
 
 
-def test_write_empties_and_append_does_not(tree: Tracefs) -> None:
+def test_a_write_truncates_and_an_append_does_not(tree: Tracefs) -> None:
     tree.write("note", "a")
     assert tree.read("note") == "a"
     tree.write("note", "b", append=True)
@@ -79,13 +79,15 @@ def test_write_empties_and_append_does_not(tree: Tracefs) -> None:
         (lambda tree: tree.listdir("gone"), errno.ENOENT),
     ],
 )
-def test_errors(tree: Tracefs, act: Callable[[Tracefs], object], number: int) -> None:
+def test_errors_are_the_kernels(
+    tree: Tracefs, act: Callable[[Tracefs], object], number: int
+) -> None:
     with pytest.raises(TracefsError) as caught:
         act(tree)
     assert caught.value.errno == number
 
 
-def test_listing(tree: Tracefs) -> None:
+def test_directories_are_listed(tree: Tracefs) -> None:
     assert tree.listdir() == ["below", "note"]
     assert tree.listdir("below") == ["fixed", "sink"]
     assert tree.is_dir("below") and not tree.is_dir("note") and not tree.is_dir("gone")

@@ -1,4 +1,4 @@
-"""Two functions with call sites and the entry code in memory, without an engine or an image."""
+"""Two functions with call sites, and the entry code, in memory: no engine, no image."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def call(ip: int, target: int) -> bytes:
 
 
 class Jumps:
-    """Stubs that jump: `jmp target`, three bytes of nothing, and the target again as data."""
+    """Stubs that jump: `jmp target`, three bytes of padding, and the target as data."""
 
     facts = Stub(size=16, align=16, code=5)
 
@@ -57,7 +57,7 @@ class Jumps:
 
 
 class FarPort:
-    """x86-64 whose calls go through the stub of the target where the module has one."""
+    """x86-64 whose calls go through the target's stub if the module has one."""
 
     def __init__(self, port: Port) -> None:
         self._port = port
@@ -96,7 +96,7 @@ class FarPort:
 
 @dataclass
 class FakeFtrace:
-    """What the views read of `Ftrace`."""
+    """The part of `Ftrace` that the views read."""
 
     memory: Memory
     records: Records
@@ -122,7 +122,7 @@ class FakeFtrace:
 
 
 class World:
-    """`schedule` begins with its site; that of `late` comes after two instructions."""
+    """`schedule` begins with its site; `late` has it after two instructions."""
 
     def __init__(self, source: str | None = None) -> None:
         port = arches.load("x86_64")
@@ -163,19 +163,19 @@ class World:
         self.compiled[address - TEXT :][: len(code)] = np.frombuffer(code, np.uint8)
 
     def text(self, address: int, size: int) -> bytes | None:
-        """The text as the image's file has it."""
+        """Return the text in the image's file."""
         return self.compiled[address - TEXT :][:size].tobytes()
 
     def stored(self, address: int, size: int) -> FileText | None:
-        """What the module's file has, as given to `in_file`."""
+        """Return the module's file content, as given to `in_file`."""
         return self.in_file
 
     def source_line(self, address: int) -> tuple[str, int] | None:
-        """The same line for all."""
+        """Return the same line for every address."""
         return "kernel/sched.c", 41
 
     def enable(self, row: int, *names: str) -> None:
-        """What ftrace does when the tracers `names` want the site of `row`."""
+        """Do what ftrace does when the tracers `names` trace the site of `row`."""
         entry, records = self.ftrace.entry, self.ftrace.records
         edit = self.ftrace.port.make_call(
             records.sites(slice(row, row + 1)), entry["ftrace_caller"]
@@ -188,7 +188,7 @@ class World:
         self.memory.write(slot, call(slot, self.ftrace.slot))
 
     def load_module(self) -> tuple[ModuleStub, ...]:
-        """A module `usbcore` with the function `probe`, record 2, and stubs of what it calls."""
+        """Load a module `usbcore` with the function `probe`, record 2, and stubs for its calls."""
         self.memory.map(MODULE, 0x1000, "module usbcore")
         jumps = self.ftrace.port.stubs
         caller = self.ftrace.entry["ftrace_caller"]

@@ -1,4 +1,4 @@
-"""The three forms of a call site, around it, and when something is wrong."""
+"""The three forms of a call site, the code around it, and damage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def view(world: World, row: int, stored: FileText | None = None) -> CallSite:
 
 
 class WithoutFiles:
-    """No file is at hand."""
+    """Images without files."""
 
     def text(self, address: int, size: int) -> bytes | None:
         return None
@@ -35,7 +35,7 @@ class WithoutFiles:
         return None
 
 
-def test_a_site_that_is_a_nop() -> None:
+def test_a_disabled_site_is_a_nop() -> None:
     world = World()
     site = view(world, 0)
     assert (site.name, site.ip, site.state, site.users) == ("schedule", SCHEDULE, "nop", 0)
@@ -50,7 +50,7 @@ def test_a_site_that_is_a_nop() -> None:
     assert not any(row.is_site or row.changed for row in site.rows[1:])
 
 
-def test_a_site_that_is_enabled() -> None:
+def test_an_enabled_site_is_a_call() -> None:
     world = World()
     world.enable(0, "function_trace_call")
     site = view(world, 0)
@@ -60,7 +60,7 @@ def test_a_site_that_is_enabled() -> None:
     assert site.rows[0].now.asm == "call ftrace_caller"
 
 
-def test_instructions_before_a_site_inside_its_function() -> None:
+def test_instructions_before_a_site_are_shown() -> None:
     world = World()
     site = view(world, 1)
     assert [row.address for row in site.rows] == [
@@ -74,7 +74,7 @@ def test_instructions_before_a_site_inside_its_function() -> None:
     assert [row.is_site for row in site.rows] == [False, False, True, False, False, False]
 
 
-def test_a_site_somebody_wrote_over() -> None:
+def test_an_overwritten_site_is_shown_as_damaged() -> None:
     world = World()
     world.memory.write(SCHEDULE, b"\xeb\xfe")
     site = view(world, 0)
@@ -84,7 +84,7 @@ def test_a_site_somebody_wrote_over() -> None:
     assert b"".join(row.now.data for row in site.rows if row.is_site) == b"\xeb\xfe" + NOP5[2:]
 
 
-def test_an_instruction_that_runs_over_the_sites_end_makes_one_row() -> None:
+def test_an_instruction_across_the_end_of_the_site_is_one_row() -> None:
     world = World()
     world.memory.write(SCHEDULE, bytes.fromhex("48b8") + b"\x90" * 8)
     site = view(world, 0)
@@ -94,7 +94,7 @@ def test_an_instruction_that_runs_over_the_sites_end_makes_one_row() -> None:
     assert site.rows[1].now.asm == "ret"
 
 
-def test_text_around_a_site_is_marked_where_it_changed_but_never_expected() -> None:
+def test_changes_around_a_site_are_marked_without_expected_bytes() -> None:
     world = World()
     world.memory.write(SCHEDULE + 5, b"\x90")
     site = view(world, 0)
@@ -110,7 +110,7 @@ def test_text_around_a_site_is_marked_where_it_changed_but_never_expected() -> N
     assert lines[-1] == "* changed since it was compiled"
 
 
-def test_memory_that_is_gone() -> None:
+def test_an_unmapped_site_says_so() -> None:
     world = World()
     world.memory.unmap("text")
     site = view(world, 0)
@@ -119,7 +119,7 @@ def test_memory_that_is_gone() -> None:
     assert "its memory is not mapped" in site_lines(site)
 
 
-def test_a_kernel_whose_text_is_not_at_hand() -> None:
+def test_without_a_file_the_compiled_text_is_missing() -> None:
     world = World()
     site = SiteReader(world.ftrace, world.memory, world.disasm, WithoutFiles()).at(SCHEDULE)
     assert site.source is None
@@ -133,7 +133,7 @@ def test_an_address_without_a_site_is_refused() -> None:
         SiteReader(world.ftrace, world.memory, world.disasm, world).at(0x1000)
 
 
-def test_finding_sites() -> None:
+def test_sites_are_found_by_name_and_address() -> None:
     records = World().ftrace.records
     assert find_sites(records, "late") == [World().late]
     assert find_sites(records, f"0x{SCHEDULE:x}") == [SCHEDULE]
@@ -142,7 +142,7 @@ def test_finding_sites() -> None:
         assert find_sites(records, text) == [], text
 
 
-def test_a_name_may_leave_out_the_prefix_of_code() -> None:
+def test_a_name_may_omit_the_code_prefix() -> None:
     records = Records(5)
     names = [".schedule", "schedule", ".late"]
     ips = np.array([0x100, 0x200, 0x300], np.uint64)
@@ -154,7 +154,7 @@ def test_a_name_may_leave_out_the_prefix_of_code() -> None:
     assert find_sites(records, "", ".") == []
 
 
-def test_a_site_of_a_module_says_what_its_call_goes_through() -> None:
+def test_a_site_of_a_module_names_its_stub() -> None:
     world = World()
     stub = world.load_module()[1]
     world.enable(2, "function_trace_call")
@@ -166,14 +166,14 @@ def test_a_site_of_a_module_says_what_its_call_goes_through() -> None:
     assert view(world, 0).via is None
 
 
-def test_a_disabled_site_says_what_its_call_would_go_through() -> None:
+def test_a_disabled_site_names_the_stub_its_call_would_use() -> None:
     world = World()
     world.load_module()
     through = f"calls ftrace_caller through ftrace_caller.stub at {STUB + 16:x}"
     assert site_lines(view(world, 2))[2] == f"when enabled, {through}"
 
 
-def test_a_site_of_a_module_before_relocation() -> None:
+def test_a_site_of_a_module_is_shown_before_relocation() -> None:
     world = World()
     world.load_module()
     empty = b"\xe8" + bytes(4)
@@ -183,7 +183,7 @@ def test_a_site_of_a_module_before_relocation() -> None:
     first, *rest = site.rows
     assert first.in_file is not None
     assert (first.in_file.data, first.in_file.asm) == (empty, "call __fentry__")
-    assert all(row.in_file is None for row in rest)  # text around it is as it was loaded
+    assert all(row.in_file is None for row in rest)  # the text around it is as loaded
     lines = site_lines(site)
     labels = [line[18:].split()[0:2] for line in lines[3:7]]
     assert labels == [["in", "file"], ["loaded", "e8"], ["expected", "0f"], ["*", "now"]]
@@ -193,7 +193,7 @@ def test_a_site_of_a_module_before_relocation() -> None:
     ]
 
 
-def test_a_word_that_only_insmod_changed_shows_all_its_forms() -> None:
+def test_a_word_changed_only_by_insmod_shows_all_its_forms() -> None:
     world = World()
     world.load_module()
     world.memory.write(PROBE, world.ftrace.records.compiled[2].tobytes())
@@ -213,7 +213,7 @@ def test_a_word_that_only_insmod_changed_shows_all_its_forms() -> None:
     assert lines[-1] == "in file: not relocated (by insmod)"
 
 
-def test_a_branch_that_waits_for_no_symbol_says_how_far_it_goes() -> None:
+def test_a_branch_without_a_relocation_shows_its_distance() -> None:
     world = World()
     world.load_module()
     for data, text in ((bytes(4), "call .+0x5"), (b"\xfb\xff\xff\xff", "call .+0x0")):
@@ -223,7 +223,7 @@ def test_a_branch_that_waits_for_no_symbol_says_how_far_it_goes() -> None:
     assert not view(world, 2, same).relocated
 
 
-def test_text() -> None:
+def test_a_site_is_shown_as_text() -> None:
     world = World()
     world.enable(0, "function_trace_call")
     jump = " ".join(f"{byte:02x}" for byte in call(SCHEDULE, world.ftrace.entry["ftrace_caller"]))
@@ -246,7 +246,7 @@ def test_text() -> None:
     assert any(line.startswith(" " * 20 + "! now ") for line in lines)
 
 
-def test_an_instruction_that_does_not_fit_stands_below_its_bytes() -> None:
+def test_an_instruction_that_does_not_fit_is_below_its_bytes() -> None:
     site = view(World(), 0)
     first, *others = site.rows
     wide = Code(bytes(range(12)), "mov qword ptr [0xffffffffff501018], 0xffffffff81013100")

@@ -1,4 +1,4 @@
-"""Disassembly of real sites, of bytes that are none, and of nothing."""
+"""Disassembly of real sites, of bytes that are not instructions, and of nothing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_target_without_a_name_stays_a_number() -> None:
     assert disassembler().line(IP, call(IP + 0x100)) == f"call 0x{IP + 0x100:x}"
 
 
-def test_what_is_no_branch_has_no_target() -> None:
+def test_only_branches_have_a_target() -> None:
     (insn,) = disassembler().decode(IP, bytes.fromhex("0f1f440000"))
     assert insn.target is None
     assert disassembler().text(insn) == "nop dword ptr [rax + rax]"
@@ -61,13 +61,13 @@ def test_every_byte_is_shown() -> None:
     assert disassembler().decode(IP, b"") == ()
 
 
-def test_the_same_bytes_are_decoded_once() -> None:
+def test_equal_bytes_are_decoded_once() -> None:
     disasm = disassembler()
     assert disasm.decode(IP, b"\x90\xc3") is disasm.decode(IP, b"\x90\xc3")
 
 
 def words(bits: int) -> Facts:
-    """Facts of a big-endian machine whose instructions are words and have no groups."""
+    """Return facts of a big-endian machine with word-sized instructions and no groups."""
     facts = arches.load("x86_64").facts
     engine = replace(
         facts.engine,
@@ -105,7 +105,7 @@ def words(bits: int) -> Facts:
     ],
 )
 @pytest.mark.parametrize("bits", [32, 64])
-def test_branches_are_told_by_mnemonic_where_there_are_no_groups(
+def test_without_groups_branches_are_recognised_by_mnemonic(
     bits: int, word: str, text: str
 ) -> None:
     at = CALLER % 2**bits
@@ -118,14 +118,14 @@ def test_branches_are_told_by_mnemonic_where_there_are_no_groups(
     assert Disassembler(words(bits), Here()).line(at, bytes.fromhex(word)) == text.format(number)
 
 
-def test_a_return_is_told_by_mnemonic() -> None:
+def test_a_return_is_recognised_by_mnemonic() -> None:
     data = bytes.fromhex("4e800020 4d820020 4e800021")
     insns = Disassembler(words(32), Symbols()).decode(0xC000_0000, data)
     assert [insn.mnemonic for insn in insns] == ["blr", "beqlr", "blrl"]
     assert [insn.returns for insn in insns] == [True, False, False]
 
 
-def test_data_is_fillers_and_pointers_in_the_guests_order() -> None:
+def test_data_is_filler_and_pointers_in_the_guests_byte_order() -> None:
     disasm = Disassembler(words(64), Symbols())
     data = (
         bytes(4) + CALLER.to_bytes(8, "big") + bytes.fromhex("00000000000080f0") + b"\x12\x34\x56"
@@ -148,7 +148,7 @@ def test_data_is_fillers_and_pointers_in_the_guests_order() -> None:
     assert little.text(unknown) == f".quad 0x{IP:x}"
 
 
-def test_a_small_machine_has_small_pointers() -> None:
+def test_a_32_bit_machine_has_32_bit_pointers() -> None:
     small = Disassembler(words(32), Symbols())
     data = bytes.fromhex("c0001000 00000000")
     assert [small.text(insn) for insn in small.words(0xD000_0000, data)] == [

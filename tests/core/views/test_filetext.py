@@ -1,4 +1,4 @@
-"""What the file of a module has for its loaded text; the oracle reads the file with pyelftools."""
+"""A module's file content for its loaded text, compared with pyelftools."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def session(request: pytest.FixtureRequest) -> Session:
 
 
 def site(session: Session) -> tuple[int, int]:
-    """The record of the function, and its address."""
+    """Return the record of the function and its address."""
     records = session.boot.ftrace.records
     row = records.names.index(session.port.facts.abi.text_prefix + FUNCTION)
     return row, int(records.table["ip"][row])
 
 
 def calls_mcount(session: Session) -> bool:
-    """Whether a site is a call as compiled, and not just room for one."""
+    """Return whether a compiled site is a call, and not just room for one."""
     return "__patchable_function_entries" not in session.port.facts.sites.sections
 
 
@@ -64,7 +64,7 @@ def test_bytes_and_relocations_are_those_of_the_file(session: Session) -> None:
     assert all(each.kind.startswith("R_") for each in found.pending)
 
 
-def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
+def test_the_view_shows_how_insmod_changed_the_site(session: Session) -> None:
     row, ip = site(session)
     view = session.call_site(session.boot.ftrace.records.ip_of(row))
     rows = [each for each in view.rows if each.is_site]
@@ -78,7 +78,7 @@ def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
     mcount = session.port.facts.sites.mcount_symbols[0]
     assert any(each.endswith(f" {mcount}") for each in view.relocations)
     if session.port.stubs is not None:
-        # Behind a call that a stub makes, the compiler left a nop.
+        # After a call that goes through a stub, the compiler left a nop.
         assert rows[0].in_file.asm.endswith(f" {mcount}")
         assert [each.in_file.asm for each in rows[1:] if each.in_file] == ["nop"] * (len(rows) - 1)
     kernel = session.boot.ftrace.records.names.index(
@@ -87,7 +87,7 @@ def test_the_view_shows_what_insmod_did_to_the_site(session: Session) -> None:
     assert not session.call_site(session.boot.ftrace.records.ip_of(kernel)).relocated
 
 
-def test_nothing_is_known_outside_of_modules(session: Session) -> None:
+def test_there_is_no_file_text_outside_modules(session: Session) -> None:
     (module,) = session.boot.modules.loaded
     modules = session.boot.modules.loaded
     schedule = session.code_address("schedule")

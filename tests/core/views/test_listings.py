@@ -33,7 +33,7 @@ def test_every_record_comes_from_one_entry(session: Session) -> None:
             assert entry.row is None or ips[entry.row] == entry.value
 
 
-def test_the_file_has_what_readers_of_elf_files_find_in_it(session: Session) -> None:
+def test_the_entries_agree_with_the_elf_tools(session: Session) -> None:
     kernel, module = session.listings()
     images = session.port.images()
     with (images / "usbcore.ko").open("rb") as file:
@@ -80,7 +80,7 @@ def test_records_shows_the_entries_of_functions(session: Session) -> None:
     assert refused.error == "records: nosuch: no function of that name has a record\n"
 
 
-def test_all_of_it_is_one_line_an_entry(session: Session) -> None:
+def test_the_full_list_is_one_line_an_entry(session: Session) -> None:
     lines = Shell(session).execute("records").output.splitlines()
     entries = [line for line in lines if line.lstrip().startswith("[")]
     assert len(entries) == len(session.boot.ftrace.records)

@@ -1,4 +1,4 @@
-"""Every hop of a call, read from memory and compared with what ftrace keeps there."""
+"""Every hop of a call path, read from memory and compared with what ftrace put there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def path(world: World, row: int = 0) -> tuple[Hop, ...]:
     )
 
 
-def test_the_way_of_an_enabled_site() -> None:
+def test_the_path_of_an_enabled_site() -> None:
     world = World()
     world.enable(0, "function_trace_call")
     entry = world.ftrace.entry
@@ -39,7 +39,7 @@ def test_the_way_of_an_enabled_site() -> None:
     assert hops[1].data == entry.code[: entry["ftrace_call"] - entry["ftrace_caller"]]
 
 
-def test_a_nop_leads_nowhere_and_the_stub_traces_nothing() -> None:
+def test_a_nop_leads_nowhere_and_ftrace_stub_traces_nothing() -> None:
     hops = path(World())
     assert hops[0].target is None
     assert hops[0].note == "nop; would call ftrace_caller"
@@ -56,7 +56,7 @@ def test_several_tracers_go_through_the_list() -> None:
     assert names[3:] == ["ftrace_ops_list_func", "function_trace_call", "other_call"]
 
 
-def test_a_stub_on_the_way() -> None:
+def test_a_stub_is_a_hop() -> None:
     world = World()
     _, stub = world.load_module()
     world.enable(2, "function_trace_call")
@@ -70,7 +70,7 @@ def test_a_stub_on_the_way() -> None:
     assert path(world, 0)[1].label == "ftrace_caller"
 
 
-def test_every_word_of_a_stub_is_shown_and_its_data_is_no_code() -> None:
+def test_every_word_of_a_stub_is_shown_and_data_is_not_decoded() -> None:
     world = World()
     _, stub = world.load_module()
     hop = path(world, 2)[1]
@@ -85,7 +85,7 @@ def test_every_word_of_a_stub_is_shown_and_its_data_is_no_code() -> None:
     assert not any(hop.wrong(insn) for insn, _ in hop.insns)
 
 
-def test_a_stub_that_leads_elsewhere() -> None:
+def test_a_stub_with_the_wrong_target_is_shown() -> None:
     world = World()
     _, stub = world.load_module()
     other = world.ftrace.port.stubs.code(stub.address, SCHEDULE)
@@ -99,7 +99,7 @@ def test_a_stub_that_leads_elsewhere() -> None:
     assert [hop.wrong(insn) for insn, _ in hop.insns] == [True, False, False, True]
 
 
-def test_a_stub_whose_damage_does_no_harm_or_all() -> None:
+def test_a_damaged_stub_is_not_verified() -> None:
     world = World()
     _, stub = world.load_module()
     world.memory.write(stub.address + 5, b"\x01")
@@ -114,7 +114,7 @@ def test_a_stub_whose_damage_does_no_harm_or_all() -> None:
     assert not gone.verified and gone.insns == ()
 
 
-def test_bytes_are_read_as_what_lies_at_their_address() -> None:
+def test_bytes_are_shown_as_code_or_data_by_address() -> None:
     world = World()
     _, stub = world.load_module()
     paths = PathReader(world.ftrace, world.memory, world.disasm)
@@ -125,7 +125,7 @@ def test_bytes_are_read_as_what_lies_at_their_address() -> None:
     assert ".quad" not in paths.text(SCHEDULE, pointer)
 
 
-def test_what_was_written_over_is_told() -> None:
+def test_overwritten_hops_are_not_verified() -> None:
     world = World()
     world.enable(0, "function_trace_call")
     entry = world.ftrace.entry
@@ -141,7 +141,7 @@ def test_what_was_written_over_is_told() -> None:
     assert tracer.note == "no function begins here"
 
 
-def test_a_slot_that_leads_out_of_memory() -> None:
+def test_a_slot_that_leads_to_unmapped_memory_says_so() -> None:
     world = World()
     world.enable(0, "function_trace_call")
     slot = world.ftrace.entry["ftrace_call"]
@@ -149,7 +149,7 @@ def test_a_slot_that_leads_out_of_memory() -> None:
     assert path(world)[-1].note == "not mapped"
 
 
-def test_text() -> None:
+def test_a_path_is_shown_as_text() -> None:
     world = World()
     world.enable(0, "function_trace_call")
     hops = path(world)
@@ -187,7 +187,7 @@ ftrace_stub:
 """
 
 
-def test_code_that_callers_share_is_a_hop_of_its_own() -> None:
+def test_code_shared_by_callers_is_a_separate_hop() -> None:
     world = World(SHARED)
     reader = PathReader(world.ftrace, world.memory, world.disasm)
     for caller in ("ftrace_regs_caller", "ftrace_caller"):
@@ -199,7 +199,7 @@ def test_code_that_callers_share_is_a_hop_of_its_own() -> None:
         assert [hop.target for hop in hops[:-1]] == [hop.address for hop in hops[1:]]
 
 
-def test_the_way_of_a_site_whose_user_wants_registers() -> None:
+def test_the_path_of_a_site_whose_user_needs_registers() -> None:
     world = World()
     world.enable(0, "function_trace_call")
     entry, records = world.ftrace.entry, world.ftrace.records

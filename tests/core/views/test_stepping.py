@@ -1,4 +1,4 @@
-"""Where a CPU stands, hop by hop of a traced call, on every port."""
+"""The position of a CPU, hop by hop through a traced call, on every port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MODULE_FUNCTION = "usb_ifnum_to_if"
 
 @pytest.fixture(params=arches.names())
 def shell(request: pytest.FixtureRequest) -> Shell:
-    """A machine with usbcore, whose function is traced."""
+    """A machine with usbcore and a traced function."""
     shell = Shell(Session.open(arches.load(str(request.param)), MachineSpec(cpus=2)))
     far = " --far" if shell.session.port.facts.modules_far is not None else ""
     commands = [f"insmod{far} usbcore"]
@@ -27,7 +27,7 @@ def shell(request: pytest.FixtureRequest) -> Shell:
     return shell
 
 
-def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
+def test_the_hops_of_a_call_come_in_order(shell: Shell) -> None:
     session = shell.session
     cpu = session.boot.stepper.last
     assert cpu is not None
@@ -55,7 +55,7 @@ def test_the_hops_of_a_call_come_in_their_order(shell: Shell) -> None:
     assert view.row_bytes == (8 if session.port.facts.insn_align == 1 else longest)
 
 
-def test_what_a_step_changes_is_told(shell: Shell) -> None:
+def test_a_step_shows_what_it_changed(shell: Shell) -> None:
     session = shell.session
     cpu = session.boot.stepper.last
     assert cpu is not None
@@ -89,7 +89,7 @@ def test_the_whole_site_has_a_line_of_the_source(shell: Shell) -> None:
         session.step(cpu)
 
 
-def test_places_outside_of_a_call(shell: Shell) -> None:
+def test_places_outside_a_call_have_no_hop(shell: Shell) -> None:
     session = shell.session
     assert session.boot.steppings.hop_at(session.address_of("schedule") + 64) is None
     assert session.boot.steppings.hop_at(0) is None
@@ -97,7 +97,7 @@ def test_places_outside_of_a_call(shell: Shell) -> None:
     assert [session.boot.steppings.hop_at(each) for each in ends] == [None]
 
 
-def test_a_cpu_in_the_middle_of_nowhere(shell: Shell) -> None:
+def test_a_cpu_in_unmapped_memory_is_shown(shell: Shell) -> None:
     session = shell.session
     session.boot.machine.set_registers(1, {session.port.facts.abi.pc.name: 0x1000})
     view = session.stepping(1)

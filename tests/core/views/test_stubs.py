@@ -1,4 +1,4 @@
-"""The stubs of a module, and who goes through them."""
+"""The stubs of a module, and the sites that use them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def stubs(world: World) -> tuple[StubView, ...]:
     return module_stubs(world.ftrace, paths, "usbcore", world.ftrace.records.stubs)
 
 
-def test_each_stub_and_the_sites_that_need_it() -> None:
+def test_each_stub_has_the_sites_that_use_it() -> None:
     world = World()
     world.load_module()
     mcount, caller = stubs(world)
@@ -25,7 +25,7 @@ def test_each_stub_and_the_sites_that_need_it() -> None:
     assert all(each.hop.verified for each in (mcount, caller))
 
 
-def test_as_text() -> None:
+def test_stubs_are_shown_as_text() -> None:
     world = World()
     stub = world.load_module()[1]
     lines = stub_lines(stubs(world))
@@ -49,7 +49,7 @@ def test_as_text() -> None:
     assert stub_lines(()) == []
 
 
-def test_a_module_without_stubs() -> None:
+def test_a_module_that_is_not_loaded_has_no_stubs() -> None:
     world = World()
     paths = PathReader(world.ftrace, world.memory, world.disasm)
     assert module_stubs(world.ftrace, paths, "gone", ()) == ()

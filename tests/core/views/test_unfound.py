@@ -1,4 +1,4 @@
-"""What is seen of call sites before ftraced has found them."""
+"""Call sites as shown before ftraced has found them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_functions_without_a_call_have_no_site(session: Session) -> None:
         assert "has a call site" in Shell(session).execute(f"site '{name}'").error
 
 
-def test_the_way_of_a_site_not_found_leads_to_what_notes_it(session: Session) -> None:
+def test_the_path_of_an_unfound_site_leads_to_the_recorder(session: Session) -> None:
     hops = session.boot.paths.mcount_hops()
     assert [hop.name for hop in hops] == ["mcount", "mcount_call", "ftrace_record_ip"]
     assert all(hop.verified for hop in hops)
@@ -60,7 +60,7 @@ def test_the_way_of_a_site_not_found_leads_to_what_notes_it(session: Session) ->
     assert text.index("mcount_call") < text.index("ftrace_caller")
 
 
-def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
+def test_damage_to_mcount_is_shown_on_the_path(session: Session) -> None:
     sh(session, "poke mcount 90; poke mcount_call 'call printk'")
     hops = session.boot.paths.mcount_hops()
     assert [(hop.name, hop.verified) for hop in hops] == [
@@ -71,7 +71,7 @@ def test_damage_to_mcount_is_seen_on_the_way(session: Session) -> None:
     assert hops[2].note == "is not the function to call here"
 
 
-def test_the_readme_names_the_files_there_are(session: Session) -> None:
+def test_the_tracefs_readme_names_existing_files(session: Session) -> None:
     table = Session.open(arches.load("x86_64"))
     for each in (session, table):
         lines = each.boot.tracefs.read("README").splitlines()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dynftrace.arches.mips.mips32 import reloc
 from dynftrace.core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 
-from ..relocating import batch, linked
+from ....support.relocating import batch, linked
 
 PLACE = 0xC000_0000
 REGION = 256 << 20
@@ -26,7 +26,8 @@ words = st.integers(0, 2**32 - 1)
 def relocated(order: str, before: list[int], *rows: tuple[int, int, int]) -> list[int]:
     """Words at PLACE after relocations (type, row of the word, S)."""
     text = np.array(before, "<u4" if order == "little" else ">u4").view(np.uint8).copy()
-    table = batch(PLACE, *((kind, 4 * row, symbol, 0) for kind, row, symbol in rows))
+    fields = ((kind, 4 * row, symbol, 0) for kind, row, symbol in rows)
+    table = batch(PLACE, *fields, explicit=False)
     reloc.ABI[order].relocate("m", text, table)
     return text.view("<u4" if order == "little" else ">u4").tolist()
 
@@ -116,7 +117,8 @@ def test_none_changes_nothing() -> None:
 def test_what_is_too_far_is_an_overflow_with_its_name(kind: int, symbol: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(RelocationOverflow) as caught:
-        reloc.ABI["big"].relocate("usb", text, batch(PLACE, (R_32, 8, 7, 0), (kind, 4, symbol, 0)))
+        table = batch(PLACE, (R_32, 8, 7, 0), (kind, 4, symbol, 0), explicit=False)
+        reloc.ABI["big"].relocate("usb", text, table)
     value = symbol if kind == R_26 else (symbol - PLACE - 4) % 2**32
     assert str(caught.value) == (
         f"module usb: relocation overflow, v:{value:x}, location:c0000004 ({name})"
@@ -131,7 +133,8 @@ def test_what_is_too_far_is_an_overflow_with_its_name(kind: int, symbol: int, na
 def test_an_unknown_type_is_named(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
-        reloc.ABI["big"].relocate("usb", text, batch(PLACE, (R_32, 8, 7, 0), (kind, 0, 0, 0)))
+        table = batch(PLACE, (R_32, 8, 7, 0), (kind, 0, 0, 0), explicit=False)
+        reloc.ABI["big"].relocate("usb", text, table)
     assert not text.any()
 
 
@@ -139,7 +142,8 @@ def test_an_unknown_type_is_named(kind: int, name: str) -> None:
 @pytest.mark.parametrize("kind", [R_32, HI16])
 def test_a_field_outside_its_section_is_refused(kind: int, offset: int) -> None:
     with pytest.raises(ModuleError, match="outside its section"):
-        reloc.ABI["big"].relocate("m", np.zeros(16, np.uint8), batch(PLACE, (kind, offset, 7, 0)))
+        table = batch(PLACE, (kind, offset, 7, 0), explicit=False)
+        reloc.ABI["big"].relocate("m", np.zeros(16, np.uint8), table)
 
 
 # GNU ld
@@ -189,8 +193,8 @@ def test_gnu_ld_relocates_alike(tmp_path: Path, order: str, tools: str) -> None:
     if which(f"{tools}ld") is None:
         pytest.skip(f"{tools}ld is not installed")
     places = {".text": PLACE, ".far": PLACE + 0x1_0000, ".data": PLACE + 0x20_0000}
-    before, after, rows = linked(tmp_path, tools, "-mips32r2 -mabi=32", SOURCE, places)
+    before, after, rows = linked(tmp_path, tools, SOURCE, places, flags="-mips32r2 -mabi=32")
     assert {row[0] for row in rows} == {R_32, R_26, HI16, LO16, PC16}
     text = np.frombuffer(before, np.uint8).copy()
-    reloc.ABI[order].relocate("m", text, batch(PLACE, *rows))
+    reloc.ABI[order].relocate("m", text, batch(PLACE, *rows, explicit=False))
     assert text.tobytes() == after

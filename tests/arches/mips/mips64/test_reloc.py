@@ -14,7 +14,7 @@ from dynftrace.arches.mips.mips64 import reloc
 from dynftrace.arches.mips.mips64.port import port
 from dynftrace.core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 
-from ..relocating import batch, linked
+from ....support.relocating import batch, linked
 
 HIGH = 0xFFFF_FFFF_0000_0000
 PLACE = HIGH + 0xC000_0000
@@ -26,7 +26,7 @@ def field_of(kind: int, symbol: int, addend: int, width: int = 4, was: int = 0) 
     """The field at offset 8 of a section, which held `was`, after one relocation."""
     text = np.zeros(24, np.uint8)
     text[8 : 8 + width] = list(was.to_bytes(width, "big"))
-    reloc.ABI.relocate("m", text, batch(PLACE, (kind, 8, symbol, addend), explicit=True))
+    reloc.ABI.relocate("m", text, batch(PLACE, (kind, 8, symbol, addend)))
     assert not text[:8].any() and not text[8 + width :].any()
     return int.from_bytes(text[8 : 8 + width].tobytes(), "big")
 
@@ -66,7 +66,7 @@ def test_four_parts_make_every_address(s: int, a: int) -> None:
     kinds = (HIGHEST, HIGHER, HI16, LO16)
     text = np.zeros(16, np.uint8)
     rows = [(kind, 4 * row, s, a) for row, kind in enumerate(kinds)]
-    reloc.ABI.relocate("m", text, batch(PLACE, *rows, explicit=True))
+    reloc.ABI.relocate("m", text, batch(PLACE, *rows))
     value = 0
     for word in text.view(">u4").tolist():
         value = (value << 16) + signed(word, 16)
@@ -98,7 +98,7 @@ def test_none_changes_nothing() -> None:
 )
 def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, name: str) -> None:
     text = np.zeros(24, np.uint8)
-    rows = batch(PLACE, (R_64, 8, 7, 0), (kind, 4, symbol, 0), explicit=True)
+    rows = batch(PLACE, (R_64, 8, 7, 0), (kind, 4, symbol, 0))
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
         reloc.ABI.relocate("usb", text, rows)
     assert caught.value.kind == name
@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, 
 def test_an_unknown_type_is_named_and_so_are_several_in_one(kind: int, name: str) -> None:
     assert port().relocation_name(kind) == name
     text = np.zeros(16, np.uint8)
-    rows = batch(PLACE, (R_64, 8, 7, 0), (kind, 0, PLACE, 0), explicit=True)
+    rows = batch(PLACE, (R_64, 8, 7, 0), (kind, 0, PLACE, 0))
     with pytest.raises(UnknownRelocation) as caught:
         reloc.ABI.relocate("usb", text, rows)
     assert caught.value.kind == name
@@ -135,7 +135,7 @@ def test_types_have_the_abis_names() -> None:
 
 @pytest.mark.parametrize("offset", [9, 16, 2**64 - 1])
 def test_a_field_outside_its_section_is_refused(offset: int) -> None:
-    rows = batch(PLACE, (R_64, offset, 7, 0), explicit=True)
+    rows = batch(PLACE, (R_64, offset, 7, 0))
     with pytest.raises(ModuleError, match="outside its section"):
         reloc.ABI.relocate("usb", np.zeros(16, np.uint8), rows)
 
@@ -181,9 +181,9 @@ object: .dword 1
 @pytest.mark.skipif(which(f"{TOOLS}ld") is None, reason=f"{TOOLS}ld is not installed")
 def test_gnu_ld_relocates_alike(tmp_path: Path) -> None:
     places = {".text": PLACE, ".far": PLACE + 0x1_0000, ".data": PLACE + 0x20_0000}
-    before, after, rows = linked(tmp_path, TOOLS, "-mips64r2 -mabi=64", SOURCE, places)
+    before, after, rows = linked(tmp_path, TOOLS, SOURCE, places, flags="-mips64r2 -mabi=64")
     kinds = {R_32, R_26, HI16, LO16, PC16, R_64, HIGHER, HIGHEST}
     assert {row[0] for row in rows} == kinds
     text = np.frombuffer(before, np.uint8).copy()
-    reloc.ABI.relocate("m", text, batch(PLACE, *rows, explicit=True))
+    reloc.ABI.relocate("m", text, batch(PLACE, *rows))
     assert text.tobytes() == after

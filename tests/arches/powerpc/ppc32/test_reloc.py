@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dynftrace.arches.powerpc.ppc32 import reloc
 from dynftrace.core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 
-from ..relocating import batch, linked
+from ....support.relocating import batch, linked
 
 PLACE = 0xD100_0000
 TOOLS = "powerpc-linux-gnu-"

@@ -18,7 +18,7 @@ from unicorn.unicorn_const import (
 from dynftrace.arches.powerpc.ppc32.stub import Stubs
 from dynftrace.core.arch import Function
 
-from ..relocating import batch
+from ....support.relocating import batch
 
 STUBS = Stubs()
 AT, BACK = 0xD100_2000, 0xD100_1000

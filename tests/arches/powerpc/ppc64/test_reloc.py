@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dynftrace.arches.powerpc.ppc64 import reloc
 from dynftrace.core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 
-from ..relocating import batch, linked
+from ....support.relocating import batch, linked
 
 PLACE = 0xD000_0000_0000_0000
 TOC = PLACE + 0x1_8000

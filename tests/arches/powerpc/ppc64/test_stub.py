@@ -26,7 +26,7 @@ from unicorn.unicorn_const import (
 from dynftrace.arches.powerpc.ppc64.stub import Stubs
 from dynftrace.core.arch import Function
 
-from ..relocating import batch
+from ....support.relocating import batch
 
 STUBS = Stubs()
 AT, TOC = 0xD000_0000_0000_2000, 0xD000_0000_0001_8000

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
 
 import numpy as np
 import pytest
-from elftools.elf.elffile import ELFFile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +15,7 @@ from dynftrace.arches.x86.i386.reloc import ABI
 from dynftrace.core.arch import Relocations
 from dynftrace.core.errors import ModuleError, UnknownRelocation
 
-from .. import relocating
+from ....support import relocating
 
 PLACE = 0xF880_0000
 TOOLS = "i686-linux-gnu-"
@@ -106,21 +104,8 @@ there:  ret
 @pytest.mark.skipif(which(f"{TOOLS}ld") is None, reason=f"{TOOLS}ld is not installed")
 def test_gnu_ld_writes_the_same_bytes(tmp_path: Path) -> None:
     places = {".text": PLACE, ".data": 0x0800_0000, ".there": 0xC100_0000}
-    (tmp_path / "a.s").write_text(SOURCE)
-    layout = " ".join(f"{name} {at:#x} : {{ *({name}) }}" for name, at in places.items())
-    (tmp_path / "a.lds").write_text(f"SECTIONS {{ {layout} }}")
-    for command in (["as", "-o", "a.o", "a.s"], ["ld", "-T", "a.lds", "-o", "a.elf", "a.o"]):
-        subprocess.run([TOOLS + command[0], *command[1:]], cwd=tmp_path, check=True)
-    with (tmp_path / "a.o").open("rb") as before, (tmp_path / "a.elf").open("rb") as after:
-        old, new = ELFFile(before), ELFFile(after)
-        symbols = old.get_section_by_name(".symtab")
-        rows = []
-        for each in old.get_section_by_name(".rel.text").iter_relocations():
-            symbol = symbols.get_symbol(each["r_info_sym"])
-            base = places[old.get_section(symbol["st_shndx"]).name]
-            rows.append((each["r_info_type"], each["r_offset"], base + symbol["st_value"]))
-        text = np.frombuffer(old.get_section_by_name(".text").data(), np.uint8).copy()
-        expected = new.get_section_by_name(".text").data()
-    assert {kind for kind, _, _ in rows} == {1, 2, 4}
-    ABI.relocate("a", text, batch(*rows))
-    assert text.tobytes() == expected
+    before, after, rows = relocating.linked(tmp_path, TOOLS, SOURCE, places)
+    assert {row[0] for row in rows} == {1, 2, 4}
+    text = np.frombuffer(before, np.uint8).copy()
+    ABI.relocate("a", text, batch(*(row[:3] for row in rows)))
+    assert text.tobytes() == after

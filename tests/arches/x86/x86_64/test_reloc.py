@@ -13,14 +13,14 @@ from dynftrace.arches.x86.x86_64 import reloc
 from dynftrace.core.arch import Relocations
 from dynftrace.core.errors import ModuleError, RelocationOverflow, UnknownRelocation
 
-from .. import relocating
+from ....support import relocating
 
 PLACE = 0xFFFF_FFFF_A000_0000
 
 
 def batch(*rows: tuple[int, int, int, int]) -> Relocations:
     """Rows of (type, offset, S, A)."""
-    return relocating.batch(PLACE, *rows, explicit=True)
+    return relocating.batch(PLACE, *rows)
 
 
 def field_of(kind: int, symbol: int, addend: int, width: int) -> int:

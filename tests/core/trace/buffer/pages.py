@@ -1,4 +1,4 @@
-"""Sub-buffer pages made by hand with struct, event by event, as the kernel lays them out."""
+"""Sub-buffer pages packed event by event with struct, in the kernel's layout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRINT = 5
 
 @dataclass
 class Page:
-    """Bytes of one page; each method appends one event."""
+    """The bytes of one page; each method appends one event."""
 
     byteorder: str = "little"
     pointer_size: int = 8
@@ -66,7 +66,7 @@ class Page:
     def stack(
         self, delta: int, callers: list[int], *, pid: int = 1, size: int | None = None
     ) -> Page:
-        """The way to a function; it claims to have `size` addresses."""
+        """Append a stack trace that claims to have `size` addresses."""
         number = struct.pack(self.order + "i", len(callers) if size is None else size)
         longs = struct.pack(f"{self.order}{len(callers)}{self.long}", *callers)
         room = bytes(self.pointer_size - 4)
@@ -79,7 +79,7 @@ class Page:
         return self.event(delta, self.entry(kind, 0, 0, pid) + longs)
 
     def call(self, delta: int, kind: int, nr: int, longs: list[int], *, pid: int = 1) -> Page:
-        """The entry into a system call, or its exit."""
+        """Append the entry or the exit of a system call."""
         number = struct.pack(self.order + "i", nr) + bytes(self.pointer_size - 4)
         values = struct.pack(f"{self.order}{len(longs)}{self.long}", *longs)
         return self.event(delta, self.entry(kind, 0, 0, pid) + number + values)

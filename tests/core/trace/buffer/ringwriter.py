@@ -1,4 +1,4 @@
-"""A ring buffer without a machine: host memory, and the writer's rules in Python."""
+"""A ring buffer without a machine: host memory, and the writer's algorithm in Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BASE = 0xFFFF_C900_0000_0000
 
 
 class HostMemory:
-    """Named regions of numpy bytes, `limit` bytes at most."""
+    """Named regions of numpy bytes, at most `limit` bytes in all."""
 
     limit = 1 << 30
 
@@ -41,9 +41,9 @@ class HostMemory:
 
 
 class Writer:
-    """Buffers of `cpus` CPUs that a test writes into as the guest's tracer does.
+    """Ring buffers of `cpus` CPUs, written by a test as the guest's tracer writes them.
 
-    Events are functions whose ip is a number that counts up, over all CPUs.
+    Events are function events; ip is a counter shared by all CPUs.
     """
 
     def __init__(self, cpus: int = 1, byteorder: str = "little", pointer_size: int = 8) -> None:

@@ -1,4 +1,4 @@
-"""Counting entries by function: as one would count by hand."""
+"""Counting events by function, compared with a plain count."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADDRESSES = np.array([0, 0x1000, 0x2000, 0x3000], np.uint64)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(KINDS)), max_size=40))
-def test_calls_are_counted_and_nothing_else(rows: list[tuple[int, int]]) -> None:
+def test_only_calls_are_counted(rows: list[tuple[int, int]]) -> None:
     events = np.zeros(len(rows), EVENT)
     events["ip"] = [ip for ip, _ in rows]
     events["type"] = [kind for _, kind in rows]
@@ -24,7 +24,7 @@ def test_calls_are_counted_and_nothing_else(rows: list[tuple[int, int]]) -> None
     assert found.tolist() == [0, *(calls.count(ip) for ip in (1, 2, 3))]
 
 
-def test_many_blocks_are_one_count() -> None:
+def test_counts_of_many_blocks_are_added_up() -> None:
     events = np.zeros(3 * event_tables._BLOCK + 7, EVENT)
     events["ip"] = np.arange(len(events)) % 4
     events["type"] = TraceType.FN

@@ -21,7 +21,7 @@ def test_an_event_takes_24_bytes() -> None:
     assert EVENT.itemsize == 24
 
 
-def test_equal_times_keep_the_order_of_cpus_and_of_each_buffer() -> None:
+def test_events_of_equal_time_keep_the_order_of_cpus_and_buffers() -> None:
     zero = Page(stamp=10).function(0, 0x10, 1).function(5, 0x11, 1).function(0, 0x12, 1)
     one = Page(stamp=10).function(0, 0x20, 1).function(5, 0x21, 1)
     table = EventTable.merge([(0, decode(zero)), (1, decode(one))])
@@ -30,7 +30,7 @@ def test_equal_times_keep_the_order_of_cpus_and_of_each_buffer() -> None:
     assert table.of_cpu(1).ips().tolist() == [0x20, 0x21]
 
 
-def test_texts_of_several_cpus_keep_their_events() -> None:
+def test_texts_of_several_cpus_stay_with_their_events() -> None:
     zero = Page(stamp=1).text(0, 0x99, b"zero").function(9, 0x10, 0x30)
     one = Page(stamp=2).text(0, 0x99, b"one").text(1, 0x99, b"two")
     table = EventTable.merge([(0, decode(zero)), (1, decode(one))])
@@ -43,7 +43,7 @@ def test_texts_of_several_cpus_keep_their_events() -> None:
     assert table.addresses[table.events["parent"][~printed]].tolist() == [0x30]
 
 
-def test_hits_of_several_cpus_and_pages_keep_their_events() -> None:
+def test_hits_of_several_cpus_and_pages_stay_with_their_events() -> None:
     layout = PageFormat("big", 4, registers=30)
     rows = {(cpu, at): [100 * cpu + at + n for n in range(30)] for cpu in (0, 1) for at in range(9)}
 
@@ -72,7 +72,7 @@ def test_hits_of_several_cpus_and_pages_keep_their_events() -> None:
     assert len(table.take(slice(0, 5)).details.hits) == 18
 
 
-def test_the_last_hit_up_to_a_row_a_time_and_of_a_cpu() -> None:
+def test_the_last_hit_is_found_by_row_time_and_cpu() -> None:
     layout = PageFormat("little", 8, registers=1)
 
     def one(page: Page) -> Decoded:
@@ -90,7 +90,7 @@ def test_the_last_hit_up_to_a_row_a_time_and_of_a_cpu() -> None:
     assert table.last_hit(latest=11) is None
 
 
-def test_what_is_too_short_for_a_hit_is_none() -> None:
+def test_an_event_too_short_for_a_hit_is_not_a_hit() -> None:
     layout = PageFormat("little", 8, registers=4)
     page = Page().hit(0, 0x400, 1, 2, [3, 4, 5]).hit(0, 0x400, 1, 2, [3, 4, 5, 6])
     decoded = layout.decode(np.frombuffer(page.bytes(), np.uint8).reshape(1, 4096))
@@ -99,7 +99,7 @@ def test_what_is_too_short_for_a_hit_is_none() -> None:
     assert not table.damaged
 
 
-def test_many_addresses_are_told_apart() -> None:
+def test_many_addresses_are_distinguished() -> None:
     rng = np.random.default_rng(3)
     expected = rng.integers(0, 2**63, 30_000, np.uint64)
     expected[::100] = 0
@@ -116,21 +116,21 @@ def test_many_addresses_are_told_apart() -> None:
     assert len(np.unique(table.addresses)) == len(table.addresses)
 
 
-def test_rows_of_a_function() -> None:
+def test_rows_are_found_by_function() -> None:
     page = Page().function(0, 0x10, 0x20).function(1, 0x20, 0x10).function(1, 0x10, 0)
     table = EventTable.merge([(0, decode(page))])
     assert table.rows_of(0x10).tolist() == [0, 2]
     assert table.rows_of(0x77).tolist() == []
 
 
-def test_damage_is_counted_and_nothing_is_nothing() -> None:
+def test_damaged_pages_are_counted_and_no_pages_give_no_events() -> None:
     torn = Page().function(0, 1, 2).raw(Page().header(28, 0))
     assert EventTable.merge([(0, decode(torn)), (1, decode(torn))]).damaged == 2
     assert len(EventTable.merge([])) == 0
     assert len(EventTable()) == 0
 
 
-def test_a_time_that_goes_back_keeps_the_buffers_order() -> None:
+def test_events_whose_time_goes_back_keep_the_buffers_order() -> None:
     zero = Page(stamp=50).function(0, 0x10, 1)
     back = Page(stamp=20).function(0, 0x11, 1)
     one = Page(stamp=30).function(0, 0x20, 1).function(30, 0x21, 1)

@@ -1,4 +1,4 @@
-"""Decoding only what is new, against decoding everything."""
+"""Decoding only what is new, compared with decoding everything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PER_PAGE = DATA_SIZE // 28
 
 
 def same(got: EventTable, expected: EventTable) -> None:
-    """The same events, whatever numbers the addresses and texts have."""
+    """Check that two tables have the same events, however their addresses are numbered."""
     for name in ("ts", "pid", "cpu", "flags", "preempt", "type"):
         assert np.array_equal(got.events[name], expected.events[name]), name
     assert np.array_equal(got.ips(), expected.ips())
@@ -45,7 +45,7 @@ def same(got: EventTable, expected: EventTable) -> None:
 
 
 class Following(RuleBasedStateMachine):
-    """Whatever is written, taken, thrown away, moved or scribbled over between two readings."""
+    """Writes, reads, clears, resizes and damage between two readings."""
 
     @initialize(
         order=st.sampled_from([("little", 8), ("big", 4)]),
@@ -68,8 +68,8 @@ class Following(RuleBasedStateMachine):
     def reset(self, cpu: int | None, back: bool) -> None:
         self.writer.ring.reset(cpu)
         if back and cpu is None:
-            # New events with the old times: only what they say is different. Of one CPU's
-            # buffer alone this cannot be: the clock of the other would run backwards.
+            # New events with the old times; only their content differs. This needs both CPUs
+            # reset: otherwise the other CPU's clock would run backwards.
             self.writer.clock = 1000
             for descriptor in self.writer.descriptors:
                 descriptor["write_stamp"] = self.writer.clock
@@ -154,7 +154,7 @@ def test_only_new_pages_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decoded == [2]
 
 
-def test_a_big_buffer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_buffer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     writer = Writer()
     writer.ring.resize(40)
     reader = Follower(writer.ring)
@@ -167,7 +167,7 @@ def test_a_big_buffer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     same(reader.events(), writer.ring.events())
 
 
-def test_addresses_of_events_long_gone_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_of_overwritten_events_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follower, "MOST_ADDRESSES", 1000)
     writer = Writer()
     reader = Follower(writer.ring)
@@ -178,7 +178,7 @@ def test_addresses_of_events_long_gone_do_not_pile_up(monkeypatch: pytest.Monkey
         assert len(table.addresses) <= 1000 + PER_PAGE + 2
 
 
-def test_a_table_stays_as_it_was() -> None:
+def test_a_returned_table_does_not_change() -> None:
     writer = Writer()
     reader = Follower(writer.ring)
     writer.write(100)
@@ -190,7 +190,7 @@ def test_a_table_stays_as_it_was() -> None:
     assert np.array_equal(table.addresses, before[1])
 
 
-def test_a_word_of_the_page_before_last() -> None:
+def test_a_change_in_the_page_before_the_last_is_noticed() -> None:
     writer = Writer()
     reader = Follower(writer.ring)
     writer.write(PER_PAGE + 3)

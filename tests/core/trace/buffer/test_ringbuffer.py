@@ -1,4 +1,4 @@
-"""The host's side of the ring buffers, against a writer in Python."""
+"""The host's side of the ring buffers, tested with a writer in Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ids(table: EventTable) -> list[int]:
 
 
 @pytest.mark.parametrize(("byteorder", "pointer_size"), [("little", 8), ("big", 4)])
-def test_reading_leaves_and_consuming_takes(byteorder: str, pointer_size: int) -> None:
+def test_reading_keeps_events_and_consuming_removes_them(byteorder: str, pointer_size: int) -> None:
     writer = Writer(2, byteorder, pointer_size)
     writer.write(3, cpu=1)
     writer.write(2, cpu=0)
@@ -55,7 +55,7 @@ def test_overwriting_loses_the_oldest_page() -> None:
     assert ring.consume().lost == {}
 
 
-def test_a_full_buffer_can_drop_what_is_new() -> None:
+def test_a_full_buffer_can_drop_new_events() -> None:
     writer = Writer()
     writer.ring.set_overwrite(False)
     writer.write(2 * PER_PAGE + 5)
@@ -67,7 +67,7 @@ def test_a_full_buffer_can_drop_what_is_new() -> None:
     assert ids(writer.ring.events())[-1] == 2 * PER_PAGE + 6
 
 
-def test_events_consumed_before_they_are_overwritten_are_not_lost() -> None:
+def test_consumed_events_do_not_count_as_lost() -> None:
     writer = Writer()
     writer.write(PER_PAGE + 7)
     writer.ring.consume()
@@ -78,7 +78,7 @@ def test_events_consumed_before_they_are_overwritten_are_not_lost() -> None:
     assert ids(taken.table) == list(range(2 * PER_PAGE + 1, 3 * PER_PAGE + 2))
 
 
-def test_tracing_off_writes_nothing() -> None:
+def test_with_tracing_off_nothing_is_written() -> None:
     writer = Writer(2)
     ring = writer.ring
     ring.set_recording(False)
@@ -89,7 +89,7 @@ def test_tracing_off_writes_nothing() -> None:
     assert ids(ring.events()) == [2]
 
 
-def test_sizes_as_the_kernel_tells_them() -> None:
+def test_sizes_are_reported_as_by_the_kernel() -> None:
     ring = Writer(2).ring
     assert ring.size_text() == "7 (expanded: 1408)\n"
     assert ring.total_size_text() == "14 (expanded: 2816)\n"
@@ -113,7 +113,7 @@ def test_a_buffer_has_at_least_two_pages() -> None:
 @pytest.mark.parametrize(
     ("kb", "code"), [(0, errno.EINVAL), (-4, errno.EINVAL), (1 << 40, errno.ENOMEM)]
 )
-def test_impossible_sizes(kb: int, code: int) -> None:
+def test_impossible_sizes_are_refused(kb: int, code: int) -> None:
     ring = Writer().ring
     with pytest.raises(TracefsError) as caught:
         ring.resize(kb)
@@ -121,7 +121,7 @@ def test_impossible_sizes(kb: int, code: int) -> None:
     assert ring.size_text() == "7 (expanded: 1408)\n"
 
 
-def test_no_memory_for_all_means_for_none() -> None:
+def test_without_memory_for_all_cpus_no_buffer_changes() -> None:
     writer = Writer(2)
     writer.write(5)
     writer.memory.limit = 400 * 1024
@@ -134,7 +134,7 @@ def test_no_memory_for_all_means_for_none() -> None:
     assert writer.ring.size_text() == "X\n"
 
 
-def test_going_back() -> None:
+def test_restoring_a_snapshot_restores_the_buffers() -> None:
     writer = Writer(2)
     writer.write(5)
     saved = writer.ring.save()
@@ -153,7 +153,7 @@ def test_going_back() -> None:
     assert ids(writer.ring.events()) == [1, 2, 3, 4, 5]
 
 
-def test_growing_keeps_events_and_shrinking_the_newest() -> None:
+def test_growing_keeps_all_events_and_shrinking_the_newest() -> None:
     writer = Writer()
     ring = writer.ring
     writer.write(PER_PAGE + 10)
@@ -168,7 +168,7 @@ def test_growing_keeps_events_and_shrinking_the_newest() -> None:
     assert ring.in_buffer() == PER_PAGE + 10
 
 
-def test_reset() -> None:
+def test_a_reset_empties_the_buffers() -> None:
     writer = Writer(2)
     writer.write(500, cpu=0)
     writer.write(5, cpu=1)
@@ -190,7 +190,7 @@ def test_reset() -> None:
     assert ids(writer.ring.consume().table) == [506]
 
 
-def test_stats() -> None:
+def test_stats_count_events_and_losses() -> None:
     writer = Writer()
     writer.clock = 2_000_000_000
     writer.write(10, step=1000)
@@ -202,7 +202,7 @@ def test_stats() -> None:
     assert "now ts: 2000010000\n" in stats.text(clock_in_ns=False)
 
 
-def test_a_scribbled_descriptor_is_an_empty_buffer() -> None:
+def test_a_damaged_descriptor_gives_an_empty_buffer() -> None:
     writer = Writer()
     writer.write(10)
     for name in ("head_page", "tail_page", "read"):
@@ -230,7 +230,7 @@ def test_limited_consuming_takes_the_oldest_of_all_cpus() -> None:
 
 
 class Consuming(RuleBasedStateMachine):
-    """Whatever happens, each event is seen once, or counted as lost or dropped."""
+    """Each event is seen once, or counted as lost or dropped."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Events of stacks: decoded, cut, joined, and as lines."""
+"""Stack trace events: decoding, slicing, joining, and their lines."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def told(**options: bool) -> TraceText:
 
 
 @pytest.mark.parametrize(("order", "size"), [("little", 8), ("big", 8), ("little", 4), ("big", 4)])
-def test_decoding(order: str, size: int) -> None:
+def test_stacks_are_decoded(order: str, size: int) -> None:
     page = Page(order, size).stack(0, [3, 1, 2]).function(1, OPEN, CALL).stack(1, [])
     page.stack(1, [7, 8], size=1000).stack(1, [7, 8], size=-1)
     found = table(page.stack(1, list(range(60))))
@@ -67,14 +67,16 @@ def test_decoding(order: str, size: int) -> None:
     assert found.events["parent"][rows].tolist() == list(range(5))
 
 
-def test_one_without_a_number_is_damage() -> None:
+def test_a_stack_without_a_size_is_damage() -> None:
     page = Page()
     page.event(0, page.entry(4, 0, 0, 1) + bytes(4))
     assert table(page).damaged == 1
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=8), st.data())
-def test_cut_and_joined_again_they_are_the_same(rows: list[list[int]], data: st.DataObject) -> None:
+def test_slicing_and_joining_gives_the_same_stacks(
+    rows: list[list[int]], data: st.DataObject
+) -> None:
     starts = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.intp)])
     stacks = Stacks(starts.astype(np.intp), np.array([n for row in rows for n in row], np.uint64))
     at = data.draw(st.integers(0, len(rows)))
@@ -84,7 +86,7 @@ def test_cut_and_joined_again_they_are_the_same(rows: list[list[int]], data: st.
     assert [joined.row(row).tolist() for row in range(len(joined))] == rows
 
 
-def test_a_line_for_the_event_and_one_for_each_address() -> None:
+def test_a_stack_has_a_line_for_each_address() -> None:
     text = told()
     assert "".join(text.body()).splitlines() == LINES
     assert text.texts(0, len(text)) == LINES and len(text) == 6
@@ -96,12 +98,12 @@ def test_a_line_for_the_event_and_one_for_each_address() -> None:
     assert trace.find("stack", 5, -1) == 1 and trace.find("create", 4, 1) == 5
 
 
-def test_options_of_symbols() -> None:
+def test_symbol_options_change_the_lines() -> None:
     assert told(sym_offset=True).texts(2, 4) == [" => open+0x0/0x40", " => create+0x0/0x40"]
     assert told(sym_addr=True).texts(2, 3) == [" => open <0000000000000100>"]
 
 
-def test_raw_and_hex_have_no_printer_for_it() -> None:
+def test_raw_and_hex_print_only_the_type() -> None:
     assert "".join(told(raw=True).body()).splitlines()[1] == "1 0 5001 type: 4"
     assert "".join(told(hex=True).body()).splitlines()[1].endswith("type: 4")
     assert len(told(raw=True)) == len(told(hex=True)) == 3
@@ -114,7 +116,7 @@ def test_raw_and_hex_have_no_printer_for_it() -> None:
         ([], ["/* <stack trace> */"]),
     ],
 )
-def test_in_the_graph_it_is_a_comment(callers: list[int], lines: list[str]) -> None:
+def test_in_a_graph_a_stack_is_a_comment(callers: list[int], lines: list[str]) -> None:
     context = TextContext(Symbols(), tracer="function_graph")
     page = Page().function(0, OPEN, CALL).stack(1, callers).text(1, OPEN, b"mark")
     text = graph_text(table(page), context)
@@ -124,7 +126,7 @@ def test_in_the_graph_it_is_a_comment(callers: list[int], lines: list[str]) -> N
     assert raw.texts(1, 2) == [f"{head}/* type: 4 */"]
 
 
-def test_following_is_the_same_text(session: Session, sh: Callable[[str], str]) -> None:
+def test_a_follower_gives_the_same_text(session: Session, sh: Callable[[str], str]) -> None:
     sh("echo 64 > buffer_size_kb; echo 1 > options/func_stack_trace")
     sh("echo '*open*' > set_ftrace_filter; echo function > current_tracer")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Pages made by hand, in both byte orders and word sizes, and pages of noise."""
+"""Handmade pages in both byte orders and word sizes, and pages of random bytes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def decode(*built: Page) -> Decoded:
 
 
 @pytest.mark.parametrize(("byteorder", "pointer_size"), LAYOUTS)
-def test_function_events(byteorder: str, pointer_size: int) -> None:
+def test_function_events_are_decoded(byteorder: str, pointer_size: int) -> None:
     page = Page(byteorder, pointer_size, stamp=1000)
     page.function(0, IP, PARENT, pid=7, flags=0x15, preempt=0x21)
     page.function(30, IP + 4, PARENT, pid=-1)
@@ -43,7 +43,7 @@ def test_function_events(byteorder: str, pointer_size: int) -> None:
 
 
 @pytest.mark.parametrize(("byteorder", "pointer_size"), LAYOUTS)
-def test_every_kind_of_event(byteorder: str, pointer_size: int) -> None:
+def test_every_kind_of_event_is_decoded(byteorder: str, pointer_size: int) -> None:
     page = Page(byteorder, pointer_size, stamp=(1 << 59) + 500)
     page.function(5, IP, PARENT)
     page.extend(1 << 40).function(2, IP, PARENT, long=True)
@@ -95,7 +95,7 @@ def test_fast_and_general_path_agree(byteorder: str, pointer_size: int) -> None:
         assert np.array_equal(fast[name], general[name]), name
 
 
-def test_pages_stay_in_order_when_paths_alternate() -> None:
+def test_pages_decoded_by_different_paths_stay_in_order() -> None:
     built = []
     for number in range(6):
         page = Page(stamp=number * 100).function(0, IP + number, PARENT)
@@ -128,13 +128,13 @@ def damages() -> list[Page]:
 
 
 @pytest.mark.parametrize("page", damages())
-def test_a_damaged_page_gives_what_stands_before(page: Page) -> None:
+def test_a_damaged_page_gives_the_events_before_the_damage(page: Page) -> None:
     decoded = decode(page, Page(stamp=90).function(0, IP, PARENT))
     assert decoded.damaged.tolist() == [True, False]
     assert decoded.events["ts"].tolist() == [51, 90]
 
 
-def test_a_commit_word_too_large() -> None:
+def test_a_commit_word_that_is_too_large_is_damage() -> None:
     page = Page(stamp=50, commit=0xF_FFF0)
     while len(page.data) < DATA_SIZE - 28:
         page.function(1, IP, PARENT)
@@ -144,14 +144,14 @@ def test_a_commit_word_too_large() -> None:
     assert len(decoded.events) == DATA_SIZE // 28
 
 
-def test_flags_above_the_commit_count_are_not_bytes() -> None:
+def test_flags_in_the_commit_word_are_not_counted_as_bytes() -> None:
     page = Page(commit=28 | 1 << 31).function(1, IP, PARENT)
     decoded = decode(page)
     assert len(decoded.events) == 1
     assert not decoded.damaged.any()
 
 
-def test_nothing() -> None:
+def test_no_pages_give_no_events() -> None:
     layout = PageFormat("little", 8)
     assert len(layout.decode(np.zeros((0, 4096), np.uint8)).events) == 0
     assert len(layout.decode(np.zeros((3, 4096), np.uint8)).events) == 0
@@ -165,7 +165,7 @@ def test_nothing() -> None:
     layout=st.sampled_from(LAYOUTS),
     commit=st.integers(0, 5000),
 )
-def test_noise_is_decoded_without_an_error(
+def test_random_bytes_are_decoded_without_an_error(
     seed: int, small: bool, layout: tuple[str, int], commit: int
 ) -> None:
     noise = np.random.default_rng(seed).integers(0, 40 if small else 256, (3, 4096), np.uint8)

@@ -26,7 +26,7 @@ def table(rows: list[tuple[int, int, int]]) -> EventTable:
 @settings(deadline=None)
 @given(EVENTS)
 def test_each_event_is_found_by_its_key(rows: list[tuple[int, int, int]]) -> None:
-    """In any order of times, as a damaged page may have it."""
+    """Times are in any order, as in a damaged page."""
     places = EventIndex(table(rows))
     every = np.arange(len(rows))
     keys = places.keys(every)
@@ -36,7 +36,7 @@ def test_each_event_is_found_by_its_key(rows: list[tuple[int, int, int]]) -> Non
 
 @settings(deadline=None)
 @given(EVENTS, EVENTS)
-def test_it_is_found_in_front_of_new_events_and_not_when_it_is_gone(
+def test_an_old_key_is_found_until_its_event_is_overwritten(
     rows: list[tuple[int, int, int]], more: list[tuple[int, int, int]]
 ) -> None:
     rows, more = sorted(rows), sorted((time + 5, cpu, ip) for time, cpu, ip in more)
@@ -46,7 +46,7 @@ def test_it_is_found_in_front_of_new_events_and_not_when_it_is_gone(
     assert set(EventIndex(table(more)).events(keys).tolist()) <= {-1}
 
 
-def test_rows_of_a_real_trace_whose_buffer_has_turned(
+def test_rows_of_a_trace_are_found_after_the_buffer_wraps(
     session: Session, sh: Callable[[str], str]
 ) -> None:
     sh("echo 32 > buffer_size_kb; echo 1 > options/func_stack_trace")

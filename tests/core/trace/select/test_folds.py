@@ -1,4 +1,4 @@
-"""Folded calls, against the text of the tree."""
+"""Folded calls, compared with the text of the graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .test_rowfilter import rows_of_graph as rows_by_text
 
 @cache
 def lines() -> list[str]:
-    """The tree."""
+    """Return the lines of the graph."""
     return graph().text.texts(0, len(graph()))
 
 
@@ -35,7 +35,7 @@ def tree() -> TraceExplorer:
 
 
 def task(line: str) -> tuple[str, ...] | None:
-    """Whose a line is, None where it is of a box; the idle tasks are one a CPU."""
+    """Return the task of a line, or None in a box; each CPU has its own idle task."""
     if "|" not in line:
         return None
     cpu, proc = line.split("|")[0].split()
@@ -44,25 +44,25 @@ def task(line: str) -> tuple[str, ...] | None:
 
 
 def indent(line: str) -> int:
-    """The cells before what a line says in the tree."""
+    """Return the column at which the text of a line begins in the graph."""
     start = line.index("|  ", line.index("|") + 1) + 3
     return len(line) - len(line[start:].lstrip())
 
 
 @cache
 def tasks() -> list[tuple[str, ...] | None]:
-    """The task of each line."""
+    """Return the task of each line."""
     return [task(line) for line in lines()]
 
 
 @cache
 def openings() -> list[int]:
-    """The rows that open a call of several lines."""
+    """Return the rows that open a call of several lines."""
     return [row for row, line in enumerate(lines()) if line.endswith("() {")]
 
 
 def some_openings() -> list[int]:
-    """As many of interrupts and of calls that may be around one as of all."""
+    """Return the openings, with interrupts and the calls around them as often as all others."""
     interrupts = [row for row in openings() if row and "==========>" in lines()[row - 1]]
     around = [
         [at for at in openings() if at < row and tasks()[at] == tasks()[row]][-1:]
@@ -76,7 +76,7 @@ WORDS = ["", "", "cpu:0", "!cpu:0", "task:s*", "!*alloc*", "do_*"]
 
 
 def rows_of_call(row: int) -> list[int]:
-    """The rows below an opening up to its closing one, of its task, by their indentation."""
+    """Return the rows of the same task from an opening to its closing row, by indentation."""
     depth = indent(lines()[row])
     rows: list[int] = []
     for at in range(row + 1, len(lines())):
@@ -88,7 +88,7 @@ def rows_of_call(row: int) -> list[int]:
         elif indent(line) == depth and line[depth] == "}":
             arrow = [at + 1] if "<==========" in (lines()[at + 1 : at + 2] or [""])[0] else []
             return [*rows, at, *arrow]
-        else:  # it has not returned; an arrow above is of the interrupt that comes then
+        else:  # not returned; an arrow above belongs to the next interrupt
             return rows[:-1] if rows and "==========>" in lines()[rows[-1]] else rows
     return rows
 
@@ -98,7 +98,7 @@ def rows_of_call(row: int) -> list[int]:
     st.lists(st.deferred(lambda: st.sampled_from(some_openings())), max_size=6, unique=True),
     st.sampled_from(WORDS),
 )
-def test_what_lies_in_a_call_is_hidden_and_counted(chosen: list[int], words: str) -> None:
+def test_rows_of_a_folded_call_are_hidden_and_counted(chosen: list[int], words: str) -> None:
     text, folds = tree(), Folds()
     for row in chosen:
         found = text.fold(folds, row)
@@ -121,11 +121,11 @@ def test_what_lies_in_a_call_is_hidden_and_counted(chosen: list[int], words: str
 
 @settings(deadline=None, max_examples=60)
 @given(st.deferred(lambda: st.integers(0, len(lines()) - 1)), st.sampled_from(WORDS))
-def test_the_call_of_a_row_is_the_innermost_shown_around_it(row: int, words: str) -> None:
+def test_the_call_of_a_row_is_the_innermost_shown_call(row: int, words: str) -> None:
     found = tree().fold(None, row, RowFilter.parse(words))
     passing = set(slowly(words, rows_by_text()))
     if "=====" in lines()[row]:
-        return  # of the event that it stands at
+        return  # boxes and arrows belong to an event
     around = [at for at in openings() if at <= row and tasks()[at] == tasks()[row] is not None]
     around = [at for at in around if at == row or row in rows_of_call(at)]
     around = [at for at in around if at in passing]
@@ -133,7 +133,7 @@ def test_the_call_of_a_row_is_the_innermost_shown_around_it(row: int, words: str
 
 
 @pytest.mark.parametrize("words", ["", "!cpu:0", "*read* *write*"])
-def test_folding_all_leaves_the_outermost_calls_that_are_shown(words: str) -> None:
+def test_folding_all_leaves_the_outermost_shown_calls(words: str) -> None:
     text, only = tree(), RowFilter.parse(words)
     selection = text.select(only, text.fold_all(only))
     passing = slowly(words, rows_by_text())
@@ -143,7 +143,7 @@ def test_folding_all_leaves_the_outermost_calls_that_are_shown(words: str) -> No
     assert 0 < len(selection.rows) < len(passing) / 2
 
 
-def test_a_fold_is_taken_back_by_itself() -> None:
+def test_folding_again_unfolds() -> None:
     text = tree()
     for row in openings()[:5]:
         folds, at = text.fold(None, row + 1) or (Folds(), -1)
@@ -172,7 +172,7 @@ def test_a_folded_call_is_one_row_with_its_duration() -> None:
     ]
 
 
-def test_a_call_that_has_not_returned_says_so() -> None:
+def test_a_folded_call_without_a_return_says_so() -> None:
     text = TraceExplorer(
         Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518).text()
     )
@@ -199,7 +199,7 @@ def test_another_task_on_the_cpu_is_not_part_of_the_call() -> None:
     ]
 
 
-def test_a_fold_whose_opening_is_filtered_away_hides_nothing() -> None:
+def test_a_fold_whose_opening_is_filtered_out_hides_nothing() -> None:
     story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518)
     text = TraceExplorer(story.leave("sys_open", 0, 18542).text())
     selection = text.select(RowFilter.parse("getname"), text.fold_all())
@@ -214,7 +214,7 @@ def test_a_call_whose_opening_was_overwritten_cannot_be_folded() -> None:
     assert not len(text.fold_all())
 
 
-def test_folds_stay_when_the_buffer_turns(session: Session, sh: Callable[[str], str]) -> None:
+def test_folds_stay_when_the_buffer_wraps(session: Session, sh: Callable[[str], str]) -> None:
     sh("echo 64 > buffer_size_kb; echo function_graph > current_tracer; run syscalls")
     before = TraceExplorer(session.boot.array.follow())
     assert isinstance(before.text.rows, GraphRows)

@@ -1,4 +1,4 @@
-"""Filters of rows: the words, and that masks show what reading the lines one by one shows."""
+"""Row filters: their words, and masks compared with filtering the lines one by one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GRAPH = re.compile(r" (?P<cpu>\d+)\) +(?P<comm>\S+?)-(?P<pid>\d+) +\| .{14}\|  +
 
 
 class Row:
-    """What a line says that words are about."""
+    """The fields of a line that filter words match."""
 
     def __init__(self, cpu: str, pid: str, comm: str, func: str) -> None:
         self.cpu, self.pid, self.comm, self.func = int(cpu), int(pid), comm, func
@@ -52,7 +52,7 @@ class Row:
 
 
 def slowly(text: str, rows: list[Row]) -> list[int]:
-    """The rows `text` shows, told one by one."""
+    """Return the rows that `text` shows, decided row by row."""
     shown = []
     about = {"func": "func", "task": "task", "pid": "task", "cpu": "cpu"}
     words = text.split()
@@ -69,7 +69,7 @@ def slowly(text: str, rows: list[Row]) -> list[int]:
 
 @cache
 def traced(*commands: str) -> TraceExplorer:
-    """The trace after these commands and a workload."""
+    """Return the trace after these commands and a workload."""
     session = Session.open(arches.load(arches.DEFAULT))
     shell = Shell(session)
     for command in (*commands, "run syscalls"):
@@ -97,7 +97,7 @@ def graph() -> TraceExplorer:
 
 @cache
 def rows_of_lines() -> list[Row]:
-    """By the lines alone: those of a stack are of the event before theirs on their CPU."""
+    """Read rows from the lines; a stack belongs to the event before it on its CPU."""
     rows: list[Row] = []
     last: dict[int, Row] = {}
     for line in functions().text.texts(0, len(functions())):
@@ -108,7 +108,7 @@ def rows_of_lines() -> list[Row]:
         assert match, line
         row = Row(match["cpu"], match["pid"], match["comm"], match["func"])
         if row.func == "<stack":
-            # An interrupted event of before the trace can leave none.
+            # The event of the first stack may be missing from the trace.
             row.func = last[row.cpu].func if row.cpu in last else ""
         else:
             last[row.cpu] = row
@@ -118,7 +118,7 @@ def rows_of_lines() -> list[Row]:
 
 @cache
 def rows_of_graph() -> list[Row]:
-    """By the lines alone: boxes and arrows in are of the line below, arrows out of that above."""
+    """Read rows from the lines; boxes and arrows in belong to the line below, arrows out above."""
     text = graph()
     rows: list[Row] = []
     waiting = 0
@@ -142,7 +142,7 @@ def rows_of_graph() -> list[Row]:
 
 
 def words(rows: list[Row]) -> st.SearchStrategy[str]:
-    """Words that may meet some of the rows, or none."""
+    """Words that match some rows, or none."""
     names = sorted({row.func for row in rows if row.func})
     comms = sorted({row.comm for row in rows})
     numbers = sorted({row.pid for row in rows} | {99_999})
@@ -172,7 +172,7 @@ def words(rows: list[Row]) -> st.SearchStrategy[str]:
 
 @settings(deadline=None, max_examples=80)
 @given(st.data())
-def test_masks_show_what_the_lines_say(data: st.DataObject) -> None:
+def test_masks_agree_with_the_lines_of_the_function_tracer(data: st.DataObject) -> None:
     rows = rows_of_lines()
     text = " ".join(data.draw(st.lists(words(rows), max_size=4)))
     assert functions().select(RowFilter.parse(text)).rows.tolist() == slowly(text, rows)
@@ -180,14 +180,14 @@ def test_masks_show_what_the_lines_say(data: st.DataObject) -> None:
 
 @settings(deadline=None, max_examples=80)
 @given(st.data())
-def test_masks_show_what_the_tree_says(data: st.DataObject) -> None:
+def test_masks_agree_with_the_lines_of_the_graph(data: st.DataObject) -> None:
     rows = rows_of_graph()
     text = " ".join(data.draw(st.lists(words(rows), max_size=4)))
     assert graph().select(RowFilter.parse(text)).rows.tolist() == slowly(text, rows)
 
 
 def test_the_lines_are_of_many_kinds() -> None:
-    """What the two tests above rest on."""
+    """Check the assumption of the two tests above."""
     assert {row.func for row in rows_of_lines()} >= {"vfs_read", "tracing_mark_write", "sys_open"}
     assert any(line.startswith(" => ") for line in functions().text.texts(0, 500))
     boxes = [line for line in graph().text.texts(0, len(graph())) if " => " in line]
@@ -195,7 +195,7 @@ def test_the_lines_are_of_many_kinds() -> None:
     assert boxes and arrows
 
 
-def test_words_are_read() -> None:
+def test_filter_words_are_parsed() -> None:
     only = RowFilter.parse("  vfs_*   !task:bash cpu:0,2-3 ")
     assert only is not None and only.text == "vfs_* !task:bash cpu:0,2-3"
     assert [(word.kind, word.remove) for word in only.words] == [
@@ -226,7 +226,7 @@ def test_words_are_read() -> None:
         ("a !", NoPattern, "! needs a value, such as func:vfs_* or cpu:0"),
     ],
 )
-def test_what_makes_no_sense_is_one_sentence(
+def test_an_invalid_filter_is_refused_in_one_sentence(
     text: str, error: type[FilterError], reason: str
 ) -> None:
     with pytest.raises(error, match=re.escape(reason)) as raised:
@@ -246,7 +246,7 @@ def test_any_text_is_a_filter_or_an_error(text: str) -> None:
     assert (np.diff(rows) > 0).all()
 
 
-def test_names_and_numbers_that_a_damaged_guest_has() -> None:
+def test_a_damaged_guests_names_and_numbers_are_filtered() -> None:
     class Names:
         def names_of(self, addresses: np.ndarray) -> list[str]:
             return [".vfs_read" for _ in addresses]

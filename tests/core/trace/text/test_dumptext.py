@@ -1,4 +1,4 @@
-"""The lines of a dump, against trace_print_lat_context() by hand."""
+"""The lines of a dump, compared with handmade output of trace_print_lat_context()."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def text(clock_in_ns: bool = True, **options: bool) -> list[str]:
     return dump.texts(0, 3)
 
 
-def test_short_lines() -> None:
+def test_short_lines_have_the_kernels_format() -> None:
     assert text() == [
         "  <idle>-0         0.....    5us+: f1 <-f2",
         "a_long_n-12        1d.h21   17us#: f2",
@@ -49,7 +49,7 @@ def test_short_lines() -> None:
     ]
 
 
-def test_long_lines() -> None:
+def test_long_lines_have_the_kernels_format() -> None:
     assert text(verbose=True)[1] == (
         "a_long_name_of_it      12   1 9 00000002 00000001 [000003f9] 0.017ms (+1.483ms): f2"
     )
@@ -59,7 +59,7 @@ def test_long_lines() -> None:
     ("verbose", "line"),
     [(False, "   <...>-34567    11..... 1500000: f1 <-f2"), (True, "")],
 )
-def test_a_clock_without_a_unit(verbose: bool, line: str) -> None:
+def test_a_clock_without_a_unit_has_no_unit_column(verbose: bool, line: str) -> None:
     found = text(clock_in_ns=False, verbose=verbose)[2]
     assert found == line or (verbose and "[00000000002625a0] 1500000 (+0): f1" in found)
 

@@ -1,4 +1,4 @@
-"""The text of the function graph, in the kernel's own shapes."""
+"""The text of the function graph, in the kernel's format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Names:
 
 
 class Story:
-    """Events, told one after the other, a nanosecond apart."""
+    """Events, appended one nanosecond apart."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, ...]] = []
@@ -75,7 +75,7 @@ class Story:
         return shown.texts(0, len(shown))
 
 
-def test_a_function_that_calls_none_is_one_line_and_any_other_two() -> None:
+def test_a_leaf_function_is_one_line_and_any_other_two() -> None:
     story = Story().enter("sys_open", 0).enter("getname", 1).leave("getname", 1, 518)
     story.leave("sys_open", 0, 18542)
     assert story.lines() == [
@@ -98,7 +98,7 @@ def test_a_function_that_calls_none_is_one_line_and_any_other_two() -> None:
         (123_456_789_012, "123456789 us "),
     ],
 )
-def test_durations_have_seven_digits_at_most_behind_a_point(ns: int, text: str) -> None:
+def test_durations_have_at_most_seven_digits(ns: int, text: str) -> None:
     assert duration_text(ns) == text
 
 
@@ -131,19 +131,19 @@ def test_a_switch_of_tasks_is_a_box() -> None:
     ]
 
 
-def test_cpus_are_told_apart_each_with_its_own_neighbours() -> None:
+def test_each_cpu_has_its_own_calls() -> None:
     story = Story().enter("kfree", 0).enter("getname", 0, cpu=1, pid=0)
     story.leave("kfree", 0, 100).leave("getname", 0, 200, cpu=1, pid=0)
     assert story.lines() == [" 0)   0.100 us    |  kfree();", " 1)   0.200 us    |  getname();"]
 
 
-def test_a_return_whose_call_is_not_there_says_its_name() -> None:
+def test_a_return_without_its_call_shows_the_name() -> None:
     assert Story().leave("sys_open", 0, 700).lines() == [" 0)   0.700 us    |  } /* sys_open */"]
     story = Story().enter("getname", 0).enter("kfree", 1).leave("kfree", 1, 1)
     assert story.leave("sys_open", 0, 5).lines()[-1] == " 0)   0.005 us    |  } /* sys_open */"
 
 
-def test_markers_are_comments_at_the_level_of_the_functions_around_them() -> None:
+def test_markers_are_comments_indented_like_the_functions_around_them() -> None:
     story = Story().say("before\n").enter("sys_open", 0).enter("getname", 1)
     story.say("inside\n").leave("getname", 1, 5).say("behind\n")
     assert [line for line in story.lines() if "/*" in line] == [
@@ -179,13 +179,13 @@ def test_options_change_the_columns() -> None:
         (2**64 - 4095, 64, False, "-4095"),
     ],
 )
-def test_return_values_that_are_errors_are_numbers(
+def test_return_values_that_are_errors_are_shown_as_numbers(
     value: int, bits: int, as_hex: bool, text: str
 ) -> None:
     assert retval_text(value, bits, as_hex) == text
 
 
-def test_the_header_names_the_columns_there_are() -> None:
+def test_the_header_names_the_shown_columns() -> None:
     assert graph_header(GraphOptions()) == [
         "# CPU  DURATION                  FUNCTION CALLS",
         "# |     |   |                     |   |   |   |",
@@ -196,7 +196,7 @@ def test_the_header_names_the_columns_there_are() -> None:
     ]
 
 
-def test_every_line_is_a_row_that_knows_its_function_and_can_be_searched() -> None:
+def test_every_row_has_its_function_and_can_be_searched() -> None:
     story = Story().enter("kfree", 0).leave("kfree", 0, 1).enter("sys_open", 0, pid=8)
     shown = story.text()
     trace = TraceExplorer(shown)
@@ -206,7 +206,7 @@ def test_every_line_is_a_row_that_knows_its_function_and_can_be_searched() -> No
     assert "".join(shown.body()).splitlines() == shown.texts(0, len(shown))
 
 
-def test_without_context_there_are_functions_alone() -> None:
+def test_without_context_only_functions_are_shown() -> None:
     story = Story().enter("kfree", 0).leave("kfree", 0, 1)
     shown = story.text()
     context = TextContext(Names(), TextOptions(context_info=False), cpus=2)
@@ -215,11 +215,11 @@ def test_without_context_there_are_functions_alone() -> None:
     assert len(plain.header) == 2
 
 
-def test_nothing_is_no_line() -> None:
+def test_no_events_give_no_lines() -> None:
     assert Story().lines() == []
 
 
-def test_functions_of_interrupts_are_between_arrows_or_left_out() -> None:
+def test_functions_of_interrupts_are_between_arrows_or_hidden() -> None:
     story = Story().enter("sys_open", 0).enter("do_IRQ", 1).enter("kfree", 2).leave("kfree", 2, 5)
     story.enter("kfree", 0, cpu=1, pid=8).leave("do_IRQ", 1, 9).leave("kfree", 0, 9, cpu=1, pid=8)
     story.enter("getname", 1).leave("getname", 1, 7).leave("sys_open", 0, 30)
@@ -249,7 +249,7 @@ def test_functions_of_interrupts_are_between_arrows_or_left_out() -> None:
     ]
 
 
-def test_an_interrupt_that_has_not_ended_hides_all_behind_it_on_its_cpu() -> None:
+def test_an_open_interrupt_hides_the_rest_of_its_cpu() -> None:
     story = Story().enter("kfree", 0, cpu=1).enter("do_IRQ", 0).enter("kfree", 1)
     story.leave("kfree", 0, 9, cpu=1)
     number = NAMES.index("do_IRQ")

@@ -1,4 +1,4 @@
-"""The typed fields of rows: the kernel's text is their join."""
+"""The typed fields of rows; joined, they are the kernel's text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SETUP = (
 
 @cache
 def traced(tracer: str) -> tuple[EventTable, TextContext]:
-    """Events of every kind that the tracer has, among them a marker with control characters."""
+    """Return events of every kind, including a marker with control characters."""
     session = Session.open(arches.load(arches.DEFAULT))
     shell = Shell(session)
     for command in (*SETUP, f"echo {tracer} > current_tracer", "run syscalls"):
@@ -53,7 +53,7 @@ GRAPH = {name: st.booleans() for name in GraphOptions.__dataclass_fields__}
 
 @settings(deadline=None, max_examples=25)
 @given(st.fixed_dictionaries({}, optional=BOOLEANS), st.booleans())
-def test_events(options: dict[str, bool], in_ns: bool) -> None:
+def test_fields_of_events_join_to_the_text(options: dict[str, bool], in_ns: bool) -> None:
     table, context = traced("function")
     context = replace(context, options=TextOptions(**options), clock_in_ns=in_ns)
     fields_join_to_the_text(function_text(table, context))
@@ -64,19 +64,21 @@ def test_events(options: dict[str, bool], in_ns: bool) -> None:
     st.fixed_dictionaries({}, optional=BOOLEANS),
     st.fixed_dictionaries({}, optional=GRAPH),
 )
-def test_the_graph(options: dict[str, bool], graph: dict[str, bool]) -> None:
+def test_fields_of_the_graph_join_to_the_text(
+    options: dict[str, bool], graph: dict[str, bool]
+) -> None:
     table, context = traced("function_graph")
     context = replace(context, options=TextOptions(**options))
     fields_join_to_the_text(graph_text(table, context, GraphOptions(**graph)))
 
 
 def kinds(text: TraceText, needle: str) -> dict[str, str]:
-    """The fields of the first row with `needle`, by their kind."""
+    """Return the fields of the first row that contains `needle`, by kind."""
     row = next(row for row, each in enumerate(text.texts(0, len(text))) if needle in each)
     return {kind.name: text for kind, text in text.fields_at(np.array([row]))[0]}
 
 
-def test_kinds_of_events() -> None:
+def test_fields_of_events_have_kinds() -> None:
     text = function_text(*traced("function"))
     called = kinds(text, "<-")
     assert list(called) == ["TASK", "CPU", "FLAGS", "TIME", "FUNCTION", "CALLER"]
@@ -97,7 +99,7 @@ def test_kinds_of_events() -> None:
     ("options", "first"),
     [({}, "CPU"), ({"proc": True, "cpu": False}, "TASK"), ({"abstime": True}, "TIME")],
 )
-def test_kinds_of_the_graph(options: dict[str, bool], first: str) -> None:
+def test_fields_of_the_graph_have_kinds(options: dict[str, bool], first: str) -> None:
     text = graph_text(*traced("function_graph"), GraphOptions(**options))
     leaf = kinds(text, "();")
     assert next(iter(leaf)) == first

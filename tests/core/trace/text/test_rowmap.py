@@ -1,4 +1,4 @@
-"""Rows and events, against a list of them."""
+"""Rows and events, compared with a plain list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynftrace.core.trace.text.rowmap import RowMap
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.sets(st.integers(0, 11)))
 def test_each_row_is_a_line_of_its_event(extra: list[int], listed: set[int]) -> None:
-    """Events without further lines may be listed or not."""
+    """Events without extra lines may or may not be listed."""
     events = [n for n, more in enumerate(extra) if more or n in listed]
     rows = RowMap(
         len(extra), np.array(events, np.intp), np.array([extra[n] for n in events], np.intp)

@@ -1,4 +1,4 @@
-"""Lines and headers to the letter, as a 6.1 kernel prints them."""
+"""Lines and headers exactly as a 6.1 kernel prints them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def sample() -> EventTable:
 
 
 def with_hits() -> EventTable:
-    """The same events, and two hits, one of a definition that is gone."""
+    """Return the same events and two hits, one of a removed definition."""
     page = Page(stamp=17284_993_652_000)
     page.function(0, CLOSE, FASTPATH, pid=1977).text(600, MARKER, b"hello\n", pid=99)
     page.hit(9, 0x400, CLOSE, FASTPATH, [0xFFF0, *REGISTERS[1:]], pid=31)
@@ -101,7 +101,7 @@ def body(**options: bool) -> list[str]:
     return "".join(function_text(sample(), context).body()).splitlines()
 
 
-def test_the_whole_file() -> None:
+def test_a_whole_trace_has_the_kernels_format() -> None:
     assert text() == (
         "# tracer: function\n"
         "#\n"
@@ -122,7 +122,7 @@ def test_the_whole_file() -> None:
     )
 
 
-def test_without_irq_info() -> None:
+def test_without_irq_info_the_column_is_missing() -> None:
     assert text(irq_info=False).splitlines()[4:7] == [
         "#           TASK-PID     CPU#     TIMESTAMP  FUNCTION",
         "#              | |         |         |         |",
@@ -130,7 +130,7 @@ def test_without_irq_info() -> None:
     ]
 
 
-def test_tgid_column() -> None:
+def test_record_tgid_adds_a_column() -> None:
     context = replace(CONTEXT, options=TextOptions(record_tgid=True), tgids={1977: 1976})
     lines = "".join(function_text(sample(), context).file()).splitlines()
     assert lines[4] == "#" + " " * 42 + "_-----=> irqs-off/BH-disabled"
@@ -158,11 +158,11 @@ def test_tgid_column() -> None:
         ),
     ],
 )
-def test_symbol_options(options: dict[str, bool], line: str) -> None:
+def test_symbol_options_change_the_names(options: dict[str, bool], line: str) -> None:
     assert body(**options)[0].partition(": ")[2] == line
 
 
-def test_without_context() -> None:
+def test_without_context_only_functions_are_shown() -> None:
     lines = text(context_info=False).splitlines()
     assert lines == [
         "# tracer: function",
@@ -174,11 +174,11 @@ def test_without_context() -> None:
     ]
 
 
-def test_verbose_leaves_the_header_out() -> None:
+def test_verbose_omits_the_header() -> None:
     assert text(verbose=True).splitlines()[2].startswith("            bash-1977")
 
 
-def test_raw_and_hex() -> None:
+def test_raw_and_hex_print_numbers() -> None:
     assert body(raw=True) == [
         f"1977 0 17284993652000 {CLOSE:x} {FASTPATH:x}",
         f"99 0 17284993652600 # {MARKER:x} hello",
@@ -190,7 +190,7 @@ def test_raw_and_hex() -> None:
     )
 
 
-def test_counter_clock() -> None:
+def test_the_counter_clock_prints_counts() -> None:
     assert time_text(17, True) == "     0.000000"
     assert time_text(17, False) == "           17"
     assert time_text(1_999_999_500, True) == "     2.000000"
@@ -217,7 +217,7 @@ def test_counter_clock() -> None:
         (0x48, "..Z"),
     ],
 )
-def test_flags(flags: int, characters: str) -> None:
+def test_flags_are_shown_as_letters(flags: int, characters: str) -> None:
     assert flag_characters(flags) == characters
 
 
@@ -227,7 +227,7 @@ def test_preempt_depths_are_hex() -> None:
 
 
 @pytest.mark.parametrize("byteorder", ["little", "big"])
-def test_saved_cmdlines(byteorder: str) -> None:
+def test_tasks_have_their_saved_names(byteorder: str) -> None:
     entries = np.zeros(abi.SAVED_CMDLINES, abi.saved_cmdline(byteorder))
     entries[3] = (31, b"khubd")
     entries[4] = (7, b"x\xff")
@@ -245,7 +245,7 @@ def test_cpus_are_announced_only_after_overruns() -> None:
     assert len("".join(function_text(sample(), quiet).body()).splitlines()) == 4
 
 
-def test_lost_events_are_told_before_the_cpu_goes_on() -> None:
+def test_lost_events_are_shown_before_the_cpus_next_event() -> None:
     lines = "".join(function_text(sample(), CONTEXT).body({0: 12, 1: 0})).splitlines()
     assert lines[0] == "CPU:0 [LOST 12 EVENTS]"
     assert len(lines) == 5
@@ -259,7 +259,7 @@ def test_a_corrupted_trace_says_so() -> None:
     ]
 
 
-def test_a_hit_says_where_and_what_was_asked_for() -> None:
+def test_a_hit_shows_its_place_and_arguments() -> None:
     def whats(**options: bool) -> list[str]:
         trace = function_text(with_hits(), replace(CONTEXT, options=TextOptions(**options)))
         return [line.partition(": ")[2] for line in trace.texts(2, 4)]
@@ -275,7 +275,7 @@ def test_a_hit_says_where_and_what_was_asked_for() -> None:
     assert [line.rpartition("type")[2] for line in trace.texts(2, 4)] == [": 1024", ": 30719"]
 
 
-def test_a_hit_is_named_by_its_time_and_cpu() -> None:
+def test_a_hit_is_found_by_its_time_and_cpu() -> None:
     trace = TraceExplorer(function_text(with_hits(), CONTEXT))
     assert [trace.hit(row) for row in range(4)] == [
         *(None, None, "17284.993652609 0", "17284.993652618 0")
@@ -295,7 +295,7 @@ def test_a_hit_is_named_by_its_time_and_cpu() -> None:
         ("17", False, 17),
     ],
 )
-def test_times_as_the_trace_shows_them(typed: str, in_ns: bool, latest: int) -> None:
+def test_times_are_parsed_as_the_trace_shows_them(typed: str, in_ns: bool, latest: int) -> None:
     assert latest_time(typed, in_ns) == latest
     assert latest_time(exact_time(latest, in_ns), in_ns) == latest
     shown = time_text(latest, in_ns)
@@ -305,12 +305,12 @@ def test_times_as_the_trace_shows_them(typed: str, in_ns: bool, latest: int) -> 
 @pytest.mark.parametrize(
     ("typed", "in_ns"), [("x", True), ("1.", True), ("-1", True), ("1.5", False)]
 )
-def test_what_is_no_time(typed: str, in_ns: bool) -> None:
+def test_an_invalid_time_is_refused(typed: str, in_ns: bool) -> None:
     with pytest.raises(UsageError, match="invalid time"):
         latest_time(typed, in_ns)
 
 
-def test_markers_stay_on_their_row_on_a_screen() -> None:
+def test_markers_stay_on_one_row_of_the_screen() -> None:
     page = (
         Page().text(0, MARKER, b"two\nlines\x1b[2J\n").text(0, MARKER, b"\xff").event(0, b"\7" * 8)
     )
@@ -323,7 +323,7 @@ def test_markers_stay_on_their_row_on_a_screen() -> None:
     assert "two\nlines" in "".join(trace.body())
 
 
-def test_sites_of_rows() -> None:
+def test_rows_have_their_sites() -> None:
     trace = TraceExplorer(function_text(sample(), CONTEXT))
     assert [trace.site(row) for row in range(4)] == [CLOSE, None, CLOSE, 0]
     assert len(trace) == 4
@@ -345,7 +345,7 @@ def test_sites_of_rows() -> None:
     ),
     hits=st.booleans(),
 )
-def test_find_is_a_search_of_the_lines(
+def test_find_searches_the_lines(
     needle: str, start: int, step: int, options: dict[str, bool], hits: bool
 ) -> None:
     events = with_hits() if hits else sample()
