@@ -1,1 +1,1 @@
-"""Events beside function calls: fprobes and system calls."""
+"""Events other than function calls: fprobes and system calls."""

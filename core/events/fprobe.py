@@ -7,8 +7,8 @@ register of argument N, counted from 1, or `%REG`, a register by its name in the
 is u8 to u64, s8 to s64, x8 to x64 (hexadecimal; the width of a long is the default), or
 `symbol`.
 
-The kernel has more kinds of arguments and types, and allows `%REG` only for kprobes. What is
-not supported here is refused with the messages of the kernel's error_log.
+The kernel has more kinds of arguments and types, and allows `%REG` only for kprobes.
+Anything not supported here is refused with a message of the kernel's error_log.
 Source: Documentation/trace/fprobetrace.rst, kernel/trace/trace_probe.h and
 trace_fprobe.c, 6.5.
 """
@@ -105,7 +105,7 @@ class Fprobe:
     def values(
         self, place: str, registers: Sequence[int], format_address: Callable[[int], str]
     ) -> str:
-        """Return what a row of the trace tells of a hit at `place`, after the event's name."""
+        """Return the text of a hit at `place`, which follows the event's name in its row."""
         values = [f" {arg.name}={arg.text(registers, format_address)}" for arg in self.arguments]
         return f" ({place}){''.join(values)}"
 

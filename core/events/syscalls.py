@@ -61,7 +61,7 @@ class SyscallEvent:
         return 1 if self.exit else len(self.syscall.arguments)
 
     def text(self, values: Sequence[int], verbose: bool = False) -> str:
-        """Return what a row of the trace tells after the call's name.
+        """Return the text that follows the call's name in its row.
 
         With `verbose`, arguments have their types.
         """

@@ -1,8 +1,8 @@
 """The console: an app around one session.
 
 The app opens at once and paints its frame. Meanwhile the session opens in the machine's
-thread, so nothing heavy is imported here. What takes several steps, such as a tour, is a
-flow with its own state (`flow_*.py`); the app passes views, answers and messages on.
+thread, so nothing heavy is imported here. A task of several steps, for example a tour, is a
+flow with its own state (`flows/`); the app passes views, answers and messages on.
 """
 
 from __future__ import annotations
@@ -82,21 +82,21 @@ class ConsoleApp(TypeAhead):
             self.register_theme(each)
         self.theme = theme.DARK.name
 
-    # The toolkit's side
+    # Called by Textual
 
     def get_default_screen(self) -> Screen[None]:
-        """The main screen is the first."""
+        """Return the main screen."""
         return self.main
 
     def choose_theme(self, name: str, where: str = "") -> None:
-        """Use the theme `name`. Raises `UsageError`, which begins with `where`."""
+        """Use the theme `name`. Raises `UsageError`; `where` begins the message."""
         if name not in self.available_themes:
             known = ", ".join(sorted(self.available_themes))
             raise UsageError(f"{where}unknown theme {name!r} (choose from: {known})")
         self.theme = name
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Blend the console's own variable for themes that do not define it."""
+        """Return the variable `faint`, a blend, for themes that do not define it."""
         theme = self.current_theme
         if theme.foreground is None or theme.background is None or "ansi" in theme.name:
             return {"faint": "ansi_bright_black"}
@@ -110,7 +110,7 @@ class ConsoleApp(TypeAhead):
         self.set_interval(1 / FRAMES, self.drain)
 
     def _draw_all(self) -> None:
-        """Draw everything: a shell has used the terminal and left unknown content there."""
+        """Draw everything again: while suspended, other programs wrote to the terminal."""
         self.refresh(layout=True)
         for screen in self.screen_stack:
             for widget in screen.walk_children(Widget):
@@ -125,7 +125,7 @@ class ConsoleApp(TypeAhead):
         self.runner.loop()
 
     async def on_event(self, event: events.Event) -> None:
-        """Let a key go before the machine's work."""
+        """Pause the machine briefly for a key, so that the key is handled first."""
         if isinstance(event, events.Key):
             self.runner.give_way()
         await super().on_event(event)
@@ -137,7 +137,7 @@ class ConsoleApp(TypeAhead):
     # Views
 
     def _wake(self) -> None:
-        """From the machine's thread: a view should be shown at once."""
+        """Ask, from the machine's thread, for the new view to be shown at once."""
         self.post_message(ViewReady())
 
     def on_view_ready(self) -> None:
@@ -145,7 +145,7 @@ class ConsoleApp(TypeAhead):
         self.drain()
 
     def drain(self) -> None:
-        """Show the newest view, and let the flows see it."""
+        """Show the newest view, and pass it to the flows."""
         # The timer may still fire while the app is taken down, when no screen is left.
         if not self.screen_stack:
             return
@@ -166,7 +166,7 @@ class ConsoleApp(TypeAhead):
         if self._plain:
             self.reports.show(self.view.reports)
 
-    # What screens and flows ask (see `Console`)
+    # For screens and flows (see `Console`)
 
     @property
     def at_main(self) -> bool:
@@ -208,20 +208,20 @@ class ConsoleApp(TypeAhead):
         self.ask(lambda driver: driver.execute(text), executed)
 
     def _show(self, done: Done, box: bool) -> None:
-        """Show how a command went: in its line, at its call site, or in a box."""
+        """Show the result of a command: in its line, at its call site, or in a box."""
         if self.tour.walk is not None:
             self.tour.walk.did(done.effects)
             self.tour.check()
-        self.stepping.noticed(done)
+        self.stepping.remember_workload(done)
         failed = done.status != 0
         text = done.error if failed and done.error else done.output
         if not box:
             text = text.strip().rpartition("\n")[2]
-        self.main.told(done.command, text, failed)
+        self.main.show_result(done.command, text, failed)
         if done.column is not None and self.at_main:
             self.main.correct(done.command, done.column, text.partition("\n")[0])
         if isinstance(self.screen, SteppingScreen):
-            self.screen.told(done.command, text, failed)
+            self.screen.show_result(done.command, text, failed)
         lines = done.output.splitlines()
         if done.site is not None:
             self.main.go_to(done.site, soon=True)
@@ -251,11 +251,11 @@ class ConsoleApp(TypeAhead):
         self.files.export(message.export)
 
     async def on_tour_wanted(self, message: TourWanted) -> None:
-        """Do a tour's key on the main screen."""
+        """Do the action of a tour's key on the main screen."""
         await self.main.run_action(message.action)
 
     def pasted(self, text: str) -> None:
-        """Open the command line with a pasted command, or the search with a pasted search."""
+        """Open the line with pasted text that begins with `:` (a command) or `/` (a search)."""
         if self.at_main and text[:1] in (":", "/"):
             self.main.open_line(text[0], text[1:].splitlines()[0] if text[1:] else "")
         else:

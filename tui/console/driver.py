@@ -1,10 +1,10 @@
 """Makes views of a session, and executes the console's commands in it.
 
 Everything here runs in the machine's thread (see worker.py). Changes go through the
-tracefs shell, so that each has an equivalent command. A view is read from the tables
-behind the tree: to format 60,000 functions as text and parse them again would take
-longer than a frame. Parts of a view that did not change keep their object, so that a
-widget can compare them by identity.
+tracefs shell, so that each has an equivalent command. A view is made from the tables that
+the tree's files format: formatting 60,000 functions as text and parsing them again would
+take longer than a frame. Unchanged parts of a view stay the same objects, so that a widget
+can compare them by identity.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from ..present.view import STEPPING, Done, Report, State, Status, View
 from .worker import Clock, HostClock
 
 TRACE_SHARE = 6
-"""Decoding the trace takes at most one part in this many of the time the machine runs."""
+"""Decoding the trace takes at most this fraction (1/N) of the time the machine runs."""
 
 _NOTHING_FOUND: tuple[Line, ...] = (
-    line(("no call site has a record yet: let the machine run", "dim")),
+    line(("no call site has a record yet: c lets the machine run", "dim")),
 )
 
 
 def column_in(command: str, words: str, column: int) -> int | None:
-    """Return where `column` of `words`, which the shell has joined, is in `command` as typed.
+    """Return the column in `command`, as typed, of `column` in `words`, as joined by the shell.
 
-    None if they were typed differently, with backslashes for example.
+    None if the words were typed differently, for example with backslashes.
     """
-    before, behind = (
+    before, after = (
         r"\s+".join(map(re.escape, part.split(" "))) for part in (words[:column], words[column:])
     )
-    match = re.match(rf"(.*{before})(?={behind})", command, re.DOTALL)
+    match = re.match(rf"(.*{before})(?={after})", command, re.DOTALL)
     return None if match is None else match.end(1)
 
 
@@ -80,11 +80,11 @@ class SessionDriver:
         self._next_trace = 0.0
         self._watched: int | None = None
         self._reports: dict[int, Report] = {}
-        """By the identity of their errors, in the order of these."""
+        """Reports by the identity of the error they are about, in the order of the errors."""
 
     @property
     def boot(self) -> Boot:
-        """The current start of the machine; another one after `reboot`."""
+        """The machine since it was last started; a new object after `reboot`."""
         return self.session.boot
 
     def run(self, ns: int) -> None:
@@ -96,7 +96,7 @@ class SessionDriver:
         return self.session.now
 
     def stop(self) -> None:
-        """Stop whatever runs."""
+        """End the current run soon."""
         self.session.stop()
 
     def look_at(self, ip: int) -> None:
@@ -104,7 +104,7 @@ class SessionDriver:
         self._ip = ip
 
     def watch(self, step: int | None) -> None:
-        """Make views show a CPU: the one stepped last, or the one `step` further; None for none."""
+        """Make views show the CPU stepped last, or the one `step` after it; None shows no CPU."""
         if step is None:
             self._watched = None
             return
@@ -155,21 +155,22 @@ class SessionDriver:
                 ip=ip,
                 site=site,
                 site_row=site_row(site),
-                path=self._way(ip, hurry) if nothing or ip is not None else (),
+                path=self._path(ip, hurry) if nothing or ip is not None else (),
                 reports=self._all_reports(),
                 stepping=None if self._watched is None else session.stepping(self._watched),
                 sights=self._sights(ip),
             )
 
     def _sights(self, ip: int | None) -> Mapping[int, tuple[Effect, ...]]:
-        """Return the effects of the commands that show the same as the panes."""
+        """Return, by pane, the effects of the command that shows the same for the site at `ip`."""
         records = self.boot.ftrace.records
         row = None if ip is None else records.find(ip)
         sights: dict[int, tuple[Effect, ...]] = {3: (ShowedPath(),), 4: (ReadFile("trace"),)}
-        if row is not None:
+        row = None if ip is None else records.find(ip)
+        if ip is not None and row is not None:
             prefix = self.session.port.facts.abi.text_prefix
             name = records.names[row].removeprefix(prefix)
-            sights[2] = (ShowedSite(records.ip_of(row), name),)
+            sights[2] = (ShowedSite(ip, name),)
         if self._stubs[1]:
             sights[3] += (ShowedStubs(self._stubs[0][1]),)
         if self._watched is not None:
@@ -232,14 +233,15 @@ class SessionDriver:
         states[records.table["failed"]] = State.REFUSED
         return states, filtered
 
-    def _way(self, ip: int | None, hurry: bool) -> tuple[Line, ...]:
+    def _path(self, ip: int | None, hurry: bool) -> tuple[Line, ...]:
+        """Return the lines of the call path from the site at `ip`."""
         session = self.session
         if ip is None:
-            return self._unfound()
+            return self._path_of_unfound()
         try:
             lines = path_lines(session.call_path(ip), self._reason(ip))
         except MissingSymbolError as error:
-            return (line(("! no way to a tracer", "bad")), line(str(error)))
+            return (line(("! no path to a tracer", "bad")), line(str(error)))
         return (*lines, *self._stub_table(ip, hurry))
 
     def _reason(self, ip: int) -> tuple[Line, ...]:
@@ -260,8 +262,8 @@ class SessionDriver:
             self._stubs = of, stub_lines(module.name, own)
         return self._stubs[1]
 
-    def _unfound(self) -> tuple[Line, ...]:
-        """The path that all calls take as long as no site was found."""
+    def _path_of_unfound(self) -> tuple[Line, ...]:
+        """Return the path of every call while ftraced has found no site."""
         return path_lines(self.boot.paths.mcount_hops()) or _NOTHING_FOUND
 
     def _events(self, hurry: bool) -> TraceExplorer:

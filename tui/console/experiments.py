@@ -17,12 +17,12 @@ class Experiment:
 EXPERIMENTS = (
     Experiment(
         "damage this call site",
-        "overwrite it with zeros: ftrace refuses to touch it, and shuts down",
+        "overwrite it with zeros: ftrace refuses to patch it, and shuts off",
         "poke {ip} 00 00 00 00",
     ),
     Experiment(
         "damage the stub of ftrace_caller",
-        "a module's calls go astray: ftrace refuses the next change",
+        "a module's calls go wrong: ftrace refuses the next change",
         "poke ftrace_caller.stub nop",
     ),
     Experiment(

@@ -1,4 +1,4 @@
-"""The console's layout as data, for a session that is kept."""
+"""The console's layout as data, for a saved session."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def layout_of(main: MainScreen, theme: str) -> Layout:
 
 
 def lay_out(main: MainScreen, layout: Layout) -> None:
-    """Restore `layout` on `main`, which has its functions; leave out what no longer exists.
+    """Restore `layout` on `main` once its functions are known; skip what no longer exists.
 
     The theme is not restored here: the app has it from the start. Raises `UsageError` for
-    an invalid filter of the trace.
+    an invalid trace filter.
     """
     pane = main.functions
     pane.set_filter(layout.filter)

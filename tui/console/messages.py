@@ -14,7 +14,7 @@ class ViewReady(Message):
 
 
 class Answered(Message):
-    """A job of the machine's thread has ended; `deliver` hands its result to whoever asked."""
+    """A job of the machine's thread has ended; `deliver` passes its result to the caller."""
 
     def __init__(self, deliver: Callable[[], None]) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class SaveWanted(Message):
 
 
 class TourWanted(Message):
-    """Do `action` of a tour's keys on the main screen: the screen over it has been closed."""
+    """Do the tour's `action` on the main screen; the screen over it has been closed."""
 
     def __init__(self, action: str) -> None:
         super().__init__()

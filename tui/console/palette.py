@@ -19,7 +19,7 @@ _LEFT_OUT = ("main.palette", "main.next", "main.previous")
 def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[SystemCommand]:
     """Yield the actions of the keymap, a comparison, tours, experiments, themes, and quit.
 
-    `app` and `console` are the same object: the toolkit's side of it, and ours.
+    `app` and `console` are the same object: as Textual knows it, and as the console's parts do.
     """
 
     def action(name: str) -> Callable[[], None]:

@@ -1,6 +1,6 @@
 """What the app offers its screens, its palette and its flows.
 
-They know this protocol, and not the app: so each can be read, and tested, without it.
+They depend on this protocol instead of the app, so each can be read and tested without it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Console(Protocol):
-    """The app, as its parts see it. All of it is for the interface's thread."""
+    """The app, as its parts see it. Call it only from the interface's thread."""
 
     @property
     def runner(self) -> Runner:
@@ -42,7 +42,7 @@ class Console(Protocol):
     def command(
         self, text: str, *, box: bool = True, then: Callable[[Done], None] | None = None
     ) -> None:
-        """Execute a command of the tracefs shell and show how it went; then call `then`.
+        """Execute a command of the tracefs shell and show its result; then call `then`.
 
         With `box`, output of several lines opens a box.
         """

@@ -1,4 +1,4 @@
-"""Running the console: its settings, its tours one after the other, and saving at the end."""
+"""Runs the console: applies the settings, takes one tour after another, saves the session."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ def run_console(
     progress: Progress | None = None,
     store: SessionStore | None = None,
 ) -> int:
-    """Run the console until the user leaves it; returns the exit status.
+    """Run the console until the user leaves it; return the exit status.
 
-    `open_session` is called in the machine's thread. `keys` is a keymap file,
-    by default `keymap.toml` in the user's folder of settings, over `config.toml` there.
-    `walk` is a tour to be taken, `progress` where it is kept how far one comes. Raises
-    `UsageError` for a keymap that cannot be used or a theme that does not exist, of which
-    `theme_from` says where it was named. `store` opens the session instead of
-    `open_session`, and keeps it when the console is left.
+    `open_session` is called in the machine's thread. `keys` is a keymap file; by default
+    the keys are those of `config.toml` and `keymap.toml` in the user's settings folder, and
+    the latter takes precedence. `walk` is the tour to take, `progress` records its finished
+    steps. `store` opens the session instead of `open_session`, and saves it when the user
+    leaves.
+
+    Raises `UsageError` for an invalid keymap or an unknown theme; `theme_from` begins the
+    message about the theme and says where it was set.
     """
 
     while True:
@@ -61,11 +63,12 @@ def run_console(
 
 
 def spare_the_interface() -> None:
-    """Keep the garbage collector from holding up keys, once the session is open.
+    """Keep the garbage collector from delaying keys, once the session is open.
 
-    What is here by now stays: looking for garbage in all of it would hold up a key for 70 ms,
-    about once a second while the guest runs. What is left is small, so that it soon has grown
-    by the quarter that makes CPython look through all of it again: that is made rare.
+    Existing objects live as long as the process. Scanning all of them would delay a key by
+    70 ms, about once a second while the guest runs, so they are exempted. The objects made
+    later are few and soon grow by the quarter that triggers a full collection in CPython, so
+    the threshold of full collections is raised.
     """
     gc.collect()
     gc.freeze()
@@ -73,12 +76,12 @@ def spare_the_interface() -> None:
 
 
 def _keep(app: ConsoleApp, store: SessionStore) -> None:
-    """Keep the session of a console that was left. Raises `DynftraceError`."""
-    # A console that was left before its first view lies nowhere yet.
+    """Save the session after the user has left the console. Raises `DynftraceError`."""
+    # Before the first view there is no layout to save.
     if app.return_code or app.view.functions is None:
         return
     if not app.runner.ended.wait(PATIENCE_S):
-        raise DynftraceError(f"session {store.name} is not kept: the machine does not stop")
+        raise DynftraceError(f"session {store.name} not saved: the machine did not stop")
     reason = store.save(layout_of(app.main, app.theme))
     if reason:
         print(f"dynftrace: {reason}", file=sys.stderr)
@@ -93,7 +96,7 @@ def _console(
     progress: Progress | None,
     store: SessionStore | None,
 ) -> ConsoleApp:
-    """The app that `run_console` runs."""
+    """Return the app that `run_console` runs. Raises `UsageError`."""
 
     def start() -> Driver:
         from .driver import SessionDriver
@@ -113,7 +116,7 @@ def _console(
     if theme_name is not None:
         app.choose_theme(theme_name, theme_from)
     if store is not None and store.layout is not None:
-        kept = store.layout.theme
-        if kept in app.available_themes:
-            app.theme = kept
+        saved = store.layout.theme
+        if saved in app.available_themes:
+            app.theme = saved
     return app

@@ -1,4 +1,4 @@
-"""Keys in the order they were typed, however fast they come.
+"""Handles keys in the order they were typed, however fast they arrive.
 
 Textual sends a key to the focused widget through one queue and moves the focus through
 another: a key typed within a few ms after one that moves the focus goes to the old widget and
@@ -18,10 +18,10 @@ from textual.widgets import Input
 
 
 class TypeAhead(App[None]):
-    """An app that gives each key to the widget that the key before it has focused."""
+    """An app that gives each key to the widget that the previous key has focused."""
 
     def __init__(self, is_list: Callable[[Widget], bool]) -> None:
-        """Handle keys of inputs and of the widgets that `is_list` accepts."""
+        """Handle the keys of inputs, and of the widgets for which `is_list` is true."""
         super().__init__()
         self._is_list = is_list
         self._waiting: deque[events.Key | events.Paste] = deque()
@@ -32,7 +32,7 @@ class TypeAhead(App[None]):
         self._holding = True
 
     def release_keys(self) -> None:
-        """Handle the keys that wait, then those that come."""
+        """Handle the waiting keys, and from now on each key as it arrives."""
         self.call_later(self._go_on)
 
     async def _go_on(self) -> None:
@@ -71,4 +71,4 @@ class TypeAhead(App[None]):
             await self._check_bindings(event.key)
 
     def pasted(self, text: str) -> None:
-        """Take `text`, pasted while no text is edited."""
+        """Accept `text`, pasted while no text is being edited."""

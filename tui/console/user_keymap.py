@@ -17,7 +17,7 @@ _NAMES = {key.value for key in Keys} | {*KEY_NAME_REPLACEMENTS.values()}
 
 
 def read(path: Path) -> dict[str, str]:
-    """Return binding ids and their keys, separated by commas; empty without a file.
+    """Return each binding's id and its keys, separated by commas; empty without a file.
 
     Raises `UsageError` with path and line for invalid TOML, an unknown binding id, an
     unknown key, and a key that two bindings of one group share.
@@ -35,8 +35,8 @@ def read(path: Path) -> dict[str, str]:
         where = f"{path}:{lines[id]}"
         if id not in known:
             group = [each for each in sorted(known) if each.split(".")[0] == parts[0]]
-            there = ", ".join(group or sorted(known))
-            raise UsageError(f"{where}: unknown binding {id} (choose from: {there})")
+            choices = ", ".join(group or sorted(known))
+            raise UsageError(f"{where}: unknown binding {id} (choose from: {choices})")
         if not isinstance(value, str) or not value:
             raise UsageError(f'{where}: {id} must be the name of a key, such as "f6"')
         for name in value.split(","):
@@ -60,7 +60,7 @@ def _flat(
 
 
 def is_key(name: str) -> bool:
-    """Whether Textual has a key of that name: `f5`, `ctrl+x`, `G`, `question_mark`."""
+    """Return whether Textual knows the key `name`: `f5`, `ctrl+x`, `G`, `question_mark`."""
     *modifiers, key = name.split("+")
     if not set(modifiers) <= _MODIFIERS or not key:
         return False

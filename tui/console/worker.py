@@ -26,11 +26,11 @@ FRAME_S = 0.1
 """Host seconds between two views while the machine runs."""
 
 AHEAD_S = 0.02
-"""Host seconds that the machine may run ahead of the wall clock. It works in bursts, and
-leaves the interpreter to the interface between them."""
+"""Host seconds that the machine may run ahead of the wall clock. It runs in bursts, and
+between them the interpreter is free for the interface."""
 
 GIVE_WAY_S = 0.015
-"""Host seconds that the machine stands still after a key, so that its paint comes first."""
+"""Host seconds that the machine pauses after a key, so that the key is drawn first."""
 
 BUSY_S = 0.2
 """Host seconds after which the status line mentions a job."""
@@ -61,7 +61,7 @@ class HostClock:
 
 
 class Driver(Protocol):
-    """A session and the views of it, as the thread drives it."""
+    """A session and its views, as the machine's thread uses them."""
 
     def run(self, ns: int) -> None:
         """Run the machine for `ns` of virtual time."""
@@ -84,7 +84,7 @@ class Driver(Protocol):
         ...
 
     def watch(self, step: int | None) -> None:
-        """Make views show a CPU: the current one's number plus `step`; None for no CPU."""
+        """Make views show the CPU stepped last, or the one `step` after it; None shows no CPU."""
         ...
 
     def execute(self, command: str) -> Done:
@@ -209,11 +209,11 @@ class Runner:
         self._put(None)
 
     def give_way(self) -> None:
-        """Let the machine stand still for a moment: the paint of a pressed key comes first."""
+        """Pause the machine for a moment, so that a pressed key is drawn first."""
         self._quiet_until = self._clock.now() + GIVE_WAY_S
 
     def interrupt(self) -> None:
-        """Stop the machine after the current chunk; stop at once what a job runs."""
+        """Stop the machine after the current chunk; stop a running job at once."""
         busy = self._open_jobs
         self.pause()
         if self._driver is None:
@@ -263,7 +263,7 @@ class Runner:
                     drawn = self._clock.now()
 
     def _wait_quiet(self) -> None:
-        """While the machine runs, wait until a pressed key had its moment."""
+        """While the machine runs, wait until the pause after a key is over (`GIVE_WAY_S`)."""
         while self._running and (rest := self._quiet_until - self._clock.now()) > 0:
             self._clock.sleep(rest)
 

@@ -1,1 +1,1 @@
-"""Models behind the panes: functions, hits, the rows of a trace, the way back."""
+"""The panes' models: functions, hits, the rows of a trace, the history of locations."""

@@ -38,5 +38,5 @@ class Places:
             del self._places[:-MOST]
 
     def back(self) -> Place | None:
-        """Return the previous location, and forget it; None if there is none."""
+        """Remove and return the previous location; None if the history is empty."""
         return self._places.pop() if self._places else None

@@ -13,7 +13,7 @@ from ...core.ftrace.filter import FunctionNames, parse_words
 from ..present.view import IN_TRACE, FunctionRow, Indices, State
 
 MOST_CANDIDATES = 1000
-"""Most completions of a filter; a kernel has 60,000 functions."""
+"""Greatest number of completions of a filter; a kernel has 60,000 functions."""
 
 
 class FunctionIndex:
@@ -28,7 +28,7 @@ class FunctionIndex:
     ) -> None:
         """Index functions by `ips`, the addresses of their call sites, shape (n,).
 
-        `modules` holds "" for the kernel; `prefix` is what the ABI puts before names of code.
+        `modules` holds "" for the kernel; `prefix` is the ABI's prefix of names of code.
         """
         self.names = names
         self.modules = modules
@@ -68,7 +68,7 @@ class FunctionIndex:
     ) -> NDArray[np.int64]:
         """Return the sum of `counts` for each function, shape (n,).
 
-        `counts` belong to `addresses`; those of an address that is no call site are left out.
+        `counts` belong to `addresses`; an address that is not a call site is ignored.
         """
         found = np.zeros(len(self), np.int64)
         if len(self):
@@ -89,7 +89,7 @@ class FunctionIndex:
     def complete(self, text: str) -> list[str]:
         """Return filters that complete the last word of `text`: names, or modules after `:mod:`.
 
-        They are sorted, at most `MOST_CANDIDATES`. A glob or an empty word has no completions.
+        They are sorted, at most `MOST_CANDIDATES`. A glob and an empty word have no completions.
         """
         start = text.rfind(" ") + 1
         start += text[start : start + 1] == "!"
@@ -187,7 +187,7 @@ class FunctionTable:
     def as_filter(self, pattern: str) -> str:
         """Return words for set_ftrace_filter that choose what `pattern` matches."""
         words = as_glob(pattern)
-        # In an empty filter there is nothing that a first `!` could take away from.
+        # A first `!` would have no effect: an empty filter has nothing to remove.
         return f"* {words}" if words.startswith("!") else words
 
     def exact(self, pattern: str) -> int | None:

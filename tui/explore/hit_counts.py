@@ -2,7 +2,7 @@
 
 While function_profile_enabled is 1, the profiler has the exact number of calls since it was
 switched on. Otherwise the events in the trace are counted; old ones may have been overwritten.
-The counts are updated only if there is something new to count.
+The counts are updated only if something new happened.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class HitCounter:
         self._of: object = None
 
     def hits(self, session: Session, index: FunctionIndex, trace: TraceExplorer) -> Hits:
-        """Return the calls of the functions of `index`; the same object if nothing is new."""
+        """Return the calls of the functions of `index`; the same object if nothing changed."""
         profiled = session.boot.array.profile.on
         of: object = (session.boots, session.now) if profiled else trace
         # A trace that has changed is a new object; comparing the contents would take long.

@@ -30,7 +30,7 @@ class Export:
         return self.stop - self.start
 
     def text(self) -> Iterator[str]:
-        """Generate header and rows, in pieces of whole lines; comments tell what is left out."""
+        """Generate header and rows, in pieces of whole lines; comments say what is left out."""
         trace = self.shown.trace
         for comment in () if trace is None else trace.text.header:
             yield f"{comment}\n"

@@ -14,7 +14,7 @@ BOOKMARK = "◆"
 
 
 class Marks:
-    """Two markers and any number of bookmarks; their rows are found once for each trace."""
+    """Two markers and any number of bookmarks; their rows are looked up once for each trace."""
 
     def __init__(self) -> None:
         self.letters: dict[str, RowKey] = {}
@@ -67,7 +67,7 @@ class Marks:
         return sorted({self._rows[key] for key in self._bookmarks if key in self._rows})
 
     def sign(self, row: int) -> str | None:
-        """Return what the first column of `row` shows, or None."""
+        """Return the sign for the first column of `row`, or None."""
         for letter in self.letters:
             if self.row_of(letter) == row:
                 return letter

@@ -1,7 +1,7 @@
-"""Which rows of a trace are shown, and their text: all, those that pass a filter, calls folded.
+"""The rows of a trace that are shown, and their text: filters and folded calls hide rows.
 
-A *row* is a row of the trace, as its explorer counts them; an *index* is the position of a
-row among those shown. Without filter and folds they are the same number.
+A *row* is the number of a row in the whole trace; an *index* is the position of a row among
+those shown. Without filter and folds they are the same number.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _BLOCK = 64
 """Rows formatted at once."""
 
 _BLOCKS = 64
-"""Blocks kept."""
+"""Blocks of formatted rows in the cache."""
 
 
 class ShownRows:
-    """A trace, a filter and the folded calls; `None` stands for none of each."""
+    """A trace, a filter and the folded calls; each may be None."""
 
     def __init__(self) -> None:
         self.trace: TraceExplorer | None = None
@@ -38,7 +38,7 @@ class ShownRows:
         self._blocks: dict[int, Sequence[Fields]] = {}
 
     def show(self, trace: TraceExplorer | None) -> None:
-        """Take a trace, or the same one again after `only` or `folds` have changed."""
+        """Show `trace`; call it again with the same one after changing `only` or `folds`."""
         self.trace = trace
         self._blocks.clear()
         self._selection = None
@@ -97,7 +97,7 @@ class ShownRows:
         return found
 
     def texts(self, start: int, stop: int) -> Sequence[str]:
-        """Return the text of the rows at indices `start` to `stop` (exclusive), if there."""
+        """Return the text of the rows at indices `start` to `stop` (exclusive) that exist."""
         rows = self._rows(start, stop)
         if self.trace is None or rows is None:
             return ()
@@ -115,7 +115,7 @@ class ShownRows:
         return np.arange(start, stop) if self.rows is None else self.rows[start:stop]
 
     def _folded(self, rows: NDArray[np.intp]) -> Iterator[tuple[int, Fields]]:
-        """Generate what is shown for folded calls, with their positions in `rows`."""
+        """Generate the fields of folded calls, with their positions in `rows`."""
         trace, selection = self.trace, self._selection
         if trace is None or selection is None:
             return
@@ -135,7 +135,7 @@ class ShownRows:
         return None if self.trace is None else self.trace.next_call(ip, row, self.rows)
 
     def frozen(self) -> ShownRows:
-        """Return what is shown now, for another thread: it does not change any more."""
+        """Return an immutable copy, for another thread."""
         copy = ShownRows()
         copy.trace, copy.only, copy.folds = self.trace, self.only, self.folds
         copy._selection = self._selection

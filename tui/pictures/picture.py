@@ -1,8 +1,8 @@
-"""A picture of the console, made without a terminal.
+"""Takes a picture of the console, without a terminal.
 
-The console runs headless: it executes commands as if they were typed, keys are
-pressed, and the screen is exported as SVG when nothing is left to do. The picture
-has no clock and nothing in it blinks, so equal input gives equal bytes.
+The console runs headless: it executes commands as if they were typed and handles keys.
+The screen is exported as SVG as soon as nothing is left to do. The picture shows no host
+time and nothing that blinks, so equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE_S = 2.0
-"""Host seconds to wait for a widget's answer before taking it to be gone."""
+"""Host seconds to wait for a widget's answer; after that it counts as removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def take_picture(
 
     pose = POSES.get(screen)
     if pose is None:
-        raise UsageError(f"no screen {screen!r}; there is: {', '.join(POSES)}")
+        raise UsageError(f"unknown screen {screen!r} (choose from: {', '.join(POSES)})")
     check_size(size)
     session = open_session()
     lines = [text for text in commands.splitlines() if text.strip()]
@@ -102,18 +102,18 @@ def take_picture(
 
 
 def parse_size(text: str) -> tuple[int, int]:
-    """Parse a size such as `120x40` into columns and rows; raises `UsageError`."""
+    """Parse a size like `120x40` into columns and rows. Raises `UsageError`."""
     match = re.fullmatch(r"(\d{1,4})x(\d{1,4})", text)
     if match is None:
-        raise UsageError(f"a size is COLUMNSxROWS such as 120x40, not {text!r}")
+        raise UsageError(f"invalid size {text!r}: write COLUMNSxROWS, for example 120x40")
     return int(match[1]), int(match[2])
 
 
 def check_size(size: tuple[int, int]) -> None:
-    """Raise `UsageError` for a size that no terminal has."""
+    """Raise `UsageError` for a size outside the supported range."""
     width, height = size
     if not (20 <= width <= 500 and 5 <= height <= 300):
-        raise UsageError(f"a size must be within 20x5 and 500x300, not {width}x{height}")
+        raise UsageError(f"invalid size {width}x{height}: valid sizes are 20x5 to 500x300")
 
 
 class Posed(ConsoleApp):
@@ -122,12 +122,12 @@ class Posed(ConsoleApp):
     CSS_PATH = str(Path(__file__).parents[1] / "console" / "console.tcss")
 
     def dress(self, theme_name: str, *, colours: bool = True) -> None:
-        """Choose a theme, with `colours` or without; raises `UsageError` for an unknown theme."""
+        """Use a theme, with or without `colours`. Raises `UsageError` for an unknown theme."""
         self.no_color = not colours
         self.choose_theme(theme_name)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """Return the console's filters, and NO_COLOR's when colours are off."""
+        """Return the console's filters, and that of NO_COLOR if colours are off."""
         filters = [each for each in super().get_line_filters() if not isinstance(each, Monochrome)]
         return [*filters, Monochrome()] if self.no_color else filters
 
@@ -139,7 +139,7 @@ async def picture(
     size: tuple[int, int],
     theme_name: str | None = None,
 ) -> str:
-    """Return the SVG of any driver in any pose, from within an event loop."""
+    """Return the SVG of the console in `pose`, after `commands`; `start` makes its driver."""
     check_size(size)
     app = Posed(start)
     if theme_name is not None:
@@ -155,7 +155,7 @@ async def in_looks(
     size: tuple[int, int],
     walk: Walk | None = None,
 ) -> list[Mapping[str, str]]:
-    """Open one console for all `takes`, and return the SVG of each by the name of its look.
+    """Open one console for all `takes`; return, for each, its SVG by the name of the look.
 
     `walk` is the tour that the console takes, if any.
     """
@@ -174,7 +174,7 @@ async def _in_look(pilot: Pilot[None], take: Take, name: str) -> str:
     assert isinstance(app, Posed)
     theme_name, colours = LOOKS[name]
     if (app.theme, app.no_color) != (theme_name, not colours):
-        # Only our own screens are redrawn in another theme; Textual's are opened again.
+        # Textual's own screens do not redraw in another theme: close and reopen them.
         foreign = app.screen if isinstance(app.screen, SystemModalScreen) else None
         if foreign is not None:
             await _patiently(pilot.press("escape"))
@@ -232,7 +232,7 @@ async def settle(pilot: Pilot[None]) -> None:
 
 
 async def _patiently(waiting: Coroutine[object, object, object]) -> None:
-    """Wait for the pilot, but give up on widgets that have gone and never answer."""
+    """Wait for the pilot, but give up on removed widgets, which never answer."""
     with suppress(TimeoutError):
         await asyncio.wait_for(waiting, PATIENCE_S)
 

@@ -1,12 +1,12 @@
-"""Fixtures of pytest: pictures of the console, machines and their shell, for other projects.
+"""pytest fixtures for other projects: pictures of the console, machines and their shell.
 
-pytest loads this wherever dynftrace is installed, by an entry point of the group
-`pytest11`; so it imports pytest alone, and the rest when a test asks for it. What
-others import is `dynftrace.testing`, which has the same names.
+Wherever dynftrace is installed, pytest loads this module by an entry point (`pytest11`). So
+it imports only pytest, and the rest when a test needs it. Other projects import
+`dynftrace.testing`, which has the same names.
 
-A picture is compared with the SVG file of its name in the folder `pictures` beside the
-test. Nothing of the terminal or the host is in it. Only `--update-pictures` changes that
-file; without it what differs is left beside as NAME.new.svg, to be looked at.
+A picture is compared with the SVG file of the same name in the folder `pictures` beside the
+test. It does not depend on the terminal or the host. Only `--update-pictures` changes that
+file. Without it, a picture that differs is written to NAME.new.svg beside the file.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 FOLDER = "pictures"
 
 LONGEST = 100
-"""Characters of a test's name that a file name has at most."""
+"""Greatest number of characters of a test's name in a file name."""
 
 UPDATE = "--update-pictures"
 
 _OWNERS = pytest.StashKey[dict[Path, str]]()
-"""Which test has which picture, in this run."""
+"""The test that each picture belongs to, in this run."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option that has pictures written instead of compared."""
+    """Add the option that writes pictures instead of comparing them."""
     group = parser.getgroup("dynftrace", "pictures of the dynftrace console")
     group.addoption(
         UPDATE,
@@ -48,12 +48,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def open_machine(
     arch: str | None = None, *, modules: Iterable[str] = (), **fields: object
 ) -> Session:
-    """Open a machine of port `arch`; `fields` are those of `core.session.MachineSpec`.
+    """Open a machine of port `arch`; `fields` are fields of `MachineSpec`.
 
-    Without `arch`, the port is the one that `dynftrace` uses without `--arch`.
-    `modules` are names or paths, one may stand alone. Raises as `Session.open`
-    does, `UsageError` for a port that does not exist, and `TypeError` for a field
-    that does not.
+    Without `arch`, the port is the one that `dynftrace` uses without `--arch`. `modules` is a
+    name or path, or several of them. Raises as `Session.open`, `UsageError` for an unknown
+    port, and `TypeError` for an unknown field.
     """
     from ... import arches
     from ...core.session.session import MachineSpec, Session
@@ -64,15 +63,15 @@ def open_machine(
 
 
 def file_name(name: str) -> str:
-    """`name` as that of a file, without its suffix.
+    """Return a file name, without suffix, for the test `name`.
 
-    The parameters of a test follow a `-`. What has other characters than letters of
-    ASCII, digits, `_`, `.` and `-`, or is too long, gets a number that tells it from
-    what would be the same without them.
+    A test's parameters follow a `-`. In a name that is too long or has characters other
+    than ASCII letters, digits, `_`, `.` and `-`, these are removed, and a hash of the whole
+    name keeps different names apart.
     """
     plain = name.replace("[", "-", 1).removesuffix("]")
     as_is = re.fullmatch(r"\w[\w.-]*(\[[\w.-]+\])?", name, re.ASCII)
-    # NAME.new is what a picture beside NAME is called.
+    # A new picture of the test NAME is written to NAME.new.
     if as_is and len(plain) <= LONGEST and not plain.endswith(".new"):
         return plain
     from hashlib import sha256
@@ -83,7 +82,7 @@ def file_name(name: str) -> str:
 
 
 class Pictures:
-    """What `dynftrace_picture` is in one test: call it to compare a picture."""
+    """The fixture `dynftrace_picture` of one test: call it to compare a picture."""
 
     def __init__(self, request: pytest.FixtureRequest) -> None:
         self._config = request.config
@@ -105,11 +104,11 @@ class Pictures:
         modules: Iterable[str] = (),
         name: str | None = None,
     ) -> None:
-        """Fail unless the console shows after `commands`, one a line, what the picture has.
+        """Fail unless the console, after `commands` (one a line), looks like the picture.
 
-        `screen`, `size`, `theme`, `arch`, `cpus` and `modules` are what `dynftrace screenshot`
-        takes. The picture is pictures/NAME.svg beside the test; `name` is the test's if
-        not given, and a second one of a test ends in -2.
+        `screen`, `size`, `theme`, `arch`, `cpus` and `modules` are as for `dynftrace
+        screenshot`. The picture is pictures/NAME.svg beside the test. `name` is by default
+        the test's; a second picture of a test ends in -2.
         """
         __tracebackhide__ = True
         from ...core.errors import DynftraceError
@@ -127,30 +126,28 @@ class Pictures:
             pytest.fail(wrong)
 
     def _compare(self, path: Path, made: str) -> str:
-        """What is wrong with the picture in `path`, or nothing; writes it, or the new one.
+        """Compare `made` with the picture in `path`; return what is wrong, or "".
 
-        Raises `OSError` and `DynftraceError` where files cannot be read or written.
+        Write `path` with `--update-pictures`; without it, a picture that differs is written
+        beside it. Raises `OSError` and `DynftraceError` if files cannot be read or written.
         """
         from ..files.whole_file import write_whole
 
         new = path.with_name(f"{path.stem}.new.svg")
-        there = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+        old = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
         update = self._config.getoption(UPDATE)
-        if made != there:
+        if made != old:
             path.parent.mkdir(exist_ok=True)
             write_whole(path if update else new, made)
-        if made == there or update:
+        if made == old or update:
             new.unlink(missing_ok=True)
             return ""
-        old, found = self._shown(path), self._shown(new)
-        if there is None:
-            what = f"there is no {old}; what the console shows is {found}: look at it"
-        else:
-            what = f"the console no longer shows {old} but {found}: look at both"
-        return f"{what}, and if the new one is right run `pytest {UPDATE}`"
+        wrong = "does not exist" if old is None else "differs from the console"
+        advice = f"if {self._shown(new)} is right, run `pytest {UPDATE}`"
+        return f"{self._shown(path)} {wrong}: {advice}"
 
     def _claim(self, name: str | None) -> Path:
-        """The file of the next picture, which no other test has."""
+        """Return the file of the test's next picture; fail if it belongs to another test."""
         __tracebackhide__ = True
         base = file_name(self._name if name is None else name)
         label, number = base, 1
@@ -161,11 +158,11 @@ class Pictures:
         path = self._folder / f"{label}.svg"
         owner = self._config.stash.setdefault(_OWNERS, {}).setdefault(path, self._test)
         if owner != self._test:
-            pytest.fail(f"{self._shown(path)} is the picture of {owner}; give this one a name")
+            pytest.fail(f"{self._shown(path)} belongs to {owner}: choose another name")
         return path
 
     def _shown(self, path: Path) -> str:
-        """`path` as one would type it where pytest was started."""
+        """Return `path` relative to the folder in which pytest was started."""
         start = self._config.invocation_params.dir
         return str(path.relative_to(start) if path.is_relative_to(start) else path)
 
@@ -173,7 +170,7 @@ class Pictures:
 def _draw(
     open_session: Callable[[], Session], commands: str, screen: str, size: str, theme: str | None
 ) -> str:
-    """As `take_picture`, without the caller's colours, and also within an event loop."""
+    """Like `take_picture`, but ignore the caller's NO_COLOR, and work inside an event loop too."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
@@ -194,17 +191,17 @@ def _draw(
 
 
 class ShellCommands:
-    """What `dynftrace_shell` is in one test: call it to execute commands."""
+    """The fixture `dynftrace_shell` of one test: call it to execute commands."""
 
     def __init__(self) -> None:
         self._default: Session | None = None
         self._shells: dict[Session, Shell] = {}
 
     def __call__(self, commands: str, session: Session | None = None) -> str:
-        """The output of `commands` in `session`, or in a machine of the test's own.
+        """Return the output of `commands` in `session`, or in a machine of the test's own.
 
-        That is the default one of `open_machine`, opened by the first call. Raises
-        `AssertionError` where a command fails, in the command's words.
+        The first call opens that machine with the defaults of `open_machine`. Raises
+        `AssertionError` with the command's message if a command fails.
         """
         __tracebackhide__ = True
         from ...core.shell.shell import Shell
@@ -217,23 +214,23 @@ class ShellCommands:
         outcome = shell.execute(commands)
         if outcome.status or outcome.error:
             error = outcome.error.strip() or f"status {outcome.status}"
-            raise AssertionError(f"`{commands}` fails: {error}")
+            raise AssertionError(f"`{commands}` failed: {error}")
         return outcome.output
 
 
 @pytest.fixture
 def dynftrace_picture(request: pytest.FixtureRequest) -> Pictures:
-    """Compare a picture of the console with the one beside the test."""
+    """Compare a picture of the console with the file beside the test."""
     return Pictures(request)
 
 
 @pytest.fixture
 def dynftrace_session() -> Callable[..., Session]:
-    """Open a machine: an architecture, and fields of MachineSpec; returns its Session."""
+    """Open a machine, given an architecture and fields of MachineSpec; return its Session."""
     return open_machine
 
 
 @pytest.fixture
 def dynftrace_shell() -> ShellCommands:
-    """Execute shell commands that must succeed; returns their output."""
+    """Execute shell commands that must succeed; return their output."""
     return ShellCommands()

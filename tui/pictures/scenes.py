@@ -1,7 +1,7 @@
-"""The screens of the pictures: machines driven by commands and keys, as a user would.
+"""The screens to draw, each a machine with the commands and keys that lead to it.
 
-First come the screens that look the same on every architecture, shown on one; then
-each port's own. A scene's picture is the same on every host.
+Screens that look the same on every architecture are drawn on one; the others on each port.
+A scene's picture is the same on every host.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _AS_OPENED = Pose()
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A screen: the machine, the commands executed on it, and the way to the screen."""
+    """A screen: the machine, the commands to execute on it, and the keys to the screen."""
 
     setup: tuple[str, ...] = ()
     """Commands executed before the console is opened."""
@@ -29,7 +29,7 @@ class Scene:
     lesson: tuple[str, int] | None = None
     """A tour the console takes, and the number of its current step."""
     after: str | None = None
-    """The scene in whose console this one goes on, if it does not open its own."""
+    """The scene whose console this one continues, if it does not open its own."""
 
 
 _FUNCTION = "echo function > current_tracer"
@@ -58,7 +58,7 @@ _BOX = Pose(("G",), boxes=True)
 
 
 def _module(insmod: str) -> tuple[str, ...]:
-    """Return commands that trace a module's function, whose calls go by the port's stubs."""
+    """Return commands that trace a module's function, whose calls use the port's stubs."""
     return insmod, "echo usb_ifnum_to_if > set_ftrace_filter", _FUNCTION, "run usb"
 
 
@@ -122,7 +122,7 @@ SCREENS = {
         "ppc64",
     ),
 }
-"""Screens that look much the same on every port, and those that only one port has."""
+"""Screens that look the same on every port, and screens that only one port has."""
 
 
 def _enabling(facts: Facts) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """Draw the screens: `python -m dynftrace.tui.pictures.screenshots PICTURES TEXTS`.
 
 Every scene is drawn as plain text, at 80x24 and 120x40, so that a diff shows what a change
-does to the console. SVG is kept of each kind of screen and of what the documents show.
+does to the console. One screen of each kind, and each that the documents show, is drawn as
+SVG as well.
 
 Each console has a session of its own, opened from the teaching kernel and driven by
-commands and keys, so a drawing is the same on every host. The tests compare the two
-folders with what this module draws.
+commands and keys, so a drawing is the same on every host. The tests compare both folders
+with new drawings.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ PICTURES: Mapping[str, tuple[str, ...]] = {
     "main-80x24": ("dark",),
     "main-200x50": ("dark",),
 }
-"""The drawings that are kept as SVG, and their looks."""
+"""The drawings that have SVG files, and their looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,9 @@ class Drawing:
 
 
 def consoles() -> dict[str, tuple[tuple[int, int], dict[str, Scene]]]:
-    """Return the size of each console to open, and its scenes in order, by their names.
+    """Return the size and the scenes, in order and by name, of each console to open.
 
-    Its key is that of its first drawing.
+    The key of a console is the name of its first drawing.
     """
     all_scenes = scenes()
     sized = [(name, size) for name in all_scenes for size in SIZES]
@@ -158,8 +159,8 @@ def main(pictures: Path, texts: Path) -> None:
     for folder in {path.parent for path in kept}:
         folder.mkdir(parents=True, exist_ok=True)
     write_whole(pictures / "README.md", index())
-    # Each drawing leaves an app behind. With the default threshold, collecting them takes
-    # half the time.
+    # Each drawing leaves a dead app. With the default threshold, half of the time goes into
+    # collecting them.
     rarely = partial(gc.set_threshold, 100_000)
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=rarely) as pool:
         for console in pool.map(draw, opened):

@@ -1,1 +1,1 @@
-"""Lines of text made of data; nothing here knows a terminal toolkit."""
+"""Turns data into lines of text, without the terminal toolkit."""

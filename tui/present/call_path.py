@@ -15,13 +15,13 @@ from ...core.views.stubs import StubView
 from .line import Line, Span, fit, line, plain
 
 _NAME = 32
-"""Most cells of a hop's name."""
+"""Greatest width of a hop's name, in cells."""
 
 _MOST_BYTES = 8
-"""Bytes of an instruction that have room before its text."""
+"""Bytes of an instruction that fit before its text."""
 
 _WIDTH = 75
-"""Cells of the pane on terminals of 80 and of 200 columns, without the scrollbar."""
+"""Width of the pane in cells, on terminals of 80 and of 200 columns, without the scrollbar."""
 
 
 def path_lines(hops: Sequence[Hop], note: Sequence[Line] = ()) -> tuple[Line, ...]:
@@ -67,14 +67,14 @@ def stub_lines(module: str, stubs: Sequence[StubView]) -> tuple[Line, ...]:
 
 
 def _hop_line(hop: Hop, name: str, digits: int, said: Span) -> Line:
-    """Return a hop's name and address, with a sign that tells whether it was verified."""
+    """Return a hop's name and address, with a sign that shows whether it was verified."""
     sign: Span = ("✓ ", "good") if hop.verified else ("! ", "bad")
     address = (f"{hop.address:{digits}x}  ", "dim")
     return line(sign, (f"{name}  ", "link"), address, said, at=_address(hop))
 
 
 def _code_line(hop: Hop, insn: Insn, text: str, digits: int, width: int) -> Line:
-    """Return an instruction or a word of data, with `!` if ftrace keeps something else there."""
+    """Return an instruction or a word of data, with `!` if ftrace left something else there."""
     address = f"{insn.address:{digits}x}  "
     data = insn.data.hex(" ")
     room = " " * (width + 1 - len(data))
@@ -93,8 +93,8 @@ def _address(hop: Hop) -> int | None:
 def _chain(hops: Sequence[Hop]) -> list[Line]:
     """Return `site ─▶ ftrace_caller ─▶ …`, without arrows to the hops that a call does not reach.
 
-    Those are all hops after a site that calls nothing, or after one that was damaged and leads
-    elsewhere.
+    A call does not reach the hops after a site that is a nop, or after a damaged hop that
+    leads elsewhere.
     """
     lines: list[list[Span]] = [[]]
     taken = True

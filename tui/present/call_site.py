@@ -1,7 +1,7 @@
-"""The lines of the Call site pane: each instruction, those of the site in all their forms.
+"""The lines of the Call site pane: the instructions around the site, the site in all its forms.
 
-The site's compiled, expected and current bytes stand below each other in columns; one line is
-enough if they are equal. A changed byte is reversed and has a `*` after it, and a byte that
+The site's compiled, expected and current bytes are aligned below each other; if they are
+equal, one line shows all. A changed byte is reversed and has a `*` after it; a byte that
 ftrace does not expect has a `!`. The bytes of a module's file come first if insmod relocated
 them.
 """
@@ -18,15 +18,15 @@ _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}
 _SITE: Span = ("▶ ", "accent")
 """Mark of the call site's own instructions."""
 _WORD = 12
-"""Cells of the name of a form."""
+"""Width of a form's name, in cells."""
 _WIDTH = 75
-"""Cells of the pane on terminals of 80 and of 200 columns; longer reasons are wrapped."""
+"""Width of the pane in cells, on terminals of 80 and of 200 columns; reasons are wrapped."""
 _WORD_BYTES, _LEAST_BYTES = 4, 6
-"""Bytes that a row has room for: if all instructions are words, and at least otherwise."""
+"""Bytes that fit in a row: if all instructions are words, and otherwise at least."""
 
 
 def site_lines(view: CallSite) -> tuple[Line, ...]:
-    """Return the lines that show a call site; see `site_row` for the one to keep in sight."""
+    """Return the lines of a call site; `site_row` returns the one to keep in sight."""
     state = _STATES.get(view.state, ("nop", "strong"))
     owner = f" [{view.module}]" if view.module else ""
     users = f"{view.users} user{'' if view.users == 1 else 's'}"
@@ -75,7 +75,7 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
 
 
 def _shown(view: CallSite) -> list[SiteRow]:
-    """Return the rows to show: of the text before a site of four forms, one row, to save room."""
+    """Return the rows to show: if the site has four forms, only one row before it, to save room."""
     first = next((at for at, row in enumerate(view.rows) if row.is_site), 0)
     start = first - 1 if view.relocated else 0
     return [row for at, row in enumerate(view.rows) if at >= start or row.changed or row.wrong]
@@ -90,7 +90,7 @@ def site_row(lines: Sequence[Line]) -> int:
 
 
 def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[Line]:
-    """Return a line for each form of the text: as it came, expected, now; one if they are equal."""
+    """Return a line for each form: original, expected, now; a single line if they are equal."""
     address = f"{row.address:{digits}x}"
     compiled, expected, now = row.compiled, row.expected, row.now
     if not row.is_site and not row.changed:
@@ -131,7 +131,7 @@ def _label(word: str) -> list[Span]:
 
 
 def byte_spans(code: Code, other: Code, width: int, sign: str) -> list[Span]:
-    """Return two digits for each byte of `code`, with `sign` after one that differs in `other`.
+    """Return two digits for each byte of `code`, with `sign` after each that differs in `other`.
 
     Without a sign, bytes that exceed `width` cells are cut with an ellipsis.
     """

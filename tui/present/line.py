@@ -1,10 +1,10 @@
 """A drawn row as data: its text in spans, and what it is about.
 
 A `Line` is a row of spans, each a text and the name of a tone. Widgets map a tone to a style
-of the theme (`rows--TONE` in console.tcss). A line also says which instruction it shows, what
-it is about and what copying it gives, so that nobody has to read its text to find out. Tones:
+of the theme (`rows--TONE` in console.tcss). A line also holds the address of the instruction
+it shows, its subject, and the text to copy, so that no code has to parse its text. Tones:
 `""` ordinary text, `dim`, `strong`, `accent`, `good`, `bad`, `mark` (changed bytes: reversed),
-`link` (a symbol with a place of its own), `found` (matches of a search).
+`link` (the name of another place), `found` (matches of a search).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Line:
     """Address of the instruction or hop the row shows."""
     subject: Subject | None = None
     copy: str | None = None
-    """Text that copying the row gives; None means `text`."""
+    """Text to copy for the row; None means `text`."""
     mark: Span | None = None
     """A sign drawn before the spans, such as the `▶` of the current row; never copied."""
 
@@ -47,12 +47,12 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The text without its mark and without the blanks around it."""
+        """The text without its mark, stripped of blanks."""
         return plain(self.spans).strip()
 
     @property
     def copied(self) -> str:
-        """The text that copying the row gives."""
+        """The text to copy for the row."""
         return self.text if self.copy is None else self.copy
 
 
@@ -63,7 +63,7 @@ def line(
     copy: str | None = None,
     mark: Span | None = None,
 ) -> Line:
-    """Build a line; a bare string is a span in the ordinary tone."""
+    """Return a line of `spans`; a bare string is a span in the ordinary tone."""
     toned = tuple((span, "") if isinstance(span, str) else span for span in spans)
     return Line(toned, at, subject, copy, mark)
 

@@ -14,7 +14,7 @@ from .line import Line, line
 from .view import Report
 
 _WIDTH = 66
-"""Cells of a sentence in the box on a terminal of 80 columns."""
+"""Width of a sentence in the box, in cells, on a terminal of 80 columns."""
 
 _NEXT = (
     "Nothing was written. As after every such bug, ftrace_disabled is set: "

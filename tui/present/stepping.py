@@ -1,4 +1,4 @@
-"""The lines of the stepping screen: the place of a CPU, the code around it, its registers."""
+"""The lines of the stepping screen: where a CPU is, the code around it, its registers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HERE: Span = ("▶ ", "accent")
 """Mark of the next instruction."""
 
 LEAST_CODE, MOST_CODE = 6, 12
-"""Rows of code if the registers stand below it."""
+"""Least and greatest number of rows of code if the registers are below it."""
 
 LEAD = 2
 """Rows of code above the pc after it has left the window."""
@@ -36,7 +36,7 @@ def head_line(view: Stepping, mode: str) -> Line:
 
 
 def hop_line(view: Stepping) -> Line:
-    """Return the hops of a traced call, each always in the same column, the current in brackets.
+    """Return the hops of a traced call, each in a fixed column; brackets mark the current one.
 
     The stub is in parentheses, because only calls out of reach go through one.
     """
@@ -56,7 +56,7 @@ def hop_line(view: Stepping) -> Line:
 
 
 def source_line(view: Stepping) -> Line:
-    """Return the place by name, and its source line if that is known."""
+    """Return pc as symbol and offset, and its source line if known."""
     source = "" if view.source is None else f"{view.source[0]}:{view.source[1]}"
     return line(" ", (fit(view.place, 48), "link"), (f" {source}", "dim"))
 
@@ -101,9 +101,9 @@ def register_columns(view: Stepping, width: int) -> int:
 
 
 def register_rows(view: Stepping, columns: int) -> tuple[Line, ...]:
-    """Return the registers; one that the last step changed is reversed and has a `*`.
+    """Return the registers; each that the last step changed is reversed and has a `*`.
 
-    They run down the columns, so that a register keeps its place whatever its value is.
+    They are listed column by column, so each register always has the same place.
     """
     cells = [
         (

@@ -1,4 +1,4 @@
-"""Exported screens as files: equal screens give equal SVG, and plain text to compare."""
+"""Makes exported screens comparable: equal screens give equal SVG and equal plain text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def plain_text(svg: str, rows: int) -> str:
 
 
 def _rows(rects: list[_Rect]) -> list[_Rect]:
-    """Join rectangles that stand side by side."""
+    """Join rectangles that are side by side."""
     joined: list[_Rect] = []
     for rect in rects:
         last = joined[-1] if joined else None
@@ -89,7 +89,7 @@ def _rows(rects: list[_Rect]) -> list[_Rect]:
 
 
 def _stacked(rects: list[_Rect]) -> list[_Rect]:
-    """Join rectangles that stand one below the other."""
+    """Join rectangles that are one below the other."""
     joined: list[_Rect] = []
     above: dict[tuple[float, float, str], int] = {}
     for _, row in groupby(rects, key=lambda rect: rect.top):

@@ -1,4 +1,4 @@
-"""Draws a row of the trace: a tone for each kind of field."""
+"""The line of a row of the trace: a tone for each kind of field."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def event_line(fields: Fields) -> Line:
 
 
 def signed(drawn: Line, sign: str) -> Line:
-    """Return `drawn` with a marker's `sign` in its first column; copying gives what it gave."""
+    """Return `drawn` with a marker's `sign` in its first column; the text to copy stays."""
     spans = [(text, tone) for text, tone in drawn.spans if text]
     if spans:
         text, tone = spans[0]

@@ -157,7 +157,7 @@ ORDERS = ("address", "name", "state", "hits")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A message of the guest or of ftrace that must not be missed."""
+    """A message of the guest or of ftrace that the user must not miss."""
 
     title: str
     lines: tuple[Line, ...]
@@ -181,7 +181,7 @@ class Done:
 
     @property
     def site(self) -> int | None:
-        """rec.ip of the call site that the command ended in showing; None if it showed several."""
+        """rec.ip of the only call site that the command showed; None if it showed several."""
         *before, last = (None, None, *self.effects)
         if self.status or not isinstance(last, ShowedSite) or isinstance(before[-1], ShowedSite):
             return None
@@ -206,10 +206,10 @@ class View:
     path: tuple[Line, ...] = ()
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None
-    """Where the CPU is that is stepped, while that is watched."""
+    """The state of the CPU being stepped; None while none is watched."""
     sights: Mapping[int, tuple[Effect, ...]] = field(default_factory=dict)
-    """The effects of the commands that show what each pane shows, by the pane's number."""
+    """Effects of the commands that show the same as each pane, by the pane's number."""
 
     def contents(self) -> Mapping[int, object]:
-        """Return what is compared to find out whether a pane shows something new."""
+        """Return what each pane shows, by its number, to find out whether that has changed."""
         return {2: self.site, 3: self.path, 4: self.trace, STEPPING: self.stepping}

@@ -1,4 +1,4 @@
-"""Textual's web driver in a visitor's console, changed to end with the server."""
+"""Textual's web driver for a visitor's console, changed to exit with the server."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The web server of `dynftrace serve`: a page with a terminal, and a console for each visitor.
 
 A visitor's browser opens a websocket. Its console is a separate process, and textual-serve
-transfers the data. Two things differ from textual-serve: the page (`serve.html`; that of
-textual-serve requests a font from a third-party server), and the life of the processes:
-none of them outlives its visitor or the server.
+transfers the data. Two things differ from textual-serve. The page is `page.html`, since that
+of textual-serve requests a font from a third-party server. And no console outlives its
+visitor or the server.
 
 Browsers let any page of any site open a websocket to this computer. So the server accepts
 only websockets from its own page. If it listens only on this computer, it also checks the
@@ -160,7 +160,7 @@ class Site:
                         said = message.json()
                     except ValueError:
                         continue
-                    await _told(visit, said, websocket)
+                    await _forward(visit, said, websocket)
         finally:
             await visit.stop()
             self._visits.discard(visit)
@@ -170,13 +170,13 @@ class Site:
         """Send a file that a console offers, once; only the visitor knows its key."""
         key = request.match_info["key"]
         try:
-            told = await self._downloads.get_download_metadata(key)
+            offer = await self._downloads.get_download_metadata(key)
         except KeyError:
             raise web.HTTPNotFound from None
         response = web.StreamResponse(
             headers={
-                "Content-Type": f"{told.mime_type}; charset={told.encoding or 'utf-8'}",
-                "Content-Disposition": f'attachment; filename="{Path(told.file_name).name}"',
+                "Content-Type": f"{offer.mime_type}; charset={offer.encoding or 'utf-8'}",
+                "Content-Disposition": f'attachment; filename="{Path(offer.file_name).name}"',
                 "X-Content-Type-Options": "nosniff",
             }
         )
@@ -190,7 +190,7 @@ class Site:
         await asyncio.gather(*(visit.stop() for visit in self._visits))
 
 
-async def _told(visit: Visit, said: object, websocket: web.WebSocketResponse) -> None:
+async def _forward(visit: Visit, said: object, websocket: web.WebSocketResponse) -> None:
     """Forward a message of the page's script; ignore anything else."""
     match said:
         case ["stdin", str(text)]:
@@ -206,7 +206,7 @@ async def _told(visit: Visit, said: object, websocket: web.WebSocketResponse) ->
 
 
 def cells(text: object, default: int) -> int:
-    """Return the requested columns or rows within limits, or `default` if not a number."""
+    """Return the requested columns or rows, limited; `default` if `text` is not a number."""
     try:
         return min(max(int(str(text)), 1), MAX_CELLS)
     except ValueError:

@@ -42,7 +42,7 @@ def hit_layout(registers: int) -> np.dtype[np.void]:
 
 
 def concatenate(tables: Sequence[NDArray[np.void]]) -> NDArray[np.void]:
-    """Join one or more tables of one packed dtype. numpy's own join is slow: it copies by field."""
+    """Join tables of one packed dtype. numpy's own join is slow, since it copies field by field."""
     if len(tables) == 1:
         return tables[0]
     dtype = tables[0].dtype

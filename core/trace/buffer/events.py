@@ -38,7 +38,7 @@ _NO_PARENT = (TraceType.STACK, TraceType.PRINT, TraceType.GRAPH_ENT, TraceType.G
 _SLOT_BITS = 16
 
 _BLOCK = 1 << 16
-"""Events counted at once: few enough to stay in the processor's cache."""
+"""Number of events counted at once, small enough for the processor's cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +112,7 @@ class EventTable:
             block = self.events[start : start + _BLOCK]
             kinds = block["type"]
             counted = (kinds == TraceType.FN) | (kinds == TraceType.GRAPH_ENT)
-            # Other events count for number 0, the address 0, which no function has.
+            # Other events are counted for number 0, address 0, which belongs to no function.
             numbers = block["ip"] if counted.all() else block["ip"] * counted
             found += np.bincount(numbers, minlength=count)
         if count:
@@ -122,9 +122,10 @@ class EventTable:
     def last_hit(
         self, stop: int | None = None, latest: int | None = None, cpu: int | None = None
     ) -> int | None:
-        """Return the last hit of an fprobe, or None. Arguments that are given limit the search:
+        """Return the last hit of an fprobe, or None.
 
-        to events before `stop`, up to the time stamp `latest`, or of `cpu`.
+        Arguments limit the search to events before `stop`, up to the time stamp `latest`,
+        and of `cpu`.
         """
         events = self.events[:stop]
         wanted = events["type"] == HIT

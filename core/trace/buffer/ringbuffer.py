@@ -8,8 +8,8 @@ up to the commit word of the tail page. To consume, it advances `head_page` and 
 sides write the head, so the host consumes, resets and resizes only while no CPU is inside
 the tracer (`settle`).
 
-Address and number of the pages are those that the host allocated: a guest that overwrites
-its descriptor can lose its trace, but nothing else.
+The host uses the address and the number of pages that it allocated, not the descriptor's: a
+guest that overwrites its descriptor loses its trace, but nothing else.
 
 Source: kernel/trace/ring_buffer.c; the files buffer_size_kb and per_cpu/cpuN/stats
 in kernel/trace/trace.c, 6.1.
@@ -252,7 +252,7 @@ class RingBuffer:
         return Contents(self.pages(cpu), self._read(cpu), counters, self._overrun_seen[cpu])
 
     def _put(self, cpu: int, contents: Contents) -> None:
-        """Replace what is in a CPU's buffer by the newest of `contents`, as many as fit."""
+        """Replace the events of a CPU's buffer with the newest of `contents`, as many as fit."""
         view, descriptor = self._regions[cpu].view(), self._descriptors[cpu]
         kept, read, overrun = contents.pages, contents.read, contents.counters["overrun"]
         surplus = len(kept) - len(view)

@@ -15,9 +15,9 @@ kernel/trace/ring_buffer.c, arches/guest/include/machine.h, tracer.h and tracepo
 
 The guest may have written anything: every length is checked against the commit word. A
 page is read up to the first invalid event and is then counted as damaged. The position of
-an event depends on the event before it. A page of function events alone has them at equal
-distances. In other pages the chain is followed for all pages at once by doubling: 2**i known
-events and the jump over 2**i events give the next 2**i.
+an event depends on the event before it. If a page has only function events, they are at
+equal distances. In other pages the chain is followed for all pages at once by doubling: 2**i
+known events and the jump over 2**i events give the next 2**i.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class _Walk:
         begins = np.ones(len(at), np.bool_)
         begins[1:] = page[1:] != page[:-1]
         absolute = kind == _TIME_STAMP
-        # A time stamp has 59 bits; the higher ones are those of the page's stamp.
+        # A time stamp has 59 bits; the higher bits come from the page's stamp.
         high = self.stamps[page] >> np.uint64(_STAMP_BITS) << np.uint64(_STAMP_BITS)
         low = (delta + extra) & np.uint64((1 << _STAMP_BITS) - 1)
         total = np.cumsum(np.where(absolute, np.uint64(0), delta), dtype=np.uint64)

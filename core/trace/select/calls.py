@@ -14,14 +14,14 @@ Events = NDArray[np.intp]
 """Numbers of events of the table."""
 
 _SMALL = 1 << 15
-"""With all pids below this, tasks are sorted as 16-bit numbers, which is ten times faster."""
+"""If all pids are below this, tasks are sorted as 16-bit numbers, which is ten times faster."""
 
 
 class Calls:
     """Calls among n events. All arrays have shape (n,).
 
-    `in_graph` marks calls and returns, `opens` those that open a call of two rows; `depth`
-    is that of calls and returns.
+    `in_graph` marks calls and returns, and `opens` the calls that open two rows. `depth` is
+    the depth of calls and returns.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Calls:
     def opening(self, event: int) -> int | None:
         """Return the event that opens the innermost call around `event`, or None if it is lost.
 
-        An opening and a return are part of their own call, other events of the call around.
+        An opening and a return belong to their own call, any other event to the call around it.
         """
         at = int(self._at[event])
         start = int(np.searchsorted(self._task, self._task[at], "left"))
@@ -81,7 +81,7 @@ class Calls:
     def ends(self, openings: Events) -> tuple[Events, Events]:
         """Return where m calls end: the position after their last event, and their return or -1.
 
-        Positions are those of `at`.
+        Positions are as in `at`.
         """
         at = self._at[openings]
         stop = np.searchsorted(self._task, self._task[at], "right")
@@ -106,7 +106,7 @@ class Calls:
         return places
 
     def inside(self, openings: Events, stops: Events) -> NDArray[np.bool_]:
-        """Mark the events that are after one of m openings and before the `stops` of its call."""
+        """Mark the events after one of m openings and before the `stops` of its call."""
         change = np.zeros(len(self._at) + 1, np.int64)
         np.add.at(change, self._at[openings] + 1, 1)
         np.add.at(change, stops, -1)

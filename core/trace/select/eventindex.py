@@ -1,7 +1,8 @@
-"""Finds events by time, CPU and address, so that a later table of the buffer has them too.
+"""Keys of events by time, CPU and address, to find the same event in a later table.
 
 Events move to other rows when the ring buffer wraps; their keys stay. Two events of one CPU
-can have equal keys if the clock stands still, so equal ones are numbered.
+can have the same time, CPU and address if the clock stands still, so such events are
+numbered.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ KEY = np.dtype([("time", "u8"), ("cpu", "u1"), ("ip", "u8"), ("nth", "u4")])
 """The key of an event: the fields of a `RowKey` without its part."""
 
 MOST = 4096
-"""Most events with the same time that are compared."""
+"""Greatest number of events with the same time that are compared."""
 
 
 class EventIndex:
@@ -25,7 +26,7 @@ class EventIndex:
         self._events = table.events
         self._addresses = table.addresses
         times = np.ascontiguousarray(table.events["ts"])
-        # Only in a damaged page can times go back.
+        # Times go back only in a damaged page.
         self._order: NDArray[np.intp] | None = None
         if (times[1:] < times[:-1]).any():
             self._order = np.argsort(times, kind="stable")

@@ -1,4 +1,4 @@
-"""What one can do with a trace beside reading it: search, filter, fold, and find rows again."""
+"""Tools to explore a trace: search, filter, fold, and find rows again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TraceExplorer:
 
     @property
     def clock_in_ns(self) -> bool:
-        """Whether time stamps are ns; those of the clock `counter` are plain numbers."""
+        """Whether time stamps are in ns; the clock `counter` gives plain numbers."""
         return self.text.context.clock_in_ns
 
     # One row
@@ -88,7 +88,7 @@ class TraceExplorer:
         return RowKey(time, cpu, ip, nth, part)
 
     def rows_at(self, keys: Sequence[RowKey]) -> list[int | None]:
-        """Return the row of each key: another row of its event if need be, None without one."""
+        """Return the row of each key, or another row of its event; None if the event is gone."""
         events = self.index.events(np.array([key[:4] for key in keys], KEY)).tolist()
         return [
             None if event < 0 else self.text.rows.row_at(event, key.part)
@@ -110,7 +110,7 @@ class TraceExplorer:
         return find(self.text, needle, start, step, among)
 
     def next_call(self, ip: int, start: int, among: NDArray[np.intp] | None = None) -> int | None:
-        """Return the next row from `start` on that tells of a call of the site `ip`, or None."""
+        """Return the next row, from `start` on, of a call of the site `ip`, or None."""
         known = np.flatnonzero(self.table.addresses == np.uint64(ip))
         if not len(known):
             return None
@@ -140,7 +140,7 @@ class TraceExplorer:
     ) -> tuple[Folds, int] | None:
         """Fold or unfold the innermost call around `row` whose opening passes `only`.
 
-        Return the new folds and the row of the opening, or None if there is no such call.
+        Return the new folds and the row of the opening, or None if no such call exists.
         """
         if self._folding is None:
             return None
@@ -151,7 +151,7 @@ class TraceExplorer:
         return Folds() if self._folding is None else self._folding.outermost(self._mask(only))
 
     def folded_fields(self, row: int, folded: Folded) -> Fields:
-        """Return what is shown in place of the folded call that `row` opens."""
+        """Return the fields of the row that stands for the folded call that `row` opens."""
         return () if self._folding is None else self._folding.fields(row, folded)
 
     @cached_property
@@ -166,5 +166,5 @@ class TraceExplorer:
         return only.mask(self.table, self.text.formatter.labels.functions, self.text.context)
 
     def filter_words(self, row: int | None) -> list[str]:
-        """Return words that a filter may have: those of `row` first, then those of all events."""
+        """Return words for a filter: first the words of `row`, then those of all events."""
         return filter_words(self.text, None if row is None else self.event(row))

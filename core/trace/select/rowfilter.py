@@ -196,7 +196,7 @@ def _names(names: Sequence[str], prefix: str = "") -> NameTable:
 
 
 def _as_before(met: Mask, cpu: NDArray[np.uint8], those: Mask) -> None:
-    """Set `met` of `those` events to that of the last other event before them on their CPU."""
+    """Copy to each of `those` events the `met` of the last other event before it on its CPU."""
     order = np.argsort(cpu, kind="stable")
     place = np.where(those[order], -1, np.arange(len(cpu)))
     last = np.maximum.accumulate(place)

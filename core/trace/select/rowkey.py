@@ -1,6 +1,6 @@
-"""The key of a row of the trace: what does not change when the ring buffer wraps.
+"""The key of a row of the trace, which does not change when the ring buffer wraps.
 
-Plain numbers without numpy, so that a saved session is read before numpy is loaded.
+A key has plain numbers, so that a saved session can be read before numpy is loaded.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ class RowKey(NamedTuple):
     """The event's time stamp: virtual ns, or a number for the clock `counter`."""
     cpu: int
     ip: int
-    """The address that the event has, 0 if it has none."""
+    """The event's address, 0 for an event without one."""
     nth: int = 0
     """Number of earlier events with the same time, CPU and address."""
     part: int = 0
-    """Which row of its event, in the numbering of the row map."""
+    """The row's part of its event, as the row map numbers parts."""

@@ -1,7 +1,7 @@
 """Search for a text in the rows of a trace, upwards or downwards.
 
-A text that can only be part of a name is searched in the names, each of which is looked at
-once: to format a million rows takes seconds.
+A text that can only be part of a name is searched in the names, each of which is examined
+once: formatting a million rows would take seconds.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ Rows = NDArray[np.intp]
 
 
 def in_names(text: TraceText, needle: str) -> bool:
-    """Whether `needle` can only be part of a task's name, a symbol, a marker's text, or what a
-    dynamic event or a system call tells, in a trace with one row for each event."""
+    """Return whether `needle` can only be in names and in the text of single events.
+
+    That is in a task's name, a symbol, or the text of a marker, a dynamic event or a system
+    call. Always false in a trace in which an event can have several rows.
+    """
     letters = set(needle)
     plain = isinstance(text.rows, RowMap) and len(text) == len(text.table)
     plain &= not text.context.options.hex
@@ -100,7 +103,7 @@ def find_name(
         likely = found | detailed
         if allowed is not None:
             likely &= allowed[low:high]
-        # What detailed events tell is only known once it is formatted.
+        # The text of detailed events is only known after they are formatted.
         rows: list[int] = (low + np.flatnonzero(likely)[::step]).tolist()
         for row in rows:
             if found[row - low] or needle in text.texts(row, row + 1)[0]:

@@ -2,7 +2,7 @@
 
 A fold is stored as the key of the event that opens the call, so it survives a wrap of the
 ring buffer. If a filter hides the opening, the call is shown unfolded: otherwise nothing
-would tell that rows are missing.
+would show that rows are missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Folds:
         return len(self.keys)
 
     def toggled(self, key: np.void) -> Folds:
-        """Return these with `key`, or without it if it is among them."""
+        """Return the folds with `key` added, or removed if it was among them."""
         there = self.keys == key
         if there.any():
             return Folds(self.keys[~there])
@@ -82,10 +82,10 @@ class Folding:
     def toggled(self, folds: Folds, row: int, mask: Mask | None) -> tuple[Folds, int] | None:
         """Fold or unfold the innermost call around `row` whose opening is shown.
 
-        Return the new folds and the row of the opening, or None if there is no such call.
+        Return the new folds and the row of the opening, or None if no such call exists.
         """
         if self._rows.boxed[row]:
-            # A box belongs to its CPU: the task below it may be in a folded call.
+            # A box belongs to its CPU: the task that it switches to may be in a folded call.
             return None
         opening = self._calls.opening(int(self._rows.events[row]))
         shown = self._shown_openings(mask)
@@ -109,11 +109,11 @@ class Folding:
         return shown if mask is None else shown & mask
 
     def fields(self, row: int, folded: Folded) -> Fields:
-        """Return what is shown in place of the call that `row` opens."""
+        """Return the fields of the row that stands for the call that `row` opens."""
         return self._formatter.folded(int(self._rows.events[row]), folded.hides, folded.end)
 
     def select(self, mask: Mask | None, folds: Folds) -> Selection:
-        """Return the rows that are shown: those of events in `mask`, without folded calls."""
+        """Return the rows to show: the rows of events in `mask`, except inside folded calls."""
         rows, calls = self._rows, self._calls
         count = len(rows.opens)
         shown = np.ones(count, np.bool_) if mask is None else mask
@@ -127,8 +127,8 @@ class Folding:
             return Selection(np.flatnonzero(passing))
         stops, ends = calls.ends(openings)
         inside = calls.inside(openings, stops)
-        # A box around a switch belongs to its CPU, not to the call: without it, what is
-        # below would seem to belong to the task above.
+        # A box around a switch belongs to its CPU, not to the call: without the box, the
+        # rows below it would seem to belong to the task above it.
         hidden = inside[rows.events] & ~rows.boxed
         folded = np.zeros(count, np.bool_)
         folded[openings] = True

@@ -1,1 +1,1 @@
-"""Events as the lines that the kernel prints."""
+"""Events as text: rows in the kernel's formats."""

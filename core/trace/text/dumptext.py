@@ -37,7 +37,7 @@ def dump_text(table: EventTable, context: TextContext, time_start: int) -> Trace
 
 
 class DumpFormatter:
-    """Formats events in the latency format, with what they tell as `functions` formats it."""
+    """Formats events in the latency format; `functions` formats each event's own text."""
 
     def __init__(self, functions: FunctionFormatter, time_start: int) -> None:
         self.table = functions.table
@@ -50,7 +50,7 @@ class DumpFormatter:
     def texts(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[str]:
         """Return the text of n rows, given the event and the part of each."""
         own = events[parts == 0]
-        names, rests = self._functions.told(own)
+        names, rests = self._functions.own_texts(own)
         texts = iter(
             f"{head}{time}{name}{rest}"
             for (head, time), name, rest in zip(self._before(own), names, rests, strict=True)

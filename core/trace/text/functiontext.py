@@ -1,4 +1,4 @@
-"""Rows of events in the default format: task, CPU, flags, time, and what the event tells.
+"""Rows of events in the default format: task, CPU, flags, time, and the event's own text.
 
 Names are looked up once for each address and each task. A stack trace has one row of
 its own and one more for each of its addresses. Source: print_trace_line() in
@@ -83,35 +83,35 @@ class FunctionFormatter:
             known = self._callers[address] = f" => {symbols[0]}"
         return known
 
-    def told(self, events: NDArray[np.intp]) -> tuple[list[str], list[str]]:
-        """Return the name of each event, and what follows it; their join is the event's text."""
+    def own_texts(self, events: NDArray[np.intp]) -> tuple[list[str], list[str]]:
+        """Return the name of each event and the text after it; joined, they are its own text."""
         rows = self.table.events[events]
         options = self.context.options
         if not (options.raw or options.hex) and (rows["type"] == TraceType.FN).all():
             names, callers = self._columns
             return names[rows["ip"]].tolist(), callers[rows["parent"]].tolist()
         kinds, ips, parents = (rows[name].tolist() for name in ("type", "ip", "parent"))
-        tell = self._hex if options.hex else self._raw if options.raw else self._told
-        pairs = [tell(*each) for each in zip(kinds, ips, parents, strict=True)]
+        text_of = self._hex if options.hex else self._raw if options.raw else self._own_text
+        pairs = [text_of(*each) for each in zip(kinds, ips, parents, strict=True)]
         return [name for name, _ in pairs], [rest for _, rest in pairs]
 
-    def told_fields(self, event: int) -> Iterator[Field]:
-        """Generate the fields of what one event tells; with the option hex, of its whole row."""
+    def own_fields(self, event: int) -> Iterator[Field]:
+        """Generate the fields of an event's own text; with the option hex, of its whole row."""
         if self.context.options.hex:
             return iter(next(self._event_fields(np.array([event]))))
-        (name,), (rest,) = self.told(np.array([event]))
-        return self._told_fields(int(self.table.events["type"][event]), name, rest)
+        (name,), (rest,) = self.own_texts(np.array([event]))
+        return self._own_fields(int(self.table.events["type"][event]), name, rest)
 
-    def _told_fields(self, kind: int, name: str, rest: str) -> Iterator[Field]:
+    def _own_fields(self, kind: int, name: str, rest: str) -> Iterator[Field]:
         if name:
             yield FieldKind.FUNCTION, name
         if rest:
             yield _SHAPES.get(kind, FieldKind.TEXT), rest
 
-    # What stands before an event's own text
+    # The text before an event's own text
 
     def _event_texts(self, events: NDArray[np.intp]) -> list[str]:
-        names, rests = self.told(events)
+        names, rests = self.own_texts(events)
         if not self.context.options.context_info:
             return [name + rest for name, rest in zip(names, rests, strict=True)]
         return [
@@ -120,14 +120,14 @@ class FunctionFormatter:
         ]
 
     def _event_fields(self, events: NDArray[np.intp]) -> Iterator[Fields]:
-        names, rests = self.told(events)
+        names, rests = self.own_texts(events)
         kinds = self.table.events["type"][events].tolist()
-        what = [tuple(self._told_fields(*each)) for each in zip(kinds, names, rests, strict=True)]
+        owns = [tuple(self._own_fields(*each)) for each in zip(kinds, names, rests, strict=True)]
         if not self.context.options.context_info:
-            yield from what
+            yield from owns
             return
-        for head, time, told in zip(*self._before(events), what, strict=True):
-            yield (*self._head_fields[head], (FieldKind.TIME, time), *told)
+        for head, time, own in zip(*self._before(events), owns, strict=True):
+            yield (*self._head_fields[head], (FieldKind.TIME, time), *own)
 
     def _before(self, events: NDArray[np.intp]) -> tuple[list[str], list[str]]:
         """Return what precedes the time of each event, and the time with its separator."""
@@ -193,7 +193,7 @@ class FunctionFormatter:
         addresses: list[int] = self.table.addresses.tolist()
         return addresses
 
-    def _told(self, kind: int, ip: int, parent: int) -> tuple[str, str]:
+    def _own_text(self, kind: int, ip: int, parent: int) -> tuple[str, str]:
         labels = self.labels
         if kind == TraceType.FN:
             return labels.names[ip], labels.callers[parent]

@@ -1,4 +1,4 @@
-"""Maps the rows of a function graph to events, and finds what each event means in the tree.
+"""Maps the rows of a function graph to events, and finds the place of each event in the tree.
 
 A function whose call and return are adjacent is a *leaf* and has one row; any other call
 has two, an opening and a closing one. Where a CPU switches to another task the kernel draws
@@ -151,7 +151,7 @@ class GraphRows:
 
 
 def _neighbours(cpu: NDArray[np.uint8]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the event before and the event after each one on its CPU; -1 if there is none."""
+    """Return the previous and the next event on the CPU of each event; -1 for none."""
     order = np.argsort(cpu, kind="stable")
     same = cpu[order][1:] == cpu[order][:-1]
     before, after = (np.full(len(cpu), -1, np.intp) for _ in range(2))

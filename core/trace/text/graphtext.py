@@ -198,12 +198,12 @@ class GraphFormatter:
         if event.kind == TraceType.PRINT:
             what = ((FieldKind.TEXT, self.labels.texts[event.parent]),)
         else:
-            what = tuple(self._functions.told_fields(event.number))
+            what = tuple(self._functions.own_fields(event.number))
         end = self._end_of(event, 0)
         return ((FieldKind.TEXT, f"{space}/* "), *what, (FieldKind.TEXT, end))
 
     def _end_of(self, event: _Event, number: int) -> str:
-        """Return what closes a comment: a stack trace's after its last row."""
+        """Return the end of a comment; a stack trace's comment ends after its last row."""
         options = self.context.options
         if event.kind != TraceType.STACK or options.raw or options.hex:
             return " */"
@@ -227,7 +227,7 @@ class GraphFormatter:
         return ((FieldKind.TEXT, _BOX),) if part in DASHES else ()
 
     def _prologue(self, event: _Event) -> Fields:
-        """Return what precedes the duration."""
+        """Return the fields before the duration."""
         if not self.context.options.context_info:
             return ()
         known = self._prologues.get((event.cpu, event.pid))

@@ -1,4 +1,4 @@
-"""Typed fields of a row of the trace: the kernel's text is their texts, joined.
+"""Typed fields of a row of the trace; joined, their texts are the kernel's text.
 
 Nothing here imports numpy, so that the console can map kinds to colours before
 numpy is loaded.
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 
 class FieldKind(Enum):
-    """What a field tells."""
+    """The meaning of a field."""
 
     TASK = auto()
     """Name and pid of a task, with its tgid if that is shown."""

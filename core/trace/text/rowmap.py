@@ -1,4 +1,4 @@
-"""Maps the rows of a trace to events: one row for each, more for a stack trace."""
+"""Maps the rows of a trace to events: one row for each event, more for a stack trace."""
 
 from __future__ import annotations
 

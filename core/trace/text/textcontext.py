@@ -1,4 +1,4 @@
-"""What the text of a trace needs beside the events: options, names, and counts."""
+"""What the text of a trace needs besides the events: options, names, and counts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TextOptions:
 
 @dataclass(frozen=True, slots=True)
 class TextContext:
-    """What the text of a trace needs beside the events."""
+    """What the text of a trace needs besides the events."""
 
     symbols: SymbolNames
     options: TextOptions = TextOptions()
@@ -55,7 +55,7 @@ class TextContext:
     """Names of tasks by pid, from the table saved_cmdlines."""
     tgids: Mapping[int, int] | None = None
     clock_in_ns: bool = True
-    """Whether time stamps are ns; those of the clock `counter` are plain numbers."""
+    """Whether time stamps are in ns; the clock `counter` gives plain numbers."""
     in_buffer: int = 0
     """Number of events in the buffers."""
     written: int = 0
@@ -69,4 +69,4 @@ class TextContext:
     text_prefix: str = ""
     """Prefix of the names of code."""
     overran: bool = False
-    """Whether a buffer overwrote events, so that the text tells where each CPU starts."""
+    """Whether a buffer overwrote events, so that the text says where each CPU's events start."""

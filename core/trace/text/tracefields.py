@@ -1,8 +1,8 @@
 """Texts of a row's fields: a task's name, flags, the sign of a long duration, a marker.
 
 Source: trace_print_lat_fmt() and trace_find_mark() in kernel/trace/trace_output.c,
-__trace_find_cmdline() in kernel/trace/trace.c, 6.1; the characters for lazy preemption
-are those of 6.13.
+__trace_find_cmdline() in kernel/trace/trace.c, 6.1, and 6.13 for the characters of lazy
+preemption.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ async def test_a_row_without_an_instruction_says_so() -> None:
         await pilot.pause()
         assert app.wanted == []
         (note,) = app._notifications
-        assert note.message == "No instruction on this line"
+        assert note.message == "no instruction on this row"
 
 
 async def test_a_view_scrolls_only_for_another_subject() -> None:

@@ -194,7 +194,7 @@ async def test_a_function_that_comes_with_the_same_line_is_gone_to(session: Sess
 async def test_the_list_follows_what_ftraced_finds() -> None:
     session = Session.open(arches.load("x86_64-2008"))
     async with console(session) as (app, pilot):
-        assert site(app) == ["no call site has a record yet: let the machine run"]
+        assert site(app) == ["no call site has a record yet: c lets the machine run"]
         assert plain(app.view.path[0]) == "mcount ─▶ mcount_call ─▶ ftrace_record_ip"
         assert "ftraced    0 +170" in plain(status_line(app.view.status, "PAUSED", 120))
         await do(app, pilot, "sleep 1")

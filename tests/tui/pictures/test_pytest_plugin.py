@@ -57,9 +57,8 @@ def test_a_picture_from_its_first_run_to_a_change(project: pytest.Pytester) -> N
 
     missing = sentence(run(project, failed=1))
     assert missing == (
-        "there is no pictures/test_traced.svg; what the console shows is "
-        "pictures/test_traced.new.svg: look at it, and if the new one is right "
-        "run `pytest --update-pictures`"
+        "pictures/test_traced.svg does not exist: "
+        "if pictures/test_traced.new.svg is right, run `pytest --update-pictures`"
     )
     first = new.read_text()
     assert first.startswith("<svg") and "schedule" in first
@@ -73,9 +72,8 @@ def test_a_picture_from_its_first_run_to_a_change(project: pytest.Pytester) -> N
     project.makepyfile(TEST.format("vfs_read"))
     changed = sentence(run(project, failed=1))
     assert changed == (
-        "the console no longer shows pictures/test_traced.svg but "
-        "pictures/test_traced.new.svg: look at both, and if the new one is right "
-        "run `pytest --update-pictures`"
+        "pictures/test_traced.svg differs from the console: "
+        "if pictures/test_traced.new.svg is right, run `pytest --update-pictures`"
     )
     assert picture.read_text() == first
     assert "vfs_read" in new.read_text()
@@ -131,11 +129,11 @@ def test_again(dynftrace_picture):
     )
     (project.path / "pictures").write_text("a file")
     printed = run(project, "--update-pictures", failed=4)
-    assert "Failed: no screen 'nowhere'; there is: main" in printed
+    assert "Failed: unknown screen 'nowhere' (choose from: main" in printed
     assert "Failed: unknown architecture 'vax' (choose from: x86_64" in printed
     assert re.search(r"Failed: \S*pictures\S*: (File exists|Not a directory)", printed)
     assert re.search(
-        r"Failed: pictures/test_arch.svg is the picture of \S+::test_arch; give", printed
+        r"Failed: pictures/test_arch.svg belongs to \S+::test_arch: choose another name", printed
     )
     assert (project.path / "pictures").read_text() == "a file"
 
@@ -175,7 +173,7 @@ import pytest
 def test_shell(dynftrace_shell):
     dynftrace_shell("echo function > current_tracer")
     assert dynftrace_shell("cat current_tracer") == "function\\n"
-    with pytest.raises(AssertionError, match="`cat nothing` fails: cat: nothing: No such file"):
+    with pytest.raises(AssertionError, match="`cat nothing` failed: cat: nothing: No such file"):
         dynftrace_shell("cat nothing")
 
 def test_another_machine(dynftrace_session, dynftrace_shell):
@@ -191,7 +189,7 @@ def test_another_machine(dynftrace_session, dynftrace_shell):
 def test_a_module_may_stand_alone_and_a_field_must_exist() -> None:
     session = open_machine("i386", modules="usbcore", boot=True)
     assert [module.name for module in session.boot.modules.loaded] == ["usbcore"]
-    with pytest.raises(AssertionError, match="`nosuch` fails: "):
+    with pytest.raises(AssertionError, match="`nosuch` failed: "):
         ShellCommands()("nosuch", session)
     with pytest.raises(TypeError, match="memory"):
         open_machine(memory=1)

@@ -175,7 +175,7 @@ async def test_without_a_session_nothing_is_kept(session: Session, folder: Path)
         await settle(pilot)
         await pilot.press("S")
         await settle(pilot)
-        assert toasts(app) == ["to keep a session, start with --session NAME"]
+        assert toasts(app) == ["to save a session, start with --session NAME"]
     assert not folder.exists()
 
 

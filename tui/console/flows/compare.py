@@ -12,7 +12,7 @@ from ..worker import Driver
 
 
 def compare(console: Console) -> None:
-    """Open a box that compares the function whose site is shown on every port."""
+    """Open a box with the call site of the shown function on every port."""
     view = console.view
     index = None if view.ip is None or view.functions is None else view.functions.find(view.ip)
     if view.functions is None or index is None:

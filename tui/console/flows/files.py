@@ -16,7 +16,7 @@ from ..worker import Driver
 
 
 class FileFlow:
-    """Saves in the working directory, or through the browser that shows the console."""
+    """Saves files in the working directory, or as downloads if a browser shows the console."""
 
     def __init__(self, console: Console, app: App[None]) -> None:
         self._console = console
@@ -25,7 +25,7 @@ class FileFlow:
     def export(self, export: Export) -> None:
         """Save rows of the trace.
 
-        The machine's thread does it, since many rows take seconds.
+        This is a job of the machine's thread: many rows take seconds.
         """
         web, rows = self._app.is_web, f"{len(export):,} rows"
 
@@ -41,10 +41,10 @@ class FileFlow:
             if isinstance(result, DynftraceError):
                 self._console.notify(str(result), timeout=3, severity="error")
                 return
-            told, download = result
+            message, download = result
             if download:
                 self._download(download, ".txt", "text/plain")
-            self._console.notify(told, timeout=3)
+            self._console.notify(message, timeout=3)
 
         self._console.ask(save, saved)
 

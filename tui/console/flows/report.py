@@ -10,7 +10,7 @@ from ..screens.report import ReportBox
 
 
 class ReportFlow:
-    """Opens a box for each new report and does what the user answers."""
+    """Opens a box for each new report, and acts on the user's answer."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -27,8 +27,8 @@ class ReportFlow:
 
     def _open(self, report: Report) -> None:
         table, ip = self._console.view.functions, report.ip
-        leads = table is not None and ip is not None and table.find(ip) is not None
-        box = ReportBox(report, leads=leads)
+        has_site = table is not None and ip is not None and table.find(ip) is not None
+        box = ReportBox(report, has_site=has_site)
         self._console.open_over(box, lambda answer: self._answered(report, answer))
 
     def _answered(self, report: Report, answer: str | None) -> None:

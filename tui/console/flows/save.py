@@ -1,4 +1,4 @@
-"""A session that is kept: its layout is restored at the start, and saved on request."""
+"""A saved session: its layout is restored at the start, and saved on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..worker import Driver
 
 
 class SaveFlow:
-    """Restores the layout of a kept session once there is a view, and saves the session."""
+    """Restores the layout of a saved session after the first view, and saves the session."""
 
     def __init__(self, console: Console, main: MainScreen, store: SessionStore | None) -> None:
         """`store` is None for a console without `--session`."""
@@ -21,7 +21,7 @@ class SaveFlow:
         self._layout = None if store is None else store.layout
 
     def restore(self) -> None:
-        """Restore the layout, once, when the functions are known."""
+        """Restore the layout once, as soon as the functions are known."""
         if self._layout is None or self._console.view.functions is None or self.store is None:
             return
         layout, self._layout = self._layout, None
@@ -34,10 +34,10 @@ class SaveFlow:
             self._console.notify(reason, title="session not fully restored", severity="warning")
 
     def save(self, theme: str) -> None:
-        """Save the session with the layout as it is now, and say how that went."""
+        """Save the session with its current layout, and notify the user of the result."""
         store = self.store
         if store is None:
-            self._console.notify("to keep a session, start with --session NAME", timeout=4)
+            self._console.notify("to save a session, start with --session NAME", timeout=4)
             return
         layout = layout_of(self._main, theme)
 

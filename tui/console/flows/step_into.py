@@ -1,4 +1,4 @@
-"""Running into a function and stepping there: from the key to the stepping screen."""
+"""Runs into a function and steps there: from the key to the stepping screen."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class StepIntoFlow:
     def __init__(self, console: Console) -> None:
         self._console = console
         self.workload: str | None = None
-        """The workload that ran last; the next function is reached by running it again."""
+        """The workload that ran last; it is run again to reach the next function."""
 
-    def noticed(self, done: Done) -> None:
+    def remember_workload(self, done: Done) -> None:
         """Remember the workload that a command has run."""
         for effect in done.effects:
             if isinstance(effect, RanWorkload):
@@ -30,7 +30,7 @@ class StepIntoFlow:
         self._ask_for_workload(lambda name: self._console.command(f"run {name}"))
 
     def into(self, ip: int | None = None) -> None:
-        """Run until the function whose rec.ip is `ip` is reached; by default the one shown."""
+        """Run until a CPU reaches the function whose rec.ip is `ip`, by default the one shown."""
         view = self._console.view
         ip = view.ip if ip is None else ip
         index = None if ip is None or view.functions is None else view.functions.find(ip)
@@ -49,14 +49,14 @@ class StepIntoFlow:
         self._ask_for_workload(picked, without=lambda: self._run_into(name))
 
     def open(self, target: str | None = None) -> None:
-        """Open the stepping screen; `target` are the words after `until` that led there."""
+        """Open the stepping screen; `target` has the words after `until` that led there."""
         if not self._console.at_main:
             return
         watch(self._console, 0)
         screen = SteppingScreen(self._console, target)
         self._console.open_over(screen, lambda _: watch(self._console, None))
         if target is not None:
-            screen.call_after_refresh(screen.told, f"until {target}", "", False)
+            screen.call_after_refresh(screen.show_result, f"until {target}", "", False)
 
     def _ask_for_workload(
         self, then: Callable[[str], None], without: Callable[[], None] = lambda: None
@@ -75,18 +75,18 @@ class StepIntoFlow:
 
     def _run_into(self, name: str) -> None:
         if self._console.runner.running:
-            self._console.runner.pause()  # or it would run on from there
+            self._console.runner.pause()  # else the machine runs on after it has arrived
         target = name if self.workload is None else f"{name} {self.workload}"
 
         def arrived(done: Done) -> None:
             if any(isinstance(effect, Reached) for effect in done.effects):
                 self.open(target)
             else:
-                self.workload = None  # another workload may get there
+                self.workload = None  # another workload may reach it
 
         self._console.command(f"until {target}", box=False, then=arrived)
 
 
 def watch(console: Console, step: int | None) -> None:
-    """Have views show a CPU: the current one's number plus `step`; None for no CPU."""
+    """Make views show the CPU stepped last, or the one `step` after it; None shows no CPU."""
     console.ask(lambda driver: driver.watch(step))

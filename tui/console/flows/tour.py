@@ -1,4 +1,4 @@
-"""Taking a tour in the console: its panel, its keys, and how a step is seen to be done."""
+"""A tour in the console: its panel, its keys, and the checks that a step is done."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..widgets.tour_pane import TourPane
 class TourFlow:
     """The tour that is being taken, if any.
 
-    A step is done when its checks hold. Commands report their effects; a pane that the
-    student opens, or in which something changes before their eyes, has the effects of the
-    command that shows the same. So keys, mouse, palette and commands count alike.
+    A step is done when its checks hold. Commands report their effects. A pane that the
+    student opens, or that changes while visible, has the effects of the command that shows
+    the same. So keys, mouse, palette and commands all count.
     """
 
     def __init__(self, console: Console, walk: Walk | None, progress: Progress | None) -> None:
@@ -27,19 +27,19 @@ class TourFlow:
         self.walk = walk
         self.pane = TourPane()
         self.wanted: str | None = None
-        """The tour to take after this console has ended: it runs on another machine."""
+        """The tour to take after this console has ended: it needs a machine of its own."""
         self._visible: frozenset[int] = frozenset()
         self._seen: dict[int, object] = {}
         """What each visible pane showed when the student last looked, by its number."""
         self._checked: View | None = None
 
     def show(self, word: str = "") -> None:
-        """Show the current step; `word` is a remark on it."""
+        """Show the current step, with `word` as a remark."""
         if self.walk is not None:
             self.pane.show(self.walk, word)
 
     def watch(self, view: View, visible: Iterable[int]) -> None:
-        """Note what the student sees: `visible` are the numbers of the panes."""
+        """Note what the student sees; `visible` has the numbers of the panes."""
         self.show()
         if self.walk is None:
             return

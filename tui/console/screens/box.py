@@ -1,4 +1,4 @@
-"""A box over the main screen: output of a command, help, or a report."""
+"""A box over the main screen: a command's output, help, or a report."""
 
 from __future__ import annotations
 

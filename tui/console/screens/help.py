@@ -1,4 +1,4 @@
-"""The help: every key, those of the focused pane first."""
+"""The help: every key, beginning with the keys of the focused pane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .. import keymap
 from .box import Box
 
 TWO_COLUMNS = 120
-"""From this width on the help stands in two columns."""
+"""Least width at which the help has two columns."""
 
 _COLUMN = 54
 _KEYS = 14
@@ -47,7 +47,7 @@ class HelpBox(Box):
 
 
 def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
-    """The text of the help while pane `pane` has the focus, in a window `width` wide."""
+    """Return the help while pane `pane` has the focus, for a window `width` wide."""
     if pane in _OWN:
         first, rest = [_OWN[pane], "Everywhere"], ["Rows"]
     else:
@@ -79,13 +79,13 @@ def _signs() -> list[Line]:
         rows.append(_row(SIGNS[state], TONES[state], f"{WORDS[state]} function"))
     rows.append(_row("*", "accent", "byte changed since it was loaded"))
     rows.append(_row("!", "bad", "byte ftrace does not expect"))
-    rows += [line(""), line(("The filter of the functions", "strong"))]
+    rows += [line(""), line(("Function filter", "strong"))]
     rows.append(_row("sched", "accent", "names that contain it"))
     rows.append(_row("vfs_* [a-m]*?", "accent", "globs of the kernel"))
     rows.append(_row(":mod:usbcore", "accent", "functions of a module"))
     rows.append(_row("!*lock*", "accent", "leave these out"))
-    rows += [line(""), line(("The filter of the trace", "strong"))]
-    rows.append(_row("sched vfs_*", "accent", "functions, as in their list"))
+    rows += [line(""), line(("Trace filter", "strong"))]
+    rows.append(_row("sched vfs_*", "accent", "functions, as in pane 1"))
     rows.append(_row("func:schedule", "accent", "only this one"))
     rows.append(_row("task:sh", "accent", "by name; pid:7 by number"))
     rows.append(_row("cpu:0,2-3", "accent", "of these CPUs; !cpu:1 leaves one out"))

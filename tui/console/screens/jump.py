@@ -27,9 +27,9 @@ LETTERS = {
 
 
 class JumpScreen(ModalScreen[str | None]):
-    """Shows a letter at each of `places`, regions by widget id; its result is such an id.
+    """Shows a letter at each of `places`, regions by widget id; its result is the chosen id.
 
-    Hidden widgets have a region without area: they are listed in the middle of the screen.
+    Hidden widgets have an empty region: they are listed in the middle of the screen.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -70,7 +70,7 @@ class JumpScreen(ModalScreen[str | None]):
         return super().check_action(action, parameters)
 
     def action_jump(self, id: str) -> None:
-        """Return the widget of that letter."""
+        """Close with the id of the chosen widget."""
         self.dismiss(id)
 
     def action_leave(self) -> None:

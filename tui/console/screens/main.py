@@ -68,18 +68,18 @@ def layout_for(size: Size, zoomed: bool) -> str:
 
 
 TOUR_WIDTH, TOUR_HEIGHT = 52, 10
-"""Size of a tour's panel: columns beside the panes if these fit, else rows below them."""
+"""Width of a tour's panel beside the panes, and its height below them if they do not fit."""
 
 
 def beside_tour(size: Size) -> Size:
-    """Return the size that a tour's panel leaves to the panes."""
+    """Return the size that a tour's panel leaves for the panes."""
     if size.width - TOUR_WIDTH >= PANES_WIDTH:
         return Size(size.width - TOUR_WIDTH, size.height)
     return Size(size.width, size.height - TOUR_HEIGHT)
 
 
 class MainScreen(Screen[None]):
-    """Shows the newest `View`, and asks the console for everything that changes something."""
+    """Shows the newest `View`; asks the console for every change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.MAIN, *keymap.TOUR]
     AUTO_FOCUS = "#functions"
@@ -87,7 +87,7 @@ class MainScreen(Screen[None]):
     def __init__(
         self, console: Console, tour: TourFlow, stepping: StepIntoFlow, session: str | None = None
     ) -> None:
-        """`session` is the name of the kept session, if there is one."""
+        """`session` is the name of the saved session, if the console has one."""
         super().__init__()
         self.console = console
         self.tour = tour
@@ -128,12 +128,12 @@ class MainScreen(Screen[None]):
         """Start with the candidates and the command line hidden."""
         self.query_one(Candidates).display = False
         self.query_one(CommandLine).display = False
-        told = (
+        hint = (
             "each action shows its command here"
             if self._session is None
-            else f"S saves session {self._session}, and so does leaving"
+            else f"S saves session {self._session}, and so does quitting"
         )
-        self.query_one(SameAs).hint(f"{told}; ctrl+p offers tours and experiments")
+        self.query_one(SameAs).hint(f"{hint}; ctrl+p offers tours and experiments")
         self._lay_out()
 
     def on_resize(self) -> None:
@@ -175,12 +175,12 @@ class MainScreen(Screen[None]):
         self.path.show(view.path)
         self.trace.show(view.trace, view.status)
 
-    def told(self, command: str, result: str, failed: bool) -> None:
-        """Show the last command and how it went."""
+    def show_result(self, command: str, result: str, failed: bool) -> None:
+        """Show the last command and its result."""
         self.query_one(SameAs).show(command, result, failed=failed)
 
     def correct(self, command: str, column: int, reason: str) -> None:
-        """Let the user correct `command` from `column` on, where `reason` says what is wrong."""
+        """Let the user correct `command` at `column`; `reason` says what is wrong there."""
         self.query_one(SameAs).display = False
         self.query_one(CommandLine).correct(command, column, reason)
 
@@ -189,7 +189,7 @@ class MainScreen(Screen[None]):
         self.active = number
         self._lay_out()
         pane = self.query_one(f"#pane{number}", Pane)
-        # At once, and not by a message: the next key is for this pane.
+        # Directly, not by a message: the next key is for this pane.
         self.set_focus(pane.query(Rows).first())
         self.tour.opened(number, self.visible_panes())
 
@@ -356,7 +356,7 @@ class MainScreen(Screen[None]):
             self.app.copy_to_clipboard(command)
             self.notify(f"copied: {command[:60]}", timeout=2)
         else:
-            self.notify("no action yet", timeout=3)
+            self.notify("no command to copy yet", timeout=3)
 
     def action_tour_text(self) -> None:
         """Move the focus to the tour's text."""
@@ -389,16 +389,16 @@ class MainScreen(Screen[None]):
         return Place(self.active, self.functions.rows.ip, event)
 
     def _return_to(self, place: Place) -> None:
-        """Go back to `place`, as far as its function and its event still exist."""
+        """Go back to `place`, and notify the user if its function or event is gone."""
         rows = self.functions.rows
         if place.function not in (None, rows.ip) and not self.functions.go_to(place.function):
-            self.notify("the function you came from no longer exists", timeout=3)
+            self.notify("the previous function no longer exists", timeout=3)
         if place.pane == 4:
             events = self.trace.events
             if place.event is None:
                 events.follow = True
             elif not events.go_to(place.event):
-                self.notify("the event you came from is no longer in the buffer", timeout=3)
+                self.notify("the previous event is no longer in the buffer", timeout=3)
         self.activate(place.pane)
 
     def action_open_site(self) -> None:
@@ -426,15 +426,15 @@ class MainScreen(Screen[None]):
     def action_jump(self) -> None:
         """Show a letter over each pane; the letter goes there."""
         line = self.query_one(CommandLine)
-        there: dict[str, Widget] = {f"pane{pane.number}": pane for pane in self.query(Pane)}
+        targets: dict[str, Widget] = {f"pane{pane.number}": pane for pane in self.query(Pane)}
         if self.tour.walk is not None:
-            there["tour"] = self.tour.pane
+            targets["tour"] = self.tour.pane
         if line.display:
-            there["line"] = line
+            targets["line"] = line
         alone = self._layout == "-single"
         places = {
             id: Region() if alone and id.startswith("pane") else widget.region
-            for id, widget in there.items()
+            for id, widget in targets.items()
         }
         self.console.open_over(JumpScreen(places), self._jumped)
 

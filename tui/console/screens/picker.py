@@ -18,7 +18,7 @@ class Choices(TextView):
     """Rows with a mark at the current one."""
 
     def line(self, row: int, width: int) -> Line:
-        """The choice of row `row`."""
+        """Return row `row`, with a mark if the cursor is on it."""
         mark = ("▶ " if row == self.cursor else "  ", "accent")
         return replace(super().line(row, width), mark=mark)
 

@@ -16,16 +16,16 @@ class ReportBox(Box):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX, *keymap.REPORT]
 
-    def __init__(self, report: Report, *, leads: bool = True) -> None:
-        """`leads` says whether it is about a call site that can be shown."""
+    def __init__(self, report: Report, *, has_site: bool = True) -> None:
+        """`has_site` says whether the report is about a call site that can be shown."""
         super().__init__(report.title, report.lines, copy=report.copy, classes="report")
         self.report = report
-        self._leads = leads
+        self._has_site = has_site
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable going to a site that does not exist."""
         if action == "site":
-            return self._leads
+            return self._has_site
         return super().check_action(action, parameters)
 
     def action_site(self) -> None:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from ....core.views.stepping import Stepping
 
 BESIDE = 110
-"""From this width on the registers stand beside the code."""
+"""Least width at which the registers are beside the code."""
 
 _AROUND = 5
-"""Rows of the screen for neither code nor registers."""
+"""Rows of the screen that show neither code nor registers."""
 
 
 class Fixed(TextView):
@@ -60,7 +60,7 @@ class SteppingScreen(TourKeys):
     AUTO_FOCUS = "#step-registers"
 
     def __init__(self, console: Console, target: str | None = None) -> None:
-        """`target` are the words after `until` that run to the same place again."""
+        """`target` has the words after `until` that run to the same place again."""
         super().__init__()
         self.console = console
         self.target = target
@@ -124,17 +124,17 @@ class SteppingScreen(TourKeys):
         self.registers.show(register_rows(view, columns))
 
     def _side(self, view: Stepping, columns: int) -> int:
-        """Return the cells of the registers beside the code."""
+        """Return the width, in cells, of the registers beside the code."""
         rows = register_rows(view, columns)
         return max((len(plain(row)) for row in rows), default=0) + 4
 
-    def told(self, command: str, result: str, failed: bool) -> None:
-        """Show the last command; its output is on the screen already."""
+    def show_result(self, command: str, result: str, failed: bool) -> None:
+        """Show the last command, and its result if it `failed`: the screen shows all else."""
         self.same_as.show(command, result if failed else "", failed=failed)
 
     def _command(self, text: str) -> None:
         if self.console.runner.running:
-            self.console.runner.pause()  # or it would run on from there
+            self.console.runner.pause()  # else the machine runs on after the command
         self.console.command(text, box=False)
 
     def _cpu(self) -> int:

@@ -15,12 +15,12 @@ TOURING = "-touring"
 
 
 class TourKeys(Screen[Any]):
-    """A screen that a tour's keys close; the main screen then does what the key says."""
+    """A screen that a tour's keys close; the main screen then does the key's action."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.TOUR]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable the keys without a tour."""
+        """Disable the tour's keys while no tour is being taken."""
         if action.startswith("tour_"):
             return self.app.has_class(TOURING)
         return super().check_action(action, parameters)

@@ -58,7 +58,7 @@ class Candidates(Static):
 
 
 def shared(words: Sequence[str]) -> str:
-    """Return the longest beginning that all `words` share."""
+    """Return the longest common prefix of `words`."""
     first, last = min(words), max(words)
     for at, letter in enumerate(first):
         if at >= len(last) or last[at] != letter:

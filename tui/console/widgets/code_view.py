@@ -12,7 +12,7 @@ from .text_view import TextView
 
 
 class CodeView(TextView):
-    """Shows lines, some of which are about an instruction."""
+    """Shows lines, some of which show an instruction."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.CODE]
 
@@ -20,6 +20,6 @@ class CodeView(TextView):
         """Draw the bit fields of the instruction under the cursor."""
         at = self.line(min(self.cursor, self.count() - 1), self.size.width).at
         if at is None:
-            self.notify("No instruction on this line", timeout=2)
+            self.notify("no instruction on this row", timeout=2)
         else:
             self.post_message(BitsWanted(at))

@@ -24,7 +24,7 @@ from ..typeahead import TypeAhead
 from .candidates import Candidates, shared
 
 OPEN = ("/", ":")
-"""A candidate that ends so goes on in the same word."""
+"""Endings of a candidate that the user continues in the same word."""
 
 
 class Edit(Input):
@@ -81,14 +81,14 @@ class CommandLine(Horizontal):
     def compose(self) -> ComposeResult:
         """Put a prefix before the input."""
         yield Label(":", id="line-prefix")
-        # If the text were selected on focus, the next key would replace what was typed by then.
+        # If focus selected the text, the next key would replace what was typed so far.
         edit = Edit(id="line-edit", compact=True, select_on_focus=False)
         edit.cursor_blink = False
         yield edit
 
     @property
     def edit(self) -> Edit:
-        """Return the input."""
+        """The input."""
         return self.query_one(Edit)
 
     def open(self, prefix: str, text: str = "") -> None:
@@ -128,7 +128,7 @@ class CommandLine(Horizontal):
             self._candidates().show(words, None, hint)
 
     def complete(self, step: int) -> None:
-        """Insert the beginning that all candidates share, then one candidate after the other."""
+        """Insert the candidates' common prefix; on repetition, one candidate after another."""
         if not self._words:
             return
         if self._chosen is None:

@@ -48,7 +48,7 @@ class Columns:
 
 
 def row_line(row: FunctionRow, width: int, current: bool) -> Line:
-    """Return sign and name of a function, its module, hits, and state in words if there is room.
+    """Return a function's sign, name, module and hits, and its state in words if there is room.
 
     Copying the line gives the name.
     """
@@ -60,11 +60,11 @@ def row_line(row: FunctionRow, width: int, current: bool) -> Line:
         name = ((fit(row.name, columns.name), strong),)
     else:
         # Users look for the name: cut the module first.
-        behind = f" [{row.module}]"
+        owner = f" [{row.module}]"
         room = columns.name - len(row.name)
         name = (
             (fit(row.name, min(len(row.name), columns.name)), strong),
-            (fit(behind, room) if room > 1 else " " * room, "dim"),
+            (fit(owner, room) if room > 1 else " " * room, "dim"),
         )
     count = compact(row.hits, columns.hits - 1) if row.hits else ""
     return line(
@@ -80,7 +80,7 @@ def row_line(row: FunctionRow, width: int, current: bool) -> Line:
 
 
 def title_line(counted: str, order: str, width: int) -> Line:
-    """Return the titles; `counted` is that of the hits, and a sign shows the `order`."""
+    """Return the titles; `counted` is the title of the hits, and a sign shows the `order`."""
     columns = Columns.of(width)
     sign = _TITLES[order]
     hits = counted + (sign if order == "hits" else "")

@@ -74,7 +74,7 @@ class FunctionList(Rows):
 
     @property
     def ip(self) -> int | None:
-        """Address of the call site under the cursor, or of the last one while none is shown."""
+        """ip of the function under the cursor; while no function is shown, of the last one."""
         return self._ip
 
     def go_to(self, ip: int) -> bool:

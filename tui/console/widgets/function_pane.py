@@ -38,7 +38,7 @@ class FilterInput(Input):
         self.action_list()
 
     async def action_complete(self, step: int) -> None:
-        """Insert what all completions share, then each of them; without a word, leave the pane."""
+        """Complete the last word, on repetition with each completion; without a word, leave."""
         if not self.value[-1:].strip():
             await self.run_action(f"screen.next_pane({step})")
             return
@@ -80,7 +80,7 @@ class FunctionPane(Pane):
         with Horizontal(id="filter-line"):
             yield Label("filter: ", id="filter-label")
             edit = FilterInput(
-                placeholder="glob, such as vfs_*", id="filter", compact=True, select_on_focus=False
+                placeholder="a glob like vfs_*", id="filter", compact=True, select_on_focus=False
             )
             edit.cursor_blink = False
             yield edit

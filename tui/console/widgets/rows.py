@@ -85,7 +85,7 @@ class Rows(ScrollView, can_focus=True):
         return 0
 
     def empty(self) -> Sequence[str]:
-        """Return the text of a list without rows: why it is empty, how to add some."""
+        """Return the text of an empty list: why it is empty, and how to fill it."""
         return ()
 
     def changed(self, cursor: int | None = None, *, scroll: bool = True) -> None:
@@ -105,7 +105,7 @@ class Rows(ScrollView, can_focus=True):
         self.refresh()
 
     def _measure(self, size: Size) -> None:
-        """Set the size of all rows without a new layout of the screen, which takes 10 ms."""
+        """Set the size of all rows without laying out the screen again, which takes 10 ms."""
         if not self.container_size:
             self.virtual_size = size
         elif size != self.virtual_size:

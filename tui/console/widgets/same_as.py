@@ -16,7 +16,7 @@ class SameAs(Static):
         self.command = ""
 
     def show(self, command: str, result: str = "", *, failed: bool = False) -> None:
-        """Show `command` and its `result`, which is an error if it `failed`."""
+        """Show `command` and its `result`, which is an error message if the command `failed`."""
         self.command = command
         sign = ("! ", "bold $error") if failed else ("", "")
         body = (result.strip().split("\n")[0], "$error" if failed else "$faint")

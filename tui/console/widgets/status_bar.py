@@ -17,10 +17,10 @@ MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accen
 
 
 _TRACER = 8
-"""Cells of a tracer's name; some take more."""
+"""Cells of a tracer's name; a few names are longer."""
 
 _ARCH = 8
-"""Most cells of an architecture's name; that of a build such as `x86_64_2008` takes more."""
+"""Most cells of an architecture's name; the name of a build (`x86_64_2008`) is longer."""
 
 _MODE = max(map(len, MODES))
 
@@ -84,7 +84,7 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     unit = " s" if width >= 140 else ""
     short = f"{status.events:>7,} ev {status.lost:>4,} lost"
     if width >= 120:
-        # Names of builds and of some tracers are long, and so is what ftraced has found.
+        # Some names of builds and tracers are long, and so are the counts of ftraced.
         long = len(status.arch) > _ARCH or len(status.tracer) > _TRACER
         tight = width < 145 and (long or status.found is not None)
         fields: list[tuple[Span, ...]] = [

@@ -1,4 +1,4 @@
-"""A pane of lines that were made elsewhere: call site, call path, output, report."""
+"""A view of ready-made lines: call site, call path, output, report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TextView(Rows):
         self.changed()
 
     def show(self, lines: Sequence[Line], first: int | None = None) -> None:
-        """Show `lines`, scrolled to where the lines before them were.
+        """Show `lines` at the current scroll position.
 
         If their subject is new, scroll to row `first` instead.
         """

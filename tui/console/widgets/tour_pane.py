@@ -16,7 +16,7 @@ _OPEN = ("□ ", "bold $accent")
 
 
 class TourPane(Vertical):
-    """Shows one step, beside the panes in which the user does it."""
+    """Shows one step, beside the panes that the student works in."""
 
     def __init__(self) -> None:
         super().__init__(id="tour")
@@ -40,7 +40,7 @@ class TourPane(Vertical):
         self.border_subtitle = f"{more}{self._number}"
 
     def show(self, walk: Walk, word: str = "") -> None:
-        """Show the current step of `walk`, with `word` instead of its state until it changes."""
+        """Show the current step of `walk`; `word` replaces its state until the step changes."""
         at = (walk.tour.name, walk.at)
         now = (*at, walk.done)
         if now == self._shown and not word:

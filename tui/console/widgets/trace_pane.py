@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from ....core.trace.select.explorer import TraceExplorer
 
 FULL_HEADER = 30
-"""Height from which the pane shows the whole header instead of its title row."""
+"""Least height at which the pane shows the whole header; below it, only the column titles."""
 
 FILTER = 8
 """Least width of a filter on the lower edge, in cells."""
 
 
 class TracePane(Pane):
-    """Header and rows; the lower edge tells whether the trace is followed, and its size."""
+    """Header and rows; the lower edge shows whether the trace is followed, and its size."""
 
     def __init__(self) -> None:
         super().__init__(4)
@@ -38,7 +38,7 @@ class TracePane(Pane):
         yield self.events
 
     def show(self, trace: TraceExplorer | None, status: Status) -> None:
-        """Take a new trace; `status` explains an empty one."""
+        """Show a new trace; `status` explains an empty one."""
         self.events.tell(status)
         if trace is not self._trace:
             self._trace = trace
@@ -76,7 +76,7 @@ class TracePane(Pane):
         self.note(f"{state} │ {rest}")
 
     def _rows(self) -> str:
-        """Return how many rows are shown, of how many, and how many calls are folded."""
+        """Return the number of rows shown, the number of all rows, and that of folded calls."""
         shown = self.events.shown
         if shown.trace is None or (shown.only is None and not shown.folded):
             return f"{len(shown):,} rows"

@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 class TraceRows(Rows):
     """Shows a trace; while `follow` is on, the newest row stays in sight.
 
-    To move up holds the trace: what is on the screen stays, however much the machine
-    overwrites, until `follow` is on again or the cursor goes to the last row. `shown` tells
-    which rows are shown; when that changes, the cursor stays on its row, or goes to the next
-    one shown.
+    Moving up holds the trace: the rows on the screen stay, however much the machine
+    overwrites, until `follow` is on again or the cursor goes to the last row. `shown` has
+    the rows that are shown; when they change, the cursor stays on its row, or goes to the
+    next row shown.
     """
 
     follow: reactive[bool] = reactive(True, repaint=False, init=False)
     needle: reactive[str] = reactive("", repaint=False, init=False)
 
     class Held(Message):
-        """What the lower edge shows has changed: follow, markers, filter, or waiting events."""
+        """The lower edge must be updated: follow, markers, filter or pending events changed."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -78,13 +78,13 @@ class TraceRows(Rows):
             self.post_message(self.Held())
 
     def tell(self, status: Status) -> None:
-        """Take the status from which an empty list explains why it is empty."""
+        """Use `status` to explain an empty list."""
         old, self._status = self._status, status
         if not self.count() and no_rows(old, False) != no_rows(status, False):
             self.refresh()
 
     def empty(self) -> Sequence[str]:
-        """Return why there are no rows, and how to get some."""
+        """Return why the list has no rows, and how to get some."""
         return no_rows(self._status, bool(self.trace))
 
     def _take(self) -> None:
@@ -92,7 +92,7 @@ class TraceRows(Rows):
         self._show(self._newest)
 
     def reselect(self, row: int | None = None) -> None:
-        """Work out anew which rows are shown, with the cursor on `row` if that is given."""
+        """Select the rows to show again, with the cursor on `row` if given."""
         if row is not None:
             self._wanted = row
         self._show(self.trace)
@@ -138,7 +138,7 @@ class TraceRows(Rows):
 
     @property
     def last_here(self) -> int:
-        """The row where the cursor was put last, shown now or not."""
+        """The row on which the cursor was last put, whether or not it is shown now."""
         return self._wanted
 
     def go_to_row(self, row: int) -> None:
@@ -164,7 +164,7 @@ class TraceRows(Rows):
             self.post_message(self.Held())
 
     def watch_needle(self) -> None:
-        """Mark what is searched."""
+        """Highlight the matches."""
         self.changed()
 
     def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
@@ -202,7 +202,7 @@ class TraceRows(Rows):
         """Go to the next match of the last search, in direction `step`."""
         here = self.here
         if here is None or not self.needle:
-            self.notify("nothing to repeat: / starts a search", timeout=3)
+            self.notify("no search to repeat: / starts one", timeout=3)
             return
         found = self.shown.find(self.needle, here + step, step)
         if found is None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TraceView(TraceRows):
-    """Rows of a trace that can be filtered, folded, marked and saved, and lead to their site."""
+    """Rows of a trace that can be filtered, folded, marked and saved; each leads to its site."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.TRACE]
 
@@ -34,7 +34,7 @@ class TraceView(TraceRows):
         self.reselect()
 
     def filter_words(self) -> Sequence[str]:
-        """Return words of a filter: those of the row under the cursor first."""
+        """Return words for a filter; the words of the row under the cursor come first."""
         trace, row = self.trace, self.last_here
         if trace is not self._words[0] or row != self._words[1]:
             words = () if trace is None else trace.filter_words(row if row < len(trace) else None)
@@ -50,7 +50,7 @@ class TraceView(TraceRows):
         if trace is not None and here is not None:
             found = trace.fold(shown.folds, here, shown.only)
         if found is None:
-            self.notify("cannot fold: this row is in no call of function_graph", timeout=3)
+            self.notify("cannot fold: this row is not in a function_graph call", timeout=3)
             return
         self.follow = False
         shown.folds, opening = found
@@ -62,7 +62,7 @@ class TraceView(TraceRows):
         self.reselect()
 
     def action_fold_all(self) -> None:
-        """Fold the outermost calls of those shown."""
+        """Fold the outermost shown calls."""
         if self.trace is not None:
             self.shown.folds = self.trace.fold_all(self.shown.only)
             self.reselect()
@@ -146,9 +146,9 @@ class TraceView(TraceRows):
             self.post_message(FunctionWanted(ip))
 
     def go_to_call(self, ip: int) -> bool:
-        """Put the cursor on the next row shown of a call of the site `ip`, cyclically.
+        """Put the cursor on the next shown call of the site `ip`; wrap around at the end.
 
-        Return false if there is none.
+        Return false if no such row is shown.
         """
         here = self.here
         row = None if here is None else self.shown.next_call(ip, here + 1)
@@ -179,6 +179,8 @@ class TraceView(TraceRows):
         here = self.here
         hit = None if self.trace is None or here is None else self.trace.hit(here)
         if hit is None:
-            self.notify("no event up to here saved registers: see dynamic_events", timeout=3)
+            self.notify(
+                "no event at or above this row saved registers: see dynamic_events", timeout=3
+            )
         else:
             self.post_message(CommandWanted(f"regs hit {hit}"))
