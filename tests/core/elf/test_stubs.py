@@ -89,5 +89,5 @@ def test_no_more_stubs_than_there_is_room_for() -> None:
 
 
 def test_a_stub_that_cannot_be_made_is_the_modules_error() -> None:
-    with pytest.raises(ModuleError, match="module mod: no stub of far: bad target"):
+    with pytest.raises(ModuleError, match="module mod: cannot make a stub of far: bad target"):
         table(64).stub_for(0xBAC, "far")
