@@ -1,1 +1,1 @@
-"""ELF files: what they hold, and how a relocatable one is put into memory."""
+"""ELF files: reading them, and loading relocatable ones into memory."""

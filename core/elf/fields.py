@@ -1,7 +1,7 @@
-"""Integer fields of a section's bytes, many at once: what relocations write.
+"""The integer fields of a section that relocations change, many at once.
 
-A field lies at a byte offset, unaligned, in the guest's byte order. Offsets
-come from files and are checked before anything is written.
+A field is at any byte offset, aligned or not, and has the guest's byte order. Offsets come
+from files, so they are checked before anything is written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import ModuleError
 def outside(
     module: str, kind: str, text: NDArray[np.uint8], offset: NDArray[np.uint64], width: int
 ) -> None:
-    """Raise `ModuleError` (ENOEXEC) if a field of `width` bytes leaves `text`."""
+    """Raise `ModuleError` (ENOEXEC) if a field of `width` bytes at an `offset` leaves `text`."""
     bad = offset > np.uint64(max(len(text) - width, 0))
     if len(text) < width:
         bad[:] = True
@@ -26,7 +26,7 @@ def outside(
         raise ModuleError(
             module,
             errno.ENOEXEC,
-            f"module {module}: relocation {kind} at offset {first:#x} lies outside its section",
+            f"module {module}: relocation {kind} at offset {first:#x} is outside its section",
         )
 
 

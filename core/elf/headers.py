@@ -1,7 +1,7 @@
-"""The headers of an ELF file, read from bytes nobody vouches for.
+"""The headers of an ELF file, which is untrusted input.
 
-Every size and offset is compared with the file before it is used; what is out
-of bounds raises an `ImageError` that names file, section and offset.
+Every size and offset is compared with the size of the file before it is used. One that is
+out of bounds raises an `ImageError` that names the file, the section and the offset.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from . import structs as elf
 from .symbols import cut_names
 
 MAX_LOAD = 1 << 30
-"""Most bytes of guest memory an image may ask for."""
+"""Limit for the guest memory that an image needs, in bytes."""
 
 MAX_ALIGN = 1 << 24
-"""Largest alignment of a section that makes sense, in bytes."""
+"""Limit for the alignment of a section, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,17 @@ class Section:
 
     @property
     def loaded(self) -> bool:
-        """Whether it takes memory in the guest."""
+        """Whether it occupies guest memory."""
         return bool(self.flags & elf.SHF_ALLOC) and self.size > 0
 
     @property
     def executable(self) -> bool:
-        """Whether it holds code."""
+        """Whether it contains code."""
         return bool(self.flags & elf.SHF_EXECINSTR)
 
     @property
     def end(self) -> int:
-        """The address after its last byte."""
+        """The first address after it."""
         return self.address + self.size
 
 
@@ -68,17 +68,17 @@ class Segment:
 
     @property
     def executable(self) -> bool:
-        """Whether it is to be run."""
+        """Whether it contains code."""
         return bool(self.flags & elf.PF_X)
 
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """All headers of a file, each within its bounds; made by `read`."""
+    """All headers of a file, checked against its size; made by `read`."""
 
     relocatable: bool
     movable: bool
-    """Linked like a shared library: it may be loaded anywhere."""
+    """Whether it is linked like a shared library (ET_DYN), to be loaded anywhere."""
     entry: int
     sections: tuple[Section, ...]
     segments: tuple[Segment, ...]
@@ -87,8 +87,8 @@ class Headers:
 def read(path: str, raw: NDArray[np.uint8], facts: Facts) -> Headers:
     """Read and check the headers of the file `raw`.
 
-    Raises `ImageError`, and `WrongMachineError` where the file is sound but for
-    another machine, word size or byte order.
+    Raises `WrongMachineError` for a valid file of another machine, word size, byte order or
+    ABI, and `ImageError` for an invalid one.
     """
     layouts = elf.layouts(facts.pointer_size, facts.byteorder)
     header = _file_header(path, raw, facts, layouts)
@@ -103,7 +103,7 @@ def read(path: str, raw: NDArray[np.uint8], facts: Facts) -> Headers:
 
 
 def _file_header(path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.Layouts) -> np.void:
-    """The ELF header, of a type and machine that can be used."""
+    """Return the ELF header after checking its type, machine and flags."""
     ident = raw[: elf.IDENT_SIZE].tobytes()
     if not ident.startswith(elf.MAGIC):
         raise ImageError(path, "not an ELF file", offset=0)
@@ -112,11 +112,11 @@ def _file_header(path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.L
     words = {number: f"{size * 8}-bit" for size, number in elf.CLASSES.items()}
     orders = {number: f"{order}-endian" for order, number in elf.ORDERS.items()}
     if ident[4] not in words or ident[5] not in orders:
-        raise ImageError(path, "its word size or byte order is none that ELF knows", offset=4)
+        raise ImageError(path, "invalid word size or byte order in the ELF header", offset=4)
     if (ident[4], ident[5]) != (elf.CLASSES[facts.pointer_size], elf.ORDERS[facts.byteorder]):
         found = f"{words[ident[4]]} {orders[ident[5]]}"
         wanted = f"{facts.pointer_size * 8}-bit {facts.byteorder}-endian"
-        raise WrongMachineError(path, f"is {found}, and {facts.name} is {wanted}", offset=4)
+        raise WrongMachineError(path, f"is {found}, but {facts.name} is {wanted}", offset=4)
     size = elf.IDENT_SIZE + layouts.header.itemsize
     if len(raw) < size:
         raise ImageError(path, f"truncated: {len(raw)} bytes do not hold the ELF header")
@@ -125,14 +125,14 @@ def _file_header(path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.L
     if machine != facts.elf_machine:
         raise WrongMachineError(
             path,
-            f"is for {machine}, and {facts.name} is {facts.elf_machine}",
+            f"is for {machine}, but {facts.name} is {facts.elf_machine}",
             offset=elf.IDENT_SIZE + 2,
         )
     flags = facts.elf_flags
     if flags is not None and int(header["flags"]) & flags.mask not in flags.allowed:
         of_file = int(header["flags"]) & flags.mask
         raise WrongMachineError(
-            path, f"is for another ABI (e_flags {of_file:#x}), and {facts.name} is {flags.name}"
+            path, f"is for another ABI (e_flags {of_file:#x}): {facts.name} is {flags.name}"
         )
     if int(header["type"]) not in (elf.ET_REL, elf.ET_EXEC, elf.ET_DYN):
         raise ImageError(path, "neither executable nor relocatable", offset=elf.IDENT_SIZE)
@@ -142,12 +142,12 @@ def _file_header(path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.L
 def _rows(
     path: str, raw: NDArray[np.uint8], what: str, offset: int, count: int, layout: np.dtype[np.void]
 ) -> NDArray[np.void]:
-    """`count` rows of the table of `what` headers at `offset`."""
+    """Return the table of `count` `what` headers at `offset`. Raises `ImageError`."""
     size = count * layout.itemsize
     if offset + size > len(raw):
         raise ImageError(
             path,
-            f"truncated: {count} {what} headers take {size} bytes, and the file ends at "
+            f"truncated: {count} {what} headers take {size} bytes, but the file ends at "
             f"{len(raw):#x}",
             offset=offset,
         )
@@ -157,15 +157,19 @@ def _rows(
 def _sections(
     path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.Layouts, header: np.void
 ) -> tuple[Section, ...]:
-    """The section headers with their names, each section within the file."""
+    """Return the section headers with their names, after checking each section."""
     offset, count, names_at = (int(header[field]) for field in ("shoff", "shnum", "shstrndx"))
     if offset == 0:
         return ()
     if int(header["shentsize"]) != layouts.section.itemsize:
         size = int(header["shentsize"])
-        raise ImageError(path, f"its section headers have {size} bytes each", offset=offset)
+        raise ImageError(
+            path,
+            f"a section header has {size} bytes instead of {layouts.section.itemsize}",
+            offset=offset,
+        )
     first = _rows(path, raw, "section", offset, 1, layouts.section)[0]
-    # Numbers that do not fit the ELF header stand in the first section header.
+    # Numbers too large for the ELF header are in the first section header.
     count = count or int(first["size"])
     names_at = int(first["link"]) if names_at == elf.SHN_XINDEX else names_at
     rows = _rows(path, raw, "section", offset, count, layouts.section)
@@ -183,7 +187,9 @@ def _sections(
         _check_section(path, len(raw), section)
     total = sum(section.size for section in named if section.flags & elf.SHF_ALLOC)
     if total > MAX_LOAD:
-        raise ImageError(path, f"its sections ask for {total:#x} bytes of memory")
+        raise ImageError(
+            path, f"its sections need {total:#x} bytes of memory; the limit is {MAX_LOAD:#x}"
+        )
     return named
 
 
@@ -194,21 +200,21 @@ def _section_names(
     names_at: int,
     offsets: NDArray[np.uint32],
 ) -> list[str]:
-    """The names at `offsets` of the section `names_at`; empty where that is 0."""
+    """Return the names at `offsets` of the section `names_at`; empty names if that is 0."""
     if names_at == 0:
         return [""] * len(sections)
     if names_at >= len(sections):
-        raise ImageError(path, f"section names stand in section {names_at}, which does not exist")
+        raise ImageError(path, f"its section names are in section {names_at}, which does not exist")
     table = string_table(path, raw, sections[names_at])
     beyond = offsets >= len(table)
     if beyond.any():
         row = int(np.argmax(beyond))
-        raise ImageError(path, f"the name of section {row} lies outside the section names")
+        raise ImageError(path, f"the name of section {row} is outside the section name table")
     return cut_names(table, offsets)
 
 
 def _check_section(path: str, file_size: int, section: Section) -> None:
-    """Raise `ImageError` unless `section` lies within the file and its numbers make sense."""
+    """Raise `ImageError` unless `section` is within the file, the size limit and the alignment."""
     name = section.name or f"[{section.index}]"
 
     def refuse(reason: str) -> ImageError:
@@ -216,23 +222,27 @@ def _check_section(path: str, file_size: int, section: Section) -> None:
 
     end = section.offset + section.size
     if section.type not in (elf.SHT_NULL, elf.SHT_NOBITS) and end > file_size:
-        raise refuse(f"truncated: it ends at {end:#x}, and the file at {file_size:#x}")
+        raise refuse(f"truncated: it ends at {end:#x}, but the file ends at {file_size:#x}")
     if section.flags & elf.SHF_ALLOC and section.size > MAX_LOAD:
-        raise refuse(f"it asks for {section.size:#x} bytes of memory")
+        raise refuse(f"it needs {section.size:#x} bytes of memory; the limit is {MAX_LOAD:#x}")
     if section.align & (section.align - 1) or section.align > MAX_ALIGN:
-        raise refuse(f"an alignment of {section.align:#x} makes no sense")
+        raise refuse(f"invalid alignment {section.align:#x}")
 
 
 def _segments(
     path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.Layouts, header: np.void
 ) -> tuple[Segment, ...]:
-    """The loadable segments, each within the file and apart from the others."""
+    """Return the loadable segments, after checking that each is in the file and none overlap."""
     offset, count = int(header["phoff"]), int(header["phnum"])
     if offset == 0 or count == 0:
         return ()
     if int(header["phentsize"]) != layouts.segment.itemsize:
         size = int(header["phentsize"])
-        raise ImageError(path, f"its program headers have {size} bytes each", offset=offset)
+        raise ImageError(
+            path,
+            f"a program header has {size} bytes instead of {layouts.segment.itemsize}",
+            offset=offset,
+        )
     rows = _rows(path, raw, "program", offset, count, layouts.segment)
     rows = rows[(rows["type"] == elf.PT_LOAD) & (rows["memsz"] > 0)]
     fields = ("vaddr", "offset", "filesz", "memsz", "flags")
@@ -243,7 +253,7 @@ def _segments(
         if segment.offset + segment.filesz > len(raw):
             reason = (
                 f"truncated: the segment for {segment.address:#x} ends at "
-                f"{segment.offset + segment.filesz:#x}, and the file at {len(raw):#x}"
+                f"{segment.offset + segment.filesz:#x}, but the file ends at {len(raw):#x}"
             )
             raise ImageError(path, reason, offset=offset)
         if segment.filesz > segment.memsz:
@@ -252,15 +262,19 @@ def _segments(
             )
         if segment.memsz > MAX_LOAD:
             raise ImageError(
-                path, f"a segment asks for {segment.memsz:#x} bytes of memory", offset=offset
+                path,
+                f"a segment needs {segment.memsz:#x} bytes of memory; the limit is {MAX_LOAD:#x}",
+                offset=offset,
             )
         if segment.address + segment.memsz > 1 << (facts.pointer_size * 8):
-            raise ImageError(
-                path, "a segment goes past the end of the address space", offset=offset
-            )
+            raise ImageError(path, "a segment ends outside the address space", offset=offset)
     total = sum(segment.memsz for segment in segments)
     if total > MAX_LOAD:
-        raise ImageError(path, f"its segments ask for {total:#x} bytes of memory", offset=offset)
+        raise ImageError(
+            path,
+            f"its segments need {total:#x} bytes of memory; the limit is {MAX_LOAD:#x}",
+            offset=offset,
+        )
     ordered = sorted(segments, key=lambda segment: segment.address)
     for low, high in pairwise(ordered):
         if low.address + low.memsz > high.address:
@@ -269,21 +283,27 @@ def _segments(
 
 
 def string_table(path: str, raw: NDArray[np.uint8], section: Section) -> NDArray[np.uint8]:
-    """The bytes of a string table, which must be one, within the file, and end in NUL."""
+    """Return the bytes of the string table `section`.
+
+    Raises `ImageError` unless it is a string table within the file that ends in NUL.
+    """
     name = section.name or f"[{section.index}]"
     if section.type != elf.SHT_STRTAB:
-        raise ImageError(path, "names stand in a section that is no string table", section=name)
+        raise ImageError(path, "names are in a section that is not a string table", section=name)
     end = section.offset + section.size
     if end > len(raw):
         raise ImageError(
             path,
-            f"truncated: it ends at {end:#x}, and the file at {len(raw):#x}",
+            f"truncated: it ends at {end:#x}, but the file ends at {len(raw):#x}",
             section=name,
             offset=section.offset,
         )
     table = raw[section.offset : end]
     if not len(table) or table[-1] != 0:
         raise ImageError(
-            path, "its last string has no end", section=name, offset=section.offset + len(table)
+            path,
+            "its last string has no terminating NUL",
+            section=name,
+            offset=section.offset + len(table),
         )
     return table

@@ -1,13 +1,11 @@
 """ELF images: kernels (executables) and modules (relocatable files).
 
-An image is untrusted input: `Image.load` checks the headers (`headers`), and
-each table is checked against the file when it is first asked for. A file is
-read once and may change afterwards; only a kernel of hundreds of megabytes,
-nearly all debug information, is mapped instead.
+An image is untrusted input. `Image.load` checks the headers (`headers`), and each table is
+checked against the file when it is first used. A file is read once and may change afterwards.
+Only a kernel of hundreds of megabytes, nearly all debug information, is mapped instead.
 
-What an image has for an address is what is loaded there: where a kernel can be
-moved, its own relocations (`dynamic`) are done. What the file itself holds is
-`stored`.
+`read` returns the bytes at an address as they are once loaded: if a kernel is movable, its own
+relocations (`dynamic`) have been applied. `stored` returns the bytes of the file itself.
 """
 
 from __future__ import annotations
@@ -31,14 +29,14 @@ from .relocations import RelocationTable, relocated
 from .symbols import SymbolTable, cut_names, special
 
 MAPPED = 1 << 27
-"""Files larger than this, in bytes, are mapped and not read."""
+"""Size in bytes above which a file is mapped instead of read."""
 
 MAX_NAMES = 1 << 26
-"""Most bytes of names that are taken from a symbol table; the rest has none."""
+"""Limit for the names read from a symbol table, in bytes; the rest of its symbols have none."""
 
 
 class Image:
-    """One ELF file, its headers known to be sound; made by `load`."""
+    """One ELF file with valid headers; made by `load`."""
 
     def __init__(self, path: Path, facts: Facts, raw: NDArray[np.uint8]) -> None:
         self.path = path
@@ -48,7 +46,7 @@ class Image:
         read = headers.read(str(path), raw, facts)
         self.relocatable = read.relocatable
         self.movable = read.movable
-        """Whether it was linked to be loaded anywhere."""
+        """Whether it is linked like a shared library, to be loaded anywhere."""
         self.entry = read.entry
         self.sections = read.sections
         self.segments = read.segments
@@ -58,8 +56,8 @@ class Image:
     def load(cls, path: Path | str, facts: Facts) -> Image:
         """Open the file at `path` for the architecture `facts` describes.
 
-        Raises `ImageError` for anything that is not a sound ELF file, and
-        `WrongMachineError` for one of another machine, word size or byte order.
+        Raises `WrongMachineError` for a valid ELF file of another machine, word size, byte
+        order or ABI, and `ImageError` for anything else that cannot be used.
         """
         name = str(path)
         try:
@@ -78,22 +76,22 @@ class Image:
         except OSError as error:
             raise ImageError(name, error.strerror or "cannot be read") from error
         except ValueError as error:
-            raise ImageError(name, "no file has such a name") from error
+            raise ImageError(name, "invalid file name: it contains a NUL") from error
         return cls(Path(path), facts, np.frombuffer(content, np.uint8))
 
     def error(
         self, reason: str, *, section: Section | None = None, offset: int | None = None
     ) -> ImageError:
-        """An `ImageError` about this file."""
+        """Return an `ImageError` about this file."""
         name = None if section is None else section.name or f"[{section.index}]"
         return ImageError(str(self.path), reason, section=name, offset=offset)
 
     def section(self, name: str) -> Section | None:
-        """The first section called `name`."""
+        """Return the first section called `name`, or None."""
         return self._by_name.get(name)
 
     def data(self, section: Section) -> NDArray[np.uint8]:
-        """The bytes of `section` (read-only); none for a NOBITS section."""
+        """Return the bytes of `section` (read-only); none for a NOBITS section."""
         if section.type == elf.SHT_NOBITS:
             return self._raw[:0]
         end = section.offset + section.size
@@ -101,15 +99,15 @@ class Image:
         return raw[section.offset : end]
 
     def segment_data(self, segment: Segment) -> NDArray[np.uint8]:
-        """The bytes of `segment` (read-only)."""
+        """Return the bytes of `segment` (read-only)."""
         return self._loaded[segment.offset : segment.offset + segment.filesz]
 
     def read(self, address: int, size: int) -> NDArray[np.uint8] | None:
-        """`size` bytes that are loaded from an executable's file at `address`; None without."""
+        """Return `size` bytes as an executable's file is loaded at `address`, or None."""
         return self._at(self._loaded, address, size)
 
     def stored(self, address: int, size: int) -> NDArray[np.uint8] | None:
-        """What the file holds for them, which its own relocations may change."""
+        """Like `read`, but without the relocations that a movable image applies to itself."""
         return self._at(self._raw, address, size)
 
     def _at(self, raw: NDArray[np.uint8], address: int, size: int) -> NDArray[np.uint8] | None:
@@ -121,9 +119,9 @@ class Image:
 
     @cached_property
     def _loaded(self) -> NDArray[np.uint8]:
-        """The file as far as segments need it, with its own relocations done.
+        """The part of the file that segments need, with its own relocations applied.
 
-        Raises `ImageError` for one that nobody can do.
+        Raises `ImageError` for a relocation that cannot be applied.
         """
         if not self.dynamic:
             return self._raw
@@ -131,20 +129,20 @@ class Image:
 
     @cached_property
     def dynamic(self) -> tuple[RelocationTable, ...]:
-        """The relocations of a movable image itself. Raises `ImageError`."""
+        """The relocations that a movable image applies to itself. Raises `ImageError`."""
         tables = (elf.SHT_REL, elf.SHT_RELA)
         found = [s for s in self.sections if s.type in tables and s.loaded and self.movable]
         return tuple(self.relocation_table(section) for section in found)
 
     def section_of(self, start: int, end: int) -> Section | None:
-        """The loaded section of an executable that holds all of `start` to `end`."""
+        """Return the loaded section of an executable that contains [start, end), or None."""
         for section in self.sections:
             if section.loaded and section.address <= start <= end <= section.end:
                 return section
         return None
 
     def words(self, raw: bytes) -> NDArray[np.uint64]:
-        """Bytes as pointer-sized words; a partial word at the end is left out."""
+        """Return bytes as pointer-sized words, without a partial word at the end."""
         size = self.facts.pointer_size
         words = np.frombuffer(raw, self._layouts.word, len(raw) // size)
         return words.astype(np.uint64)
@@ -161,25 +159,25 @@ class Image:
         if beyond.any():
             row = int(np.argmax(beyond))
             raise self.error(
-                f"symbol {row} lies in section {int(rows['shndx'][row])}, which does not exist",
+                f"symbol {row} is in section {int(rows['shndx'][row])}, which does not exist",
                 section=table,
                 offset=table.offset + row * rows.dtype.itemsize,
             )
         return self._columns(rows, self._symbol_names(table, rows["name"].astype(np.uint32)))
 
     def relocations(self) -> list[RelocationTable]:
-        """The relocations of loaded sections, in the file's order. Raises `ImageError`."""
+        """Return the relocations of loaded sections, in the file's order. Raises `ImageError`."""
         return [
             self.relocation_table(section)
             for section in self.sections
             if section.type in (elf.SHT_REL, elf.SHT_RELA)
             and section.size
-            and not section.flags & elf.SHF_ALLOC  # those of the dynamic linker
+            and not section.flags & elf.SHF_ALLOC  # these are for the dynamic linker
             and self._target(section).loaded
         ]
 
     def debug_relocations(self) -> list[RelocationTable]:
-        """The relocations of `debug_sections`. Raises `ImageError`."""
+        """Return the relocations of `debug_sections`. Raises `ImageError`."""
         wanted = {section.index for section in self.debug_sections()}
         return [
             self.relocation_table(section)
@@ -201,7 +199,8 @@ class Image:
         if beyond.any():
             row = int(np.argmax(beyond))
             raise self.error(
-                f"relocation {row} is against symbol {int(symbol[row])} of {len(self.symbols)}",
+                f"relocation {row} is against symbol {int(symbol[row])}, but the file has "
+                f"{len(self.symbols)} symbols",
                 section=section,
                 offset=section.offset + row * rows.dtype.itemsize,
             )
@@ -211,13 +210,13 @@ class Image:
 
     @cached_property
     def lines(self) -> SourceLines:
-        """Source lines of an executable, from its debug information as far as it has any."""
+        """Source lines of an executable, as far as it has debug information."""
         return SourceLines(
             {section.name: self.data(section) for section in self.debug_sections()}, self.facts
         )
 
     def debug_sections(self) -> list[Section]:
-        """The sections with debug information that are not compressed."""
+        """Return the sections with uncompressed debug information."""
         return [
             section
             for section in self.sections
@@ -225,11 +224,11 @@ class Image:
         ]
 
     def source_line(self, address: int) -> tuple[str, int] | None:
-        """File and line that the code at `address` of an executable was compiled from."""
+        """Return the source file and line of the code at `address` of an executable, or None."""
         return self.lines.at(address)
 
     def _target(self, section: Section) -> Section:
-        """The section that the relocation section `section` is about; 0 for the whole image."""
+        """Return the section that `section` relocates; section 0 means the whole image."""
         if self.movable and section.loaded:
             return self.sections[0]
         if not 0 < section.info < len(self.sections):
@@ -239,35 +238,35 @@ class Image:
         return self.sections[section.info]
 
     def _table(self, section: Section, layout: np.dtype[np.void]) -> NDArray[np.void]:
-        """A section's rows; raises `ImageError` unless it holds whole ones of that layout."""
+        """Return the rows of a section. Raises `ImageError` if their size is not `layout`'s."""
         if section.entsize != layout.itemsize or section.size % layout.itemsize:
             raise self.error(
-                f"{section.size} bytes in entries of {section.entsize}; each has "
-                f"{layout.itemsize} here",
+                f"{section.size} bytes in entries of {section.entsize}; entries must have "
+                f"{layout.itemsize}",
                 section=section,
                 offset=section.offset,
             )
         return self._raw[section.offset : section.offset + section.size].view(layout)
 
     def _symbol_names(self, table: Section, offsets: NDArray[np.uint32]) -> list[str]:
-        """The names at `offsets` of the string table that `table` links to."""
+        """Return the names at `offsets` of the string table that `table` links to."""
         if not 0 < table.link < len(self.sections):
             raise self.error(
-                f"its names stand in section {table.link}, which does not exist", section=table
+                f"its names are in section {table.link}, which does not exist", section=table
             )
         strings = headers.string_table(str(self.path), self._raw, self.sections[table.link])
         beyond = offsets >= len(strings)
         if beyond.any():
             row = int(np.argmax(beyond))
             raise self.error(
-                f"the name of symbol {row} lies outside {len(strings)} bytes of names",
+                f"the name of symbol {row} is outside the {len(strings)} bytes of names",
                 section=table,
                 offset=table.offset + row * self._layouts.symbol.itemsize,
             )
         return cut_names(strings, offsets, MAX_NAMES)
 
     def _columns(self, rows: NDArray[np.void], names: list[str]) -> SymbolTable:
-        """The symbol table as columns, with what each symbol's section says."""
+        """Return the symbol table as columns, with data from each symbol's section."""
         shndx = rows["shndx"].astype(np.uint16)
         inside = np.where(special(shndx), 0, shndx).astype(np.intp)
         limits = [s.end if s.loaded else 0 for s in self.sections] or [0]

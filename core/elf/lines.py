@@ -1,11 +1,11 @@
-"""Source lines of code, from DWARF line programs, decoded when asked for.
+"""Source lines of code, from DWARF line programs, decoded on first use.
 
-The line program of a whole kernel takes minutes to decode, that of one
-compilation unit milliseconds. `.debug_aranges` says which unit an address
-belongs to; only that unit's program is decoded, once.
+Decoding the line program of a whole kernel takes minutes, that of one compilation unit
+milliseconds. `.debug_aranges` says which unit an address belongs to, and only the program of
+that unit is decoded, once.
 
-Lines are an ornament: debug information that is missing, cut, compressed or
-damaged means that no line is known, and is no error of the image.
+Source lines are optional. If debug information is missing, truncated, compressed or damaged,
+no line is known; the image is still valid.
 
 Source: DWARF 5, sections 6.1.2 "Lookup by address" and 6.2 "Line number information".
 """
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from ..facts import Facts
 
 MAX_UNIT = 1 << 22
-"""Largest line program that is decoded, in bytes."""
+"""Limit for a line program, in bytes; a larger one is not decoded."""
 
 _ARANGES_VERSION = 2
 
@@ -33,18 +33,18 @@ _SECTIONS = ("info", "abbrev", "str", "line", "line_str", "str_offsets", "addr")
 
 
 class _Unit(NamedTuple):
-    """The decoded lines of one compilation unit, n rows in order of address."""
+    """The decoded lines of one compilation unit, n rows sorted by address."""
 
     address: NDArray[np.uint64]
     line: NDArray[np.int64]
-    """0 where a sequence of code ends."""
+    """Line numbers; 0 marks the end of a sequence of code."""
     file: list[str]
 
 
 class SourceLines:
-    """Answers which line an address comes from.
+    """Finds the source line of an address.
 
-    `sections` holds the bytes of the `.debug_*` sections by name, relocated.
+    `sections` holds the relocated bytes of the `.debug_*` sections, by name.
     """
 
     def __init__(self, sections: Mapping[str, NDArray[np.uint8]], facts: Facts) -> None:
@@ -53,7 +53,7 @@ class SourceLines:
         self._units: dict[int, _Unit | None] = {}
 
     def at(self, address: int) -> tuple[str, int] | None:
-        """The file and line the code at `address` was compiled from; None if not known."""
+        """Return the source file and line of the code at `address`, or None if unknown."""
         starts, ends, offsets = self._ranges
         row = int(np.searchsorted(starts, np.uint64(address), "right")) - 1
         if row < 0 or address >= int(ends[row]):
@@ -71,13 +71,13 @@ class SourceLines:
 
     @cached_property
     def _ranges(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]]:
-        """Starts, ends and unit offsets of `.debug_aranges`, in order of start."""
+        """Starts, ends and unit offsets of `.debug_aranges`, sorted by start."""
         raw = self._sections.get(".debug_aranges", np.empty(0, np.uint8))
         order, word = "<" if self._facts.byteorder == "little" else ">", self._facts.pointer_size
         size = 2 * word
         found = [np.empty((0, 3), np.uint64)]
         at = 0
-        # A unit: u4 length, u2 version, u4 offset of its debug_info, u1 size of an
+        # Each unit: u4 length, u2 version, u4 offset of its debug_info, u1 size of an
         # address, u1 size of a segment, padding to a pair, pairs (start, length).
         while at + 12 <= len(raw):
             length = int(raw[at : at + 4].view(f"{order}u4")[0])
@@ -99,7 +99,7 @@ class SourceLines:
 
     @cached_property
     def _dwarf(self) -> DWARFInfo:
-        """pyelftools' view of the sections."""
+        """The sections as pyelftools reads them."""
         streams = {}
         for name in _SECTIONS:
             raw = self._sections.get(f".debug_{name}")
@@ -124,7 +124,7 @@ class SourceLines:
         return DWARFInfo(config, **streams, **dict.fromkeys(others))
 
     def _decode(self, offset: int) -> _Unit | None:
-        """The lines of the unit at `offset` of `.debug_info`."""
+        """Return the lines of the unit at `offset` of `.debug_info`, or None."""
         try:
             unit = self._dwarf.get_CU_at(offset)
             program = self._dwarf.line_program_for_CU(unit)
@@ -135,9 +135,9 @@ class SourceLines:
             lines = [0 if state.end_sequence else state.line for state in states]
             names = [files.get(state.file, "?") for state in states]
             address = np.array([state.address for state in states], np.uint64)
-        except Exception:  # whatever the library makes of damaged debug information
+        except Exception:  # the library may raise anything on damaged debug information
             return None
-        # At one address a sequence's end comes before the next one's start.
+        # If one sequence ends at the address where the next begins, the end sorts first.
         order = np.lexsort((np.array(lines) != 0, address))
         return _Unit(
             address[order], np.array(lines, np.int64)[order], [names[row] for row in order.tolist()]
@@ -145,11 +145,11 @@ class SourceLines:
 
 
 def _file_names(program: LineProgram) -> dict[int, str]:
-    """File numbers of a line program to paths, relative to where it was compiled."""
+    """Return the paths of a line program by file number, relative to the build directory."""
     header = program.header
     version = int(header["version"])
     directories = [_text(directory) for directory in header["include_directory"]]
-    # Up to DWARF 4, directory 0 is where it was compiled and is not in the table.
+    # Up to DWARF 4, directory 0 is the build directory and is not in the table.
     names = {}
     for number, entry in enumerate(header["file_entry"], 0 if version >= 5 else 1):
         place = entry.dir_index - (0 if version >= 5 else 1)
@@ -160,6 +160,6 @@ def _file_names(program: LineProgram) -> dict[int, str]:
 
 
 def _text(raw: bytes) -> str:
-    """A path that can go to a terminal."""
+    """Return a path as text that is safe to print on a terminal."""
     text = raw.decode("utf-8", "replace")
     return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,8 +1,7 @@
-"""Putting a relocatable file into guest memory: places, symbols, relocations.
+"""Loading a relocatable file into guest memory: layout, symbols, relocations.
 
-The work is done on copies of the file's sections. Guest memory is touched only
-by `Linked.write`, when nothing can fail any more, so a module that is refused
-leaves nothing behind.
+The linker works on copies of the file's sections. Only `Linked.write` changes guest memory, at
+a point when nothing can fail any more, so a refused module leaves no trace.
 """
 
 from __future__ import annotations
@@ -29,47 +28,47 @@ NOT_LOADED = frozenset({".modinfo"})
 """Sections that only the loader reads."""
 
 Resolver = Callable[[str], int | None]
-"""Finds the address of an undefined symbol; None where nobody has it."""
+"""Returns the address of an undefined symbol, or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where each section goes, relative to a base that is a multiple of `align`."""
+    """Places of the sections, relative to a base that is a multiple of `align`."""
 
     offsets: Mapping[int, int]
-    """Section index to offset in bytes."""
+    """Offset of each section in bytes, by section index."""
     size: int
     """In bytes, a multiple of the page size."""
     align: int
     stubs: int = 0
-    """Offset of the room for stubs, behind the code."""
+    """Offset of the room for stubs, after the code."""
     stubs_size: int = 0
-    """Bytes of that room."""
+    """Size of that room in bytes."""
 
     def bases(self, base: int) -> dict[int, int]:
-        """Address of each section, by index, for a start at `base`."""
+        """Return the address of each section, by index, if the file is loaded at `base`."""
         return {index: base + offset for index, offset in self.offsets.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """A relocatable file ready for guest memory at `base`."""
+    """A relocatable file linked for guest memory at `base`."""
 
     base: int
     size: int
     bases: Mapping[int, int]
     """Address of each loaded section, by index."""
     symbols: SymbolTable
-    """With the addresses the symbols have there."""
+    """Its symbols, with their addresses in guest memory."""
     content: Mapping[int, NDArray[np.uint8]]
-    """Bytes of each loaded section, relocated."""
+    """Relocated bytes of each loaded section, by index."""
     toc: int = 0
-    """Its TOC pointer, 0 where the ABI has none."""
+    """Its TOC pointer; 0 if the ABI has none."""
     stubs: tuple[ModuleStub, ...] = ()
-    """In order of address."""
+    """Its stubs, by address."""
 
     def write(self, write: Callable[[int, bytes], None]) -> None:
-        """Hand the address and bytes of every section and stub to `write`."""
+        """Call `write` with the address and bytes of every section and stub."""
         for index, raw in self.content.items():
             write(self.bases[index], raw.tobytes())
         for each in self.stubs:
@@ -77,9 +76,9 @@ class Linked:
 
 
 def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
-    """Place the loaded sections: code, then constants, then data, each on pages of its own.
+    """Place the loaded sections: code, then constants, then data, each on its own pages.
 
-    Behind the code stay `stubs_size` bytes for stubs, where a branch reaches them.
+    `stubs_size` bytes right after the code stay free for stubs, within reach of a branch.
     """
     groups: tuple[list[Section], list[Section], list[Section]] = ([], [], [])
     for section in image.sections:
@@ -104,7 +103,7 @@ def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
 
 
 def stub_callees(port: Port, image: Image) -> int:
-    """How many symbols of others `image` calls: it needs no more stubs than that."""
+    """Return how many undefined symbols `image` calls, which is the most stubs it can need."""
     calls = np.array(sorted(port.facts.sites.call_relocations), np.uint32)
     found = [each.symbol[np.isin(each.kind, calls)] for each in image.relocations()]
     called = np.unique(np.concatenate([np.empty(0, np.uint32), *found]))
@@ -112,7 +111,7 @@ def stub_callees(port: Port, image: Image) -> int:
 
 
 def toc_pointer(port: Port, image: Image, where: Layout, base: int) -> int:
-    """The TOC pointer of `image` when it lies at `base`; 0 where the ABI has none."""
+    """Return the TOC pointer of `image` if it is loaded at `base`; 0 if the ABI has none."""
     toc = port.facts.abi.toc
     if toc is None:
         return 0
@@ -134,9 +133,8 @@ def link(
 ) -> Linked:
     """Resolve the symbols of `image` and relocate it for `base`.
 
-    `toc` is its TOC pointer; far callees get a stub of `stubs`. Raises
-    `ModuleError` and its kin, in the name of module `name`, and `ImageError`
-    where the file contradicts itself.
+    `toc` is its TOC pointer; far callees get a stub of `stubs`. Raises `ModuleError`, or one
+    derived from it, about module `name`, and `ImageError` if the file contradicts itself.
     """
     bases = where.bases(base)
     symbols = _located(image, name, bases, resolve)
@@ -167,10 +165,10 @@ def relocations(
     external: NDArray[np.bool_],
     toc: int = 0,
 ) -> Relocations:
-    """The relocations of `table` for its section at `base`.
+    """Return the relocations of `table` for its section at `base`.
 
-    `values` has the address of every symbol; `external`, shape (n,), says which
-    relocations are against symbols of others.
+    `values` has the address of every symbol; `external`, shape (n,), says which relocations
+    are against symbols that the file does not define.
     """
     count = len(table.kind)
     return Relocations(
@@ -187,7 +185,7 @@ def relocations(
 
 
 def _located(image: Image, name: str, bases: Mapping[int, int], resolve: Resolver) -> SymbolTable:
-    """The symbols of `image` with their addresses, undefined ones resolved."""
+    """Return the symbols of `image` with their addresses, undefined ones resolved."""
     table = image.symbols
     common = np.flatnonzero(table.shndx == elf.SHN_COMMON)
     if len(common):
@@ -203,7 +201,7 @@ def _located(image: Image, name: str, bases: Mapping[int, int], resolve: Resolve
     inside = np.where(table.shndx < elf.SHN_LORESERVE, table.shndx, 0).astype(np.intp)
     address = table.address + starts[inside]
     used = [each.symbol for each in image.relocations() if each.target.index in bases]
-    # Assemblers leave symbols behind that nothing refers to, such as that of a table of offsets.
+    # Assemblers leave undefined symbols that no relocation uses, such as _GLOBAL_OFFSET_TABLE_.
     needed = np.unique(np.concatenate([np.empty(0, np.uint32), *used]))
     for row in needed[table.shndx[needed] == elf.SHN_UNDEF].tolist():
         symbol = table.names[row]
@@ -215,5 +213,5 @@ def _located(image: Image, name: str, bases: Mapping[int, int], resolve: Resolve
 
 
 def _up(value: int, align: int) -> int:
-    """`value` rounded up to a multiple of `align`."""
+    """Return `value` rounded up to a multiple of `align`."""
     return -(-value // align) * align

@@ -1,13 +1,13 @@
-"""Relocating the bytes of a section, by a port's table of relocation types.
+"""Relocation of a section's bytes, driven by a port's table of relocation types.
 
-A port's table has a row for each type: the formula of the ABI's manual beside the type's
-number, the part of the value that is stored, the field that takes it, and the values
-that fit. In formulas S is the symbol's value, A the addend, P the address of the field
-and .TOC. the object's TOC pointer. A is in the relocation (RELA) or in the field (REL).
+Each row of a port's table describes one type: its number, the formula from the ABI's manual,
+the part of the value to store, the field that holds it, and the values that fit. In formulas S
+is the symbol's value, A the addend, P the address of the field and .TOC. the object's TOC
+pointer. A is in the relocation (RELA) or in the field (REL).
 
-All relocations of a section are resolved before the first is written, so a module that
-is refused is left as it was. A value that does not fit is an error, never a silent cut;
-only a type whose name says `lo`, or NC for "no check", cuts.
+All relocations of a section are resolved before the first is written, so a refused module is
+left unchanged. A value that does not fit is an error and is never truncated silently. Only
+types with `lo`, or NC for "no check", in their name truncate.
 """
 
 from __future__ import annotations
@@ -28,58 +28,58 @@ Truth = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
 
-# Formulas, of S, A, P and .TOC.
+# Formulas: functions of S, A, P and .TOC.
 
 
 def absolute(s: Values, a: Values, p: Values, toc: Values) -> Values:
-    """S + A."""
+    """Return S + A."""
     return s + a
 
 
 def relative(s: Values, a: Values, p: Values, toc: Values) -> Values:
-    """S + A - P."""
+    """Return S + A - P."""
     return s + a - p
 
 
-# Parts of a value.
+# Parts of a value
 
 
 def whole(values: Values) -> Values:
-    """All of the value."""
+    """Return the values unchanged."""
     return values
 
 
 def shifted(bits: int) -> Callable[[Values], Values]:
-    """Return the part that begins at bit number `bits`."""
+    """Return a function that takes the part of a value from bit number `bits` up."""
     return lambda values: values >> bits
 
 
-# What fits, by the value and the address P of its field.
+# Range checks: functions of the value and the address P of its field.
 
 
 def anything(values: Values, places: Values) -> Truth:
-    """Every value: the field is as wide as an address, or the type cuts by its name."""
+    """Accept every value: the field is as wide as an address, or the type truncates."""
     return np.ones(len(values), np.bool_)
 
 
 def signed(bits: int, align: int = 1) -> Callable[[Values, Values], Truth]:
-    """Return the check for multiples of `align` that sign-extending `bits` bits gives back."""
+    """Return the check for multiples of `align` that fit a signed field of `bits` bits."""
     low, high = -(1 << bits - 1), 1 << bits - 1
     return lambda values, places: (values >= low) & (values < high) & (values % align == 0)
 
 
 def unsigned(bits: int) -> Callable[[Values, Values], Truth]:
-    """Return the check for values that zero-extending `bits` bits gives back."""
+    """Return the check for values that fit an unsigned field of `bits` bits."""
     return lambda values, places: (values >= 0) & (values < 1 << bits)
 
 
 def either(bits: int) -> Callable[[Values, Values], Truth]:
-    """Return the check for values that sign- or zero-extending `bits` bits gives back."""
+    """Return the check for values that fit a field of `bits` bits, signed or unsigned."""
     return lambda values, places: (values >= -(1 << bits - 1)) & (values < 1 << bits)
 
 
 def multiple(align: int) -> Callable[[Values, Values], Truth]:
-    """Return the check for multiples of `align`: the field lacks the bits below."""
+    """Return the check for multiples of `align`, for a field without the lowest bits."""
 
     def check(values: Values, places: Values) -> Truth:
         fits: Truth = values % align == 0
@@ -89,15 +89,15 @@ def multiple(align: int) -> Callable[[Values, Values], Truth]:
 
 
 def two_halves(values: Values, places: Values) -> Truth:
-    """Values that a signed high half and a signed low half of 16 bits make."""
+    """Accept values that are the sum of a signed high half and a signed low half of 16 bits."""
     return (values >= -(1 << 31) - 0x8000) & (values < (1 << 31) - 0x8000)
 
 
-# Addends, of words as unsigned numbers.
+# Addends: functions of a field's word as an unsigned number.
 
 
 def sign_extended(bits: int, shift: int = 0) -> Callable[[Values], Values]:
-    """Return what reads an addend: sign-extend the low `bits` of a field, then shift it up."""
+    """Return a function that sign-extends the low `bits` of a field and shifts them left."""
 
     def extend(fields: Values) -> Values:
         sign = 1 << (bits - 1)
@@ -107,19 +107,19 @@ def sign_extended(bits: int, shift: int = 0) -> Callable[[Values], Values]:
 
 
 def names_of(numbers: Mapping[str, int]) -> dict[int, str]:
-    """Turn a table of pyelftools, names to numbers, into names by number."""
+    """Invert a pyelftools table of numbers by name."""
     return {number: name for name, number in numbers.items() if name != "_default_"}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The bits of a word that belong to the relocation; the others stay."""
+    """The bits of a word that a relocation changes."""
 
     width: int
     """Size of the word in bytes."""
     mask: int
     spread: Callable[[Values], Values] = whole
-    """Moves the stored part to its bits; bits outside of the mask may be anything."""
+    """Moves the stored part to its bits; bits outside the mask are ignored."""
 
 
 WORD64 = Field(8, 2**64 - 1)
@@ -129,19 +129,19 @@ WORD16 = Field(2, 2**16 - 1)
 
 @dataclass(frozen=True, slots=True)
 class RelocationType:
-    """One row of a table: `part` of the value of `formula` goes into `field`, if it fits."""
+    """One row of a table: store `part` of the value of `formula` in `field`, if it fits."""
 
     field: Field
     formula: Callable[[Values, Values, Values, Values], Values]
     part: Callable[[Values], Values] = whole
     fits: Callable[[Values, Values], Truth] = anything
     addend: Callable[[Values], Values] = whole
-    """Turns the word of a field into A, for files with REL."""
+    """Returns A from the word of a field, for files with REL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Resolved relocations of one type: what to write, and where."""
+    """Resolved relocations of one type: offsets in the section, and parts to store there."""
 
     field: Field
     offset: NDArray[np.uint64]
@@ -150,18 +150,18 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class RelocationAbi:
-    """The relocation types of an ABI by number."""
+    """The relocation types of an ABI."""
 
     prefix: str
-    """Of the types' names, such as `R_386_`."""
+    """Prefix of the types' names, such as `R_386_`."""
     names: Mapping[int, str]
     types: Mapping[int, RelocationType]
     bits: int
-    """Width of an address; values wrap at it."""
+    """Width of an address in bits; values wrap around at it."""
     byteorder: str
     """`little` or `big`."""
     explicit: bool | None
-    """Whether files have RELA, or else REL; None if they may have either."""
+    """Whether files use RELA rather than REL; None if they may use either."""
     nothing: frozenset[int] = frozenset({0})
     """Types that change nothing."""
 
@@ -170,16 +170,16 @@ class RelocationAbi:
         return self.names.get(kind, f"{self.prefix}{kind}")
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply `relocations` to one section's bytes, all or none; see `Port.relocate`."""
+        """Apply all `relocations` to one section's bytes, or none; see `Port.relocate`."""
         self.write(text, self.resolve(module, text, relocations))
 
     def resolve(
         self, module: str, text: NDArray[np.uint8], relocations: Relocations
     ) -> list[Stores]:
-        """Return what `relocations` store in `text`, without writing. Raises as `relocate`."""
+        """Return the stores of `relocations` without writing. Raises what `relocate` raises."""
         if self.explicit is not None and relocations.explicit != self.explicit:
             found, ours = ("REL", "RELA") if self.explicit else ("RELA", "REL")
-            message = f"module {module}: {found} relocations, and this ABI has {ours} only"
+            message = f"module {module}: {found} relocations, but this ABI has only {ours}"
             raise ModuleError(module, errno.ENOEXEC, message)
         kind, place = relocations.kind, relocations.place
         known = np.isin(kind, [*self.types, *self.nothing])
@@ -212,7 +212,7 @@ class RelocationAbi:
         return stores
 
     def write(self, text: NDArray[np.uint8], stores: list[Stores]) -> None:
-        """Write what `resolve` found, and keep the other bits of each field's word."""
+        """Write the `stores` that `resolve` returned; other bits of each word stay."""
         for each in stores:
             width, mask = each.field.width, np.uint64(each.field.mask)
             old = self._words(text, each.offset, width)
@@ -228,7 +228,7 @@ class RelocationAbi:
     ) -> Values:
         """Return A of each relocation; `rows_of` has the rows of each type that occurs.
 
-        An ABI whose addends take two fields writes this again. Raises `ModuleError`.
+        An ABI whose addends take two fields overrides this. Raises `ModuleError`.
         """
         addends = relocations.addend.copy()
         if not relocations.explicit:
@@ -239,7 +239,7 @@ class RelocationAbi:
         return addends
 
     def fit_together(self, kind: NDArray[np.uint32], values: Values) -> Truth:
-        """Return which values fit because of another relocation, though not by themselves."""
+        """Return which values fit only together with another relocation, shape (n,)."""
         return np.zeros(len(kind), np.bool_)
 
     def _wrapped(self, values: Values) -> Values:
@@ -249,7 +249,7 @@ class RelocationAbi:
     def _words(
         self, text: NDArray[np.uint8], offset: NDArray[np.uint64], width: int
     ) -> NDArray[np.uint64]:
-        """Return the words of `width` bytes at each offset, which lie in `text`."""
+        """Return the words of `width` bytes at each offset, all inside `text`."""
         columns = offset.astype(np.intp)[:, None] + np.arange(width, dtype=np.intp)
         order = "<" if self.byteorder == "little" else ">"
         words = np.ascontiguousarray(text[columns]).view(f"{order}u{width}")

@@ -1,11 +1,10 @@
-"""Relocations of a file, and those that a linked image which can be moved does by itself.
+"""Relocation tables, and the relocations that a movable kernel applies to itself.
 
-A kernel that may be loaded anywhere is linked like a shared library (ET_DYN), and
-each word that depends on where it is has an entry in a loaded relocation table,
-`.rela.dyn`. The words themselves may well be zeros in the file, and those of the
-list of call sites with them. Such an image is used at the address it is linked
-for, so what a relocation means is its addend. There is nobody to resolve symbols:
-types that need one are refused.
+A movable kernel is linked like a shared library (ET_DYN). Each word that depends on its load
+address has an entry in a loaded relocation table, `.rela.dyn`. The words themselves, the list
+of call sites included, may be zeros in the file. Such an image is loaded at the address it is
+linked for, so the value of a relocation is its addend. No symbols are resolved: types that
+need one are refused.
 
 Source: System V ABI, chapter 4 "Relocation", chapter 5 "Dynamic linking".
 """
@@ -24,17 +23,16 @@ from .fields import store
 from .headers import Section, Segment
 
 NONE = 0
-"""The type that changes nothing, in every ABI."""
+"""Relocation type that changes nothing, in every ABI."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelocationTable:
-    """The relocations of section `target`, n of them in the file's order.
+    """The n relocations of section `target`, in the file's order.
 
-    `offset` counts from the start of that section; in a linked image it is an address,
-    and where a table is that of the image itself `target` is section 0, which is none.
-    `symbol` indexes `Image.symbols`. `addend` is None for REL tables, whose addends stand
-    in the fields.
+    `offset` counts bytes from the start of `target`. In a linked image it is an address, and
+    if the table relocates the whole image, `target` is section 0. `symbol` indexes
+    `Image.symbols`. `addend` is None for REL tables, whose addends are in the fields.
     """
 
     section: Section
@@ -52,10 +50,9 @@ def relocated(
     segments: Sequence[Segment],
     tables: Sequence[RelocationTable],
 ) -> NDArray[np.uint8]:
-    """The file `raw` to the end of its last segment, as it is once loaded: a copy.
+    """Return a relocated copy of the file `raw` up to the end of its last segment.
 
-    Raises `ImageError` for a type that is not `facts.relative`, and for a word
-    that is not in the file.
+    Raises `ImageError` for a type other than `facts.relative`, and for a word outside the file.
     """
     end = max((segment.offset + segment.filesz for segment in segments), default=0)
     loaded = raw[:end].copy()
@@ -71,15 +68,15 @@ def relocated(
 
 
 def _check_kinds(path: str, facts: Facts, table: RelocationTable) -> None:
-    """Raise `ImageError` for the first entry that is neither relative nor nothing."""
+    """Raise `ImageError` for the first entry that is neither `facts.relative` nor `NONE`."""
     allowed = [NONE] if facts.relative is None else [NONE, facts.relative]
     bad = ~np.isin(table.kind, allowed)
     if bad.any():
         row = int(np.argmax(bad))
         raise ImageError(
             path,
-            f"relocation {row} is of type {int(table.kind[row])}, which nobody does when a "
-            f"kernel of {facts.name} is loaded",
+            f"relocation {row} has type {int(table.kind[row])}, which a kernel of "
+            f"{facts.name} cannot apply to itself",
             section=table.section.name,
         )
 
@@ -87,7 +84,7 @@ def _check_kinds(path: str, facts: Facts, table: RelocationTable) -> None:
 def _offsets(
     path: str, width: int, segments: Sequence[Segment], table: RelocationTable
 ) -> NDArray[np.uint64]:
-    """Where in the file each word of `width` bytes is. Raises `ImageError`."""
+    """Return the file offset of each relocated word of `width` bytes. Raises `ImageError`."""
     offset = np.zeros(len(table.offset), np.uint64)
     inside = table.kind == NONE
     for segment in segments:
@@ -101,8 +98,8 @@ def _offsets(
         row = int(np.argmin(inside))
         raise ImageError(
             path,
-            f"relocation {row} is of a word at {int(table.offset[row]):#x}, which is not in the "
-            "file",
+            f"relocation {row} is for the word at {int(table.offset[row]):#x}, which is not in "
+            "the file",
             section=table.section.name,
         )
     return offset

@@ -1,9 +1,8 @@
 """The structures of ELF as numpy dtypes, for either word size and byte order.
 
-One structured dtype a table turns a section of any length into arrays at once.
-pyelftools supplies the names of numbers and reads DWARF; it is not asked to
-read the tables, because it makes a Python object of each entry and trusts the
-offsets it finds, and both would hurt here.
+A structured dtype per table turns a section of any length into arrays at once. pyelftools
+supplies the names of numbers and reads DWARF. It does not read the tables: it makes a Python
+object of each entry, which is slow, and trusts the offsets it finds, which is unsafe.
 
 Source: System V ABI, chapter 4 "Object files" and chapter 5 "Program loading".
 """
@@ -18,9 +17,9 @@ from elftools.elf.enums import ENUM_E_MACHINE
 MAGIC = b"\x7fELF"
 IDENT_SIZE = 16
 CLASSES = {4: 1, 8: 2}
-"""Word size in bytes to EI_CLASS."""
+"""EI_CLASS by word size in bytes."""
 ORDERS = {"little": 1, "big": 2}
-"""Byte order to EI_DATA."""
+"""EI_DATA by byte order."""
 
 ET_REL, ET_EXEC, ET_DYN = 1, 2, 3
 PT_LOAD = 1
@@ -35,11 +34,11 @@ STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_SECTION, STT_FILE = 0, 1, 2, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Layouts:
-    """The dtypes of one word size and byte order."""
+    """The dtypes for one word size and byte order."""
 
     word: np.dtype[np.unsignedinteger]
     header: np.dtype[np.void]
-    """From e_type on, after e_ident."""
+    """The ELF header from e_type on, without e_ident."""
     section: np.dtype[np.void]
     segment: np.dtype[np.void]
     symbol: np.dtype[np.void]
@@ -48,7 +47,7 @@ class Layouts:
 
 
 def layouts(pointer_size: int, byteorder: str) -> Layouts:
-    """The dtypes for words of `pointer_size` bytes (4 or 8) in `byteorder`."""
+    """Return the dtypes for words of `pointer_size` bytes (4 or 8) in `byteorder`."""
     order = "<" if byteorder == "little" else ">"
     half, word, xword = "u2", "u4", f"u{pointer_size}"
 
@@ -86,7 +85,7 @@ def layouts(pointer_size: int, byteorder: str) -> Layouts:
 
 
 def machine_name(number: int) -> str:
-    """`e_machine` as pyelftools names it, `EM_…`; the number where it has no name."""
+    """Return pyelftools' name for `e_machine`, `EM_…`, or `machine N` if it has none."""
     for name, value in ENUM_E_MACHINE.items():
         if value == number:
             return str(name)

@@ -1,9 +1,8 @@
-"""A module's stubs: for each far callee a stub within reach, made while it is linked.
+"""The stubs of a module: one within reach for each far callee, made while linking.
 
-A branch may be too short for the kernel, or the callee may need a pointer to
-data of its own. The call then goes to a stub that does the rest; all calls of
-one function share one. The port knows when a stub is needed and what it is
-made of; here they are numbered, placed and remembered.
+A branch may not reach the kernel, or the callee may need a pointer to its own data. The call
+then goes to a stub that does the rest, and all calls of one function share a stub. The port
+decides when a stub is needed and what it consists of. This module allocates and keeps them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..errors import ModuleError
 
 
 class StubTable:
-    """The stubs of module `name`, one behind the other from `address` on."""
+    """The stubs of module `name`, one after the other from `address` on."""
 
     def __init__(
         self,
@@ -30,7 +29,7 @@ class StubTable:
         toc: int,
         function_at: Callable[[int], Function],
     ) -> None:
-        """`size` bytes are free at `address`; `function_at` says what a pointer leads to."""
+        """Use `size` free bytes at `address`; `function_at` returns a pointer's function."""
         self._stubs = stubs
         self._name = name
         self._address = address
@@ -41,13 +40,13 @@ class StubTable:
 
     @property
     def made(self) -> tuple[ModuleStub, ...]:
-        """The stubs there are, in order of address."""
+        """The stubs made so far, by address."""
         return tuple(self._made.values())
 
     def stub_for(self, pointer: int, symbol: str) -> int:
-        """The address of the stub of the function at `pointer`, made if there is none yet.
+        """Return the address of the stub of the function at `pointer`; make it if necessary.
 
-        Raises `ModuleError` (ENOEXEC) where it cannot be made.
+        Raises `ModuleError` (ENOEXEC) if it cannot be made.
         """
         target = self._function_at(pointer)
         known = self._made.get(target.code)
@@ -60,16 +59,18 @@ class StubTable:
             code = self._stubs.make(address, target, self._toc)
         except ValueError as error:
             raise ModuleError(
-                self._name, errno.ENOEXEC, f"module {self._name}: no stub of {symbol}: {error}"
+                self._name,
+                errno.ENOEXEC,
+                f"module {self._name}: cannot make a stub of {symbol}: {error}",
             ) from error
         made = ModuleStub(address, code, target.code, symbol, self._toc)
         self._made[target.code] = made
         return address
 
     def redirect(self, relocations: Relocations, symbols: Sequence[str]) -> Relocations:
-        """The same relocations with the calls that need a stub led to it.
+        """Return `relocations` with the calls that need a stub redirected to it.
 
-        `symbols` names the symbol of each. Raises `ModuleError`.
+        `symbols` has the symbol name of each. Raises `ModuleError`.
         """
         needed = self._stubs.needed(relocations)
         if not needed.any():

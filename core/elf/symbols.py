@@ -1,10 +1,9 @@
-"""Symbols of one image as numpy columns, and what lies at an address.
+"""The symbols of one image as numpy columns.
 
-A kernel has 130,000 symbols, so nothing here makes an object of each: the
-table keeps columns, names are cut from the string table in one pass, and an
-address is found by binary search. The size of a symbol is the kernel's idea of
-it in kallsyms, the distance to the next one, because labels of assembly have
-no size of their own.
+A kernel has 130,000 symbols, so nothing here makes an object of each. The table keeps columns,
+names are cut from the string table in one pass, and an address is found by binary search. As in
+the kernel's kallsyms, the size of a symbol is the distance to the next one, because labels in
+assembly have no size of their own.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from .structs import (
 )
 
 KSYM_NAME_LEN = 512
-"""Longest name, in bytes; the kernel's limit."""
+"""Limit for a symbol name, in bytes; the same as the kernel's."""
 
 
 class Symbol(NamedTuple):
@@ -47,15 +46,15 @@ class Symbol(NamedTuple):
 
 
 _MAPPING = frozenset({"$a", "$d", "$t", "$x"})
-"""How names of mapping symbols begin (AAELF64, 5.6.4); more may follow behind a dot."""
+"""Names of mapping symbols (AAELF64, 5.6.4), up to the first dot."""
 
 
 @dataclass(frozen=True)
 class SymbolTable:
     """Columns of a symbol table, n symbols in the file's order.
 
-    `limit` is the end of the section each symbol lies in, as an address; the
-    addresses are those the symbols have once loaded.
+    Addresses are those of the loaded image. `limit` is the end address of each symbol's
+    section, or 0 if it has no loaded section.
     """
 
     names: list[str]
@@ -66,14 +65,14 @@ class SymbolTable:
     shndx: NDArray[np.uint16]
     limit: NDArray[np.uint64]
     text: NDArray[np.bool_]
-    """Whether the section holds code."""
+    """Whether the symbol's section contains code."""
 
     def __len__(self) -> int:
         return len(self.names)
 
     @classmethod
     def of_labels(cls, labels: Mapping[str, int], end: int) -> SymbolTable:
-        """A table of the labels of assembled code that ends at `end`, by address."""
+        """Return a table of the `labels` (addresses by name) of assembled code up to `end`."""
         names = list(labels)
         count = len(names)
         return cls(
@@ -89,10 +88,10 @@ class SymbolTable:
 
     @cached_property
     def defined(self) -> NDArray[np.bool_]:
-        """Symbols with a place in a loaded section, not names of sections or files.
+        """Mask of the symbols in loaded sections, without names of sections and files.
 
-        Nor the mapping symbols of Arm's ABIs (`$x`, `$d`), which mark where code and
-        data begin, and of which there is one at most functions.
+        Mapping symbols of Arm's ABIs (`$x`, `$d`) are left out too: they mark where code and
+        data begin, so most functions have one.
         """
         marker = (self.kind == STT_SECTION) | (self.kind == STT_FILE)
         mask: NDArray[np.bool_] = ~marker & (self.limit > 0)
@@ -104,13 +103,13 @@ class SymbolTable:
 
     @cached_property
     def functions(self) -> NDArray[np.bool_]:
-        """Which symbols are functions: names of code, not of the descriptors some ABIs have."""
+        """Mask of the functions: symbols of code, not of function descriptors (`Toc`)."""
         mask: NDArray[np.bool_] = self.defined & self.text & (self.kind != STT_OBJECT)
         return mask
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        """Name to row; of several of one name a global wins, then a weak one, then the first."""
+        """Row by name; of equal names a global one wins, then a weak one, then the first."""
         rows = np.flatnonzero(self.shndx != SHN_UNDEF)
         binding = self.binding[rows]
         rank = 2 * (binding == STB_GLOBAL) + (binding == STB_WEAK)
@@ -118,21 +117,21 @@ class SymbolTable:
         return {names[row]: row for row in rows[np.lexsort((-rows, rank))].tolist()}
 
     def address_of(self, name: str) -> int | None:
-        """The address of the symbol `name`, None where it is not defined."""
+        """Return the address of the symbol `name`, or None if it is not defined."""
         row = self.row_of(name)
         return None if row is None else int(self.address[row])
 
     def row_of(self, name: str) -> int | None:
-        """The row of the symbol `name`, None where it is not defined."""
+        """Return the row of the symbol `name`, or None if it is not defined."""
         return self._index.get(name)
 
     @cached_property
     def by_address(self) -> NDArray[np.intp]:
-        """Rows of the symbols that name an address, one an address, in order of it.
+        """Rows sorted by address, one symbol for each address.
 
-        Of several at one address a function goes first, one of that type before a
-        label of code, then a global name, then the one with fewer leading
-        underscores, then the file's order.
+        Of several symbols at one address, functions win over data, those of type FUNC over
+        plain labels, global over local ones, those with fewer leading underscores, and then
+        the first in the file.
         """
         rows = np.flatnonzero(self.defined)
         names = self.names
@@ -157,7 +156,7 @@ class SymbolTable:
 
 
 def special(shndx: NDArray[np.uint16]) -> NDArray[np.bool_]:
-    """Which section numbers name no section of the file."""
+    """Return a mask of the section numbers that do not stand for a section of the file."""
     mask: NDArray[np.bool_] = (shndx == SHN_UNDEF) | (shndx >= SHN_LORESERVE)
     return mask
 
@@ -165,11 +164,11 @@ def special(shndx: NDArray[np.uint16]) -> NDArray[np.bool_]:
 def cut_names(
     table: NDArray[np.uint8], offsets: NDArray[np.uint32], most: int = 1 << 24
 ) -> list[str]:
-    """The NUL-ended names at `offsets` of a string table that ends in NUL.
+    """Return the names at `offsets` of a string table that ends in NUL.
 
-    Each is cut at `KSYM_NAME_LEN`, and those past `most` bytes in all are
-    empty: names may share bytes in the file, so a small file could ask for a
-    lot. Bytes that are not printable ASCII come out as `?`: names go to terminals.
+    Each name is truncated to `KSYM_NAME_LEN`, and names after the first `most` bytes in all
+    are empty: names may share bytes, so a small file could claim a lot of memory. Bytes that
+    are not printable ASCII become `?`, because names go to terminals.
     """
     clean = np.where((table > 0x20) & (table < 0x7F) | (table == 0), table, np.uint8(ord("?")))
     stops = np.flatnonzero(clean == 0)

@@ -1,1 +1,1 @@
-"""What ports inherit and share."""
+"""Code that ports inherit and share."""

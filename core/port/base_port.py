@@ -1,4 +1,4 @@
-"""What most ports need not write: the optional verbs of the contract in `arch.py`."""
+"""Defaults for the optional verbs of the contract in `arch.py`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .entry_source import read_entry_source
 
 @dataclass(frozen=True, slots=True)
 class BasePort:
-    """The optional verbs of `Port`, as an architecture has them that has nothing special there.
+    """The optional verbs of `Port`, with the defaults that suit most architectures.
 
-    A port inherits from this, sets `folder` and writes the required verbs. Each verb here
-    is written again only by ports that differ.
+    A port inherits from this class, sets `folder` and writes the required verbs. It overrides
+    a verb of this class only if it differs.
     """
 
     facts: Facts
 
     folder: ClassVar[Path]
-    """Where entry.S and images/ of this port lie: `Path(__file__).parent`."""
+    """The folder with entry.S and images/ of this port: `Path(__file__).parent`."""
     relocation_abi: ClassVar[RelocationAbi | None] = None
     """The table of relocation types; None if the port writes `relocate` by itself."""
 
@@ -41,7 +41,7 @@ class BasePort:
     ) -> Effect:
         """Return the registers of a call, for an ABI that passes all arguments in registers.
 
-        Such an ABI has a link register too; others write this verb.
+        Such an ABI has a link register too; other ports override this verb.
         """
         abi = self.facts.abi
         if abi.link is None or abi.stack_arguments:
@@ -77,7 +77,7 @@ class BasePort:
         """Return the text of entry.S in the port's folder, with the files it includes."""
         path = self.folder / "entry.S"
         if not path.is_file():
-            raise NotImplementedError(f"there is no {path}")
+            raise NotImplementedError(f"{path} does not exist")
         return read_entry_source(path)
 
     def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
@@ -89,7 +89,7 @@ class BasePort:
         return np.full(len(sites), self.facts.sites.size, np.intp)
 
     def with_nop(self, name: str) -> Self:
-        """Return this port, for the one name there is; raises `ValueError` for others."""
+        """Return this port: it has one way to disable sites. Raises `ValueError` for others."""
         self.check_nop(name)
         return self
 
@@ -100,7 +100,7 @@ class BasePort:
             raise ValueError(f"unknown nop {name!r} (choose from: {known})")
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
-        """Return nothing: the bytes alone say it all."""
+        """Return no explanation: the bytes alone are enough."""
         return ""
 
     @property
@@ -114,7 +114,7 @@ class BasePort:
         return None
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
-        """Apply relocations as `relocation_abi` says."""
+        """Apply relocations according to `relocation_abi`."""
         if self.relocation_abi is None:
             raise NotImplementedError("no relocation_abi")
         self.relocation_abi.relocate(module, text, relocations)

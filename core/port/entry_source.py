@@ -1,14 +1,14 @@
-"""The source of a port's entry code: entry.S with the files of its family put in.
+"""The source of a port's entry code: entry.S with the files that it includes.
 
-Ports of a family share parts of their entry code and differ in the width of a word or
-the layout of a stack frame. Two directives, as the C preprocessor has them, keep the
-shared part in one file beside a stack picture for each port:
+Ports of a family share parts of their entry code and differ in the width of a word or the
+layout of a stack frame. With two directives of the C preprocessor, the shared part is in one
+file, and each port's own file draws its stack frame:
 
-    #include "../graph.S"       the text of that file, beside the one that includes it
+    #include "../graph.S"       the text of that file; the path is relative to this file
     #define PTR_L lw            from here on the word PTR_L stands for `lw`
 
-The assembler (Keystone) is never shown a file name: it would look for the file in the
-user's current folder.
+The assembler (Keystone) never sees a file name: it would look for the file in the user's
+current folder.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _DIRECTIVE = re.compile(r'#(?:include\s+"(?P<file>[^"]+)"|define\s+(?P<name>\w+)
 
 
 def read_entry_source(path: Path) -> str:
-    """Return the text of the assembly file `path` with its directives carried out.
+    """Return the text of the assembly file `path` with its directives applied.
 
     Raises `OSError` for a file that cannot be read, and `AssemblyError` for a line that
-    begins with `#` and is not one of the two directives, or defines a word again.
+    begins with `#` but is not one of the two directives, or that defines a word again.
     """
     return _expanded(path, {})
 
 
 def _expanded(path: Path, defined: dict[str, str]) -> str:
-    """Return the text of `path`; `defined` has the words so far, and gets those of `path`."""
+    """Return the text of `path`; `defined` has the words so far, and those of `path` are added."""
     lines = []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.startswith("#"):

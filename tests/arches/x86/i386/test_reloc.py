@@ -78,7 +78,7 @@ def test_a_section_smaller_than_the_field_is_refused() -> None:
 
 def test_addends_in_the_relocation_are_not_this_abi() -> None:
     explicit = replace(batch((1, 0, 7)), explicit=True)
-    with pytest.raises(ModuleError, match="RELA relocations, and this ABI has REL only"):
+    with pytest.raises(ModuleError, match="RELA relocations, but this ABI has only REL"):
         ABI.relocate("usb", np.zeros(16, np.uint8), explicit)
 
 
