@@ -7,6 +7,7 @@ from pathlib import Path
 
 from platformdirs import user_state_path
 
+from ...core.errors import DynftraceError
 from ..files.whole_file import write_whole
 from .tour import Tour
 
@@ -32,7 +33,10 @@ class Progress:
         if steps <= self.of(tour):
             return
         self._done[tour.name] = steps
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DynftraceError(f"{self._path}: {error.strerror or error}") from error
         write_whole(self._path, json.dumps(self._done, indent=1, sort_keys=True) + "\n")
 
     def _read(self) -> dict[str, int]:
