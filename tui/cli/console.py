@@ -1,4 +1,4 @@
-"""Opening the console, the action of `dynftrace` without a command."""
+"""`dynftrace` without a command: open the console, with or without a saved session."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..saved.session_store import SessionStore
 
 MACHINE_OPTIONS = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery")
+"""Options that must agree with the machine of a saved session."""
 
 
 def open_console(
@@ -42,23 +43,24 @@ def open_console(
     )
 
 
-def _session_store(context: click.Context, name: str, described: MachineOptions) -> SessionStore:
-    """Return the store of session `name`: saved before, or new on the machine `described`.
+def _session_store(context: click.Context, name: str, machine: MachineOptions) -> SessionStore:
+    """Return the store of the session `name`: a saved one, or a new one on `machine`.
 
     Raises `UsageError` if a given option differs from that of the saved machine.
     """
     from ..saved import session_file
     from ..saved.session_store import SessionStore
 
+    # The session may be restored from another folder.
     here = replace(
-        described,
-        kernel=described.kernel and os.path.abspath(described.kernel),
-        modules=tuple(_absolute(module) for module in described.modules),
+        machine,
+        kernel=machine.kernel and os.path.abspath(machine.kernel),
+        modules=tuple(_absolute(module) for module in machine.modules),
     )
     saved = session_file.load(name)
     if saved is not None:
         for option in MACHINE_OPTIONS:
-            # A build that is given by its name is an architecture.
+            # arches.build has turned the name of a build into an architecture.
             field = "arch" if option == "kernel" and here.kernel is None else option
             was, now = getattr(saved.machine, field), getattr(here, field)
             if given(context, option) and was != now:

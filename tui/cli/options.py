@@ -13,16 +13,16 @@ from ..saved import settings
 from ..saved.machine_options import MachineOptions
 
 ANY_PATH = click.Path(readable=False)
-"""Completed as a file by a shell; the code that reads the file reports errors."""
+"""A path that shells complete; the code that reads the file reports errors."""
 
 FLAGS = {"modules": "module"}
-"""Flag of each parameter that is named differently, both without dashes."""
+"""Flags that differ from their parameter's name, without dashes, by that name."""
 
 
 def completion_of(
     names: Callable[[], Iterable[str]],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return a shell completion that offers those of `names()` that begin as typed."""
+    """Return a shell completion: the names in `names()` that start with the typed text."""
 
     def complete(context: click.Context, option: click.Parameter, typed: str) -> list[str]:
         return [name for name in names() if name.startswith(typed)]
@@ -43,7 +43,7 @@ def listed(names: Sequence[str], last: str = "") -> str:
 
 
 def flag(name: str) -> str:
-    """Return the flag of the parameter `name`, such as `--module` of `modules`."""
+    """Return the flag of the parameter `name`, such as `--module` for `modules`."""
     return f"--{FLAGS.get(name, name)}"
 
 
@@ -53,7 +53,10 @@ def given(context: click.Context, name: str) -> bool:
 
 
 def architecture(context: click.Context, option: click.Parameter, name: str) -> str:
-    """Return `name` if it is a port; ports of other packages are searched last."""
+    """Return `name` if it is a port; raise `click.BadParameter` if not.
+
+    Ports of other packages are searched last, because finding them takes time.
+    """
     if not arches.known(name):
         known = ", ".join(map(repr, arches.names()))
         raise click.BadParameter(f"{name!r} is not one of {known}.", context, option)
@@ -70,7 +73,10 @@ first_commands_option = click.option(
 
 
 def machine_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options that describe a machine; the command gets `open_session` instead."""
+    """Add the options that describe a machine to `command`.
+
+    The command receives one argument for all of them, `open_session`: a `MachineOptions`.
+    """
     options = (
         click.option(
             "--arch",

@@ -1,8 +1,7 @@
-"""Feeding the tracefs shell: from a text, from lines as they come, from a person.
+"""Input of the tracefs shell: a text, a stream of lines, or a user at a prompt.
 
-ctrl+c stops the guest, not the shell: the machine ends its run, and the command
-that was in it says so. Where nobody sits at the shell, the rest of the script
-is left as well.
+ctrl+c stops the guest, not the shell: the machine ends its run, and the command that
+started it reports the interruption. A script ends there too; the prompt comes back.
 """
 
 from __future__ import annotations
@@ -25,19 +24,23 @@ if TYPE_CHECKING:
     from ...core.session.session import Session
 
 PROMPT = "tracing# "
+
 CONTINUED = "> "
+"""Prompt of the further lines of a command."""
+
 HISTORY_LENGTH = 1000
+"""Number of lines kept."""
 
 
 def run_text(session: Session, text: str) -> int:
-    """Execute `text`; returns the status of its last command."""
+    """Execute `text` and return the status of its last command."""
     return _execute(Shell(session), text)[0]
 
 
 def run_before(session: Session, text: str) -> None:
-    """Execute `text` before something else: of what it says only errors are shown.
+    """Execute `text` and print only its errors, as preparation for another command.
 
-    Raises `UsageError` for text that is no command list.
+    Raises `UsageError` if `text` has a syntax error.
     """
     try:
         for outcome in Shell(session).run(text):
@@ -47,9 +50,9 @@ def run_before(session: Session, text: str) -> None:
 
 
 def run_lines(session: Session, lines: Iterable[str]) -> int:
-    """Execute lines as they come; returns the status of the last command.
+    """Execute each line as it arrives and return the status of the last command.
 
-    A command that goes on over several lines waits for its end.
+    A command that spans several lines is executed after its last line.
     """
     shell = Shell(session)
     status = 0
@@ -66,7 +69,7 @@ def run_lines(session: Session, lines: Iterable[str]) -> int:
 
 
 def run_interactive(session: Session) -> int:
-    """Execute what a person types, with line editing, until the end of input."""
+    """Execute what a user types, with line editing, until end of input; return the last status."""
     shell = Shell(session)
     status = 0
     pending = ""
@@ -90,6 +93,7 @@ def run_interactive(session: Session) -> int:
 
 
 def _incomplete(text: str) -> bool:
+    """Return whether `text` needs another line, for example to close a quote."""
     from ...core.shell.parser import parse
 
     try:
@@ -100,7 +104,7 @@ def _incomplete(text: str) -> bool:
 
 
 def _execute(shell: Shell, text: str) -> tuple[int, bool]:
-    """Execute `text`, writing as its commands end: its status, and whether ctrl+c came."""
+    """Execute `text`, printing after each command; return its status, and whether ctrl+c came."""
     status = 0
     with _stop_on_interrupt(shell.session) as interrupted:
         try:
@@ -124,7 +128,10 @@ def _show(outcome: Outcome) -> None:
 
 @contextmanager
 def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
-    """While it lasts, ctrl+c stops the machine; a second one raises KeyboardInterrupt."""
+    """Within the context, ctrl+c stops the machine; a second one raises `KeyboardInterrupt`.
+
+    Yields a function that returns whether ctrl+c came.
+    """
     came = False
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -133,7 +140,7 @@ def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         came = True
         if sys.stderr.isatty():
-            sys.stderr.write("\n")  # behind the terminal's ^C
+            sys.stderr.write("\n")  # after the ^C that the terminal shows
         session.stop()
 
     before = signal.signal(signal.SIGINT, stop)
@@ -145,11 +152,11 @@ def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _line_editing(shell: Shell) -> Iterator[None]:
-    """Line editing with completion, and a history kept between sessions."""
+    """Provide line editing with completion, and a history saved between runs."""
     try:
         import readline
     except ImportError:
-        # Python can be built without it; lines are then read as the terminal gives them.
+        # Python can be built without readline; input then has the terminal's own line editing.
         yield
         return
     from platformdirs import user_state_path

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _screens() -> Iterable[str]:
-    """Return the names of the screens; this imports more than other completions do."""
+    """Return the names of the screens; this loads Textual, unlike other completions."""
     from ..pictures.picture import POSES
 
     return POSES

@@ -57,6 +57,7 @@ def tour_command(
 
 
 def _listing() -> Iterator[str]:
+    """Yield two lines for each tour: name, progress and title, then the summary."""
     loaded = [tours.load(name) for name in tours.names()]
     progress = Progress()
     width = max((len(tour.name) for tour in loaded), default=0)
@@ -67,19 +68,19 @@ def _listing() -> Iterator[str]:
 
 def _walked(tour: Tour) -> bool:
     """Walk `tour` and print how each step went; return whether all steps passed."""
-    well = True
+    passed = True
     for number, (title, reason) in enumerate(check_tour(tour), 1):
         print(f"{'FAILED' if reason else 'ok':<6}  {tour.name} {number}  {title}")
         if reason:
             print(f"        {reason}")
-            well = False
-    return well
+            passed = False
+    return passed
 
 
 def check_tour(tour: Tour) -> Iterator[tuple[str, str]]:
-    """Do each step by its own commands; yield its title, and what is wrong with it or "".
+    """Do each step by its own commands; yield its title, and its error or "".
 
-    A check that already holds before the step says nothing: that is an error too.
+    It is an error too if the checks already hold before the step: they would prove nothing.
     """
     from ...core.shell.shell import Shell
 

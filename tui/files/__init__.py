@@ -1,1 +1,1 @@
-"""What every front end writes and reads: whole files, downloads, TOML."""
+"""Files that every front end reads and writes: TOML, and files replaced as a whole."""

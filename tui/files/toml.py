@@ -18,7 +18,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
 
     Raises `UsageError` with the path, and with the line if it is known.
     """
-    # Also False for a folder without permission, as after su: not this user's folder.
+    # Also False in a folder without permission. After su, that is another user's folder.
     if not os.path.exists(path):
         return {}, ""
     # Imported here because most users have no such file.
@@ -38,7 +38,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _located(reason: str, text: str) -> str:
-    """Return `:LINE: reason` for a message of the parser, or `: reason` without a line."""
+    """Return a message of the parser as `:LINE: REASON`, or `: REASON` if it has no line."""
     if place := _PLACE.search(reason):
         return f":{place[1]}: {reason[: place.start()]}"
     if reason.endswith(_END):

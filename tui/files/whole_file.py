@@ -1,4 +1,4 @@
-"""Writing files: under an unused name, and atomically, so a reader sees the old or the new."""
+"""Writing files atomically, so that a reader sees the old or the new text, and unused names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ...core.errors import DynftraceError
 
 STEM = "dynftrace"
-"""How the names of files begin that the console saves."""
+"""Start of the names of files that the console saves."""
 
 
 def free_path(folder: Path, suffix: str) -> Path:

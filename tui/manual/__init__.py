@@ -1,1 +1,1 @@
-"""The README's examples, the man page and the shell completions, made by the program."""
+"""Documentation generated from the program: README parts, man page and completions."""

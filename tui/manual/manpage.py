@@ -18,6 +18,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 
 from ... import __version__
 from ..cli import dynftrace
+from ..cli.exit_status import FAILED, INTERRUPTED, USAGE
 from ..files.whole_file import write_whole
 from ..saved.settings import SETTINGS
 
@@ -30,7 +31,7 @@ COMPLETIONS = {
 """Path of each shell's completion script, below `share/`."""
 
 MENDED = {
-    # click's test is true only while zsh loads the function: later TABs completed nothing.
+    # click's test holds only while zsh loads the function: later TABs would complete nothing.
     "zsh": {"$zsh_eval_context[-1] == loadautofunc": "$funcstack[1] == _dynftrace"},
     # Without this, fish cuts a description at its first comma.
     "fish": {'string split ","': 'string split --max 1 ","'},
@@ -46,11 +47,13 @@ FILES = {
     "~/.local/state/dynftrace/history": "History of the interactive shell.",
     "~/.local/state/dynftrace/tours.json": "Progress in each tour.",
 }
+"""Files of the user, and what they hold."""
+
 STATUSES = {
     "0": "Success; for sh, success of its last command.",
-    "1": "Failure; standard error says why.",
-    "2": "The command line is wrong.",
-    "130": "Interrupted.",
+    str(FAILED): "Failure; standard error says why.",
+    str(USAGE): "The command line is wrong.",
+    str(INTERRUPTED): "Interrupted.",
 }
 
 
@@ -139,7 +142,7 @@ def _records(context: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _options(context: click.Context, described: dict[str, str]) -> Iterator[str]:
-    """Yield the options; those already in `described` by name only."""
+    """Yield the options; those that `described` already has with the same text by name only."""
     records = [each for each in _records(context) if not described or "--help" not in each[0]]
     old = [name for name, text in records if described.get(name) == text]
     if old:
@@ -150,6 +153,7 @@ def _options(context: click.Context, described: dict[str, str]) -> Iterator[str]
 
 
 def _entries(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield a tagged paragraph for each name and text."""
     for name, text in entries:
         yield ".TP"
         # Allow a line break after each choice.

@@ -1,1 +1,1 @@
-"""What is kept on disk between runs: settings, sessions."""
+"""Settings and sessions, kept on disk between runs."""

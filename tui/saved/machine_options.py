@@ -1,4 +1,4 @@
-"""The machine that a command line describes, opened on demand."""
+"""The options of a command line that describe a machine, which is opened on demand."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """An architecture and options, known without loading anything.
+    """An architecture and the options of its machine; calling this opens the machine.
 
-    `kernel` is the path of an image, or None for the port's own kernel.
+    Nothing is loaded before that. `kernel` is the path of an image, or None for the
+    port's own kernel.
     """
 
     arch: str
@@ -31,7 +32,7 @@ class MachineOptions:
     """`FILE:LINE: NAME: ` if `patch` comes from a file: the prefix of errors about it."""
 
     def __call__(self) -> Session:
-        """Open the machine; raises the errors of `Session.open`."""
+        """Open the machine. Raises `UsageError`, and what `Session.open` raises."""
         from ...core.session.session import MachineSpec, Session
 
         port = arches.load(self.arch)

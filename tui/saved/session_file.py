@@ -1,4 +1,4 @@
-"""Files of saved console sessions, one for each name."""
+"""The files of saved sessions: listing, loading, saving and deleting them by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder() -> Path:
 
 
 def path_of(name: str) -> Path:
-    """Return the file of the session `name`; raises `UsageError` for an invalid name."""
+    """Return the path of the session `name`. Raises `UsageError` for an invalid name."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"invalid session name {name!r}: use at most 64 letters, digits, '.', '_' and '-'"
@@ -48,7 +48,7 @@ def names() -> list[str]:
 
 
 def delete(name: str) -> None:
-    """Delete the session `name`; raises `UsageError` if it does not exist."""
+    """Delete the session `name`. Raises `UsageError` if it does not exist."""
     path = path_of(name)
     try:
         path.unlink()
@@ -59,7 +59,10 @@ def delete(name: str) -> None:
 
 
 def save(name: str, saved: Saved) -> None:
-    """Write or replace the file of the session `name`; raises `DynftraceError`."""
+    """Write or replace the file of the session `name`.
+
+    Raises `UsageError` for an invalid name and `DynftraceError` if writing fails.
+    """
     path = path_of(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +72,10 @@ def save(name: str, saved: Saved) -> None:
 
 
 def load(name: str) -> Saved | None:
-    """Return the session `name`, or None if it does not exist; raises `SessionFileError`."""
+    """Return the session `name`, or None if it does not exist.
+
+    Raises `UsageError` for an invalid name and `SessionFileError` for an unusable file.
+    """
     path = path_of(name)
     try:
         text = path.read_bytes().decode()

@@ -1,4 +1,4 @@
-"""What a saved session consists of: a machine, what was done on it, and a layout."""
+"""The parts of a saved session: its machine, commands and runs, and layout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the console lay; `function` is the rec.ip under the cursor of the list."""
+    """The panes, filters and marks of the console.
+
+    `function` is the rec.ip under the cursor of the function list.
+    """
 
     pane: int = 1
     zoomed: bool = False
@@ -26,7 +29,7 @@ class Layout:
     function: int | None = None
     trace_filter: str = ""
     marks: Mapping[str, RowKey] = field(default_factory=dict)
-    """Markers A and B of the trace, by their letters."""
+    """Rows of the trace with the markers A and B, by letter."""
     bookmarks: tuple[RowKey, ...] = ()
 
 
@@ -36,6 +39,7 @@ class Saved:
 
     machine: MachineOptions
     done: tuple[Action, ...] = ()
+    """Commands as text, and runs as virtual ns, in order."""
     now: int | None = None
     layout: Layout = Layout()
 

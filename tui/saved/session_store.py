@@ -1,4 +1,4 @@
-"""Saves a session of the console, and restores it by replaying its journal."""
+"""Saving the session of a console, and restoring it by replaying its journal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class SessionStore:
-    """The session `name` on the machine `machine`: as it was `saved`, or a new one.
+    """The session `name`, saved under that name: restored from `saved`, or new on `machine`.
 
-    Call `open` and `save` in the machine's thread, or after that has ended.
+    Call `open` and `save` in the machine's thread, or after that thread has ended.
     """
 
     def __init__(self, name: str, machine: MachineOptions, saved: Saved | None = None) -> None:
@@ -28,7 +28,7 @@ class SessionStore:
         self._stopped = False
         self._opened = False
         self.differs = ""
-        """How the restored machine differs from the saved one, or ""."""
+        """One sentence on how the restored machine differs from the saved one, or ""."""
 
     @property
     def layout(self) -> Layout | None:

@@ -1,7 +1,7 @@
-"""The text of a session file: JSON, checked as a whole before any part of it is used.
+"""The text of a session file: JSON, checked completely before any part of it is used.
 
-It holds the machine's options, the commands and runs of the session, and the layout of
-the console. It holds no machine state: replaying the commands restores the same bytes.
+The text holds the machine's options, the commands and runs of the session, and the layout of
+the console. It does not hold the machine state: replaying the commands restores the same bytes.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _LAYOUT = tuple(each.name for each in fields(Layout))
 
 
 class SessionTextError(DynftraceError):
-    """An error in the text of a session, without the path of its file."""
+    """An error in the text of a session; the message is one sentence without a path."""
 
 
 def as_text(saved: Saved) -> str:
-    """Return the text of the file of a session."""
+    """Return the text that `from_text` parses."""
     machine = {name: getattr(saved.machine, name) for name in _MACHINE}
     done: list[object] = []
     for action, same in groupby(saved.done):
@@ -62,7 +62,7 @@ def as_text(saved: Saved) -> str:
 
 
 def from_text(text: str) -> Saved:
-    """Parse the output of `as_text`; raises `SessionTextError` with one sentence."""
+    """Parse the output of `as_text`. Raises `SessionTextError`."""
     try:
         table: object = json.loads(text)
     except json.JSONDecodeError as error:
@@ -86,7 +86,7 @@ def from_text(text: str) -> Saved:
 
 
 def _table(value: object, where: str, names: Sequence[str]) -> dict[str, object]:
-    """Return `value` if it is an object with exactly these `names`."""
+    """Return `value` if it is an object with exactly the entries `names`."""
     if not isinstance(value, dict):
         raise SessionTextError(f"{where} must be an object")
     for name in value:

@@ -1,7 +1,7 @@
-"""The user's settings: `config.toml` in the configuration folder holds defaults for options.
+"""The user's settings: `config.toml` in the configuration folder, with defaults for options.
 
 Each setting has the name and type of an option; the option on the command line takes
-precedence. `[keys]` holds keys of the console, as in a keymap file (`keymapfile.py`).
+precedence. `[keys]` holds keys of the console, as in a keymap file (`user_keymap.py`).
 click gets the settings as its `default_map`, so that --help shows the effective defaults.
 
 The file is read before the command line. Errors in it are raised only when a command needs
@@ -21,6 +21,7 @@ SETTINGS: dict[str, type] = {"arch": str, "cpus": int, "patch": str, "theme": st
 """The settings and their TOML types."""
 
 KEYS = "keys"
+"""The table of keys, which is not an option."""
 
 _TYPES: dict[type, str] = {
     str: "a string",
@@ -41,9 +42,9 @@ def config_path() -> Path:
 
 
 def use(context: click.Context) -> None:
-    """Make the settings the defaults of the group of `context` and of its commands.
+    """Make the settings the defaults of the group in `context` and of its commands.
 
-    A file with an error sets nothing; `check` raises the error.
+    If the file has an error, no defaults change, and `check` raises the error.
     """
     try:
         found = read(config_path(), context)
@@ -56,15 +57,15 @@ def use(context: click.Context) -> None:
 
 
 def check(context: click.Context) -> None:
-    """Raise the `UsageError` that `use` found in the file, if any."""
+    """Raise the `UsageError` that `use` found in the file, if it found one."""
     if _BROKEN in context.meta:
         raise context.meta[_BROKEN]
 
 
 def origin(context: click.Context, name: str) -> str:
-    """Return `FILE:LINE: NAME: ` if the option `name` has its value from the file, else "".
+    """Return `FILE:LINE: NAME: ` if the option `name` has its value from the file, or "".
 
-    This is the prefix of errors about the value that are found later.
+    It is the prefix of errors that are found when the value is used.
     """
     if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT_MAP:
         return ""
@@ -79,7 +80,7 @@ def origin(context: click.Context, name: str) -> str:
 def read(path: Path, context: click.Context) -> dict[str, object]:
     """Return the settings in `path`, checked against the options in `context`.
 
-    Returns no settings if the file does not exist. Raises `UsageError` with path and line
+    Without the file, return no settings. Raises `UsageError` with path and line
     for invalid TOML, an unknown setting, and a wrong type or value.
     """
     table, text = read_toml(path)
@@ -92,7 +93,7 @@ def read(path: Path, context: click.Context) -> dict[str, object]:
 
 
 def _wrong(name: str, value: object, option: click.Parameter | None, context: click.Context) -> str:
-    """Return what is wrong with a setting, or an empty string."""
+    """Return the error of a setting, or "" if it is valid."""
     wanted = dict if name == KEYS else SETTINGS.get(name)
     if wanted is None:
         return f"unknown setting {name!r} (choose from: {', '.join((*SETTINGS, KEYS))})"

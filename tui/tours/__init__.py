@@ -1,1 +1,1 @@
-"""Guided tours: lessons in Markdown, and walking through them."""
+"""Tours: lessons in Markdown, the walk through their steps, and saved progress."""

@@ -2,23 +2,22 @@
 
 A tour is a Markdown file. It begins with a TOML table between two lines `+++`: its
 `summary`, and its machine (`kernel`, `cpus`, `modules`, `patch`). Its title is the heading
-of first order; each heading of second order begins a step. Fenced blocks of these kinds are
-special:
+of level 1; each heading of level 2 begins a step. Three kinds of fenced blocks are special:
 
     ```do       shell commands that do the step: "show me" executes them
-    ```check    what holds after the step, one check a line
+    ```check    conditions that hold after the step, one a line
     ```hint     a sentence for a student who is stuck
 
 A line of `check` is one of
 
     COMMAND => REGEX     a line of the command's output matches
-    COMMAND =/> REGEX    no line of it matches
-    saw WHAT [NAME]      the student saw it during this step, in whichever way
-    did WHAT [NAME]      the student did it during this step, in whichever way
+    COMMAND =/> REGEX    no line of the output matches
+    saw WHAT [NAME]      the student saw it during this step, by any means
+    did WHAT [NAME]      the student did it during this step, by any means
 
 `saw` and `did` compare effects (see `DEEDS`), and not the text of commands: `saw site
 schedule` holds after `site schedule`, and after the call-site pane was opened by keys, mouse
-or palette. Without a NAME, any name will do. A step without a check is only to be read.
+or palette. Without a NAME, any name matches. A step without a check is only for reading.
 """
 
 from __future__ import annotations
@@ -40,9 +39,10 @@ if TYPE_CHECKING:
     from ...core.session.session import Session
 
 FOLDER = Path(__file__).parent / "lessons"
-"""The tours that come with the program."""
+"""Folder of the tours that come with the program."""
 
 SETTINGS = {"summary": str, "kernel": str, "cpus": int, "modules": list, "patch": str}
+"""Entries of the table at the top, and their TOML types."""
 
 DEEDS: Mapping[str, tuple[type[Effect], str]] = MappingProxyType(
     {
@@ -65,7 +65,7 @@ DEEDS: Mapping[str, tuple[type[Effect], str]] = MappingProxyType(
         "did undo": (outcome.WentBack, ""),
     }
 )
-"""What `saw` and `did` can check: the effect, and its attribute that a NAME is compared with."""
+"""What `saw` and `did` can check: an effect, and its attribute that NAME must equal."""
 
 _BLOCKS = ("do", "check", "hint")
 _CHECK = re.compile(r"(?P<command>.+?) (?P<sign>=>|=/>) (?P<pattern>.+)")
@@ -83,19 +83,19 @@ class Said(Protocol):
 
 
 Execute = Callable[[str], Said]
-"""Executes a shell command that changes nothing."""
+"""A function that executes a shell command, here only commands that change nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shows:
-    """A check that the output of a command has a line that matches, or none if not `wanted`."""
+    """A check that a line of a command's output matches, or with `wanted` false that none does."""
 
     command: str
     pattern: re.Pattern[str]
     wanted: bool = True
 
     def holds(self, effects: Sequence[Effect], execute: Execute) -> bool:
-        """Whether it holds now."""
+        """Return whether the check holds now."""
         said = execute(self.command)
         lines = [*said.output.splitlines(), *said.error.splitlines()]
         return any(self.pattern.search(line) for line in lines) == self.wanted
@@ -103,14 +103,14 @@ class Shows:
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """A check that an effect happened during the step; `name` is "" for any name."""
+    """A check that an effect happened during the step; an empty `name` matches any."""
 
     effect: type[Effect]
     attribute: str
     name: str
 
     def holds(self, effects: Sequence[Effect], execute: Execute) -> bool:
-        """Whether one of the step's `effects` is the one."""
+        """Return whether one of the step's `effects` matches."""
         return any(
             isinstance(each, self.effect)
             and (not self.name or getattr(each, self.attribute) == self.name)
@@ -133,13 +133,13 @@ class Step:
     hint: str = ""
 
     def done(self, effects: Sequence[Effect], execute: Execute) -> bool:
-        """Whether all checks hold, after `effects` happened during the step."""
+        """Return whether all checks hold, given the `effects` of the step so far."""
         return all(check.holds(effects, execute) for check in self.checks)
 
 
 @dataclass(frozen=True, slots=True)
 class Tour:
-    """A title, steps, and the machine to take them on."""
+    """A title, steps, and the options of the machine for them."""
 
     name: str
     title: str
@@ -160,7 +160,7 @@ class Tour:
 
 @dataclass(slots=True)
 class _Draft:
-    """A step whose blocks are still being read."""
+    """A step that is still being parsed."""
 
     title: str
     lines: list[str] = field(default_factory=list)
@@ -168,12 +168,12 @@ class _Draft:
 
 
 def names() -> list[str]:
-    """Return the names of all tours, in the order in which they are best taken."""
+    """Return the names of all tours in the recommended order."""
     return [path.stem.partition("-")[2] for path in sorted(FOLDER.glob("[0-9][0-9]-*.md"))]
 
 
 def load(name: str) -> Tour:
-    """Load the tour called `name`. Raises `UsageError`."""
+    """Load the tour `name`. Raises `UsageError` if it does not exist or is invalid."""
     found = list(FOLDER.glob(f"[0-9][0-9]-{name}.md")) if name in names() else []
     if not found:
         raise UsageError(f"unknown tour '{name}' (choose from: {', '.join(names())})")
@@ -181,8 +181,8 @@ def load(name: str) -> Tour:
 
 
 def parse(source: str, name: str, where: str) -> Tour:
-    """Parse a tour. Raises `UsageError`, which names the file `where` and the line."""
-    # Imported here: listing the names of tours must not wait for it.
+    """Parse a tour. Raises `UsageError` with the file name `where`, and the line if known."""
+    # Imported here so that listing the names of tours stays fast.
     from markdown_it import MarkdownIt
 
     settings, text, skipped = _settings(source, where)
@@ -224,7 +224,7 @@ def parse(source: str, name: str, where: str) -> Tour:
 
 
 def _settings(source: str, where: str) -> tuple[dict[str, object], str, int]:
-    """Return the table at the top, the text after it, and the number of lines before that."""
+    """Return the table at the top, the text after it, and the number of lines before the text."""
     head, _, rest = source.removeprefix("+++\n").partition("\n+++\n")
     if not source.startswith("+++\n") or not rest:
         raise UsageError(f"{where}:1: a tour must begin with a table between two lines +++")

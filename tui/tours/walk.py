@@ -1,8 +1,8 @@
 """A tour that is being taken: the current step, and what happened in it.
 
-A `Walk` is asked after each command whether the step is done. It looks at the machine
-through commands that change nothing, and at the effects of what the student did: so it
-does not matter whether that was done by a key, a command or "show me".
+After each command, a `Walk` checks whether the step is done. It inspects the machine with
+commands that change nothing, and the effects of what the student did. So a key, a command
+and "show me" all count.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .tour import Execute, Step, Tour
 
 
 class Walk:
-    """A tour and the current step in it."""
+    """A tour, its current step, and what happened during that step."""
 
     def __init__(self, tour: Tour, at: int = 0) -> None:
-        """`at` is the step to begin with, from 0."""
+        """Begin with step `at`, counted from 0."""
         self.tour = tour
         self.at = min(max(at, 0), len(tour.steps) - 1)
         self.done = False
-        """Whether all checks of the step have held."""
+        """Whether all checks of the step have held at the same time."""
         self._effects: list[Effect] = []
 
     @property
@@ -36,25 +36,25 @@ class Walk:
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """What happened during this step."""
+        """Effects of what the student did during this step, in order."""
         return tuple(self._effects)
 
     def did(self, effects: Iterable[Effect]) -> None:
-        """Note what happened during this step."""
+        """Record effects that happened during this step."""
         self._effects += effects
 
     def look(self, execute: Execute) -> bool:
-        """Check whether the step is done; once done it stays so."""
+        """Check whether the step is done, and return that; a finished step stays done."""
         self.found(self.at, self.step.done(self._effects, execute))
         return self.done
 
     def found(self, at: int, done: bool) -> None:
-        """Note whether step `at` is done, if it is still the current one."""
+        """Record the result of a check of step `at`; ignored if the step has changed since."""
         if at == self.at:
             self.done = self.done or done
 
     def go(self, steps: int) -> bool:
-        """Go on by `steps`, or back if negative; return whether there is such a step."""
+        """Move `steps` forward, or back if negative; return whether that step exists."""
         at = self.at + steps
         if not 0 <= at < len(self.tour.steps):
             return False

@@ -245,6 +245,7 @@ def test_it_costs_nothing_where_it_is_not_used() -> None:
         "dynftrace",
         "dynftrace.testing",
         "dynftrace.tui",
+        "dynftrace.tui.pictures",
         "dynftrace.tui.pictures.pytest_plugin",
     ]
     assert done.stdout == f"{ours}\n"

@@ -77,7 +77,7 @@ def of_step(name: str, title: str) -> Walk:
 @pytest.mark.parametrize("size", [(80, 24), (180, 45)])
 @pytest.mark.parametrize("way", ["keys", "mouse", "command", "palette"])
 async def test_a_step_is_seen_done_by_whichever_way(way: str, size: tuple[int, int]) -> None:
-    walk = of_step("call-site", "Every function begins with five bytes")
+    walk = of_step("call-site", "Every function starts with five bytes")
     session = walk.tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk)
     async with app.run_test(size=size) as pilot:
@@ -130,7 +130,7 @@ async def test_what_is_on_the_screen_already_is_not_seen_again_until_it_changes(
 
 
 async def test_a_workload_and_registers_are_seen_by_key() -> None:
-    walk = of_step("port", "Watch it being called")
+    walk = of_step("port", "Watch it run")
     session = walk.tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk)
     async with app.run_test(size=(80, 24)) as pilot:
