@@ -16,8 +16,8 @@ unused there. This word is written once, before the function runs.
     arm64-mcount        bl _mcount      nop             bl ftrace_caller
 
 The field of `bl` has 26 bits and counts words: +-128 MB. A module that is
-farther away calls a veneer, three words that make an address of any place within
-4 GB in x16, which the ABI leaves to them, and go there.
+farther away calls a veneer: three words that load any address within 4 GB into
+x16, which the ABI reserves for them, and jump there.
 
 A relative branch counts from its own address, ADRP from that of its 4 KB page.
 

@@ -149,7 +149,7 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
     if want == have or want[0] == UNENCODABLE:
         if have[0] == _OVER_FAR or have[0] >> 16 == insn.lui(V1, 0) >> 16:
             return "the far call loads another address, but only its first word may change"
-        return "out of reach of a jal (the 256 MB around it), and no stub leads there"
+        return "out of reach of a jal (its own 256 MB region), and no stub leads there"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
     what = _what(form, ip, want, row)
     return f"Expected {want[row]:08x}{what and f', {what},'} found {have[row]:08x}"

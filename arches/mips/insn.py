@@ -13,9 +13,9 @@ reaches everything loads the address, in two halves, and calls by register.
 A jump takes effect one instruction late. The word after it, in its delay slot,
 is executed first, and a call returns to the word after that: ra = ip + 8.
 
-A call puts its return address into ra, where the traced function still has its
-own. So the compiler saves that in at before, and mcount returns with ra = at. On
-o32 the delay slot takes 8 bytes of stack, which mcount gives back.
+A call puts its return address into ra, which still holds that of the traced
+function. So the compiler first copies ra to register at, and mcount restores ra
+from there. On o32 the delay slot takes 8 bytes of stack, which mcount gives back.
 
 So a near site of o32 is two words that change together: without the `jal`, sp
 would drift by 8 at each call. These are two stores, during which no CPU may run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..session.session import Session
 
 SECOND_NS = 1_100_000_000
-"""Virtual ns between two wake-ups of ftraced."""
+"""Time in which ftraced wakes up at least once, in virtual ns."""
 
 
 def reach(session: Session) -> None:

@@ -308,12 +308,12 @@ EXPLAINED = {
     "out of reach": (
         [NOP, NOP],
         [NOP, NOP],
-        "out of reach of a jal (the 256 MB around it), and no stub leads there",
+        "out of reach of a jal (its own 256 MB region), and no stub leads there",
     ),
     "never in reach": (
         [ONES, ONES],
         ["0c080040", NOP],
-        "out of reach of a jal (the 256 MB around it), and no stub leads there",
+        "out of reach of a jal (its own 256 MB region), and no stub leads there",
     ),
     "a far call of another": (
         [OVER, FAR[1]],
