@@ -1,13 +1,13 @@
 """Architectures by name, each loaded when it is first needed.
 
-Nothing else in the project lists architectures: a port is a module with a
-function `port()`, and one line here. Where the teaching kernel is built in more
-than one way, each build is a port of its own, called ARCH-BUILD.
+Nothing else in the project lists architectures: a port is a module with a function `port()`,
+and one line here. If the teaching kernel is built in more than one way, each build is a port of
+its own, called ARCH-BUILD.
 
-Other packages bring ports by entry points of the group `dynftrace.arches`, each a
-name and a function that returns the port. They are listed after the ports here, in
-order of their names, and cannot replace one of these. Finding them takes 60 ms, so it
-is done only for a list of all names, or for a name that is not here.
+Other packages provide ports by entry points of the group `dynftrace.arches`, each a name and a
+function that returns the port. They are listed after the ports here, sorted by name, and cannot
+replace one of these. Finding them takes 60 ms, so it is done only for a list of all names, or
+for a name that is not here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PORTS = {
 DEFAULT = "x86_64"
 
 GROUP = "dynftrace.arches"
-"""Group of the entry points that bring ports."""
+"""Group of the entry points that provide ports."""
 
 
 def built_in() -> tuple[str, ...]:

@@ -2,22 +2,21 @@
 
 A port is one object that satisfies `Port`: facts in frozen dataclasses (`facts.py`), and
 verbs that work on many call sites at once. `core` never asks which architecture it has:
-whatever differs is a fact or a verb here. `BasePort` (`baseport.py`) has every verb for
-which most architectures have nothing special to say; a port that inherits from it writes
-the rest.
+whatever differs is a fact or a verb here. `BasePort` (`port/base_port.py`) has defaults for
+the verbs that few architectures need to write; a port that inherits from it writes the rest.
 
 A port lives in a folder of `arches/`. The same file name means the same thing in each, and
-files that several ports of a family share lie in the folder above them. Required:
+files that several ports of a family share are in the folder above them. Required:
 
     port.py        the facts, and the verbs put together
     insn.py        one encoder and decoder for each instruction format used, and the table
-                   of what a call site looks like as compiled, disabled and enabled
-    callsite.py    the text of many call sites at once; what a site does; why one is refused
-    oops.py        the report of a fault, in the words of this architecture's kernel
+                   of the forms of a call site: compiled, disabled and enabled
+    callsite.py    the text of many call sites at once; the effect of a site; why one is refused
+    oops.py        the report of a fault, as this architecture's kernel prints it
     reloc.py       relocation types of modules: number, formula, field
-    entry.S        ftrace_caller and its kin, assembled when the machine starts
+    entry.S        ftrace_caller and the other entry code, assembled when the machine starts
     switch.S       the first instructions of the teaching kernel, and its task switch
-    kernel.lds     where the teaching kernel is linked
+    kernel.lds     the link addresses of the teaching kernel
     images/        built kernels and modules
 
 Optional:
@@ -25,11 +24,11 @@ Optional:
     encoding.py    the bit fields of the instructions ftrace meets, for `bits`
     stub.py        stubs of modules, if a call may not reach its target. A stub is code of
                    one module, through which its calls go
-    stub.S         the same, if the module brings its stubs along in its file
+    stub.S         the same, if the stubs are linked into the module's file
     trampoline.py  trampolines, if the kernel makes them. A trampoline is the copy of
                    ftrace_caller that serves one user (FTRACE_OPS_FL_ALLOC_TRAMP)
     trapped.py     which instruction has trapped, if the emulator loses pc at a trap
-    caller.S, graph.S   parts of entry.S that ports of the family share (`entrysource.py`)
+    caller.S, graph.S   parts of entry.S that ports of the family share (`port/entry_source.py`)
 
 A new port provides, tier by tier; each tier works without the next:
 
@@ -43,8 +42,8 @@ A new port provides, tier by tier; each tier works without the next:
 5. **Returns.** `enable_graph_caller`, and in `entry.S` the slot `ftrace_graph_call`,
    `ftrace_graph_caller` and `return_to_handler`: the graph tracer works.
 
-`dynftrace port check NAME` says which of these a port provides (`portcheck/`). It takes
-ports of other packages too, which an entry point of the group `dynftrace.arches` names.
+`dynftrace port check NAME` reports which of these a port provides (`portcheck/`). It also takes
+ports of other packages, named by an entry point of the group `dynftrace.arches`.
 
 Addresses are Python ints or numpy uint64, bytes are numpy uint8. The kernel's
 own list of a port's duties is in Documentation/trace/ftrace-design.rst.
@@ -77,10 +76,10 @@ Bytes = NDArray[np.uint8]
 class Sites:
     """A batch of n call sites that a verb works on.
 
-    `compiled` is the text before ftrace first changed it, shape (n, CallSites.size): it
-    tells the form of a site if compilers leave several. `stubs` maps a target that modules
-    have stubs of to the stub in each site's module, shape (n,), 0 for a module without. It
-    comes from the record's module (`struct dyn_arch_ftrace` in the kernel).
+    `compiled` is the text before ftrace first changed it, shape (n, CallSites.size). It shows
+    the form of a site if compilers generate several. `stubs` maps a target to its stub in each
+    site's module, shape (n,), 0 for a module without. It comes from the record's module
+    (`struct dyn_arch_ftrace` in the kernel).
     """
 
     ip: Addresses
@@ -128,8 +127,8 @@ class Edit:
 class Calls:
     """The text of n sites while they call one target, and while that call is disabled.
 
-    A port that can say this of any target gets its three verbs from here: `make_nop`,
-    `make_call` and `modify_call`. The arrays are as those of `Edit`.
+    A port that can make `Calls` for any target gets three verbs from here: `make_nop`,
+    `make_call` and `modify_call`. The arrays have the shapes of those in `Edit`.
     """
 
     text: Bytes
@@ -182,7 +181,7 @@ class Relocations:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What a function pointer of C leads to: code, and the TOC pointer it expects, if any."""
+    """The target of a function pointer in C: code, and the TOC pointer it expects, if any."""
 
     code: int
     toc: int | None = None
@@ -190,7 +189,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class ModuleStub:
-    """A stub: code of one module at `address`, by which its calls reach `target`."""
+    """A stub: code in one module at `address`, through which its calls reach `target`."""
 
     address: int
     code: bytes
@@ -233,7 +232,7 @@ class Stubs(Protocol):
     def make(self, address: int, target: Function, toc: int) -> bytes:
         """Return the stub at `address`, `facts.size` bytes; `toc` is its module's TOC pointer.
 
-        Raises `ValueError` for a target or address for which it cannot be made.
+        Raises `ValueError` if it cannot be made for this target or address.
         """
         ...
 
@@ -261,9 +260,9 @@ class Trampolines(Protocol):
     ) -> TrampolineCode | None:
         """Return the trampoline at `address` whose slot calls `func` and passes it `op`.
 
-        It does what `caller` of `entry` at `base` does: a copy of the caller up to the
-        slot, and on to ftrace_graph_call if the caller goes there. None if entry.S is not
-        written for trampolines, or an address is out of reach.
+        It is a copy of `caller` of `entry` at `base`, up to the slot, and continues to
+        ftrace_graph_call if the caller does. None if entry.S is not written for trampolines,
+        or an address is out of reach.
         """
         ...
 
@@ -286,8 +285,8 @@ def trampolines_of(port: Port) -> Trampolines | None:
 class Port(Protocol):
     """The verbs of an architecture.
 
-    `BasePort` provides each verb under `# optional`, as an architecture has it that has
-    nothing special there. The verbs under `# required` belong to their tier.
+    `BasePort` provides a default for each verb under `# optional`. A port must write the verbs
+    under `# required` of each tier that it supports.
     """
 
     # required
@@ -309,7 +308,7 @@ class Port(Protocol):
         ...
 
     def oops(self, crash: Crash) -> tuple[str, ...]:
-        """Return the lines of a fault's report; the first says what happened (`die()`)."""
+        """Return the lines of a fault's report; the first names the event (`die()`)."""
         ...
 
     # optional
@@ -383,10 +382,10 @@ class Port(Protocol):
         ...
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Return what the site `text` at `ip` does, for a CPU caught by a breakpoint there.
+        """Return what the site `text` at `ip` does, for a CPU that hit a breakpoint there.
 
         Needed if there is a `Facts.breakpoint`. `registers` holds all of `Abi.pt_regs` by
-        name. Raises `ValueError` for text that no call site has.
+        name. Raises `ValueError`, with the words `no call site`, for any other text.
         """
         ...
 
@@ -427,9 +426,9 @@ class Port(Protocol):
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Return why a site that holds `found` instead of `expected` is refused, in one clause.
 
-        In the words of the architecture's own ftrace code if it has some. Equal texts mean
-        that the replacement could not be encoded: the target is out of reach and has no
-        stub. Empty if the bytes alone say it all.
+        Uses the message of the architecture's own ftrace code if it has one. Equal texts mean
+        that the replacement could not be encoded: the target is out of reach and has no stub.
+        Empty if the bytes alone are enough.
         """
         ...
 

@@ -10,9 +10,9 @@
     ├── ModuleError               insmod or rmmod refused (errno, module)
     │   ├── RelocationOverflow    a value does not fit its field (ENOEXEC)
     │   ├── UnknownRelocation     a relocation type that the port does not know (ENOEXEC)
-    │   └── UnknownSymbol         a symbol that nobody exports (ENOENT)
+    │   └── UnknownSymbol         a symbol that is not exported (ENOENT)
     ├── FtraceBug                 text that is not what ftrace expected; nothing was written
-    ├── AssemblyError             the assembler refused a source (line, column)
+    ├── AssemblyError             a source that the assembler refuses (line, column)
     ├── MemoryFault               guest memory that is not mapped, or cannot be mapped
     └── GuestError                the guest cannot continue as asked
         ├── GuestOops             a vCPU took a fault that it cannot handle
@@ -144,7 +144,7 @@ FTRACE_FAILURES = {
     errno_names.EINVAL: "ftrace failed to modify",
     errno_names.EPERM: "ftrace faulted on writing",
 }
-"""What `ftrace_bug()` in kernel/trace/ftrace.c says for each errno."""
+"""Messages of `ftrace_bug()` in kernel/trace/ftrace.c, by errno."""
 
 
 class FtraceBug(DynftraceError):
@@ -228,7 +228,7 @@ class GuestOops(GuestError):
         self.report = report
 
     def ended(self, failure: str = "") -> GuestOops:
-        """Return the error of what this oops has ended: `failure`, and the oops as its reason."""
+        """Return an error for the run that this oops ended: `failure`, with the oops as reason."""
         reason = f"CPU {self.cpu} has stopped: {self}"
         reason = f"{failure}: {reason}" if failure else reason
         return GuestOops(reason, cpu=self.cpu, pc=self.pc, report=self.report)

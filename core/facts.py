@@ -1,4 +1,4 @@
-"""What an architecture is, as data: everything that `core` reads of a port and never computes.
+"""The facts of an architecture, as data: everything that `core` reads from a port.
 
 Frozen dataclasses only; a port makes one `Facts` of them. The verbs, and the
 recipe for a new port, are in `arch.py`.
@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 PATCH_METHODS = ("stop_machine", "breakpoint", "none")
-"""How text is written: with the other CPUs stopped, by a breakpoint in between, or at once."""
+"""Ways to write text: with all CPUs stopped, with a breakpoint in between, or without either."""
 
 DISCOVERIES = ("table", "ftraced")
-"""How call sites are found: the compiler or the linker made a table of them, or the kernel
-notes each site it runs into."""
+"""Ways to find call sites: in a table by the compiler or linker, or by ftraced as they run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """A trap: what an interrupt number of the emulator means, if no guest code asked for it."""
+    """A trap: the meaning of an interrupt number of the emulator."""
 
     meaning: str
     """The architecture manual's name for it, such as `program interrupt: trap`."""
@@ -42,7 +41,7 @@ class Trap:
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The word of a saved emulator context that says a branch is waiting for its delay slot."""
+    """The word of a saved emulator context that marks a branch before its delay slot."""
 
     context: int
     """Size of a context in bytes, which identifies the emulator's version."""
@@ -54,7 +53,7 @@ class Branches:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """How the emulator, disassembler and assembler are opened, by their own constants."""
+    """Settings of the emulator, disassembler and assembler, as their own constants."""
 
     uc_arch: int
     uc_mode: int
@@ -132,7 +131,7 @@ class Frames:
 
 @dataclass(frozen=True, slots=True)
 class Abi:
-    """How code calls code, and which registers an interrupt must keep.
+    """The calling convention, and the registers that an interrupt must save.
 
     `pt_regs` lists the registers an interrupt saves, in the order they lie in
     memory, one `pointer_size` slot each; it contains `pc`, `sp` and the flags.
@@ -177,7 +176,7 @@ class Abi:
 
 @dataclass(frozen=True, slots=True)
 class AddressMap:
-    """Where things go in the guest's address space, as page-aligned addresses."""
+    """The layout of the guest's address space, as page-aligned addresses."""
 
     local: int
     """The CPU-local pages."""
@@ -197,7 +196,7 @@ class AddressMap:
 
 @dataclass(frozen=True, slots=True)
 class CallSites:
-    """How call sites are recognised and how they look."""
+    """How call sites are recognised, and their size."""
 
     size: int
     """Bytes from rec.ip that may change: the call (`MCOUNT_INSN_SIZE`) and its companions."""
@@ -242,7 +241,7 @@ class ElfFlags:
 
 @dataclass(frozen=True, slots=True)
 class ExampleSite:
-    """A call site of the teaching kernel that shows what is special about a port."""
+    """A call site of the teaching kernel that shows the particularity of a port."""
 
     function: str = "schedule"
     offset: int = 0

@@ -1,1 +1,1 @@
-"""arm64 ports, by how the compiler makes their call sites; what they share lies here."""
+"""The arm64 ports, one for each kind of call site, and the code that they share."""

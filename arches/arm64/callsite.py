@@ -1,8 +1,8 @@
-"""Call sites of both ports: a branch, and what the compiler left room for in front of it.
+"""Call sites of both ports: a branch, and the instructions before it.
 
-The forms are in the table of insn.py. Many sites are encoded at once. A site
-calls its target directly where it reaches it, or the stub of it that its module
-has. A call that cannot be encoded has zeros for a text, which are not an instruction.
+The forms are in the table of insn.py. Many sites are encoded at once. A site calls its target
+directly if it reaches it, or else the target's stub in its module. The text of a call that
+cannot be encoded is all zeros, which are not an instruction.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from . import insn
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The form of a site, apart from where its branch goes."""
+    """The form of a site, without the target of its branch."""
 
     before: tuple[int, ...]
-    """Instructions before the branch, after ftrace has first changed the site."""
+    """Instructions before the branch, once ftrace has changed the site for the first time."""
     compiled: tuple[int, ...]
-    """The whole site as the compiler left it; empty if that is a call of mcount."""
+    """The whole site as compiled; empty if that is a call of mcount."""
 
     @property
     def branch_offset(self) -> int:
@@ -37,7 +37,7 @@ class Form:
 
 
 SLOT = Form(before=(), compiled=())
-"""The slot of ftrace_caller, a `bl`: the tracers lie near it."""
+"""The slot of ftrace_caller: a `bl`, which reaches all tracers."""
 
 
 def calls(form: Form, sites: Sites, target: int) -> Calls:
@@ -56,7 +56,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
 
 
 def init_nop(form: Form, sites: Sites, mcount: int) -> Edit:
-    """Return the first change: from what the compiler, or the module loader, left."""
+    """Return the first change of each site, from the text of the compiler or module loader."""
     if not form.compiled:
         return calls(form, sites, mcount).make_nop(sites)
     count = len(sites)
@@ -74,7 +74,7 @@ def call_target(ip: int, text: bytes) -> int | None:
 
 
 def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-    """Do the site `text`, disabled or enabled; raises `ValueError` for anything else."""
+    """Return what the site `text`, disabled or enabled, does. Raises `ValueError` for others."""
     before, branch = text[: form.branch_offset], insn.words(text[form.branch_offset :])
     if before != insn.pack(*form.before) or len(branch) != 1:
         raise ValueError(f"no call site has the text {text.hex(' ')}")
@@ -91,9 +91,9 @@ def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> E
 
 
 def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
-    """Return why a site is refused, in the kernel's words if it has some; see `Port.explain`.
+    """Return why a site is refused; see `Port.explain`.
 
-    It has words for a missing stub only: all other differences are just EINVAL.
+    The kernel has a message for a missing stub only: any other difference is just EINVAL.
     """
     if expected == found or not any(expected):
         return "out of 26-bit reach (+-128 MB), and no module PLT for it"
@@ -105,7 +105,7 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
     if insn.WORD * row < form.branch_offset:
         if want[row] != insn.SAVE_LR:
             return f"not what the compiler left at {ip + insn.WORD * row:x}: {differ}"
-        return f"x30 is not saved in front of the branch: {differ}"
+        return f"x30 is not saved before the branch: {differ}"
     return f"not the branch or nop at {ip + insn.WORD * row:x}: {differ}"
 
 

@@ -1,4 +1,4 @@
-"""A64 instructions as the manual draws them: bit 31 is the highest.
+"""A64 instructions as the manual draws them: bit 31 is the most significant.
 
 Source: Arm Architecture Reference Manual for A-profile (DDI 0487), C4.1 (the encoding
 of instructions) and C6.2.

@@ -6,9 +6,9 @@ fetched whole. NOP, B and BL are among the instructions that may be changed to
 each other while another CPU executes them: it sees the old one or the new one.
 So a site in which one such word changes needs no CPU to wait. A call puts its
 return address into x30, the link register, and a function that makes no call
-never stores it. What is called at the very start of a function would thus lose
-the way back to its caller: a word in front of the call keeps that in x9, a
-register nobody needs there. It is written once, before anybody runs it.
+never stores it. A call at the very start of a function would thus lose the
+return address of that function: a word before the call keeps it in x9, which is
+unused there. This word is written once, before the function runs.
 
                         Compiled        Disabled        Enabled
     arm64               nop             mov x9, x30     mov x9, x30
@@ -16,8 +16,8 @@ register nobody needs there. It is written once, before anybody runs it.
     arm64-mcount        bl _mcount      nop             bl ftrace_caller
 
 The field of `bl` has 26 bits and counts words: +-128 MB. A module that is
-farther away calls a veneer, three words that make an address of any place within
-4 GB in x16, which the ABI leaves to them, and go there.
+farther away calls a veneer: three words that load any address within 4 GB into
+x16, which the ABI reserves for them, and jump there.
 
 A relative branch counts from its own address, ADRP from that of its 4 KB page.
 
@@ -37,7 +37,7 @@ WORD = 4
 """Bytes of an instruction."""
 
 NOP = 0xD503_201F  # nop, which is hint #0
-SAVE_LR = 0xAA1E_03E9  # mov x9, x30: in front of a call that may not lose x30
+SAVE_LR = 0xAA1E_03E9  # mov x9, x30: before a call that must not lose x30
 
 REACH = 1 << 27
 """Reach of B and BL: less than this many bytes forward, at most as many back."""
@@ -69,7 +69,7 @@ def word_at(text: bytes, offset: int = 0) -> int:
 
 
 def words(text: bytes) -> list[int]:
-    """Return the instructions of `text`; a partial one at the end is left out."""
+    """Return the instructions of `text`, without a partial one at the end."""
     return [word_at(text, offset) for offset in range(0, len(text) - WORD + 1, WORD)]
 
 

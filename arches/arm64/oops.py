@@ -1,24 +1,23 @@
 """The report of a fault in the words of the arm64 kernel.
 
-`die_kernel_fault()` says what address cannot be used and for what, and
-`mem_abort_decode()` what the syndrome register has to say; `die()` names what
-happened and counts it; `__show_regs()` prints pstate with its flags in letters,
-big where they are set, pc and lr by name, sp, and the general registers, three a
-row from x29 down; then come the way here and five words of code, the one at pc
-last, in round brackets.
+`die_kernel_fault()` prints the address that cannot be used and the kind of access,
+`mem_abort_decode()` decodes the syndrome register, and `die()` names the event and counts it.
+`__show_regs()` prints pstate with its flags as letters (capital if set), pc and lr as symbols,
+sp, and the general registers from x29 down, three in a row. The call trace and five words of
+code follow; the word at pc is the last, in round brackets.
 
-The way here begins with pc and follows the frame records, each the x29 of a
-caller and where the function that made it returns to. A function that has made
-none yet has its caller named by lr alone. A record that no call has made, with 0
-for the way back, is where the machine has delivered an interrupt: it goes on with
-the pc saved above, and then with the frames that x29 still leads to.
+The call trace begins with pc and follows the frame records. Each holds the x29 of a caller and
+the return address of the function that made the record. If a function has not made its record
+yet, only lr names its caller. A record with return address 0 marks the place where the machine
+delivered an interrupt: the trace continues with the saved pc above it, and then with the
+frames that the saved x29 leads to.
 
-Of the syndrome (ESR_EL1) only what is certain is told: the class of the
-exception, and whether it was a write. There are no page tables here, so there is
-no level at which a translation has failed, and no number to print behind `Oops`.
+Of the syndrome (ESR_EL1) the report shows only what is certain: the class of the exception, and
+whether the access was a write. The machine has no page tables, so there is no level at which a
+translation failed, and no number to print after `Oops`.
 
-What an instruction must not do comes as an interrupt of the emulator, by its own
-numbers; here is what they mean, since the report depends on it.
+Illegal instructions arrive as interrupts of the emulator, with its own numbers. This module
+says what they mean, because the report depends on it.
 
 Sources: DDI 0487, ESR_EL1 and "Process state, PSTATE"; formats of the messages
 as Linux 6.1 prints them.
@@ -41,7 +40,7 @@ A_ROW = 3
 """General registers in a row."""
 
 WORDS_BEFORE = 4
-"""Words of code shown before the one at pc."""
+"""Number of code words shown before the one at pc."""
 
 FRAMES = 32
 """Largest number of frames shown."""
@@ -95,7 +94,7 @@ _OVERFLOW = "Kernel panic - not syncing: kernel stack overflow"
 
 
 def _what(crash: Crash) -> tuple[list[str], str]:
-    """Return lines saying what happened, and the text for die(), empty for a panic."""
+    """Return the lines about the event, and the text for die(), empty for a panic."""
     fault, pc = crash.fault, crash.registers["pc"]
     if fault.access is Access.INTERRUPT:
         return ["Insufficient stack space to handle exception!"], ""
@@ -115,7 +114,7 @@ def _what(crash: Crash) -> tuple[list[str], str]:
 
 
 def _abort(crash: Crash) -> list[str]:
-    """Return the lines of an access that failed, with its syndrome decoded."""
+    """Return the lines about a failed access, with its decoded syndrome."""
     fault = crash.fault
     fetch, write = fault.access is Access.FETCH, fault.access is Access.WRITE
     if fault.mapped:
@@ -139,12 +138,12 @@ def _abort(crash: Crash) -> list[str]:
 
 
 def _brk(crash: Crash) -> int:
-    """Return the syndrome of a BRK, with the number it carries."""
+    """Return the syndrome of a BRK, which includes the number in the instruction."""
     return 0x3C << 26 | _IL | ((_word_of_code(crash, 0) or 0) >> 5 & 0xFFFF)
 
 
 def _registers(crash: Crash) -> Iterator[str]:
-    """Return the rows of pstate; pc, lr and sp; the general registers."""
+    """Yield the rows of pstate, pc, lr, sp and the general registers."""
     registers = crash.registers
     yield f"pstate: {registers['pstate']:08x} ({pstate(registers['pstate'])})"
     yield f"pc : {crash.symbol(registers['pc'])}"
@@ -171,7 +170,7 @@ def pstate(value: int) -> str:
 
 
 def _trace(crash: Crash, facts: Facts) -> Iterator[int]:
-    """Return pc, and where the function of each frame returns to."""
+    """Yield pc, and the return address of the function of each frame."""
     yield crash.registers["pc"]
     frame = crash.registers[f"x{insn.FP}"]
     for _ in range(FRAMES):
@@ -191,7 +190,7 @@ def _trace(crash: Crash, facts: Facts) -> Iterator[int]:
 
 
 def _interrupted(crash: Crash, facts: Facts, frame: int, fp: int) -> int | None:
-    """Return the pc that an interrupt saved above its first frame `frame`; `fp` was x29."""
+    """Return the pc that an interrupt saved above its first frame `frame`; x29 was `fp`."""
     names = [register.name for register in facts.abi.pt_regs]
     size = WIDTH * len(names)
     for regs in range(frame + 2 * WIDTH, frame + ABOVE, facts.abi.stack_align):
@@ -205,7 +204,7 @@ def _interrupted(crash: Crash, facts: Facts, frame: int, fp: int) -> int | None:
 
 
 def _stack_word(crash: Crash, address: int) -> int | None:
-    """Return a word of the stack, None beyond the part that was read."""
+    """Return a word of the stack, or None if it was not read."""
     at = address - crash.registers["sp"]
     if not 0 <= at <= len(crash.stack) - WIDTH:
         return None
@@ -213,7 +212,7 @@ def _stack_word(crash: Crash, address: int) -> int | None:
 
 
 def _code(crash: Crash) -> str:
-    """Return the words up to the one at pc."""
+    """Return the line of code words, up to the one at pc."""
     shown = []
     for number in range(-WORDS_BEFORE, 1):
         word = _word_of_code(crash, number)
@@ -226,7 +225,7 @@ def _code(crash: Crash) -> str:
 
 
 def _word_of_code(crash: Crash, number: int) -> int | None:
-    """Return the word `number` words after pc, None if it was not read."""
+    """Return the word `number` words after pc, or None if it was not read."""
     at = crash.registers["pc"] + WORD * number - crash.text_address
     if not 0 <= at <= len(crash.text) - WORD:
         return None

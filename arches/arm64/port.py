@@ -1,17 +1,16 @@
 """The verbs of both ports, and the facts they share.
 
-Calls pass up to eight arguments in x0..x7, the result comes in x0; x8 is the
-address of a result that does not fit. sp is aligned to 16 bytes whenever it is
-used for an address. x30 is the way back; x29 leads to a frame record, the
-caller's x29 and x30 as it was on entry, and 0 ends the chain. There is no red
-zone.
+A call passes up to eight arguments in x0..x7 and returns its result in x0; x8 is the address of
+a result that does not fit. sp is aligned to 16 bytes whenever it is used as an address. x30 is
+the return address. x29 points to a frame record: the caller's x29, and x30 as it was at the
+entry. 0 ends the chain. There is no red zone.
 
-`pt_regs` is what the kernel calls user_pt_regs: x0..x30, sp, pc, pstate.
+`pt_regs` is the kernel's user_pt_regs: x0..x30, sp, pc, pstate.
 
-The kernel is linked at 0xffff800008000000; modules lie in the 128 MB below it,
-where a branch reaches it and the tracer, and if told to far above it, where none
-does. All memory appears at 0xffff000000000000. The CPU-local pages lie at the end
-of the address space, where one instruction makes their address.
+The kernel is linked at 0xffff800008000000. Modules are in the 128 MB below it, where a branch
+reaches the kernel and the tracer, or, on request, far above it, out of reach. All memory
+appears at 0xffff000000000000. The CPU-local pages are at the end of the address space, so that
+one instruction makes their address.
 
 Sources: as in insn.py; Documentation/arm64/memory.rst of Linux 6.1.
 """
@@ -83,7 +82,7 @@ MAP = AddressMap(
 
 
 def facts(name: str, sites: CallSites, example_offset: int) -> Facts:
-    """Return the facts of the port `name`; its example site is that far in its function."""
+    """Return the facts of the port `name`; `example_offset` is that of its example site."""
     return Facts(
         name=name,
         elf_machine="EM_AARCH64",
@@ -125,39 +124,39 @@ class Arm64Port(BasePort):
         return encoding.encoding(ip, text)
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
-        """From what the compiler, or the module loader, left."""
+        """Return the first change of each site, from the text of the compiler or module loader."""
         return callsite.init_nop(self.form, sites, mcount)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
-        """From a call of `target` to a nop."""
+        """Return the edit from a call of `target` to a nop."""
         return callsite.calls(self.form, sites, target).make_nop(sites)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
-        """From a nop to a call of `target`."""
+        """Return the edit from a nop to a call of `target`."""
         return callsite.calls(self.form, sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """From a call of `old` to a call of `new`."""
+        """Return the edit from a call of `old` to a call of `new`."""
         was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
         return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """From `bl old` to `bl new` at the slot, one word."""
+        """Return the edit from `bl old` to `bl new` at the slot, one word."""
         site = Sites(np.array([slot], np.uint64))
         was, shall = (callsite.calls(callsite.SLOT, site, target) for target in (old, new))
         return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
-        """From a nop to `bl caller` at the slot, one word."""
+        """Return the edit from a nop to `bl caller` at the slot, one word."""
         site = Sites(np.array([slot], np.uint64))
         return callsite.calls(callsite.SLOT, site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Return where the B or BL goes, after the words a site may have in front of it."""
+        """Return the target of a B or BL, after the words that a site may have before it."""
         return callsite.call_target(ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Do the site `text`; raises `ValueError` for anything else."""
+        """Return what the site `text` does. Raises `ValueError` for any other text."""
         return callsite.emulate(self.form, registers, ip, text)
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
@@ -166,5 +165,5 @@ class Arm64Port(BasePort):
 
     @property
     def stubs(self) -> stub.Stubs:
-        """How veneers are made, for modules that are far away."""
+        """How veneers are made, for modules out of reach."""
         return stub.Stubs()

@@ -1,9 +1,8 @@
 """AArch64 relocations of modules: number, formula, field.
 
-A type says which part of S + A or S + A - P, a field's bits take it, and whether
-the bits below must be 0. ADRP counts pages, so its formula is
-Page(S + A) - Page(P). Branches to symbols of others are led to stubs before they
-come here.
+A type defines which part of S + A or S + A - P is stored, the bits of its field, and whether the
+bits below must be 0. ADRP counts pages, so its formula is Page(S + A) - Page(P). Branches to
+symbols of other objects have been redirected to stubs before they come here.
 
 Source: ELF for the Arm 64-bit Architecture (AAELF64), 5.7 "Relocation"; the
 fields are those of DDI 0487, C6.2.
@@ -39,16 +38,16 @@ CALL26, JUMP26 = 283, 282
 """The fields of `bl` and `b`."""
 
 RELATIVE = 1027
-"""An address in an image that is loaded anywhere: of the dynamic linker, not of modules."""
+"""Type of an address in an image that is loaded anywhere; modules do not have it."""
 
 
 def pages(s: Values, a: Values, p: Values, toc: Values) -> Values:
-    """Page(S + A) - Page(P), in bytes."""
+    """Return Page(S + A) - Page(P), in bytes."""
     return (s + a & -0x1000) - (p & -0x1000)
 
 
 def _at(position: int) -> Callable[[Values], Values]:
-    """Return what moves a part to the bits from `position` on."""
+    """Return a function that moves a part to the bits from `position` up."""
     return lambda part: part << position
 
 
@@ -65,13 +64,13 @@ IMM21 = Field(4, 3 << 29 | 0x7FFFF << 5, _split)
 
 
 def _low12(scale: int) -> RelocationType:
-    """Return the type of a place in a page, counted in accesses of 1 << scale bytes."""
+    """Return the type of an offset in a page, in units of 1 << scale bytes."""
     field = Field(4, (0xFFF >> scale) << 10, _at(10))
     return RelocationType(field, absolute, shifted(scale), multiple(1 << scale))
 
 
 def _movw(group: int, checked: bool) -> RelocationType:
-    """Return the type of 16 bits of an address; if `checked`, the bits above must be 0."""
+    """Return the type of 16 bits of an address; with `checked`, the bits above must be 0."""
     fits = unsigned(16 * (group + 1)) if checked else anything
     return RelocationType(IMM16, absolute, shifted(16 * group), fits)
 
@@ -115,5 +114,5 @@ ABI = RelocationAbi(
     bits=64,
     byteorder="little",
     explicit=True,
-    nothing=frozenset({0, 256}),  # the number of today, and an earlier one
+    nothing=frozenset({0, 256}),  # the current number, and an earlier one
 )

@@ -1,12 +1,12 @@
-"""Veneers of modules: the callee's page, the place in it, and a jump.
+"""Veneers of modules: load the callee's page, add the offset in it, and jump.
 
     adrp  x16, page
     add   x16, x16, #place
     br    x16
 
-x16 and x17 may change on the way of any call, for code like this. ADRP reaches
-+-4 GB, which is where modules can be at all. The kernel calls a module's table of
-them its PLT, and keeps two outside of it, with names of their own, for ftrace.
+The ABI lets code like this change x16 and x17 during any call. ADRP reaches +-4 GB, which
+covers all places for modules. The kernel calls a module's table of veneers its PLT, and keeps
+two outside of it for ftrace, with names of their own.
 
 Source: Procedure Call Standard for the Arm 64-bit Architecture, 6.1.1 (IP0, IP1).
 """
@@ -39,12 +39,12 @@ _PLACE = (1 << insn.PAGE_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """The maker of stubs; see `core.arch.Stubs`."""
+    """Makes veneers; see `core.arch.Stubs`."""
 
     facts: Stub = STUB
 
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
-        """Return which calls and jumps to the start of another object's function do not reach."""
+        """Return which calls and jumps to the start of an external function do not reach it."""
         distance = (relocations.symbol - relocations.place).view(np.int64)
         far = (distance < -insn.REACH) | (distance >= insn.REACH)
         branches: NDArray[np.bool_] = np.isin(relocations.kind, (reloc.CALL26, reloc.JUMP26))
@@ -52,7 +52,7 @@ class Stubs:
         return branches & relocations.external & far
 
     def make(self, address: int, target: Function, toc: int) -> bytes:
-        """Return the stub at `address`; raises `ValueError` if misaligned or beyond 4 GB."""
+        """Return the stub at `address`. Raises `ValueError` if it is misaligned or too far."""
         if address % insn.WORD:
             raise ValueError(f"{address:x} is not aligned for an instruction")
         pages = (target.code >> insn.PAGE_BITS) - (address >> insn.PAGE_BITS)
@@ -62,7 +62,7 @@ class Stubs:
         return insn.pack(insn.adrp(IP0, pages), insn.add(IP0, IP0, place), insn.br(IP0))
 
     def target(self, address: int, stub: bytes, toc: int) -> int | None:
-        """Return the address that the code makes; None if it is not a stub."""
+        """Return the address that the code jumps to; None if it is not a stub."""
         if len(stub) < self.facts.size:
             return None
         first, second = (insn.word_at(stub, offset) for offset in (0, insn.WORD))

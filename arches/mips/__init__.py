@@ -1,1 +1,1 @@
-"""What the MIPS ports share: instructions, call sites, relocations, verbs."""
+"""The code that the MIPS ports share: instructions, call sites, relocations, verbs."""

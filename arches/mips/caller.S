@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The entry code of all MIPS ports. Each entry.S says what ftrace_caller keeps, draws
- * its stack and defines what follows from the width of a pointer:
+ * The entry code of all MIPS ports. Each entry.S lists what ftrace_caller keeps, draws
+ * its stack and defines what depends on the size of a pointer:
  *
  *     PTR_L, PTR_S, PTR_ADDIU      load, store and add a pointer
  *     PTR, PTR_SIZE                a pointer as data, and its size in bytes
  *     STOP                         offset of function_trace_stop from the start
- *     FRAME                        bytes that ftrace_caller takes of the stack
- *     SITE_SP                      the same, and those that the site has taken
+ *     FRAME                        size of the stack frame of ftrace_caller
+ *     SITE_SP                      the same, plus the bytes that the site has taken
  *     BACK, PARENT_IP, IP, V0 ...  offsets in that frame
  *     SAVE_FIRST, SAVE_LAST        save at and ra, either before or after the others
  *     SAVE_MORE, RESTORE_MORE      for arguments beyond a3
  *     STOPPED_RETURN               returns by t0 without a frame: ra from at, sp as it was
- *     SMALL                        bytes of a frame that keeps two pointers
+ *     SMALL                        size of a frame that holds two pointers
  */
         .set    noreorder
         .set    noat
@@ -21,13 +21,13 @@ ftrace_stub:
         jr      $ra
         nop
 
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+/* struct ftrace_ops *function_trace_op: the tracer's argument `op`. */
         .globl function_trace_op
 function_trace_op:
         .word   0
         .word   0
 
-/* What is called below beside the tracer. */
+/* The C functions called below, besides the tracer. */
 prepare:
         PTR     prepare_ftrace_return_mips
 handler:
@@ -105,8 +105,8 @@ stopped:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called in the frame of ftrace_caller, to have the traced function return through
- * return_to_handler: it may have stored ra in its own frame, and this finds where:
+ * Called in the frame of ftrace_caller. Makes the traced function return through
+ * return_to_handler. That function may have saved ra in its frame; this finds it:
  *
  *     void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp,
  *                                     unsigned long *ra)
@@ -129,8 +129,8 @@ ftrace_graph_caller:
 /*
  * void return_to_handler(void)
  *
- * Where a function returns to while it is traced. Returns for it, with its result
- * in v0 and v1, to what this says:
+ * A function returns to this while it is traced. Returns for it, with its result
+ * in v0 and v1, to the address returned by
  *
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)

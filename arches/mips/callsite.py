@@ -1,10 +1,10 @@
 """Call sites of all ports: a near call and its delay slot, or the five words of a far one.
 
-The forms are in the table of insn.py; which one a site has, its compiled text
-tells. Many sites are encoded at once. A near site calls its target directly
-where it reaches it, or the stub of it that its module has. A far site
-calls what it was compiled to call, which may be a stub too: mcount is one,
-of ftrace_caller. A call that cannot be encoded has ones for a text, since zeros are nops.
+The forms are in the table of insn.py; the compiled text of a site shows its form. Many sites are
+encoded at once. A near site calls its target directly if it reaches it, or else the target's
+stub in its module. A far site calls what it was compiled to call, which may be a stub too:
+mcount acts as one for ftrace_caller. The text of a call that cannot be encoded is all ones,
+because zeros are nops.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NEAR, FAR = 2, 5
 """Instructions of a site."""
 
 UNENCODABLE = 0xFFFF_FFFF
-"""Stands in for a text that cannot be encoded."""
+"""The text of a call that cannot be encoded."""
 
 _OVER_NEAR, _OVER_FAR = insn.b(NEAR * WORD), insn.b(FAR * WORD)
 _BEHIND = frozenset({*insn.MOVES_AT_RA, NOP})
-"""Instructions that may stand between the halves of an address and the jump there."""
+"""Instructions that may be between the halves of an address and the jump to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,23 @@ class Form:
     bits: int
     """Width of an address, in bits."""
     slot: int
-    """The instruction that compilers put into the delay slot of a call of mcount."""
+    """The compiler's instruction in the delay slot of a call of mcount."""
     naive: bool = False
-    """Whether all of a site becomes nops, though a task may be in their midst: for teaching."""
+    """Whether all words of a site become nops. This is unsafe if a task is inside: a lesson."""
 
     @property
     def add(self) -> int:
-        """Opcode that adds the low half of an address."""
+        """Opcode of the instruction that adds the low half of an address."""
         return ADDIU if self.bits == 32 else DADDIU
 
     @property
     def near_nops(self) -> tuple[int, int]:
-        """A disabled near site: a branch and its delay slot, if two words would change."""
+        """The text of a disabled near site: with a branch if two words change, or nops."""
         return NOP if self.naive or self.slot == NOP else _OVER_NEAR, NOP
 
 
 def far(form: Form, sites: Sites) -> NDArray[np.bool_]:
-    """Return which of `sites` were compiled as far calls, all five words of them."""
+    """Return which of `sites` were compiled as far calls of five words."""
     return _is_far(form, _compiled(form, sites))
 
 
@@ -94,7 +94,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
 
 
 def slot_calls(form: Form, sites: Sites, target: int) -> Calls:
-    """Encode a `jal` of `target` at slots of entry.S, one word each: the tracers lie near."""
+    """Encode a `jal` of `target` at slots of entry.S, one word each: it reaches all tracers."""
     words, reachable = insn.jal(sites.ip, np.full(len(sites), target, np.uint64))
     text = insn.bytes_of(words[:, None], form.order)
     nops = insn.bytes_of(np.full((len(sites), 1), NOP, np.uint32), form.order)
@@ -102,9 +102,9 @@ def slot_calls(form: Form, sites: Sites, target: int) -> Calls:
 
 
 def call_target(form: Form, ip: int, text: bytes) -> int | None:
-    """Return where `text` at `ip` calls or jumps to, by its first word or a loaded address.
+    """Return the target of `text` at `ip`, from its first word or from a loaded address.
 
-    None for a branch to within `text` or to its end: execution just continues.
+    None for a branch within `text` or to its end: execution just continues.
     """
     words = _words(form, text)
     if not words:
@@ -120,10 +120,10 @@ def call_target(form: Form, ip: int, text: bytes) -> int | None:
 
 
 def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-    """Do the two words of a near site `text`; raises `ValueError` for anything else.
+    """Return what the two words of a near site `text` do.
 
-    `registers` holds sp. Far sites are left out: they jump by registers that are not
-    known here.
+    `registers` holds sp. Raises `ValueError` for any other text, also for a far site, because
+    it jumps to an address in a register that is not known here.
     """
     if text in (insn.pack(form.order, NOP, NOP), insn.pack(form.order, *form.near_nops)):
         return Effect({"pc": ip + len(text)})
@@ -141,28 +141,28 @@ def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> E
 def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
     """Return why a site is refused, in one clause; see `Port.explain`.
 
-    The MIPS kernel has no words for it: it writes without comparing.
+    The MIPS kernel has no message for it: it writes without comparing.
     """
     want, have = _words(form, expected), _words(form, found)
     if not want or len(want) != len(have):
         return ""
     if want == have or want[0] == UNENCODABLE:
         if have[0] == _OVER_FAR or have[0] >> 16 == insn.lui(V1, 0) >> 16:
-            return "the far call loads another address, and only its first word may change"
-        return "out of reach of a jal (the 256 MB around it), and no stub leads there"
+            return "the far call loads another address, but only its first word may change"
+        return "out of reach of a jal (its own 256 MB region), and no stub leads there"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
     what = _what(form, ip, want, row)
     return f"Expected {want[row]:08x}{what and f', {what},'} found {have[row]:08x}"
 
 
 def _what(form: Form, ip: int, want: list[int], row: int) -> str:
-    """Return what row `row` of the text `want` is."""
+    """Return a phrase for word `row` of the text `want`."""
     opcode = want[0] >> 26
     if row:
         delayed = opcode in (insn.JAL, insn.J) or want[0] in (_OVER_NEAR, _OVER_FAR)
         if len(want) > NEAR:
             return f"word {row} of the far call" + (", in a delay slot" if row == FAR - 1 else "")
-        return "in the delay slot" if delayed else "behind the first word"
+        return "in the delay slot" if delayed else "after the first word"
     target = insn.jump_target(ip, want[0])
     if target is not None:
         name = "jal" if opcode == insn.JAL else "j"
@@ -176,7 +176,7 @@ def _what(form: Form, ip: int, want: list[int], row: int) -> str:
 
 
 def _compiled(form: Form, sites: Sites) -> Words:
-    """Return the compiler's text of each site, shape (n, FAR); zeros if it is not known."""
+    """Return the compiled text of each site, shape (n, FAR); zeros if it is unknown."""
     if not _known(sites):
         return np.zeros((len(sites), FAR), np.uint32)
     return insn.words_of(sites.compiled[:, : FAR * WORD], form.order)
@@ -188,7 +188,7 @@ def _known(sites: Sites) -> bool:
 
 
 def _is_far(form: Form, words: Words) -> NDArray[np.bool_]:
-    """Return which rows of `words` are the five of a far call of mcount."""
+    """Return which rows of `words` are the five words of a far call of mcount."""
     first, second, third, fourth, fifth = words.T
     found: NDArray[np.bool_] = (
         (first >> 16 == insn.lui(V1, 0) >> 16)
@@ -201,7 +201,7 @@ def _is_far(form: Form, words: Words) -> NDArray[np.bool_]:
 
 
 def _loaded(form: Form, words: Words) -> Addresses:
-    """Return the addresses that the first two of `words` load; anything for other words."""
+    """Return the addresses that the first two of `words` load; undefined for other words."""
     high, low = (
         words[:, row].astype(np.uint16).astype(np.int16).astype(np.int64) for row in (0, 1)
     )
@@ -210,7 +210,7 @@ def _loaded(form: Form, words: Words) -> Addresses:
 
 
 def _far_target(form: Form, words: list[int]) -> int | None:
-    """Return where words that load an address jump; None for other words."""
+    """Return the target of words that load an address and jump to it; None for other words."""
     if len(words) < 2:
         return None
     opcode, rs, register, high = insn.i_fields(words[0])

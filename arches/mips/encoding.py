@@ -1,4 +1,4 @@
-"""MIPS instructions as the manual draws them: bit 31 is the highest.
+"""MIPS instructions as the manual draws them: bit 31 is the most significant.
 
 Source: MIPS Architecture For Programmers, Volume I-A, "CPU Instruction Formats", and
 Volume II-A, the pages of the instructions.
@@ -27,7 +27,7 @@ _UNSIGNED = frozenset({12, 13, 14, 15})  # their immediates are not sign-extende
 def encoding(
     ip: int, text: bytes, order: str, names: Sequence[str], modulus: int
 ) -> Encoding | None:
-    """Return the fields of the instruction at `ip`; `names` are the ABI's of the registers."""
+    """Return the fields of the instruction at `ip`; `names` are the ABI's register names."""
     if len(text) < insn.WORD:
         return None
     word = insn.word_at(text, order)

@@ -4,31 +4,32 @@ What this ISA does to ftrace. Every instruction is one aligned word of four
 bytes, and an aligned word is stored and fetched whole. Three things make a call
 more than one word.
 
-A jump has 26 bits, which count words and are no distance: they replace the low
-28 bits of the address behind the jump. So `jal` goes anywhere within its own
-256 MB region and nowhere else, however near: from a module at 0xc0000000 the
-kernel at 0x80000000 is beyond it. There is no long call relative to pc either;
-one that reaches all loads the address, in two halves, and calls by register.
+A jump has 26 bits, which count words and are not a distance: they replace the low
+28 bits of the address after the jump. So `jal` goes anywhere within its own
+256 MB region and nowhere else, however near: a module at 0xc0000000 cannot reach
+the kernel at 0x80000000. There is no long call relative to pc either. A call that
+reaches everything loads the address, in two halves, and calls by register.
 
-A jump takes effect one instruction late. The word behind it, in its delay slot,
-is executed first, and a call returns behind that: ra = ip + 8.
+A jump takes effect one instruction late. The word after it, in its delay slot,
+is executed first, and a call returns to the word after that: ra = ip + 8.
 
-A call puts its return address into ra, where the function that is traced still
-has its own: the compiler saves that in at before, and mcount returns with ra as
-at was. On o32 the delay slot makes 8 bytes of stack, which mcount gives back.
+A call puts its return address into ra, which still holds that of the traced
+function. So the compiler first copies ra to register at, and mcount restores ra
+from there. On o32 the delay slot takes 8 bytes of stack, which mcount gives back.
 
-So a near site of o32 is two words that go together: without the `jal` alone, sp
-would drift by 8 at each call. They are two stores, and no CPU may run meanwhile.
-None is between them, since a jump and its delay slot are one to it. Two nops are not: one who
-waits behind the first would find a lone `addiu`. So the `jal` becomes a branch
-too, to where it would have returned, with a nop in its delay slot. On n64, which
-takes no stack, there is a nop in the slot anyway, and a nop will do.
+So a near site of o32 is two words that change together: without the `jal`, sp
+would drift by 8 at each call. These are two stores, during which no CPU may run.
+No CPU stops between them, because a jump and its delay slot are executed as one.
+Two nops are not: a CPU stopped after the first one would find a lone `addiu`
+there. So the `jal` becomes a branch too, to its own return address, with a nop in
+its delay slot. On n64 the site takes no stack and has a nop in the slot anyway,
+so the `jal` simply becomes a nop.
 
 A far site is five words. A task may have been preempted between any two of them,
-and goes on with the next, whatever that is by then: so only the first changes,
-into a branch over the rest. Its delay slot still adds to v1, which nobody reads.
-As the other words go on loading the address of mcount, that is made to lead to
-ftrace_caller, once.
+and continues with the next, whatever it is by then. So only the first changes,
+into a branch over the rest. Its delay slot still adds to v1, which is unused.
+The other words go on loading the address of mcount, so mcount itself is patched,
+once, to jump to ftrace_caller.
 
                         Compiled                    Disabled    Enabled
     o32 kernel          jal   _mcount               b     1f    jal   ftrace_caller
@@ -55,8 +56,8 @@ ftrace_caller, once.
                      1:
 
 A linked stub (stub.S) is code of the module itself: it loads the address of mcount, or
-of ftrace_caller, and jumps there. (_mcount and ftrace_caller lie in
-the sign-extended 32 bits of a 64-bit kernel, so that two halves make them.)
+of ftrace_caller, and jumps there. (In a 64-bit kernel the addresses of
+_mcount and ftrace_caller are sign-extended from 32 bits, so two halves suffice.)
 
 Sources: MIPS Architecture For Programmers, Volume I-A, "Jump and Branch
 Instructions", Volume II-A, the pages of the instructions; System V ABI, MIPS

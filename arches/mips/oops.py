@@ -1,19 +1,18 @@
 """The report of a fault in the words of the MIPS kernel, 32-bit and 64-bit.
 
-`do_page_fault()` says what address cannot be used, and where epc and ra are;
-`die()` names what happened and counts it; `show_registers()` prints the general
-registers, four a row without k0 and k1, which the kernel keeps for itself, Hi and
-Lo, the places epc and ra are in, and BadVA, the address that failed; then come
-words of the stack to the end of its page, the way here, and nine words of code,
-the one at epc in angle brackets behind three others.
+`do_page_fault()` prints the address that cannot be used, with epc and ra; `die()` names the
+event and counts it. `show_registers()` prints the general registers, four in a row, without k0
+and k1, which the kernel keeps for itself; Hi and Lo; epc and ra as symbols; and BadVA, the
+address of the failed access. Then come the words of the stack to the end of its page, the call
+trace, and nine words of code. The word at epc, in angle brackets, follows three others.
 
-There is no chain of frames. Where ra holds the way back is known; what lies
-farther up is guessed from what on the stack could be a return address.
+Frames are not chained. The first return address is in ra; the rest of the call trace is a
+guess, made of the words on the stack that could be return addresses.
 
-What this machine does not have is left out: Status, Cause, PrId.
+Registers that this machine lacks are left out: Status, Cause, PrId.
 
-What an instruction must not do comes as an interrupt of the emulator, by its own
-numbers; here is what they mean, since the report depends on it.
+Illegal instructions arrive as interrupts of the emulator, with its own numbers. This module
+says what they mean, because the report depends on it.
 
 Sources: MIPS Architecture For Programmers, Volume III, "Exceptions" (their names;
 BadVAddr, EPC); formats of the messages as Linux 6.1 prints them.
@@ -34,7 +33,7 @@ A_ROW = 4
 
 STACK_WORDS = 40
 ROW_DIGITS = 64
-"""Hexadecimal digits in one row of the stack."""
+"""Number of hexadecimal digits in one row of the stack."""
 
 WORDS_BEFORE = 3
 WORDS_SHOWN = 9
@@ -105,7 +104,7 @@ def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _death(crash: Crash) -> str:
-    """Return what the task dies of, other than an access."""
+    """Return the text for `die()`, if the fault is not a failed access."""
     fault = crash.fault
     if fault.access is Access.ILLEGAL:
         return "Reserved instruction in kernel code"
@@ -113,7 +112,7 @@ def _death(crash: Crash) -> str:
 
 
 def _registers(crash: Crash, facts: Facts) -> Iterator[str]:
-    """Return the rows of the general registers, Hi and Lo."""
+    """Yield the rows of the general registers, Hi and Lo."""
     digits = 2 * facts.pointer_size
     values = [f"{crash.registers[each.name]:0{digits}x}" for each in facts.abi.pt_regs[:GENERAL]]
     values[0] = "0" * digits
@@ -125,7 +124,7 @@ def _registers(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _stack(crash: Crash, facts: Facts) -> Iterator[str]:
-    """Return rows of words from sp to the end of its page, as far as they were read."""
+    """Yield rows of words from sp to the end of its page, as far as they were read."""
     width, a_row = facts.pointer_size, ROW_DIGITS // (2 * facts.pointer_size)
     order = "little" if facts.byteorder == "little" else "big"
     words: list[str] = []
@@ -141,7 +140,7 @@ def _stack(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _code(crash: Crash, epc: int, order: str) -> str:
-    """Return the words around `epc`, up to the first that cannot be read."""
+    """Return the line of code words around `epc`, up to the first that cannot be read."""
     line = "Code:"
     for number in range(-WORDS_BEFORE, WORDS_SHOWN - WORDS_BEFORE):
         at = epc + WORD * number - crash.text_address

@@ -1,16 +1,16 @@
 """The verbs of all MIPS ports, and the facts they share.
 
-A function gets its first arguments in a0-a3, on n64 in a0-a7, and returns in v0;
-ra is the way back, sp the stack pointer. On o32 a caller leaves 16 bytes at sp,
-where the callee may put its four arguments. There is no red zone and no chain of
-frames. `pt_regs` has the kernel's order: the general registers, hi, lo and the
-program counter, by which the kernel means epc.
+A function gets its first arguments in a0-a3, on n64 in a0-a7, and returns its result in v0; ra
+is the return address, sp the stack pointer. On o32 a caller leaves 16 bytes at sp for the
+callee to store its four arguments. There is no red zone, and frames are not chained. `pt_regs`
+has the kernel's order: the general registers, hi, lo and the program counter, which the kernel
+calls epc.
 
-All of memory is where the emulator lets code run and `ll` and `sc` work: the
-kernel in kseg0, from 0x80000000 on, which is not translated, modules in kseg2,
-as the kernel has them. A 64-bit kernel of `-msym32` lies in the same segments,
-their addresses sign-extended. The CPU-local pages lie at the end of the address
-space, so that a load with a 16-bit displacement from zero reaches them.
+All memory is in segments in which the emulator executes code and supports `ll` and `sc`. As on
+real hardware, the kernel is in kseg0, untranslated, from 0x80000000 up, and modules are in
+kseg2. A 64-bit kernel built with `-msym32` is in the same segments, with sign-extended
+addresses. The CPU-local pages are at the end of the address space, so that a load with a 16-bit
+displacement from zero reaches them.
 
 Sources: as in insn.py; MIPSpro N32/N64 ABI Handbook, chapter 2.
 """
@@ -52,7 +52,7 @@ O32 = (
 """Names of the general registers."""
 
 N64 = (*O32[:8], "a4", "a5", "a6", "a7", "t0", "t1", "t2", "t3", *O32[16:])
-"""The same on n64, which passes eight arguments."""
+"""Names of the general registers on n64, which passes eight arguments."""
 
 PC = Register("pc", mips_const.UC_MIPS_REG_PC)
 _BEHIND = (
@@ -76,7 +76,7 @@ N64_NAMES = {
     **{f"t{number}": f"a{number + 4}" for number in range(4)},
     **{f"t{number + 4}": f"t{number}" for number in range(4)},
 }
-"""Registers 8 to 15 by the names of n64, from those of o32, which Capstone has."""
+"""n64 names of registers 8 to 15 by their o32 names, which Capstone prints."""
 
 BRANCHES = {
     UC_MODE_MIPS32: Branches(context=11236, offset=11196, mask=0x0087_F800),
@@ -86,7 +86,7 @@ BRANCHES = {
 
 
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
-    """Return the engines for one byte order and the word size that the modes name."""
+    """Return the engines for one byte order and the word size of the modes."""
     big = order == "big"
     return Engine(
         uc_arch=UC_ARCH_MIPS,
@@ -110,7 +110,7 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
 
 
 def address_map(width: int) -> AddressMap:
-    """Return where things go, for addresses of `width` bytes."""
+    """Return the address map for addresses of `width` bytes."""
     high = (1 << 8 * width) - (1 << 32)
     return AddressMap(
         local=high + 0xFFFF_8000,
@@ -135,7 +135,7 @@ SITES = CallSites(
         "_mcount_trampoline": "_mcount",
         "ftrace_caller_trampoline": "ftrace_caller",
     },
-    # What any call may change; v0 may hold the static chain, which mcount keeps.
+    # Registers that any call may change, except v0: it may hold the static chain.
     clobbers=frozenset({"at", *(f"t{number}" for number in range(10)), "hi", "lo"}),
 )
 
@@ -149,7 +149,7 @@ class MipsPort(BasePort):
 
     form: Form
     mcount: tuple[int, int]
-    """The first instructions of the kernel's mcount, which only undoes the call."""
+    """The first instructions of the kernel's mcount, which only undo the call."""
 
     def has_delay_slot(self, text: bytes) -> bool:
         """Return whether `text` begins with a jump or a branch."""
@@ -158,7 +158,7 @@ class MipsPort(BasePort):
     def trapped_at(
         self, number: int, registers: Mapping[str, int], address: int, block: bytes
     ) -> int:
-        """Return the instruction of `block` that must have trapped."""
+        """Return the address of the instruction of `block` that must have trapped."""
         bits, modulus = self.form.bits, 1 << self.form.bits
         general = [0, *(registers[each.name] for each in self.facts.abi.pt_regs[1:32])]
         values = [value - (value >> (bits - 1) << bits) for value in general]
@@ -180,7 +180,7 @@ class MipsPort(BasePort):
         return encoding.encoding(ip, text, self.facts.byteorder, names, 1 << self.form.bits)
 
     def dyn_arch_init(self, mcount: int, caller: int) -> Edit | None:
-        """From an mcount that only returns to one that jumps to `caller`, for far sites."""
+        """Return the edit that makes mcount jump to `caller`, for far sites."""
         place = np.array([mcount], np.uint64)
         jump, reachable = insn.j_type(insn.J, place, np.array([caller], np.uint64))
         words = (self.mcount, (int(jump[0]), insn.NOP))
@@ -188,39 +188,39 @@ class MipsPort(BasePort):
         return Edit(place, was, shall, reachable)
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
-        """From the call of `mcount`, near or far, that the compiler left."""
+        """Return the first change of each site, from the compiled call of `mcount`."""
         return self.make_nop(sites, mcount)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
-        """From a call of `target` to a branch over it, or to nops."""
+        """Return the edit from a call of `target` to a branch over it, or to nops."""
         return callsite.calls(self.form, sites, target).make_nop(sites)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
-        """From a branch over it, or nops, to a call of `target`."""
+        """Return the edit from the disabled form to a call of `target`."""
         return callsite.calls(self.form, sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """From a call of `old` to a call of `new`; a far site can only ever call one of them."""
+        """Return the edit from a call of `old` to a call of `new`; far sites cannot do that."""
         was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
         return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """From `jal old` to `jal new` at the slot; the word in its delay slot stays."""
+        """Return the edit from `jal old` to `jal new` at the slot, without its delay slot."""
         site = Sites(np.array([slot], np.uint64))
         was, shall = (callsite.slot_calls(self.form, site, target) for target in (old, new))
         return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
-        """From a nop to `jal caller` at the slot; another nop is in its delay slot."""
+        """Return the edit from a nop to `jal caller` at the slot; its delay slot has a nop."""
         site = Sites(np.array([slot], np.uint64))
         return callsite.slot_calls(self.form, site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Return where a jump with a fixed target goes, or one to an address just loaded."""
+        """Return the target of a direct jump, or of one to an address that was just loaded."""
         return callsite.call_target(self.form, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Do the nops or the `jal` of a near site; raises `ValueError` for anything else."""
+        """Return what a near site's nops or `jal` do. Raises `ValueError` for other text."""
         return callsite.emulate(self.form, registers, ip, text)
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
@@ -228,11 +228,11 @@ class MipsPort(BasePort):
         return callsite.explain(self.form, ip, expected, found)
 
     def lengths(self, sites: Sites) -> NDArray[np.intp]:
-        """Return two words for a near call, five for a far one, in bytes."""
+        """Return the size in bytes of each site: two words if near, five if far."""
         words = np.where(callsite.far(self.form, sites), callsite.FAR, callsite.NEAR)
         return words.astype(np.intp) * insn.WORD
 
     def with_nop(self, name: str) -> Self:
-        """`b`, a branch over the call; or, to see it break, `nop`: nops in all of its place."""
+        """Return this port with `b`, a branch over the call, or with `nop`, unsafe on purpose."""
         self.check_nop(name)
         return replace(self, form=replace(self.form, naive=name == "nop"))

@@ -1,20 +1,19 @@
-"""How the MIPS ABIs relocate modules: formulas, parts of values, fields within words.
+"""Relocation of modules in the MIPS ABIs: formulas, parts of values, fields within words.
 
-S is the symbol's value, A the addend, P the address of the field. An instruction
-holds 16 or 26 bits of an address, so types come in parts: `lo`, the low 16 bits,
-which the CPU sign-extends, and `hi`, `higher`, `highest`, the next three times
-16, each one more where what follows it is negative. The field is the low end of
-its word; the other bits stay.
+S is the symbol's value, A the addend, P the address of the field. An instruction holds 16 or 26
+bits of an address, so types come in parts. `lo` is the low 16 bits, which the CPU sign-extends;
+`hi`, `higher` and `highest` are the next three groups of 16 bits, plus one if the part below is
+negative. The field is at the low end of its word; the other bits stay.
 
-o32 has REL: A stands in the field. Half an addend is no addend, so R_MIPS_HI16
-has to wait for the R_MIPS_LO16 that follows it in the table, against the same
-symbol, and takes both fields: (AHI << 16) + (short)ALO. Several R_MIPS_HI16 may
-wait for one R_MIPS_LO16. n64 has RELA: A stands in the relocation.
+o32 uses REL: A is in the field. One field holds only half of the addend, so an R_MIPS_HI16 waits
+for the next R_MIPS_LO16 in the table against the same symbol, and A comes from both fields:
+(AHI << 16) + (short)ALO. Several R_MIPS_HI16 may wait for one R_MIPS_LO16. n64 uses RELA: A is
+in the relocation.
 
-What does not fit is an error, never a silent cut. A jump must stay in its region
-of 256 MB: there is the report this architecture's modules are known for. In 64
-bits an R_MIPS_HI16 must make its value with R_MIPS_LO16 alone, unless an
-R_MIPS_HIGHEST of the same value says that there is more to it.
+A value that does not fit is an error and is never truncated silently. A jump must stay in its
+region of 256 MB; overflows of R_MIPS_26 are the classic error of MIPS modules. With 64 bits, an
+R_MIPS_HI16 and its R_MIPS_LO16 must hold the whole value, unless there is an R_MIPS_HIGHEST of
+the same value.
 
 Sources: System V ABI, MIPS Processor Supplement, chapter 4, "Relocation"; 64-bit
 ELF Object File Specification, section 2.9.
@@ -53,46 +52,46 @@ from ...core.errors import ModuleError
 from .insn import REACH, REGION, WORD
 
 HI16, LO16, HIGHEST = 5, 6, 29
-"""Types with a meaning beyond their row of the table, numbered alike in both ABIs."""
+"""Types with a meaning beyond their row of the table; both ABIs have the same numbers."""
 
 _NAMES = names_of(ENUM_RELOC_TYPE_MIPS)
 
 
-# Parts of a value.
+# Parts of a value
 
 
 def words(values: Values) -> Values:
-    """The value in words."""
+    """Return values in words."""
     return values >> 2
 
 
 def hi(values: Values) -> Values:
-    """The bits from 16 on, one more if the low half is negative."""
+    """Return the bits from 16 up, plus one if the low half is negative."""
     return (values + 0x8000) >> 16
 
 
 def higher(values: Values) -> Values:
-    """The bits from 32 on, one more if the bits below are negative."""
+    """Return the bits from 32 up, plus one if the bits below are negative."""
     return (values + 0x8000_8000) >> 32
 
 
 def highest(values: Values) -> Values:
-    """The bits from 48 on, one more if the bits below are negative."""
+    """Return the bits from 48 up, plus one if the bits below are negative."""
     return (values + 0x8000_8000_8000) >> 48
 
 
-# What fits, by the value and the address P of its field.
+# Range checks: functions of the value and the address P of its field.
 
 
 def region(values: Values, places: Values) -> Truth:
-    """Addresses of instructions in the region of a jump's delay slot."""
+    """Accept aligned addresses in the region of a jump's delay slot."""
     inside: Truth = ((values ^ (places + WORD)) & -REGION) == 0
     aligned: Truth = values % WORD == 0
     return inside & aligned
 
 
 BRANCH16 = signed(REACH.bit_length(), WORD)
-"""Distances that a branch reaches; they count from its delay slot, which A makes up for."""
+"""Range check for branches; distances count from the delay slot, which A allows for."""
 
 LOW26 = Field(4, (1 << 26) - 1)
 LOW16 = Field(4, 0xFFFF)
@@ -109,17 +108,17 @@ TYPES: Mapping[int, RelocationType] = {
     # PC16: (S + A - P) >> 2
     10: RelocationType(LOW16, relative, words, BRANCH16, sign_extended(16, 2)),
 }
-"""The types both ABIs have."""
+"""The types that both ABIs have."""
 
 
 @dataclass(frozen=True, slots=True)
 class MipsAbi(RelocationAbi):
-    """A MIPS ABI: some types count with others."""
+    """A MIPS ABI, in which the value of one type can depend on another relocation."""
 
     def name(self, kind: int) -> str:
         """Return the ABIs' name of a relocation type, or its number if they have none.
 
-        On n64 it may be several, R_MIPS_GPREL16/R_MIPS_SUB/R_MIPS_HI16: a byte each.
+        On n64 it may be several names, R_MIPS_GPREL16/R_MIPS_SUB/R_MIPS_HI16, one for each byte.
         """
         types = [kind >> shift & 0xFF for shift in (0, 8, 16)]
         if kind >> 24 or not all(number in self.names for number in types):
@@ -133,7 +132,7 @@ class MipsAbi(RelocationAbi):
         relocations: Relocations,
         rows_of: Mapping[int, Rows],
     ) -> Values:
-        """Return A of each relocation; that of a HI16 in REL takes the LO16's field too."""
+        """Return A of each relocation; for a HI16 in REL, it includes the field of the LO16."""
         addends = RelocationAbi.addends(self, module, text, relocations, rows_of)
         if not relocations.explicit:
             high, low = _pairs(module, relocations)
@@ -141,20 +140,20 @@ class MipsAbi(RelocationAbi):
         return addends
 
     def fit_together(self, kind: NDArray[np.uint32], values: Values) -> Truth:
-        """Return which HI16 are one part of a value whose HIGHEST is stored too."""
+        """Return which HI16 belong to a value whose HIGHEST is stored too."""
         highs: Truth = kind == HI16
         return highs & np.isin(values, values[kind == HIGHEST])
 
 
 def abi(types: Mapping[int, RelocationType], bits: int, byteorder: str) -> MipsAbi:
-    """Return the ABI with these types, for addresses of `bits` bits; of either REL or RELA."""
+    """Return the ABI with these types, for addresses of `bits` bits, with REL or RELA."""
     return MipsAbi("R_MIPS_", _NAMES, types, bits, byteorder, explicit=None)
 
 
 def _pairs(module: str, relocations: Relocations) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows of all HI16, and for each its LO16: the next, of the same symbol.
+    """Return the rows of all HI16, and for each the next LO16 of the same symbol.
 
-    Raises `ModuleError` for a HI16 without.
+    Raises `ModuleError` for a HI16 without a LO16.
     """
     high, low = (np.flatnonzero(relocations.kind == kind) for kind in (HI16, LO16))
     after = np.searchsorted(low, high)

@@ -8,9 +8,9 @@
  *	void _mcount_trampoline(void)
  *	void ftrace_caller_trampoline(void)
  *
- * A stub jumps (`jr`) and does not call (`jalr`): ra holds the way back into the
- * traced function, and the code the stub leads to returns by it. at and the
- * arguments keep their values; t0 is free behind a prologue.
+ * A stub jumps (`jr`) and does not call (`jalr`): ra holds the return address into
+ * the traced function, and the stub's target returns to it. at and the
+ * arguments keep their values; t0 is free after a prologue.
  */
 	.text
 	.set	noreorder

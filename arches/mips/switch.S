@@ -8,7 +8,7 @@
  *	ARGUMENTS				bytes at sp for the arguments of a callee
  *	UNDO_SITE				takes back the stack that a site has taken
  *
- * Each branch takes the instruction behind it along. task_struct.sp is at offset 0.
+ * A branch runs the instruction after it first. task_struct.sp is at offset 0.
  */
 	.text
 	.set	noreorder
@@ -28,7 +28,7 @@
 /*
  * void _start(void)
  *
- * CPU 0 begins here, on no stack at all: give it that of task 0.
+ * CPU 0 begins here without a stack: give it that of task 0.
  */
 	FUNCTION _start
 	lui	$sp, %hi(init_stack + 16384 - ARGUMENTS)
@@ -48,8 +48,8 @@
 /*
  * struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next)
  *
- * Leave prev's registers on its stack, take next's from its own. Returns prev,
- * but to next's caller: v0 is not part of what is switched. The stack of a task
+ * Save prev's registers on its stack, load next's from its own. Returns prev,
+ * but to next's caller: v0 is not switched. The stack of a task
  * that does not run, from task_struct.sp up, in units of PTR_SIZE:
  *
  *	 0	s0 ... s7
@@ -79,7 +79,7 @@
 /*
  * void *thread_frame(void *stack_top, int (*fn)(void *), void *arg)
  *
- * The picture above for a task that never ran: it "returns" into ret_from_fork
+ * Lay out the stack above for a task that never ran: it "returns" into ret_from_fork
  * with fn in s0 and arg in s1. Returns the task's first sp.
  */
 	FUNCTION thread_frame

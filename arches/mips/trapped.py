@@ -1,11 +1,11 @@
-"""Finds the instruction of a block that has trapped: the emulator loses pc at a trap.
+"""The instruction of a block that has trapped: the emulator loses pc at a trap.
 
-A block ends with a jump and its delay slot, at the end of a page, or with an
-instruction that always traps: `break`, `syscall`, an undefined one. Others trap
-on condition, in the middle of it, and the registers, which no instruction has
-changed since, say which: the first whose condition they fulfil. An earlier one
-that has changed its own operands could fulfil it afterwards; it is taken for the
-culprit then, which is the best that can be known.
+A block ends with a jump and its delay slot, at the end of a page, or with an instruction that
+always traps: `break`, `syscall` or an undefined one. Other instructions trap on a condition, in
+the middle of a block. The registers are still as at the trap, so the first instruction whose
+condition they meet is taken for the one that trapped. This is wrong only if an earlier
+instruction has changed its own operands so that they now meet its condition, which cannot be
+known.
 
 Sources: as in insn.py; the traps' numbers are in oops.py.
 """
@@ -18,11 +18,11 @@ from . import insn
 from .insn import WORD
 
 LOAD, STORE, OVERFLOW, TRAP = 12, 13, 21, 22
-"""Numbers of the traps on condition."""
+"""Numbers of the conditional traps."""
 
 _LOADS = {0x20: 1, 0x21: 2, 0x23: 4, 0x24: 1, 0x25: 2, 0x27: 4, 0x30: 4, 0x34: 8, 0x37: 8}
 _STORES = {0x28: 1, 0x29: 2, 0x2B: 4, 0x38: 4, 0x3C: 8, 0x3F: 8}
-"""Bytes that must be aligned, by opcode; lwl and its kin need not be."""
+"""Alignment in bytes of loads and stores, by opcode; lwl and the like need none."""
 
 _ADD, _SUB, _DADD, _DSUB = 0x20, 0x22, 0x2C, 0x2E  # of SPECIAL
 _ADDI, _DADDI = 8, 24
@@ -35,11 +35,11 @@ _CONDITIONS: Mapping[int, Callable[[int, int], bool]] = {
     4: lambda a, b: a == b,
     6: lambda a, b: a != b,
 }
-"""tge, tgeu, tlt, tltu, teq, tne, by the low three bits of the field that names them."""
+"""Conditions of tge, tgeu, tlt, tltu, teq, tne, by the low three bits of their field."""
 
 
 def trapped_at(number: int, values: Sequence[int], address: int, words: Sequence[int]) -> int:
-    """Return where in `words`, a block at `address`, trap `number` was raised.
+    """Return the address in `words`, a block at `address`, at which trap `number` was raised.
 
     `values` are the general registers, sign-extended.
     """
@@ -51,7 +51,7 @@ def trapped_at(number: int, values: Sequence[int], address: int, words: Sequence
         if number == TRAP and _traps(values, word):
             return address + WORD * row
     if number == LOAD:
-        for word in words[-2:]:  # a jump that arrived; there is no code to fetch
+        for word in words[-2:]:  # the jump was executed, but its target has no code to fetch
             fields = insn.r_fields(word)
             if fields is not None and fields[0] in (insn.JR, insn.JALR):
                 return values[fields[1]]

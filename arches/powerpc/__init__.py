@@ -1,1 +1,1 @@
-"""What the PowerPC ports share: instructions, call sites, relocations, verbs."""
+"""The code that the PowerPC ports share: instructions, call sites, relocations, verbs."""

@@ -1,8 +1,8 @@
-"""Call sites of both ports: a `bl`, and what the ABI has behind it.
+"""Call sites of both ports: a `bl`, and the instruction that the ABI requires after it.
 
-The forms are in the table of insn.py. Many sites are encoded at once. A site
-calls its target directly where it reaches it, or the stub of it that its module
-has. A call that cannot be encoded has zeros for a text, which are not an instruction.
+The forms are in the table of insn.py. Many sites are encoded at once. A site calls its target
+directly if it reaches it, or else the target's stub in its module. The text of a call that
+cannot be encoded is all zeros, which are not an instruction.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class Form:
     direct: tuple[int, ...]
     """Instructions after a call of the target itself."""
     stub: tuple[int, ...]
-    """Instructions after a call of a stub, as many."""
+    """Instructions after a call of a stub, the same number."""
     prefer_stub: bool
-    """Whether a module that has a stub of the target calls that even where it could reach
-    the target, because the stub does more than to reach it."""
+    """Whether a module calls its stub of the target even if it could reach the target, because
+    the stub does more than reach it."""
     branch_over: bool = False
     """Whether a call of a stub is disabled by a `b` over the words after it, which stay."""
 
     @property
     def nops(self) -> bytes:
-        """The text of a disabled site that calls its target itself when enabled."""
+        """The text of a disabled site that calls its target directly when enabled."""
         return insn.pack(insn.NOP, *(insn.NOP for _ in self.direct))
 
     @property
@@ -44,7 +44,7 @@ class Form:
 
 
 SLOT = Form(direct=(), stub=(), prefer_stub=False)
-"""The slot of ftrace_caller, a `bl`: the tracers lie near it."""
+"""The slot of ftrace_caller: a `bl`, which reaches all tracers."""
 
 
 def calls(form: Form, sites: Sites, target: int) -> Calls:
@@ -54,9 +54,9 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
     stub_text, stub_reaches = insn.bl(sites.ip, stubs)
     by_stub = (stubs != 0) & (form.prefer_stub | ~reaches)
     text = np.where(by_stub[:, None], stub_text, text)
-    behind = np.where(by_stub[:, None], _bytes(form.stub), _bytes(form.direct))
+    after = np.where(by_stub[:, None], _bytes(form.stub), _bytes(form.direct))
     reachable = np.where(by_stub, stub_reaches, reaches)
-    text = np.concatenate([text, behind], axis=1)
+    text = np.concatenate([text, after], axis=1)
     text[~reachable] = 0
     nops = np.where(
         by_stub[:, None],
@@ -67,7 +67,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
 
 
 def call_target(bits: int, ip: int, text: bytes) -> int | None:
-    """Return where a branch with a fixed target goes; None for other instructions."""
+    """Return the target of a direct branch; None for other instructions."""
     if len(text) < insn.WORD:
         return None
     target = insn.branch_target(ip, insn.word_at(text))
@@ -75,21 +75,21 @@ def call_target(bits: int, ip: int, text: bytes) -> int | None:
 
 
 def emulate(form: Form, bits: int, ip: int, text: bytes) -> Effect:
-    """Do the nops or the `bl` of the site `text`; raises `ValueError` for anything else.
+    """Return what the site `text`, nops or a `bl`, does. Raises `ValueError` for other text.
 
-    The instruction after a `bl` is done when the call has returned.
+    The instruction after a `bl` runs once the call has returned.
     """
     if text in (form.nops, form.stub_nops):
         return Effect({"nip": ip + len(text)})
     target = call_target(bits, ip, text)
-    behind = (insn.pack(*words) for words in (form.direct, form.stub))
-    if target is None or not insn.is_bl(insn.word_at(text)) or text[insn.WORD :] not in behind:
+    after = (insn.pack(*words) for words in (form.direct, form.stub))
+    if target is None or not insn.is_bl(insn.word_at(text)) or text[insn.WORD :] not in after:
         raise ValueError(f"no call site has the text {text.hex(' ')}")
     return Effect({"nip": target, "lr": ip + insn.WORD})
 
 
 def explain(ip: int, expected: bytes, found: bytes) -> str:
-    """Return why a site is refused, in the kernel's words if it has some; see `Port.explain`."""
+    """Return why a site is refused, as the kernel's own message if it has one."""
     if expected == found or not any(expected):
         return "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it"
     if len(found) != len(expected):
@@ -104,8 +104,8 @@ def explain(ip: int, expected: bytes, found: bytes) -> str:
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
     differ = f"Expected {want[row]:08x} found {have[row]:08x}"
     if row and want[row] == insn.LD_R2:
-        return f"no restore of r2 (ld r2,40(r1)) behind the bl: {differ}"
-    return f"no nop behind the bl: {differ}" if row else differ
+        return f"no restore of r2 (ld r2,40(r1)) after the bl: {differ}"
+    return f"no nop after the bl: {differ}" if row else differ
 
 
 def _words(text: bytes) -> list[int]:

@@ -1,4 +1,4 @@
-"""PowerPC instructions as the manual draws them: bit 0 is the highest.
+"""PowerPC instructions as the manual draws them: bit 0 is the most significant.
 
 Source: Power ISA 2.07, Book I, section 1.6 (formats) and the pages of the instructions.
 """

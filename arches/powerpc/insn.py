@@ -11,15 +11,16 @@ which has room for a whole address, moves it to CTR and jumps by it.
 
 64-bit code (ELFv1) finds its data through r2, the TOC pointer, and each object
 has a TOC of its own: whoever calls into another object must change r2 on the
-way and have it back afterwards. So the compiler leaves a nop behind every call
+way and restore it afterwards. So the compiler leaves a nop after every call
 that may leave the object. The stub saves r2 at 40(r1) and loads the callee's;
-the module loader turns the nop into the load that brings the caller's back.
+the module loader turns the nop into the load that restores the caller's.
 That makes sites of two words, which are two stores: no CPU may run there
-meanwhile. Nor should one be in the tracer when the pair goes, since it comes
-back to a load that is not there, or between the two when it comes: later
-kernels disable such a site by one word, a `b` over the load. With two nops, as
-here, ftrace_caller restores r2 itself, and what is left is a CPU that was
-stepped to between them. 32-bit code knows no TOC, and its stub is an address and a jump.
+meanwhile. Nor should a CPU be in the tracer when the pair is removed, because
+the load is gone when it returns, or between the two words when the pair is
+written. Later kernels disable such a site by one word, a `b` over the load. With
+two nops, as here, ftrace_caller restores r2 itself; the remaining danger is a CPU
+that was stepped to a place between the nops. 32-bit code has no TOC, and its stub
+is an address and a jump.
 
                     Compiled              Disabled     Enabled
     ppc64 kernel    bl ._mcount           nop          bl ftrace_caller
@@ -47,7 +48,7 @@ WORD = 4
 """Bytes of an instruction."""
 
 NOP = 0x6000_0000  # nop, which is ori r0,r0,0
-BCTR = 0x4E80_0420  # bctr: to the address in CTR
+BCTR = 0x4E80_0420  # bctr: jump to the address in CTR
 LD_R2 = 0xE841_0028  # ld r2,40(r1): the caller's TOC pointer, from where a stub put it
 
 REACH = 1 << 25
@@ -59,7 +60,7 @@ ADDI, ADDIS, LD, STD = 14, 15, 58, 62
 MTSPR, CTR = 467, 9
 """Extended opcode of `mtspr`, and the number of one of its registers."""
 
-_AA, _LK = 2, 1  # of every branch: the address is absolute; LR gets the next one
+_AA, _LK = 2, 1  # bits of every branch: the address is absolute; LR gets the next address
 _LI = 0x03FF_FFFC
 _BC, _B, _XL, _X = 16, 18, 19, 31  # primary opcodes
 _XL_BRANCHES = frozenset({16, 528})  # extended opcodes: bclr, bcctr

@@ -1,22 +1,21 @@
 """The report of a fault in the words of the PowerPC kernel, 64-bit and 32-bit.
 
-`bad_page_fault()` says what an access was and where, `die()` names the signal
-the task gets, `show_regs()` prints NIP, LR and CTR, CR and XER, and the general
-registers, four a row where they have 64 bits and eight where they have 32; then
-come the two places NIP and LR are in, the way there, and sixteen words of code,
-the one at NIP, in angle brackets, behind twelve others.
+`bad_page_fault()` prints the kind and the address of the access, and `die()` names the signal
+that the task gets. `show_regs()` prints NIP, LR and CTR, CR and XER, and the general registers:
+four in a row if they have 64 bits, eight if they have 32. Then come NIP and LR as symbols, the
+call trace, and sixteen words of code. The word at NIP, in angle brackets, follows twelve others.
 
-The way there needs no guess, since every frame begins with the address of its
-caller's (the back chain) and holds what LR was in the function it called. Only
-the frame at the time need not hold it yet, and may hold that of an earlier call:
-the kernel marks it as unreliable. A chain that ends where the machine has
-delivered an interrupt goes on with the registers saved there.
+The call trace needs no guess: every frame begins with the address of its caller's frame (the
+back chain) and holds the LR of the function it called. Only the innermost frame may not hold it
+yet, and may hold that of an earlier call instead; the kernel marks it as unreliable. If the
+chain ends where the machine delivered an interrupt, the trace continues with the registers that
+were saved there.
 
-What this machine does not have is left out of those lines: an MSR, DSISR, the
-number of an interrupt's vector (TRAP).
+Registers that this machine lacks are left out: MSR, DSISR, and the number of an interrupt's
+vector (TRAP).
 
-What an instruction must not do comes as an interrupt of the emulator, by its own
-numbers; here is what they mean, since the report depends on it.
+Illegal instructions arrive as interrupts of the emulator, with its own numbers. This module
+says what they mean, because the report depends on it.
 
 Sources: Power ISA, Book III (interrupts and their vectors; DAR, the address of a
 data access that failed); the ABIs named in port.py (frames); formats of the
@@ -43,7 +42,7 @@ FRAMES = 32
 """Largest number of frames shown."""
 
 LR_SAVE = {8: 16, 4: 4}
-"""Offset in its caller's frame at which a function keeps LR, by the size of a register."""
+"""Offset at which a function saves LR in its caller's frame, by register size in bytes."""
 
 SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGSEGV = 4, 5, 6, 7, 11
 
@@ -64,7 +63,7 @@ TRAPS: Mapping[int, Trap] = {
 """The emulator's interrupt numbers that instructions raise."""
 
 _UNAVAILABLE = {FLOATING_POINT: ("FP", 0x800), VECTOR: ("VMX/Altivec", 0xF20), VSX: ("VSX", 0xF40)}
-"""Units that the kernel switches off: its name for each, and the vector."""
+"""Units that the kernel disables: its name for each, and the vector."""
 
 
 def report(crash: Crash, facts: Facts) -> tuple[str, ...]:
@@ -91,7 +90,7 @@ def _lines(crash: Crash, facts: Facts) -> Iterator[str]:
 
 
 def _what(crash: Crash) -> tuple[list[str], str, int]:
-    """Return lines saying what happened, what the task dies of, and by which signal."""
+    """Return the lines about the event, the text for `die()`, and the signal."""
     fault, nip, r1 = crash.fault, crash.registers["nip"], crash.registers["r1"]
     if fault.access is Access.ILLEGAL:
         return [], "Exception in kernel mode", SIGILL
@@ -107,7 +106,7 @@ def _what(crash: Crash) -> tuple[list[str], str, int]:
         first = "BUG: Unable to handle kernel unaligned access"
         return [first, where], "Kernel access of bad area", SIGBUS
     if fault.access is Access.OTHER:
-        # The kernel has a line for what it does not expect, and none for a trap.
+        # The kernel prints a line for an unexpected exception, but none for a trap.
         known = any(fault.detail == trap.meaning for trap in TRAPS.values())
         lines = [] if known or not fault.detail else [fault.detail]
         return lines, "Exception in kernel mode", SIGTRAP
@@ -118,7 +117,7 @@ def _what(crash: Crash) -> tuple[list[str], str, int]:
 
 
 def _data(crash: Crash) -> str:
-    """Return the lines of a load or store that failed."""
+    """Return the line about a failed load or store."""
     fault = crash.fault
     kind = "write" if fault.access is Access.WRITE else "read"
     if fault.address is None:
@@ -129,7 +128,7 @@ def _data(crash: Crash) -> str:
 
 
 def _fetch(crash: Crash) -> list[str]:
-    """Return the lines of a jump to memory without code."""
+    """Return the lines about a jump to memory without code."""
     nip = crash.registers["nip"]
     null = " (NULL pointer?)" if nip < PAGE else ""
     first = [f"kernel tried to execute exec-protected page ({nip:x})"] if crash.fault.mapped else []
@@ -137,7 +136,7 @@ def _fetch(crash: Crash) -> list[str]:
 
 
 def _overran(crash: Crash) -> bool:
-    """Return whether a store went right below the stack, where nothing is mapped."""
+    """Return whether a store hit the unmapped memory right below the stack."""
     fault = crash.fault
     if fault.access is not Access.WRITE or fault.mapped or fault.address is None:
         return False
@@ -145,7 +144,7 @@ def _overran(crash: Crash) -> bool:
 
 
 def _registers(crash: Crash, width: int) -> Iterator[str]:
-    """Return NIP, LR, CTR; CR, XER; the address of a failed access; the general registers."""
+    """Yield NIP, LR, CTR; CR, XER; the address of a failed access; the general registers."""
     registers, fault, digits = crash.registers, crash.fault, 2 * width
     named = {"NIP:  ": "nip", "LR: ": "lr", "CTR: ": "ctr"}
     yield " ".join(f"{label}{registers[name]:0{digits}x}" for label, name in named.items())
@@ -159,7 +158,7 @@ def _registers(crash: Crash, width: int) -> Iterator[str]:
 
 
 def _trace(crash: Crash, facts: Facts) -> Iterator[str]:
-    """Return the frames from r1 on, each with the return address of the function it called."""
+    """Yield the frames from r1 up, each with the return address of the function it called."""
     width = facts.pointer_size
     sp, first = crash.registers["r1"], True
     for _ in range(FRAMES):
@@ -198,7 +197,7 @@ def _interrupted(crash: Crash, facts: Facts, frame: int) -> dict[str, int] | Non
 
 
 def _word(crash: Crash, address: int, width: int) -> int | None:
-    """Return a word of the stack, None beyond the part that was read."""
+    """Return a word of the stack, or None if it was not read."""
     at = address - crash.registers["r1"]
     if not 0 <= at <= len(crash.stack) - width:
         return None
@@ -206,7 +205,7 @@ def _word(crash: Crash, address: int, width: int) -> int | None:
 
 
 def _instructions(crash: Crash, nip: int) -> Iterator[str]:
-    """Return rows of the words around `nip`, crossed out if they could not be read."""
+    """Yield rows of the code words around `nip`, with XXXXXXXX for words that were not read."""
     words = []
     for number in range(-WORDS_BEFORE, WORDS_SHOWN - WORDS_BEFORE):
         at = nip + WORD * number - crash.text_address

@@ -1,12 +1,12 @@
 """The verbs of both ports, and the facts they share.
 
-Calls pass up to eight arguments in r3..r10, the result comes in r3; r1 is the
-stack pointer, LR the way back. A frame begins with its back chain, the address
-of the caller's; 0 ends the chain. What a callee saves of its caller's goes into
-the frame of the caller, so there must be one before the first call.
+A call passes up to eight arguments in r3..r10 and returns its result in r3; r1 is the stack
+pointer, and LR holds the return address. A frame begins with its back chain, the address of the
+caller's frame; 0 ends the chain. A callee saves LR and CR in the frame of its caller, so the
+first call needs a frame too.
 
-`pt_regs` has the kernel's names: nip for the program counter, and ctr, lr, xer
-and cr behind the general registers.
+`pt_regs` has the kernel's names: nip for the program counter, and ctr, lr, xer and cr after the
+general registers.
 
 Sources: as in insn.py; System V ABI, PowerPC Processor Supplement, chapter 3.
 """
@@ -47,7 +47,7 @@ SELF_JUMP = insn.pack(insn.b(0))
 
 
 def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
-    """Return emulator, disassembler and assembler for the word size that the modes name."""
+    """Return the emulator, disassembler and assembler for the word size of the modes."""
     return Engine(
         uc_arch=UC_ARCH_PPC,
         uc_mode=uc_mode | UC_MODE_BIG_ENDIAN,
@@ -78,7 +78,7 @@ class PowerPort(BasePort, ABC):
     def enter_call(
         self, function: int, arguments: Sequence[int], sp: int, return_to: int
     ) -> Effect:
-        """Return the registers of a call, and the caller's frame, where the back chain ends."""
+        """Return the registers of a call, and the caller's frame, which ends the back chain."""
         effect = BasePort.enter_call(self, function, arguments, sp, return_to)
         frame = effect.registers[SP.name]
         return replace(effect, stores=((frame, bytes(self.facts.pointer_size)),))
@@ -96,39 +96,39 @@ class PowerPort(BasePort, ABC):
         return encoding.encoding(ip, text, 1 << self.bits)
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
-        """From the call of `mcount` that the compiler, or the module loader, left."""
+        """Return the first change of each site, from the call of the compiler or module loader."""
         return self.make_nop(sites, mcount)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
-        """From a call of `target` to nops."""
+        """Return the edit from a call of `target` to nops."""
         return callsite.calls(self.form, sites, target).make_nop(sites)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
-        """From nops to a call of `target`."""
+        """Return the edit from nops to a call of `target`."""
         return callsite.calls(self.form, sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """From a call of `old` to a call of `new`."""
+        """Return the edit from a call of `old` to a call of `new`."""
         was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
         return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """From `bl old` to `bl new` at the slot, one word."""
+        """Return the edit from `bl old` to `bl new` at the slot, one word."""
         site = Sites(np.array([slot], np.uint64))
         was, shall = (callsite.calls(callsite.SLOT, site, target) for target in (old, new))
         return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
-        """From a nop to `bl caller` at the slot, one word."""
+        """Return the edit from a nop to `bl caller` at the slot, one word."""
         site = Sites(np.array([slot], np.uint64))
         return callsite.calls(callsite.SLOT, site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Return where a branch with a fixed target goes."""
+        """Return the target of a direct branch; None for other instructions."""
         return callsite.call_target(self.bits, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Do the nops or the `bl` of the site `text`; raises `ValueError` for anything else."""
+        """Return what the site `text`, nops or a `bl`, does. Raises `ValueError` for other text."""
         return callsite.emulate(self.form, self.bits, ip, text)
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
@@ -136,7 +136,7 @@ class PowerPort(BasePort, ABC):
         return callsite.explain(ip, expected, found)
 
     def with_nop(self, name: str) -> Self:
-        """`nop`, or `b`: a branch over the load that follows a call of a stub."""
+        """Return this port with `nop`, or with `b`, a branch over the load after a stub's call."""
         self.check_nop(name)
         return replace(self, form=replace(self.form, branch_over=name == "b"))
 

@@ -1,12 +1,11 @@
-"""What the PowerPC ABIs share to relocate modules: formulas, parts of values, fields.
+"""Relocation of modules in both PowerPC ABIs: formulas, parts of values, fields.
 
-Both ABIs use RELA: the addend is in the relocation. An instruction holds 16 or 24
-bits of an address, so types come in parts: `lo`, the low half, which the CPU
-sign-extends; `hi`, the high half; `ha`, the high half adjusted for a negative low
-one. A field may be a part of its word: 24 bits between the opcode and the bits AA
-and LK of a branch, 14 bits before the extended opcode of DS-form; the other bits
-stay. What does not fit is an error, never a silent cut; a half named `lo` cuts by
-its name.
+Both ABIs use RELA: the addend is in the relocation. An instruction holds 16 or 24 bits of an
+address, so types come in parts: `lo`, the low half, which the CPU sign-extends; `hi`, the high
+half; `ha`, the high half adjusted for a negative low one. A field may be a part of its word: 24
+bits between the opcode and the bits AA and LK of a branch, or 14 bits before the extended opcode
+of DS-form. The other bits stay. A value that does not fit is an error and is never truncated
+silently, except to a half named `lo`.
 
 Sources: System V ABI, PowerPC Processor Supplement, and 64-bit PowerPC ELF ABI
 Supplement 1.9, both in the section "Relocation Types".
@@ -22,27 +21,27 @@ REL24 = 10
 
 
 def from_toc(s: Values, a: Values, p: Values, toc: Values) -> Values:
-    """S + A - .TOC."""
+    """Return S + A - .TOC."""
     return s + a - toc
 
 
 def the_toc(s: Values, a: Values, p: Values, toc: Values) -> Values:
-    """.TOC., whatever the symbol."""
+    """Return .TOC., whatever the symbol."""
     return toc
 
 
 def hi(values: Values) -> Values:
-    """The bits above the low half."""
+    """Return the bits above the low half."""
     return values >> 16
 
 
 def ha(values: Values) -> Values:
-    """The same, one more if the low half is negative."""
+    """Return the bits above the low half, plus one if the low half is negative."""
     return (values + 0x8000) >> 16
 
 
 BRANCH24 = signed(REACH.bit_length(), 4)
-"""Distances that a branch of I-form reaches."""
+"""Range check for branches of I-form."""
 
 LOW24 = Field(4, 0x03FF_FFFC)
 HALF16 = Field(2, 0xFFFF)

@@ -1,1 +1,1 @@
-"""What the x86 ports share: instructions, call sites, reports of faults, verbs."""
+"""The code that the x86 ports share: instructions, call sites, oops reports, verbs."""

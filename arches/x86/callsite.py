@@ -1,7 +1,7 @@
 """Call sites of all x86 ports: one `call rel32`, and the nop of the same size.
 
-The forms are in the table of insn.py. Many sites are encoded at once. A call that
-cannot be encoded has `int3` for a text.
+The forms are in the table of insn.py. Many sites are encoded at once. The text of a call that
+cannot be encoded is all `int3`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def init_nop(sites: Sites, mcount: Calls) -> Edit:
 
 
 def call_target(bits: int, ip: int, text: bytes) -> int | None:
-    """Return where a call or jump with a fixed target goes; None for other instructions."""
+    """Return the target of a direct call or jump; None for other instructions."""
     target = insn.rel32_target(ip, text, bits)
     return target if target is not None else insn.jmp8_target(ip, text, bits)
 
@@ -49,9 +49,9 @@ def call_target(bits: int, ip: int, text: bytes) -> int | None:
 def emulate(
     bits: int, abi: Abi, registers: Mapping[str, int], ip: int, text: bytes, target: int | None
 ) -> Effect:
-    """Do the nop, call or jump `text`; `target` is where a call or jump goes.
+    """Return what the nop, call or jump `text` does; `target` is that of the call or jump.
 
-    Raises `ValueError` for anything else.
+    Raises `ValueError` for any other text.
     """
     if target is None:
         size = insn.nop_size(text, nops_of(bits))
@@ -67,5 +67,5 @@ def emulate(
 
 
 def explain(expected: bytes, found: bytes) -> str:
-    """Return why a site is refused: the kernel's report has no words of its own for it."""
+    """Return why a site is refused; the kernel's report does not say why."""
     return "out of reach of a call rel32 (+-2 GB)" if expected == found else ""

@@ -12,7 +12,7 @@ from . import insn
 _PREFIXES = {0x66: "operands of 16 bits", 0x3E: "segment ds", 0x2E: "segment cs"}
 _PLAIN = {0x90: "nop", 0xCC: "int3", 0xC3: "ret"}
 _LEA, _TWO, _NOP_OPERAND = 0x8D, 0x0F, 0x1F
-_NO_BASE = 5  # without a displacement: there is no base register, but one of 32 bits
+_NO_BASE = 5  # with mod 0: no base register, but a 32-bit displacement
 
 
 def encoding(ip: int, text: bytes, bits: int) -> Encoding | None:
@@ -54,7 +54,7 @@ def _branch(ip: int, text: bytes, bits: int) -> Encoding:
 
 
 def _operand(text: bytes) -> Encoding | None:
-    """A `nop` or a `lea` with an operand in memory."""
+    """Return the fields of a `nop` or `lea` with an operand in memory; None for others."""
     fields: list[BitField] = []
     at = 0
     while at < len(text) and text[at] in _PREFIXES:

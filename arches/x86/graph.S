@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The part of entry.S that the 64-bit x86 ports share: ftrace_graph_caller,
- * return_to_handler, and the words. The stack of ftrace_graph_caller is drawn in
- * each entry.S, which defines
+ * return_to_handler, and the words. Each entry.S draws the stack of
+ * ftrace_graph_caller and defines
  *
- *     PARENT      where the word is that holds the traced function's return address
+ *     PARENT      address of the word with the traced function's return address
  *     CALLER_SP   rsp of the function's caller at the call of the function
  */
         .globl ftrace_graph_caller
@@ -41,8 +41,8 @@ ftrace_graph_caller:
 /*
  * void return_to_handler(void)
  *
- * Where a function returns to while it is traced. Returns for it, with its result
- * in rax and rdx, to what this says:
+ * A function returns to this while it is traced. Returns for it, with its result
+ * in rax and rdx, to the address returned by
  *
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)
@@ -67,7 +67,7 @@ return_to_handler:
 function_trace_stop:
         .long   0
 
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+/* struct ftrace_ops *function_trace_op: the tracer's argument `op`. */
         .balign 8
         .globl function_trace_op
 function_trace_op:

@@ -3,14 +3,14 @@
 What this ISA does to ftrace. Instructions are 1 to 15 bytes long and need no
 alignment, so the five bytes of a call site may straddle a cache line, and a
 CPU may be about to fetch any of them: a plain store over a running site can be
-seen half done. Two ways round it: stop every CPU, or write a one-byte `int3`
-first, change the tail behind it, and put the first byte last. Against that,
-the rest is kind: one `call rel32` reaches +-2 GB, which is everything where an
-address has 32 bits, and on 64 bits the kernel and its modules live together in
-the top 2 GB; so no site ever needs a stub. The compiler's `-mfentry` puts
-the site first in the function, before anything is pushed: the stack holds the
-way back into the function and, above it, the way back to the caller, and all
-arguments of the function that come in registers are still there.
+seen half done. There are two solutions: stop every CPU, or write a one-byte `int3`
+first, then the other bytes, and the first byte last. The rest is simple: one
+`call rel32` reaches +-2 GB, which is everything if addresses have 32 bits, and a
+64-bit kernel has its modules beside it in the top 2 GB. So no site ever needs a
+stub. The compiler's `-mfentry` puts the site first in the function, before
+anything is pushed: the stack holds the return address into the function and,
+above it, the return address to its caller, and all arguments that come in
+registers are still there.
 
     Compiled    e8 rel32          call __fentry__     (0f 1f 44 00 00 with -mnop-mcount)
     Disabled    0f 1f 44 00 00    nopl 0(%rax,%rax,1)             in 64 bits
@@ -21,7 +21,7 @@ A relative branch counts from the end of its instruction, and addresses wrap:
 target = ip + 5 + rel32, modulo 2**32 or 2**64.
 
 A 32-bit CPU may be older than the `nop` with an operand (0f 1f, from the Pentium
-Pro on), so there the kernel's nops load a register with what it holds.
+Pro on), so a 32-bit kernel's nops load a register with its own value.
 
 Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2:
 CALL, JMP, INT 3, and NOP with its table of recommended multi-byte sequences; the

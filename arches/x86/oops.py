@@ -1,13 +1,12 @@
 """The report of a fault in the words of the x86 kernel, 64-bit and 32-bit.
 
-What went wrong comes first: `BUG:` and the address for a page fault, which also
-says what kind of access it was and whether the page was there, the exception's
-name for the rest. Then one line each for the CPU and where it is (RIP or EIP), the
-bytes around there, the registers, and the way there. Registers of 64 bits come
-three a row in the order of pt_regs, those of 32 four a row, the flags last; the
-32-bit kernel tells no number of where it is. There is a `?` before each function of
-the way, as from a kernel without frame pointers: its return address was found on the
-stack, and may be left from a call that is over.
+The first lines name the event. For a page fault they are `BUG:` with the address, the kind of
+access and whether the page was present; for other exceptions, the name. Then come the CPU, its
+pc (RIP or EIP), the bytes around pc, the registers, and the call trace. 64-bit registers are
+printed three in a row in the order of pt_regs, 32-bit ones four in a row with the flags last.
+The 32-bit kernel prints pc as a symbol only. A `?` precedes each function of the call trace, as
+in a kernel without frame pointers: its return address was found on the stack and may belong to
+a call that has already returned.
 
 Sources: Intel SDM volume 3, section 6.15 (names of exceptions, the error code
 of #PF); the kernel's Documentation/admin-guide/bug-hunting.rst; formats of the
@@ -23,7 +22,7 @@ from ...core.facts import Facts
 
 CODE_BEFORE = 42
 CODE_AFTER = 21
-"""Bytes shown before and after the byte at pc."""
+"""Number of bytes shown before and after the byte at pc."""
 
 REGISTERS_A_ROW = 3
 ROWS32 = (("eax", "ebx", "ecx", "edx"), ("esi", "edi", "ebp", "esp"), ("eflags",))
@@ -81,7 +80,7 @@ def _rows(facts: Facts) -> tuple[tuple[str, ...], ...]:
 
 
 def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
-    """Return what happened: one line for an exception, three or four for a page fault."""
+    """Return the lines about the event: one for an exception, three or four for a page fault."""
     fault, sp, digits = crash.fault, crash.registers[facts.abi.sp.name], 2 * facts.pointer_size
     if fault.access is Access.ILLEGAL:
         return ("invalid opcode",)
@@ -109,7 +108,7 @@ def _what(crash: Crash, facts: Facts) -> tuple[str, ...]:
 
 
 def _code(crash: Crash, pc: int, facts: Facts) -> str:
-    """Return the bytes around `pc`, its own in angle brackets, or where they would begin."""
+    """Return the bytes around `pc`, the one at `pc` in angle brackets, or why there are none."""
     if not crash.text:
         first = (pc - CODE_BEFORE) % (1 << 8 * facts.pointer_size)
         return f"Code: Unable to access opcode bytes at 0x{first:x}."

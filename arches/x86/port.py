@@ -1,9 +1,8 @@
-"""What the x86 ports share: the verbs, the emulator's and the tools' constants.
+"""The verbs of the x86 ports, and the constants of the emulator and the tools.
 
-Whatever the width of a word, a call site is one `call rel32` and one nop of the
-same size (insn.py), a call pushes its return address, and `int3` is the
-breakpoint. Arguments that have no register lie on the stack, above that address.
-A port adds its facts and its relocations.
+With either word size, a call site is one `call rel32` or one nop of the same size (insn.py), a
+call pushes its return address, and `int3` is the breakpoint. Arguments without a register are
+on the stack, above the return address. A port adds its facts and its relocations.
 
 Sources: as in insn.py.
 """
@@ -32,13 +31,13 @@ SELF_JUMP = bytes((insn.JMP8, 0xFE))
 
 
 def register(name: str) -> Register:
-    """A register by its name in the manual."""
+    """Return a register by its name in the manual."""
     number: int = getattr(x86_const, f"UC_X86_REG_{name.upper()}")
     return Register(name, number)
 
 
 def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
-    """Return emulator, disassembler and assembler for the word size that the modes name."""
+    """Return the emulator, disassembler and assembler for the word size of the modes."""
     return Engine(
         uc_arch=UC_ARCH_X86,
         uc_mode=uc_mode,
@@ -92,36 +91,36 @@ class X86Port(BasePort):
         return callsite.calls(self.bits, sites, target)
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
-        """From `call mcount`, or the nop of `-mnop-mcount`, to the nop."""
+        """Return the edit from `call mcount`, or the nop of `-mnop-mcount`, to the nop."""
         return callsite.init_nop(sites, self.calls(sites, mcount))
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
-        """From `call target` to the nop."""
+        """Return the edit from `call target` to the nop."""
         return self.calls(sites, target).make_nop(sites)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
-        """From the nop to `call target`."""
+        """Return the edit from the nop to `call target`."""
         return self.calls(sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
-        """From `call old` to `call new`."""
+        """Return the edit from `call old` to `call new`."""
         return self.calls(sites, old).modify_call(sites, self.calls(sites, new))
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
-        """From `call old` to `call new` at the slot."""
+        """Return the edit from `call old` to `call new` at the slot."""
         return self.modify_call(Sites(np.array([slot], np.uint64)), old, new)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
-        """From the nop to `call caller` at the slot."""
+        """Return the edit from the nop to `call caller` at the slot."""
         site = Sites(np.array([slot], np.uint64))
         return callsite.calls(self.bits, site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Return where a call or jump with a fixed target goes."""
+        """Return the target of a direct call or jump; None for other instructions."""
         return callsite.call_target(self.bits, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Do the nop, call or jump `text`; raises `ValueError` for anything else."""
+        """Return what the nop, call or jump `text` does. Raises `ValueError` for others."""
         target = self.call_target(ip, text)
         return callsite.emulate(self.bits, self.facts.abi, registers, ip, text, target)
 

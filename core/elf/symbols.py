@@ -46,7 +46,7 @@ class Symbol(NamedTuple):
 
 
 _MAPPING = frozenset({"$a", "$d", "$t", "$x"})
-"""Names of mapping symbols (AAELF64, 5.6.4), up to the first dot."""
+"""Names of mapping symbols up to the first dot (AAELF64, 5.6.4)."""
 
 
 @dataclass(frozen=True)

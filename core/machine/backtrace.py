@@ -1,7 +1,7 @@
 """The return addresses on a vCPU's stack, innermost first.
 
 A word of the stack counts as a return address if it lies in a known function and the
-instruction in front of it is a call. Like the kernel's scan without frame pointers, this may
+instruction before it is a call. Like the kernel's scan without frame pointers, this may
 find a call that has already returned. If the ABI keeps return addresses in a link register,
 the value of that register comes first.
 
@@ -52,7 +52,7 @@ def backtrace(
     words = _words(memory, start, end)
     handler = symbols.address(RETURN_TO_HANDLER)
     handled = np.zeros(len(words), np.bool_) if handler is None else words == np.uint64(handler)
-    rows = np.flatnonzero(handled | _behind_calls(words, memory, port))
+    rows = np.flatnonzero(handled | _after_calls(words, memory, port))
     places = [start + row * size for row in np.flatnonzero(handled).tolist()]
     real = _graph_ret_addrs(vcpu, memory, port, symbols, places, end)
     found: list[ReturnAddress] = []
@@ -89,21 +89,21 @@ def _words(memory: Memory, start: int, end: int) -> NDArray[np.uint64]:
     return np.frombuffer(memory.read(start, count * size), f"{order}u{size}").astype(np.uint64)
 
 
-def _behind_calls(words: NDArray[np.uint64], memory: Memory, port: Port) -> NDArray[np.bool_]:
+def _after_calls(words: NDArray[np.uint64], memory: Memory, port: Port) -> NDArray[np.bool_]:
     """Return a mask of the `words` that are addresses right after a call."""
     before = port.facts.max_insn_size
     texts, readable = memory.gather(words - np.uint64(before), before)
-    behind = np.zeros(len(words), np.bool_)
+    after = np.zeros(len(words), np.bool_)
     rows = np.flatnonzero(readable)
-    behind[rows] = [port.is_return_address(texts[row].tobytes()) for row in rows.tolist()]
+    after[rows] = [port.is_return_address(texts[row].tobytes()) for row in rows.tolist()]
     # A function at the start of a region may have a call in its first instructions.
     for row in np.flatnonzero(memory.gather(words - np.uint64(1), 1)[1] & ~readable).tolist():
         address = int(words[row])
         region = memory.region_at(address - 1)
         if region is not None:
             start = max(region.address, address - before)
-            behind[row] = port.is_return_address(memory.read(start, address - start))
-    return behind
+            after[row] = port.is_return_address(memory.read(start, address - start))
+    return after
 
 
 def live_places(memory: Memory, facts: Facts, frame: int, end: int) -> set[int]:

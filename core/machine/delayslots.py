@@ -1,4 +1,4 @@
-"""Delay slots: a branch and the next instruction belong together, and the engine forgets it.
+"""Delay slots: a branch and the next instruction belong together, which the engine may forget.
 
 On architectures with delay slots, the engine keeps a word of its own: whether the next
 instruction is in a delay slot, and where the branch goes. This word is wrong or hidden in two
@@ -8,7 +8,7 @@ cases:
   translating, to restore pc. This marks the word as if the engine stood between a branch and
   its slot. The engine would then run the branch's target as the slot. So this module removes
   the mark after each such access. It is issue 2272 of Unicorn, present in 2.1.4.
-- A branch at the end of a page also ends a block. A stop in front of the next block is then
+- A branch at the end of a page also ends a block. A stop before the next block is then
   between branch and slot, which pc does not show. Only the slot may run there.
 
 The word is read from a saved context, at the offset that `Branches` has for the engine's

@@ -1,9 +1,9 @@
-"""Function pointers: what the address of a function in C leads to.
+"""Function pointers: the code that the address of a function in C leads to.
 
 On most machines it is the address of the code. If the ABI has a `Toc`, it is the address of a
 descriptor, which holds the address of the code and the TOC pointer that the code expects. The
 code has a symbol of its own, and its caller sets that pointer. So the symbol at an address
-tells a descriptor from code.
+shows whether it is a descriptor or code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Calls of a guest function on vCPU 0, for kernels that serve no requests.
 
 The registers of vCPU 0 are saved, the function runs on the machine's own stack until it
-returns to an address that only the machine knows, and the registers are restored. Memory and
-virtual time keep what the call made of them. No other vCPU runs meanwhile, so such a function
-must not wait for one.
+returns to an address that only the machine knows, and the registers are restored. Changes of
+memory and virtual time stay. No other vCPU runs meanwhile, so such a function must not wait for
+one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def call(host: Host, function: int, arguments: Sequence[int], limit_ns: int) -> 
     stack = facts.map.host_stack
     if memory.region_at(stack) is None:
         memory.map(stack, STACK_SIZE, STACK)
-    # The last page is never stack: a return to its start is the return we wait for.
+    # The last page is never used as stack, so its start serves as the return address.
     home = stack + STACK_SIZE - PAGE_SIZE
     effect = enter(host.port, memory, host.symbols, function, arguments, home, home)
     state, context = vcpu.state, vcpu.save_context()

@@ -53,7 +53,7 @@ class Host(Protocol):
     def requests(self) -> Requests: ...
 
     def panic(self, vcpu: Vcpu, text: bytes) -> None:
-        """Stop every vCPU: the guest on `vcpu` has given up, saying `text`."""
+        """Stop every vCPU: the guest on `vcpu` panics with the message `text`."""
         ...
 
 
@@ -62,7 +62,7 @@ class GuestFault(Exception):
 
 
 def dispatch(machine: Host, vcpu: Vcpu) -> None:
-    """Do what `vcpu` asks for, so that it can go on. Raises `GuestFault` and `MemoryFault`."""
+    """Answer the call of `vcpu`, which then continues. Raises `GuestFault` and `MemoryFault`."""
     local = vcpu.local
     local["stop_request"] = 0
     number, *arguments = vcpu.call()
@@ -143,7 +143,7 @@ def _ftrace(machine: Host, call: Hypercall) -> int:
 
 
 def _trace_control(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    """Do a command of set_ftrace_filter, at its time on this vCPU."""
+    """Execute a command of set_ftrace_filter, at the current time of this vCPU."""
     probe, ip, parent_ip, _ = arguments
     return machine.services.trace_control(vcpu.number, probe, ip, parent_ip)
 
@@ -158,7 +158,7 @@ def _trace_stack(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 
 
 def _stack_max(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    """Note that more of a task's stack is in use than ever before, as far as the guest knows."""
+    """Report a new maximum of stack use, as far as the guest knows."""
     used, ip, *_ = arguments
     machine.services.stack_max(vcpu, used, ip)
     return 0

@@ -28,7 +28,7 @@ MAX_CPUS = 8
 
 
 class Machine:
-    """A machine of `port`'s architecture; nothing runs before `start`."""
+    """A machine of `port`'s architecture; no code runs before `start`."""
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class Machine:
     ) -> None:
         """Open `cpus` vCPUs (1 to 8) over empty memory; `native_clock` as in `Clock`.
 
-        `symbols` are those of the kernel, which may be loaded later: the machine looks up
-        `common_interrupt`, `host_request` and what its reports name. `services` answer the
+        `symbols` are the kernel's, which may be loaded later: the machine looks up
+        `common_interrupt`, `host_request` and the names in its reports. `services` answer the
         guest's questions about tracing. Raises `UsageError` for another number of CPUs.
         """
         if not 1 <= cpus <= MAX_CPUS:
@@ -159,10 +159,10 @@ class Machine:
             return False
         return True
 
-    # What a vCPU stopped for
+    # Reasons for which a vCPU stopped
 
     def handle(self, vcpu: Vcpu, stop: Stop) -> None:
-        """Do what `vcpu` has stopped for."""
+        """Handle the `stop` of `vcpu`."""
         match stop.why:
             case Why.CALL:
                 try:
@@ -225,7 +225,7 @@ class Machine:
         self.oopses.append(GuestOops(reason, cpu=vcpu.number, pc=pc, report=lines))
 
     def panic(self, vcpu: Vcpu, text: bytes) -> None:
-        """Stop every vCPU: the guest on `vcpu` has given up, saying `text`."""
+        """Stop every vCPU: the guest on `vcpu` panics with the message `text`."""
         said = text.rstrip(b"\0\n").decode("ascii", "backslashreplace")
         prefix = "Kernel panic - not syncing: "
         reason = prefix + said.removeprefix(prefix)

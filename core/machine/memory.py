@@ -148,7 +148,7 @@ class Memory:
         return b"".join(span.tobytes() for span in spans)
 
     def read_mapped(self, address: int, size: int) -> bytes:
-        """Return up to `size` bytes: those in front of the first one that is not mapped."""
+        """Return up to `size` bytes: those before the first one that is not mapped."""
         found = b""
         while len(found) < size:
             region = self.region_at(address + len(found))

@@ -4,8 +4,8 @@ The sources are in `hosts/`: a folder for each machine, as `platform.machine()` 
 file for each hook, assembled when first needed. The first line names Keystone's constants. A
 hook with a variant has a line `swap:`, with the instruction that replaces `{swap}` if guest and
 host differ in byte order. Numbers are hexadecimal, because Keystone may misread others
-(assemble.py). On an unknown machine, or if the system refuses executable pages, there is no
-hook and the caller does without.
+(asm/assemble.py). On an unknown machine, or if the system refuses executable pages, there is no
+hook, and the caller must work without it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The teaching kernel has a task for them. The machine fills the kernel's symbol `host_request`,
 raises `VECTOR_REQUEST` on CPU 0 and runs until the guest answers with `HC_REQUEST_DONE`. A
 function called this way runs in a task of its own and may sleep. In a kernel without that
-symbol, functions are called directly on vCPU 0 (borrow.py).
+symbol, functions are called directly on vCPU 0 (host_call.py).
 
 A workload can also be started without waiting for its end, to reach a function that only a
 workload calls. It runs whenever the machine runs. The next request waits for its end.
@@ -154,7 +154,7 @@ class Requests:
         except GuestInterrupted:
             raise
         except GuestError:
-            self.started = None  # do not wait again for what has failed
+            self.started = None  # do not wait again for a failed workload
             raise
 
     def _runs(self, started: Started) -> bool:
@@ -184,7 +184,7 @@ class Requests:
         return vcpu
 
     def _send(self, what: str) -> None:
-        """Tell the guest of the request that was filled in."""
+        """Notify the guest of the request that was filled in."""
         self._check_cpu(what).interrupts.send(Vector.REQUEST, self._host.scheduler.now)
 
     def _wait(self, sequence: int, what: str, limit_ns: int) -> int:
@@ -218,7 +218,7 @@ class Requests:
     ) -> int:
         """Write the next request to `host_request` at `address` and return its sequence number.
 
-        Raises `UsageError` for what does not fit, `MemoryFault` for a bad address.
+        Raises `UsageError` for arguments that do not fit, `MemoryFault` for a bad address.
         """
         layout = abi.host_request(self._memory.byteorder)
         if len(arguments) > ARGUMENTS:

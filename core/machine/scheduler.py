@@ -8,7 +8,7 @@ sequence of slices.
 `stop` is the one exception: it ends a run at the end of the current slice, which depends on
 the host's time. The slices before and after it are the same as without it.
 
-A run can also stop in front of an instruction (`run_to`), in the middle of a block and of a
+A run can also stop before an instruction (`run_to`), in the middle of a block and of a
 slice. The clock then says what has really run. The next run counts the rest of the block and
 resumes the slice. So such a run is the same slices and the same bytes, timestamps included,
 as one without the stop.
@@ -73,7 +73,7 @@ class Guest(Protocol):
         ...
 
     def handle(self, vcpu: Vcpu, stop: Stop) -> None:
-        """Do what `vcpu` has stopped for."""
+        """Handle the `stop` of `vcpu`."""
         ...
 
 
@@ -93,7 +93,7 @@ class Scheduler:
 
     @property
     def now(self) -> int:
-        """Virtual ns: the time of the vCPU that is farthest on, or the end of an idle run."""
+        """Virtual ns: the time of the vCPU with the highest time, or the end of an idle run."""
         return max(self._reached, *(vcpu.ticks for vcpu in self._vcpus))
 
     @property
@@ -186,10 +186,10 @@ class Scheduler:
         )
 
     def run_while(self, busy: Callable[[Vcpu], bool], vcpus: Sequence[Vcpu], limit_ns: int) -> None:
-        """Run those of `vcpus` that are `busy`, a few blocks each in turn, until none is.
+        """Run the `busy` ones of `vcpus`, a few blocks each in turn, until no vCPU is busy.
 
-        Gives up after `limit_ns` of virtual time. A vCPU that has oopsed never gets any further
-        and is left out.
+        Stops after `limit_ns` of virtual time. A vCPU that has oopsed makes no progress and is
+        left out.
         """
         for _ in range(limit_ns // _STEP_NS):
             running = [vcpu for vcpu in vcpus if vcpu.state is State.RUNNING and busy(vcpu)]
@@ -245,7 +245,7 @@ class Scheduler:
                     if vcpu is None:
                         return False
                     if wake >= target:
-                        # Sleepers have not moved, but the time has passed.
+                        # Sleeping vCPUs have not moved, but time has passed.
                         self._reached = max(self._reached, target)
                         return False
                     self.turn(vcpu)

@@ -1,7 +1,7 @@
-"""What a running guest asks of the host's side of tracing.
+"""Questions of a running guest to the host's side of tracing.
 
-The machine knows nothing of ftrace: it passes these questions on. Whoever makes a machine
-gives it the `Services` that answer.
+The machine knows nothing about ftrace and passes these questions on. The code that makes a
+machine gives it the `Services` that answer them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Services(Protocol):
     """
 
     def breakpoint(self, cpu: int, ip: int) -> bool:
-        """Handle the breakpoint at `ip`. Return False if it is not one of the host's."""
+        """Handle the breakpoint at `ip`. Return False if the host did not set it."""
         ...
 
     def ftrace(self, call: Hypercall) -> int:
@@ -29,7 +29,7 @@ class Services(Protocol):
         ...
 
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
-        """Do what the `struct func_probe` at `probe` is for (`TRACE_CONTROL`)."""
+        """Execute the command of the `struct func_probe` at `probe` (`TRACE_CONTROL`)."""
         ...
 
     def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
@@ -65,9 +65,9 @@ class NoServices:
 
 
 class LateServices:
-    """Services that come to be after their machine, since they need it themselves.
+    """Services that are made after their machine, because they need it themselves.
 
-    Until `connect` the answers are those of `NoServices`.
+    Until `connect` is called, the answers are those of `NoServices`.
     """
 
     def __init__(self) -> None:

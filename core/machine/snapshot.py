@@ -1,8 +1,8 @@
-"""The whole machine at one moment, and the way back to it.
+"""The whole machine at one moment, and how to restore it.
 
 Most of a machine's RAM is never written, so a snapshot keeps only the pages that are not zero.
 Restoring brings back exactly the regions of that moment and flushes all translated code. A run
-from there repeats byte for byte. Checkpoints (core/checkpoint.py) add what the host keeps.
+from there repeats byte for byte. Checkpoints (session/checkpoint.py) add the host's state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RegionImage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """State of a machine between two runs; of use to that machine only."""
+    """State of a machine between two runs, for that machine only."""
 
     regions: tuple[RegionImage, ...]
     vcpus: tuple[VcpuState, ...]

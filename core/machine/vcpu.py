@@ -168,7 +168,7 @@ class Vcpu:
 
     @property
     def wake(self) -> int:
-        """Virtual ns at which it next has something to do; if idle, that of its next interrupt."""
+        """Virtual ns at which it runs next; if idle, the time of its next interrupt."""
         if self.state is State.IDLE:
             return max(self.ticks, self.interrupts.next())
         return self.ticks
@@ -213,7 +213,7 @@ class Vcpu:
         return requested
 
     def _run(self, deadline: int) -> Stop:
-        """Run until `deadline` or another stop, which may be in front of a delay slot."""
+        """Run until `deadline` or another stop, which may be before a delay slot."""
         clock = self._clock
         clock.deadline = deadline
         self._trap = None
@@ -286,7 +286,7 @@ class Vcpu:
         return stop
 
     def stop_at(self, places: Collection[int]) -> None:
-        """Have runs stop with `Why.REACHED` in front of the instructions at `places`.
+        """Have runs stop with `Why.REACHED` before the instructions at `places`.
 
         These replace the places of the last call. A run that begins at a place stops there the
         next time only. A place must not be a delay slot. The engine translates the code at the

@@ -1,7 +1,7 @@
-"""What a module or kernel says about itself: `.modinfo`, and its exports.
+"""The metadata of a module or kernel: `.modinfo`, and its exports.
 
-`.modinfo` is a row of NUL-ended words `tag=text`. `__ksymtab` is a row of pairs
-of pointers: a value, and where its name stands.
+`.modinfo` is a sequence of NUL-terminated strings `tag=text`. `__ksymtab` is an array of pairs of
+pointers: to a symbol, and to its name.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from ..elf.image import Image
 
 MODINFO = ".modinfo"
 MODULE_NAME_LEN = 55
-"""Longest name of a module, in bytes."""
+"""Limit for the name of a module, in bytes."""
 
 _MOST = 512
-"""Longest string that is read from an image or from the guest, in bytes."""
+"""Limit for a string read from an image or from the guest, in bytes."""
 
 
 def modinfo(image: Image) -> dict[str, str]:
-    """The `tag=text` words of a module; of a repeated tag the first counts.
+    """Return the texts in `.modinfo` by tag; the first one if a tag is repeated.
 
-    There is always a `name`: where the module does not say, that of its file,
-    as insmod makes it.
+    There is always a `name`: without one in `.modinfo`, it is made of the file's name.
     """
     found: dict[str, str] = {}
     section = image.section(MODINFO)
@@ -39,7 +38,7 @@ def modinfo(image: Image) -> dict[str, str]:
 
 
 def exports(words: Addresses, name_at: Callable[[int], str | None]) -> dict[str, int]:
-    """Name to address of a table of (value, address of the name) pairs."""
+    """Return addresses by name, from a table of (value, address of the name) pairs."""
     found: dict[str, int] = {}
     pairs = words[: len(words) // 2 * 2].reshape(-1, 2)
     for value, name in pairs.tolist():
@@ -50,7 +49,7 @@ def exports(words: Addresses, name_at: Callable[[int], str | None]) -> dict[str,
 
 
 def image_string(image: Image, address: int) -> str | None:
-    """The string an executable's file has at `address`; None where it has none."""
+    """Return the string at `address` in an executable's file, or None."""
     for segment in image.segments:
         start = address - segment.address
         if 0 <= start < segment.filesz:
@@ -63,7 +62,7 @@ class Readable(Protocol):
     """Guest memory, as far as strings need it."""
 
     def read_mapped(self, address: int, size: int) -> bytes:
-        """Return up to `size` bytes: those in front of the first one that is not mapped."""
+        """Return up to `size` bytes: those before the first one that is not mapped."""
         ...
 
 
@@ -74,5 +73,5 @@ def guest_string(memory: Readable, address: int) -> str | None:
 
 
 def _printable(raw: bytes) -> str:
-    """Text that can go to a terminal."""
+    """Return `raw` as text that is safe to print on a terminal."""
     return "".join(char if char.isprintable() else "?" for char in raw.decode("ascii", "replace"))

@@ -1,8 +1,8 @@
 """insmod and rmmod: modules in guest memory, and their dependencies.
 
-insmod refuses a module for a wrong vermagic, a symbol that nobody exports, a relocation
-that does not fit, a call site that is not what the compiler left, or an error of its own
-init. Nothing of a refused module stays in guest memory.
+insmod refuses a module for a wrong vermagic, a symbol that is not exported, a relocation that
+does not fit, a call site with unexpected bytes, or an error returned by its init. Nothing of a
+refused module stays in guest memory.
 
 A kernel exports the symbols in its `__ksymtab`. A kernel without that section exports all
 its global symbols, so that a small kernel needs no tables. A module exports the symbols

@@ -1,16 +1,16 @@
-"""The porting guide as code: what a port owes, tried on any port.
+"""The porting guide as code: checks of a port's duties, for any port.
 
-The headings are those of the kernel's guide (Documentation/trace/ftrace-design.rst).
-Encoders are held against the port's own images and the disassembler, entry code is
-run on a bare engine, and what a user sees is tried at a shell.
+The headings are those of the kernel's guide (Documentation/trace/ftrace-design.rst). The checks
+compare encoders with the port's own images and the disassembler, run entry code on a bare
+engine, and try at a shell what a user sees.
 
-    check.py      what a check is, and what comes of it
-    subject.py    the port that is looked at: its images, sites and entry code
+    check.py      checks and how they are run; outcome.py: their outcomes
+    subject.py    the port under test: its images, sites and entry code
     bench.py      a bare engine; user.py: a shell
     machine.py records.py patches.py entrycode.py tracing.py modules.py graph.py
     syscalls.py trampolines.py
                   the checks
-    report.py     the list
+    report.py     the list of outcomes
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ CHECKS = ordered(
         *trampolines.CHECKS,
     ]
 )
-"""All of them, in the order of the guide; names are unique."""
+"""All checks, in the order of the guide; their names are unique."""
 
 
 def check_port(port: Port) -> Iterator[tuple[Check, Outcome]]:
-    """Try everything on `port`, one check after the other."""
+    """Run all checks on `port`, one after the other."""
     subject = PortUnderTest(port)
     for check in CHECKS:
         yield check, check.run(subject)

@@ -1,4 +1,4 @@
-"""A bare engine on which a few instructions of a port are run, for checks."""
+"""A bare engine that runs a few instructions of a port, for checks."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .subject import PortUnderTest
 
 PAGE = 4096
 SIZE = 16 * PAGE
-"""Bytes of memory where the entry code is."""
+"""Size of the memory for the entry code, in bytes."""
 
 STACK = 8 * PAGE
 BACK = 12 * PAGE
-"""Behind the start of the entry code: a stack's top, and where calls return to."""
+"""Offsets from the start of the entry code: the top of a stack, and a return address."""
 
 _LIMIT = 1000
 
 
 def everything(port: Port) -> list[Register]:
-    """Every register the port names, some twice."""
+    """Return every register that the port names, some of them twice."""
     abi = port.facts.abi
     return [abi.pc, abi.sp, abi.result, *abi.arguments, *abi.pt_regs, *filter(None, [abi.link])]
 
 
 def engine(port: Port, base: int) -> Uc:
-    """An emulator with `SIZE` bytes of memory at `base`."""
+    """Return an emulator with `SIZE` bytes of memory at `base`."""
     uc = Uc(port.facts.engine.uc_arch, port.facts.engine.uc_mode)
     if port.facts.engine.uc_cpu is not None:
         uc.ctl_set_cpu_model(port.facts.engine.uc_cpu)
@@ -57,17 +57,17 @@ def put(
 
 
 def registers(uc: Uc, port: Port) -> dict[str, int]:
-    """What an interrupt would save."""
+    """Return the registers that an interrupt saves, by name."""
     return {r.name: int(uc.reg_read(r.number)) for r in port.facts.abi.pt_regs}
 
 
 def run_to(
     uc: Uc, port: Port, start: int, end: int, past: Collection[int] = ()
 ) -> tuple[int, list[int]]:
-    """Run from `start` until pc is `end`, an instruction at a time.
+    """Run from `start` until pc is `end`, one instruction at a time.
 
-    On some architectures the engine's own `until` leaves pc where its block begins.
-    Returns where pc is, and which of `past` it came by.
+    Return pc, and the addresses of `past` that it passed. The engine's own `until` is not used,
+    because on some architectures it leaves pc at the start of the block.
     """
     at, seen = start, []
     for _ in range(_LIMIT):
@@ -81,11 +81,11 @@ def run_to(
 
 
 def entered(subject: PortUnderTest, start: int, end: int) -> Uc:
-    """An engine that is to enter the function at `start`, of which the text up to `end` is there.
+    """Return an engine that is about to enter the function at `start` and returns to `BACK`.
 
-    There may be none, for what is code of the entry. Each register has a value of its own, but
-    for those of the CPU's state, which are not 0 in an engine that has done nothing. The entry
-    code is there, the function returns to `BACK`.
+    It has the entry code and the text of the function from `start` to `end`; there is no such
+    text if the two are equal. Each register has a value of its own, except those that are not
+    0 in a new engine: they hold the CPU's state.
     """
     port, base = subject.port, subject.base
     uc = engine(port, base)
@@ -105,11 +105,11 @@ def entered(subject: PortUnderTest, start: int, end: int) -> Uc:
 
 
 FUNCTION = 32
-"""Where the code of a function lies behind its descriptor, where there are such."""
+"""Offset of a function's code from its descriptor in bytes, if the ABI has descriptors."""
 
 
 def put_called(uc: Uc, subject: PortUnderTest) -> None:
-    """The functions of C that the entry code calls: each returns at once."""
+    """Store the C functions that the entry code calls; each of them returns at once."""
     facts = subject.port.facts
     little = facts.byteorder == "little"
     stub = subject.entry.symbols["ftrace_stub"]
@@ -123,12 +123,12 @@ def put_called(uc: Uc, subject: PortUnderTest) -> None:
 
 
 def code_of(subject: PortUnderTest, place: int) -> int:
-    """Where the code of one of them is."""
+    """Return the address of the code of the C function at `place`."""
     return place if subject.port.facts.abi.toc is None else place + FUNCTION
 
 
 def argument(port: Port, uc: Uc, number: int) -> int:
-    """Argument `number`, from 0, of the call at pc."""
+    """Return argument `number`, counted from 0, of the function at pc."""
     abi, size = port.facts.abi, port.facts.pointer_size
     if number < len(abi.arguments):
         return int(uc.reg_read(abi.arguments[number].number))
@@ -138,7 +138,7 @@ def argument(port: Port, uc: Uc, number: int) -> int:
 
 
 def is_call(port: Port, text: bytes, ip: int) -> bool:
-    """Whether Capstone sees a call first in `text`."""
+    """Return whether `text` begins with a call, according to Capstone."""
     decoder = Cs(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
     decoder.detail = True
     insn = next(decoder.disasm(text, ip), None)
@@ -148,15 +148,15 @@ def is_call(port: Port, text: bytes, ip: int) -> bool:
 
 
 def call_size(port: Port, text: bytes, ip: int) -> int:
-    """Bytes of the instruction `text` begins with, and of its delay slot."""
+    """Return the size in bytes of the first instruction of `text`, with its delay slot."""
     decoder = Cs(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
     insn = next(decoder.disasm(text, ip), None)
-    expect(insn is not None, "the disassembler reads no instruction", ip, b"", text)
+    expect(insn is not None, "the disassembler finds no instruction", ip, b"", text)
     assert insn is not None
     return int(insn.size) * (2 if port.has_delay_slot(text) else 1)
 
 
 def call_offset(port: Port, edit: Edit, row: int) -> int:
-    """Where in a site the call is: the first instruction that an edit changes."""
+    """Return the offset of the call in a site: the first instruction that `edit` changes."""
     first = int(np.argmax(edit.expected[row] != edit.replacement[row]))
     return first // port.facts.insn_align * port.facts.insn_align

@@ -1,9 +1,9 @@
-"""What a check is, and what comes of it.
+"""Checks of a port, and how they are run.
 
-A check is a function of a port under test. It returns where the port does what it
-owes; it raises `Failure` with the bytes that prove that it does not, or `Absent`
-where the port does not have the thing at all. A verb that is not there, or raises
-`NotImplementedError`, is absent too: a port is written piece by piece.
+A check is a function of a port under test. It returns if the port does its duty. It raises
+`Failure`, with the bytes that prove it, if the port does not, and `Absent` if the port does not
+have the feature at all. A verb that is missing or raises `NotImplementedError` counts as absent
+too, because a port is written piece by piece.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ HEADINGS = (
     *(MACHINE, MCOUNT_RECORD, FUNCTION_TRACER, MCOUNT_TEST, DYNAMIC, REGISTERS),
     *(TRAMPOLINES, MODULES, GRAPH, GRAPH_FP, DYNAMIC_GRAPH, SYSCALLS),
 )
-"""Those of Documentation/trace/ftrace-design.rst in its order, and what lies around them."""
+"""The headings of Documentation/trace/ftrace-design.rst in its order, with additional ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing a port owes."""
+    """A check of one duty of a port."""
 
     name: str
-    """Short and stable, such as `make_nop`."""
+    """Short and stable name, such as `make_nop`."""
     heading: str
-    """Of the guide; one of `HEADINGS`."""
+    """Heading in the guide, one of `HEADINGS`."""
     title: str
-    """What holds where it passes, in one line."""
+    """Statement that is true if the check passes, in one line."""
     function: Callable[[PortUnderTest], None]
 
     def run(self, port: PortUnderTest) -> Outcome:
-        """Try it. Whatever a port does wrong, this returns."""
+        """Run the check and return its outcome. Never raises, whatever the port does wrong."""
         try:
             self.function(port)
         except Failure as failure:
@@ -61,7 +61,7 @@ class Check:
         except FtraceBug as bug:
             return Failed(bug.reason or str(bug), bug.address, bug.expected, bug.found)
         except MissingSymbolError as error:
-            return NotProvided(f"there is no {error.symbol}")
+            return NotProvided(f"symbol {error.symbol} is not defined")
         except DynftraceError as error:
             return Failed(str(error))
         except Exception as error:
@@ -73,12 +73,12 @@ class Check:
 def check(
     heading: str, name: str, title: str
 ) -> Callable[[Callable[[PortUnderTest], None]], Check]:
-    """Make a check of a function."""
+    """Return a decorator that turns a function into a check."""
     return lambda function: Check(name, heading, title, function)
 
 
 def _missing_verb(error: Exception, port: Port) -> str | None:
-    """What of the contract is not there yet, if that is what `error` says."""
+    """Return which verb of the contract is missing if that caused `error`, else None."""
     if isinstance(error, NotImplementedError):
         frames = traceback.extract_tb(error.__traceback__)
         return f"{frames[-1].name} is not implemented"
@@ -91,7 +91,7 @@ def _missing_verb(error: Exception, port: Port) -> str | None:
 
 
 def _sentence(error: Exception) -> str:
-    """An exception nobody foresaw: what, and where in the port's files."""
+    """Return a sentence about an unexpected exception, with its place in the port's files."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(last.filename).name}:{last.lineno}"
     return f"{type(error).__name__} in {last.name} ({place}): {error}"

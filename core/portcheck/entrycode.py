@@ -1,4 +1,4 @@
-"""ftrace_caller and its kin, run instruction by instruction on a bare engine."""
+"""Checks of ftrace_caller and the other entry code, run by instruction on a bare engine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .outcome import Absent, Failure, expect, same_text
 from .subject import PortUnderTest
 
 TRACE_STOP = "function_trace_stop"
-"""A word of entry.S: while it is not 0 nothing is traced."""
+"""A word in entry.S; while it is not 0, nothing is traced."""
 
 SET = b"\1\1\1\1"
 
 HANDLER = "ftrace_return_to_handler"
-"""The function of C that return_to_handler asks."""
+"""The C function that return_to_handler calls for the real return address."""
 
 
 @check(FUNCTION_TRACER, "labels", "entry.S has ftrace_caller, ftrace_call, ftrace_stub")
@@ -71,14 +71,14 @@ def trace_stop(subject: PortUnderTest) -> None:
             uc.mem_write(int(edit.address[row]), text)
             uc.mem_write(labels[TRACE_STOP], SET)
             at, seen = run_to(uc, port, start, end, slots)
-            expect(not seen, "the tracer is called all the same", ip, b"", text)
-            expect(at == end, f"the site is not left; pc is {at:x}", ip, b"", text)
+            expect(not seen, "the tracer is called although it is stopped", ip, b"", text)
+            expect(at == end, f"execution does not leave the site; pc is {at:x}", ip, b"", text)
             _same_registers(subject, before, registers(uc, port), ip, text)
 
 
 @check(REGISTERS, "pt_regs", "the tracer gets the registers of the site")
 def pt_regs(subject: PortUnderTest) -> None:
-    """Those before the site; pc may be behind it, and a link register is the caller's own."""
+    """Compare with the registers before the site, except a link register; pc may be after it."""
     port, abi = subject.port, subject.port.facts.abi
     if REGS_CALLER not in subject.callers:
         raise Absent(f"entry.S has no {REGS_CALLER}")
@@ -102,7 +102,7 @@ def pt_regs(subject: PortUnderTest) -> None:
         pc = saved[abi.pc.name]
         expect(ip <= pc <= end, f"the saved {abi.pc.name} is {pc:x}", ip, b"", text)
         apart = {abi.pc.name, abi.link.name if abi.link else ""}
-        # A site may change what nobody needs there even while it is disabled.
+        # Even a disabled site may change registers whose values are not needed there.
         apart |= port.emulate(before, ip, edit.row(edit.expected, row)).registers.keys()
         for name in names:
             if name not in apart:
@@ -121,13 +121,13 @@ def graph_slot(subject: PortUnderTest) -> None:
     address, expected = int(edit.address[0]), edit.row(edit.expected, 0)
     at = address - subject.base
     code = subject.entry.code[at : at + len(expected)]
-    same_text("the slot is no such nop", address, expected, code)
-    expect(edit.reachable.all(), "ftrace_graph_caller is out of its reach", address)
+    same_text("the slot does not hold the expected nop", address, expected, code)
+    expect(edit.reachable.all(), "ftrace_graph_caller is out of reach of the slot", address)
     text = edit.row(edit.replacement, 0)
     leads = port.call_target(address, text)
-    expect(leads == caller, "the call leads elsewhere", address, b"", text)
+    expect(leads == caller, "the call does not lead to ftrace_graph_caller", address, b"", text)
     back = edit.reversed()
-    same_text("not the call", address, text, back.row(back.expected, 0))
+    same_text("the reversed edit expects another call", address, text, back.row(back.expected, 0))
 
 
 @check(GRAPH, "return_to_handler", "preserves the result, returns to the caller")
@@ -184,7 +184,7 @@ def stub_returns(subject: PortUnderTest) -> None:
 
 
 def _graph_labels(subject: PortUnderTest) -> None:
-    """Raise `Absent` where entry.S has nothing for graphs, `Failure` where only a part."""
+    """Raise `Absent` if entry.S lacks all labels of the graph tracer, `Failure` if some."""
     wanted = (GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER)
     missing = [name for name in wanted if name not in subject.labels]
     if len(missing) == len(wanted):
@@ -194,7 +194,7 @@ def _graph_labels(subject: PortUnderTest) -> None:
 
 
 def _site(subject: PortUnderTest, edit: Edit, row: int) -> tuple[int, int, bytes]:
-    """ip of a site, the address behind it, and its text enabled."""
+    """Return the ip of a site, the address after it, and its enabled text."""
     text = edit.row(edit.replacement, row)
     return int(subject.sites.ip[row]), int(edit.address[row]) + len(text), text
 
@@ -206,9 +206,9 @@ def _after(
     text: bytes,
     patch: tuple[int, bytes] | None = None,
 ) -> dict[str, int]:
-    """The registers behind a site that holds `text`, when its function was entered.
+    """Enter the function of a site that holds `text`; return the registers after the site.
 
-    `patch` is an address of the entry code, and what is there.
+    `patch` is an address in the entry code and the bytes to store there.
     """
     ip, end, _ = _site(subject, edit, row)
     start = subject.start_of(ip)
@@ -217,17 +217,18 @@ def _after(
     if patch is not None:
         uc.mem_write(*patch)
     at, _ = run_to(uc, subject.port, start, end)
-    expect(at == end, f"the site is not left; pc is {at:x}, not {end:x}", ip, b"", text)
+    wrong = f"execution does not leave the site; pc is {at:x}, not {end:x}"
+    expect(at == end, wrong, ip, b"", text)
     return registers(uc, subject.port)
 
 
 def _same_registers(
     subject: PortUnderTest, before: dict[str, int], after: dict[str, int], ip: int, text: bytes
 ) -> None:
-    """Raise `Failure` for the first register that differs and may not."""
+    """Raise `Failure` for the first register that differs and that a site must preserve."""
     for name, value in before.items():
         if name not in subject.port.facts.sites.clobbers:
-            wrong = f"{name} is {after[name]:x} behind it, and {value:x} behind the nop"
+            wrong = f"{name} is {after[name]:x} after it, but {value:x} after the nop"
             expect(after[name] == value, wrong, ip, b"", text)
 
 

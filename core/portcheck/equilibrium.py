@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..session.session import Session
 
 SECOND_NS = 1_100_000_000
-"""Virtual ns in which ftraced wakes up once."""
+"""Time in which ftraced wakes up at least once, in virtual ns."""
 
 
 def reach(session: Session) -> None:
     """Run workloads until no more sites are found, and let ftraced wake up once.
 
-    Does nothing if a table lists the sites. The seconds between the workloads are left
-    out: what ftraced does in them is done at once.
+    Does nothing if a table lists the sites. Saves the seconds between the workloads by doing
+    ftraced's work at once.
     """
     if session.boot.ftrace.ftraced is None:
         return

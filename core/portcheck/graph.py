@@ -1,4 +1,4 @@
-"""The graph tracer: calls and returns, and frame pointers that come back."""
+"""Checks of the graph tracer: calls, returns, and their frame pointers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .subject import PortUnderTest
 from .user import User
 
 EXAMPLE = "filemap_read"
-"""A function that calls others and is never left waiting."""
+"""A function that calls others and never sleeps."""
 
 NESTED = "sys_getppid"
-"""A system call that can be made without anything at hand."""
+"""A system call that needs no arguments and no open file."""
 
 _STEPS = 20_000
 
@@ -33,8 +33,8 @@ def balanced(subject: PortUnderTest) -> None:
     lines = user.events()
     opened = sum(line.endswith("{") for line in lines)
     closed = sum(line.rpartition("|")[2].strip() == "}" for line in lines)
-    expect(opened, f"no call of {EXAMPLE} is told")
-    expect(opened == closed, f"{opened} calls are told, and {closed} returns")
+    expect(opened, f"the trace has no call of {EXAMPLE}")
+    expect(opened == closed, f"the trace has {opened} calls, but {closed} returns")
 
 
 @check(GRAPH, "results", "functions return the same as untraced")
@@ -43,7 +43,7 @@ def results(subject: PortUnderTest) -> None:
     quiet = user("run syscalls")
     user("echo function_graph > current_tracer")
     said = user("run syscalls")
-    expect(said == quiet, f"`run syscalls` says {said!r}, and untraced {quiet!r}")
+    expect(said == quiet, f"`run syscalls` prints {said!r}, but untraced {quiet!r}")
     user.alive()
 
 
@@ -57,9 +57,9 @@ def frame_pointer(subject: PortUnderTest) -> None:
             frames.append(call.argument(2))
             passed.add(frames[-1])
         elif call.returning:
-            expect(frames, "a return comes without its call", call.handler)
+            expect(frames, "a return is traced without its call", call.handler)
             want, got = frames.pop(), call.argument(0)
-            wrong = f"the call had {want:x}, and its return has {got:x}"
+            wrong = f"the call has frame pointer {want:x}, but its return has {got:x}"
             expect(got == want, wrong, call.handler)
         call.step()
     if not any(passed):
@@ -86,10 +86,10 @@ def bad_frame_pointer(subject: PortUnderTest) -> None:
 
 
 class _Followed:
-    """A call on CPU 0 while the graph tracer is on, instruction by instruction."""
+    """A call on CPU 0 while the graph tracer is on, executed step by step."""
 
     def __init__(self, subject: PortUnderTest) -> None:
-        """Begins it; raises `Absent` where it cannot be followed."""
+        """Begin the call. Raises `Absent` if it cannot be followed."""
         user = _user(subject)
         user(f"call {NESTED}")  # runs into its call sites
         reach(user.session)
@@ -98,7 +98,7 @@ class _Followed:
         session, self._abi = user.session, subject.port.facts.abi
         function = session.boot.kallsyms.address(NESTED)
         if function is None or len(self._abi.arguments) < 3:
-            raise Absent("no call can be followed")
+            raise Absent(f"no call can be followed: {NESTED} is missing, or argument registers")
         self._machine = session.boot.machine
         self._end = subject.port.facts.map.host_stack + 0x10_0000
         self._machine.memory.map(self._end, 16 * PAGE, "stack of a check")
@@ -115,7 +115,7 @@ class _Followed:
 
     @property
     def running(self) -> bool:
-        """Whether it has not come to its end."""
+        """Whether the call has not returned yet."""
         return self._vcpu.registers.pc != self._end and self._steps < _STEPS
 
     @property
@@ -129,15 +129,15 @@ class _Followed:
         return self._vcpu.registers.pc == self._returned
 
     def argument(self, number: int) -> int:
-        """Of the C function that is entered."""
+        """Return argument `number` of the C function at pc."""
         return self._machine.registers(0)[self._abi.arguments[number].name]
 
     def set_argument(self, number: int, value: int) -> None:
-        """Change one."""
+        """Set argument `number` of the C function at pc."""
         self._machine.set_registers(0, {self._abi.arguments[number].name: value})
 
     def step(self) -> None:
-        """One instruction."""
+        """Execute one instruction."""
         self._steps += 1
         self.user.session.step(0)
 
@@ -151,26 +151,26 @@ def patched(subject: PortUnderTest) -> None:
     nop = user.session.boot.machine.memory.read(slot, size)
     user("echo function_graph > current_tracer")
     changed = user.session.boot.machine.memory.read(slot, size) != nop
-    expect(changed, "the slot is as it was while calls are told", slot, b"", nop)
+    expect(changed, "enabling the graph tracer does not change the slot", slot, b"", nop)
     user("run syscalls; echo nop > current_tracer")
     found = user.session.boot.machine.memory.read(slot, size)
-    expect(found == nop, "the slot is not as it was", slot, nop, found)
+    expect(found == nop, "disabling the graph tracer does not restore the slot", slot, nop, found)
     user.alive()
     user.same_text(before)
 
 
 def _user(subject: PortUnderTest) -> User:
-    """Raises `Absent` for a port without it."""
+    """Return a user. Raises `Absent` for a port without a graph tracer."""
     if GRAPH_CALL not in subject.labels:
         raise Absent(f"entry.S has no {GRAPH_CALL}")
     user = User(subject)
     if "function_graph" not in user("cat available_tracers").split():
-        raise Absent("there is no tracer function_graph")
+        raise Absent("available_tracers does not list function_graph")
     return user
 
 
 def _code(user: User, name: str) -> int:
-    """Where a function of the tracer begins."""
+    """Return the address of a function of the tracer, or 0."""
     entry, prefix = user.session.boot.ftrace.entry.symbols, user.prefix
     return entry.get(prefix + name) or entry.get(name) or 0
 

@@ -1,4 +1,4 @@
-"""The first tier: facts, the engines, calls the machine makes, and a boot."""
+"""Checks of the first tier: facts, engines, calls by the machine, and a boot."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ def facts(subject: PortUnderTest) -> None:
     expect(facts.nops, "nops is empty")
     expect(facts.discovery, "discovery is empty")
     unknown = {*facts.patch_methods, *facts.discovery} - known - {"table", "ftraced"}
-    expect(not unknown, f"there is no {', '.join(sorted(unknown))}")
+    wrong = f"unknown patch method or discovery: {', '.join(sorted(unknown))}"
+    expect(not unknown, wrong)
     traps = "breakpoint" in facts.patch_methods
-    expect(traps == (facts.breakpoint is not None), "breakpoint: a method without its instruction")
+    both = traps == (facts.breakpoint is not None)
+    expect(both, "the patch method breakpoint and the fact breakpoint need each other")
     aligned = facts.sites.size % facts.insn_align == 0
-    expect(aligned, f"a site of {facts.sites.size} bytes is no whole number of instructions")
+    wrong = f"a site has {facts.sites.size} bytes: not a multiple of {facts.insn_align}"
+    expect(aligned, wrong)
     names = [register.name for register in facts.abi.pt_regs]
     expect(len(names) == len(set(names)), "pt_regs has a register twice")
     abi = facts.abi
@@ -48,10 +51,10 @@ def address_map(subject: PortUnderTest) -> None:
     area, bits = subject.port.facts.map, 8 * subject.port.facts.pointer_size
     values = {entry.name: getattr(area, entry.name) for entry in dataclasses.fields(area)}
     for name, value in values.items():
-        expect(value % PAGE == 0, f"{name} is {value:x}, which is no page's address")
-        expect(0 <= value < 1 << bits, f"{name} is {value:x}, and addresses have {bits} bits")
-    expect(len(set(values.values())) == len(values), "two areas are at one address")
-    expect(area.modules < area.modules_end, "modules_end is not behind modules")
+        expect(value % PAGE == 0, f"{name} is {value:x}: not aligned to a page")
+        expect(0 <= value < 1 << bits, f"{name} is {value:x}, but addresses have {bits} bits")
+    expect(len(set(values.values())) == len(values), "two areas have the same address")
+    expect(area.modules < area.modules_end, "modules_end is not after modules")
 
 
 @check(MACHINE, "engines", "emulator, disassembler and assembler start")
@@ -81,10 +84,11 @@ def enter_call(subject: PortUnderTest) -> None:
         got = effect.registers.get(register.name)
         expect(got == value, f"{register.name} is {got}, not {value:#x}")
     sp = effect.registers.get(abi.sp.name, 0)
-    expect(base <= sp <= base + STACK + 4, f"sp is {sp:x}: not on the stack that was given")
+    expect(base <= sp <= base + STACK + 4, f"sp is {sp:x}: not on the given stack")
     pushed = 0 if abi.link is not None else port.facts.pointer_size
     expect((sp + pushed) % abi.stack_align == 0, f"sp is {sp:x}: not aligned")
-    expect(abi.link is None or effect.registers.get(abi.link.name) == back, "it does not return")
+    returns = abi.link is None or effect.registers.get(abi.link.name) == back
+    expect(returns, "the link register does not hold the return address")
 
 
 @check(MACHINE, "enter_call many", "too many arguments are refused")
@@ -92,9 +96,9 @@ def too_many(subject: PortUnderTest) -> None:
     try:
         subject.port.enter_call(0x1000, range(20), 0x8000, 0x2000)
     except ValueError as error:
-        expect("at most" in str(error), f"the refusal does not say how many: {error}")
+        expect("at most" in str(error), f"the error does not name the limit ('at most'): {error}")
         return
-    expect(False, "20 arguments are taken")
+    expect(False, "a call with 20 arguments is not refused")
 
 
 @check(MACHINE, "boot", "the kernel boots with its sites as compiled")
@@ -110,17 +114,17 @@ def oops(subject: PortUnderTest) -> None:
     try:
         machine.requests.call(PAGE // 2, ())
     except GuestError:
-        expect(machine.oopses, "a call of unmapped memory stops the machine, and is no oops")
-        expect(all(each.report for each in machine.oopses), "the report has no line")
+        expect(machine.oopses, "a call of unmapped memory stops the machine without an oops")
+        expect(all(each.report for each in machine.oopses), "the report of the oops is empty")
         return
-    expect(False, "a call of unmapped memory returns")
+    expect(False, "a call of unmapped memory returns instead of causing an oops")
 
 
 def _booted(subject: PortUnderTest) -> Machine:
-    """A machine that has come to rest, without ftrace."""
+    """Return a machine that has booted and is idle, without ftrace if a table lists the sites."""
     port, kernel = subject.port, subject.kernel
     if port.facts.discovery[0] != "table":
-        # Its mcount calls what the tracer brings along.
+        # This kernel's mcount calls code of the tracer, so it cannot run without ftrace.
         return subject.session().boot.machine
     kallsyms = Kallsyms()
     kallsyms.add(kernel.symbols)

@@ -1,4 +1,4 @@
-"""The fourth tier: modules that a call reaches, and modules that it does not."""
+"""Checks of the fourth tier: modules within reach of a call, and modules out of reach."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ def relocations(subject: PortUnderTest) -> None:
     kinds = np.unique(np.concatenate([table.kind for table in image.relocations()]))
     for kind in kinds.tolist():
         name = subject.port.relocation_name(kind)
-        expect(name.startswith("R_"), f"type {kind} is called {name}")
-    expect(str(0xABCD) in subject.port.relocation_name(0xABCD), "an unknown type has no number")
+        expect(name.startswith("R_"), f"the name of relocation type {kind} is {name}, not R_…")
+    unknown = subject.port.relocation_name(0xABCD)
+    expect(str(0xABCD) in unknown, f"the name of the unknown type {0xABCD} is {unknown}")
 
 
 @check(MODULES, "modules", "a module is loaded, traced and unloaded")
@@ -39,7 +40,7 @@ def far(subject: PortUnderTest) -> None:
     user.insmod(MODULE, far=True)
     row = user.row(EXAMPLE)
     module = user.session.boot.modules.loaded[0]
-    expect(module.stubs, "it has no stubs")
+    expect(module.stubs, f"{MODULE} has no stubs")
     for stub in module.stubs:
         toc = stub.toc
         code = stub.code
@@ -67,12 +68,12 @@ def damaged(subject: PortUnderTest) -> None:
     before = user.text()
     error = user.refused("echo function > current_tracer")
     named = "the stub of ftrace_caller" in error
-    expect(named, f"the refusal does not name it: {error.strip()}", address)
+    expect(named, f"the error does not name the stub: {error.strip()}", address)
     user.same_text(before)
 
 
 def _traced(user: User, far: bool) -> None:
-    """Load the module, trace it with the kernel, and leave all as it was."""
+    """Load the module, trace it with the kernel, unload it, and compare the text."""
     before = user.text()
     user.insmod(MODULE, far=far)
     own = user.text()

@@ -1,4 +1,4 @@
-"""What becomes of a check: the three outcomes, and how a check states one."""
+"""The three outcomes of a check, and the exceptions that state them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The port does what it owes."""
+    """The port does its duty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It does not; the bytes at `ip` prove it, where it is a matter of bytes."""
+    """The port does not do its duty; the bytes at `ip` prove it, if bytes are involved."""
 
     reason: str
     ip: int | None = None
@@ -22,7 +22,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class NotProvided:
-    """The port does not have this."""
+    """The port does not have the feature."""
 
     reason: str
 
@@ -31,7 +31,7 @@ Outcome = Passed | Failed | NotProvided
 
 
 class Failure(Exception):
-    """Raised by a check: it fails with `outcome`."""
+    """Raised by a check that fails; `outcome` says why."""
 
     def __init__(
         self, reason: str, ip: int | None = None, expected: bytes = b"", found: bytes = b""
@@ -41,7 +41,7 @@ class Failure(Exception):
 
 
 class Absent(Exception):
-    """Raised by a check: the port does not have what is looked at."""
+    """Raised by a check if the port does not have the feature under test."""
 
 
 def expect(

@@ -1,4 +1,4 @@
-"""The third tier: what a site becomes (ftrace_make_nop, ftrace_make_call and their kin)."""
+"""Checks of the third tier: the edits of a site (ftrace_make_nop, ftrace_make_call, …)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from .subject import PortUnderTest
 
 
 def _shaped(edit: Edit, count: int) -> None:
-    """Raise `Failure` unless `edit` is one of `count` sites."""
-    expect(edit.expected.ndim == 2, "expected has not two dimensions")
+    """Raise `Failure` unless the arrays of `edit` have the shapes for `count` sites."""
+    expect(edit.expected.ndim == 2, f"expected has {edit.expected.ndim} dimensions, not 2")
     shape = (count, edit.expected.shape[1])
     for name, text in (("expected", edit.expected), ("replacement", edit.replacement)):
         expect(text.shape == shape, f"{name} has shape {text.shape}, not {shape}")
-        expect(text.dtype == np.uint8, f"{name} is of {text.dtype}, not of uint8")
-    expect(edit.address.shape == (count,), f"address has shape {edit.address.shape}")
-    expect(edit.reachable.shape == (count,), f"reachable has shape {edit.reachable.shape}")
+        expect(text.dtype == np.uint8, f"{name} has dtype {text.dtype}, not uint8")
+    for name, column in (("address", edit.address), ("reachable", edit.reachable)):
+        expect(column.shape == (count,), f"{name} has shape {column.shape}, not {(count,)}")
 
 
 def _same(edit: Edit, found: Bytes, expected: Bytes, reason: str) -> None:
-    """Raise `Failure` with the first row in which two texts of `edit` differ."""
-    expect(found.shape == expected.shape, f"{reason}: {found.shape}, not {expected.shape}")
+    """Raise `Failure` for the first row in which two texts of `edit` differ."""
+    wrong = f"{reason}: shape {found.shape}, not {expected.shape}"
+    expect(found.shape == expected.shape, wrong)
     differ = (found != expected).any(axis=1)
     if differ.any():
         row = int(np.argmax(differ))
@@ -52,22 +53,28 @@ def init(subject: PortUnderTest) -> None:
         return
     _shaped(edit, 1)
     address, expected = int(edit.address[0]), edit.row(edit.expected, 0)
-    same_text("not what the kernel has", address, expected, subject.read(address, len(expected)))
+    found = subject.read(address, len(expected))
+    same_text("the kernel does not hold the expected bytes", address, expected, found)
 
 
 @check(DYNAMIC, "init_nop", "a compiled site becomes a nop")
 def init_nop(subject: PortUnderTest) -> None:
     port, sites = subject.port, subject.sites
     mcount = subject.kernel.symbols.address_of(port.facts.sites.mcount_symbols[0])
-    expect(mcount is not None, f"the kernel has no {port.facts.sites.mcount_symbols[0]}")
+    expect(mcount is not None, f"the kernel does not define {port.facts.sites.mcount_symbols[0]}")
     edit = port.init_nop(sites, mcount or 0)
     _shaped(edit, len(sites))
     text = subject.texts(edit.address, edit.expected.shape[1])
-    _same(edit, text, edit.expected, "the kernel has something else than init_nop expects")
+    _same(edit, text, edit.expected, "init_nop expects other bytes than the kernel has")
     far = ~edit.reachable
-    expect(not far.any(), "it cannot be disabled", int(edit.address[int(np.argmax(far))]))
+    expect(not far.any(), "the site cannot be disabled", int(edit.address[int(np.argmax(far))]))
     enable = port.make_call(sites, subject.base)
-    _same(edit, edit.replacement, enable.expected, "init_nop leaves what make_call does not expect")
+    _same(
+        edit,
+        edit.replacement,
+        enable.expected,
+        "init_nop writes another nop than make_call expects",
+    )
 
 
 @check(DYNAMIC, "make_call", "a nop becomes a call to ftrace_caller")
@@ -76,15 +83,17 @@ def make_call(subject: PortUnderTest) -> None:
     edit = port.make_call(sites, caller)
     _shaped(edit, len(sites))
     same = (edit.replacement == edit.expected).all(axis=1)
-    expect(not same.any(), "nothing changes", int(edit.address[int(np.argmax(same))]))
+    first = int(edit.address[int(np.argmax(same))])
+    expect(not same.any(), "the enabled and the disabled text are the same", first)
     for row in subject.some:
         address, text = int(edit.address[row]), edit.row(edit.replacement, row)
         target = port.call_target(address, edit.replacement[row].tobytes())
         leads = "nowhere" if target is None else f"to {target:x}"
-        expect(target == caller, f"it leads {leads}, not to {caller:x}", address, b"", text)
+        wrong = f"the call leads {leads}, not to {caller:x}"
+        expect(target == caller, wrong, address, b"", text)
         at = call_offset(port, edit, row)
         seen = is_call(port, edit.replacement[row, at:].tobytes(), address + at)
-        expect(seen, "the disassembler sees no call", address, b"", text)
+        expect(seen, "the disassembler finds no call", address, b"", text)
 
 
 @check(DYNAMIC, "make_nop", "a call becomes a nop again")
@@ -92,15 +101,15 @@ def make_nop(subject: PortUnderTest) -> None:
     port, sites, caller = subject.port, subject.sites, subject.base
     enable, disable = port.make_call(sites, caller), port.make_nop(sites, caller)
     _shaped(disable, len(sites))
-    _same(disable, disable.expected, enable.replacement, "not the call that make_call writes")
-    _same(disable, disable.replacement, enable.expected, "not the nop that make_call expects")
+    _same(disable, disable.expected, enable.replacement, "make_nop expects another call")
+    _same(disable, disable.replacement, enable.expected, "make_nop writes another nop")
     for row in subject.some:
         address, text = int(disable.address[row]), disable.row(disable.replacement, row)
         target = port.call_target(address, disable.replacement[row].tobytes())
-        expect(target is None, "the nop leads somewhere", address, b"", text)
+        expect(target is None, f"the nop leads to {target or 0:x}", address, b"", text)
         at = call_offset(port, disable, row)
         seen = is_call(port, disable.replacement[row, at:].tobytes(), address + at)
-        expect(not seen, "the disassembler sees a call", address, b"", text)
+        expect(not seen, "the disassembler finds a call in the nop", address, b"", text)
 
 
 @check(DYNAMIC, "nops", "a call replaces each kind of nop")
@@ -111,14 +120,17 @@ def nops(subject: PortUnderTest) -> None:
         other = port.with_nop(name)
         enable, disable = other.make_call(sites, caller), other.make_nop(sites, caller)
         first = other.init_nop(sites, mcount)
-        _same(disable, disable.replacement, enable.expected, f"{name}: make_nop leaves another")
-        _same(disable, disable.expected, enable.replacement, f"{name}: make_nop expects another")
-        _same(first, first.replacement, enable.expected, f"{name}: init_nop leaves another")
+        wrong = f"{name}: make_nop writes another nop"
+        _same(disable, disable.replacement, enable.expected, wrong)
+        wrong = f"{name}: make_nop expects another call"
+        _same(disable, disable.expected, enable.replacement, wrong)
+        wrong = f"{name}: init_nop writes another nop"
+        _same(first, first.replacement, enable.expected, wrong)
     try:
         port.with_nop("no such nop")
     except ValueError:
         return
-    expect(False, "a nop that there is not is taken")
+    expect(False, "with_nop accepts a name that is not in `nops`")
 
 
 @check(DYNAMIC, "modify_call", "a call changes its target")
@@ -127,8 +139,9 @@ def modify_call(subject: PortUnderTest) -> None:
     old, new = subject.base, subject.base + 0x40
     edit = port.modify_call(sites, old, new)
     _shaped(edit, len(sites))
-    _same(edit, edit.expected, port.make_call(sites, old).replacement, "not the old call")
-    _same(edit, edit.replacement, port.make_call(sites, new).replacement, "not the new call")
+    before, after = port.make_call(sites, old), port.make_call(sites, new)
+    _same(edit, edit.expected, before.replacement, "modify_call expects another old call")
+    _same(edit, edit.replacement, after.replacement, "modify_call writes another new call")
 
 
 @check(DYNAMIC, "batches", "one site and many are encoded the same way")
@@ -136,14 +149,15 @@ def batches(subject: PortUnderTest) -> None:
     port, sites, caller = subject.port, subject.sites, subject.base
     before = sites.ip.copy()
     many = port.make_call(sites, caller)
-    expect((sites.ip == before).all(), "make_call changes the array it is given")
-    lengths = port.lengths(sites)
-    expect(lengths.shape == (len(sites),), f"lengths has shape {lengths.shape}")
+    expect((sites.ip == before).all(), "make_call changes the array that it is given")
+    lengths, shape = port.lengths(sites), (len(sites),)
+    expect(lengths.shape == shape, f"lengths has shape {lengths.shape}, not {shape}")
     for row in (0, len(sites) - 1):
         one = Sites(sites.ip[row : row + 1], compiled=sites.compiled[row : row + 1])
         edit = port.make_call(one, caller)
         expected, found = many.row(many.replacement, row), edit.row(edit.replacement, 0)
-        same_text("encoded otherwise alone", int(sites.ip[row]), expected, found)
+        wrong = "the site is encoded differently alone than with the others"
+        same_text(wrong, int(sites.ip[row]), expected, found)
     _shaped(port.make_call(Sites(sites.ip[:0]), caller), 0)
 
 
@@ -155,9 +169,9 @@ def reach(subject: PortUnderTest) -> None:
     for row in range(len(sites)):
         address, text = int(edit.address[row]), edit.replacement[row].tobytes()
         reached, target = bool(edit.reachable[row]), port.call_target(address, text)
-        said = f"said to be {'in' if reached else 'out of'} reach of {far:x}"
+        said = f"reported {'in' if reached else 'out of'} reach of {far:x}"
         leads = "nowhere" if target is None else f"to {target:x}"
-        expect(reached == (target == far), f"{said}, and leads {leads}", address, b"", text)
+        expect(reached == (target == far), f"{said}, but leads {leads}", address, b"", text)
 
 
 @check(DYNAMIC, "update_ftrace_func", "the slots can call a tracer")
@@ -170,10 +184,10 @@ def update_ftrace_func(subject: PortUnderTest) -> None:
         _shaped(edit, 1)
         address, expected = int(edit.address[0]), edit.row(edit.expected, 0)
         code = subject.entry.code[address - base : address - base + len(expected)]
-        same_text("the slot is no call of ftrace_stub", address, expected, code)
+        same_text("the slot does not call ftrace_stub", address, expected, code)
         text = edit.row(edit.replacement, 0)
         leads = port.call_target(address, text)
-        expect(leads == tracer, "the new call leads elsewhere", address, b"", text)
+        expect(leads == tracer, "the new call does not lead to the tracer", address, b"", text)
 
 
 @check(DYNAMIC, "emulate", "emulating a site equals running it")
@@ -194,9 +208,11 @@ def emulate(subject: PortUnderTest) -> None:
         put(done, port, effect.registers, effect.stores)
         for each in everything(port):
             real, said = ran.reg_read(each.number), done.reg_read(each.number)
-            expect(real == said, f"{each.name} is {real:x}, not {said:x}", ip, b"", text)
+            wrong = f"{each.name} is {real:x} when run, but {said:x} when emulated"
+            expect(real == said, wrong, ip, b"", text)
         memory = [uc.mem_read(base, BACK) for uc in (ran, done)]
-        expect(memory[0] == memory[1], "it stores something else", ip, b"", text)
+        wrong = "emulating the site stores other bytes than running it"
+        expect(memory[0] == memory[1], wrong, ip, b"", text)
 
 
 @check(DYNAMIC, "emulate other", "other text is not emulated")
@@ -207,9 +223,9 @@ def emulate_other(subject: PortUnderTest) -> None:
     try:
         port.emulate(values, 0x1000, text)
     except ValueError as error:
-        expect("no call site" in str(error), f"the refusal does not say `no call site`: {error}")
+        expect("no call site" in str(error), f"the error does not say `no call site`: {error}")
         return
-    expect(False, "it is emulated", 0x1000, b"", text)
+    expect(False, "text that is not a call site is emulated", 0x1000, b"", text)
 
 
 @check(DYNAMIC, "return address", "the address after a call is recognised")
@@ -220,10 +236,12 @@ def return_address(subject: PortUnderTest) -> None:
     text, at = edit.replacement[0].tobytes(), call_offset(port, edit, 0)
     size = at + call_size(port, text[at:], int(edit.address[0]) + at)
     before = (bytes(width) + text[:size])[-width:]
-    behind = int(edit.address[0]) + size
-    expect(port.is_return_address(before), "not seen as a return address", behind, b"", before)
+    after = int(edit.address[0]) + size
+    wrong = "not recognised as a return address, although a call is before it"
+    expect(port.is_return_address(before), wrong, after, b"", before)
     zeros = bytes(width)
-    expect(not port.is_return_address(zeros), "behind zeros there is no call", None, b"", zeros)
+    wrong = "recognised as a return address, although zeros are before it"
+    expect(not port.is_return_address(zeros), wrong, None, b"", zeros)
 
 
 CHECKS = (

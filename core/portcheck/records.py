@@ -1,4 +1,4 @@
-"""The second tier: where call sites are."""
+"""Checks of the second tier: the addresses of call sites."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .outcome import expect
 from .subject import PortUnderTest
 
 MANY = 100
-"""Any build of the teaching kernel has more."""
+"""Number of call sites that any build of the teaching kernel exceeds."""
 
 
 @check(MCOUNT_RECORD, "records", "the kernel's call sites are found")
 def found(subject: PortUnderTest) -> None:
     count = len(subject.ips)
-    expect(count > MANY, f"it has hundreds, and {count} are found")
+    expect(count > MANY, f"only {count} call sites are found, of hundreds")
 
 
 @check(MCOUNT_RECORD, "call_adjust", "each table entry gives an address in the text")
@@ -23,7 +23,7 @@ def adjusted(subject: PortUnderTest) -> None:
     port, ips = subject.port, subject.sites.ip
     before = ips.copy()
     port.call_adjust(ips)
-    expect((ips == before).all(), "call_adjust changes the array it is given")
+    expect((ips == before).all(), "call_adjust changes the array that it is given")
     odd = ips[ips % np.uint64(port.facts.insn_align) != 0]
     expect(not len(odd), "no instruction begins there", int(odd[0]) if len(odd) else None)
 
@@ -34,10 +34,12 @@ def functions(subject: PortUnderTest) -> None:
     rows = symbols.by_address
     at = np.searchsorted(symbols.address[rows], ips, "right") - 1
     outside = ~symbols.functions[rows[at]]
-    expect(not outside.any(), "it is in no function", int(ips[int(np.argmax(outside))]))
+    ip = int(ips[int(np.argmax(outside))])
+    expect(not outside.any(), "the site is outside of all functions", ip)
     _, first = np.unique(at, return_index=True)
     twice = np.setdiff1d(np.arange(len(ips)), first)
-    expect(not len(twice), "its function has another", int(ips[twice[0]]) if len(twice) else None)
+    second = int(ips[twice[0]]) if len(twice) else None
+    expect(not len(twice), "its function has another site", second)
 
 
 CHECKS = (found, adjusted, functions)

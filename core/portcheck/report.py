@@ -1,4 +1,4 @@
-"""What the checks of a port say, as text of 80 columns and as objects."""
+"""The outcomes of the checks of a port, as text of 80 columns and as objects."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _WORDS = {"Passed": "passed", "Failed": "failed", "NotProvided": "not provided"}
 
 
 def word(outcome: Outcome) -> str:
-    """`passed`, `failed` or `not provided`."""
+    """Return `passed`, `failed` or `not provided`."""
     return _WORDS[type(outcome).__name__]
 
 
 def report_lines(name: str, results: Results) -> Iterator[str]:
-    """The guide's list with what came of each check, each line as soon as it is known.
+    """Yield the guide's list with the outcome of each check, each line once it is known.
 
-    `results` come in the order of `HEADINGS`.
+    `results` are in the order of `HEADINGS`.
     """
     yield name
     counts: Counter[str] = Counter()
@@ -40,7 +40,7 @@ def report_lines(name: str, results: Results) -> Iterator[str]:
 
 
 def _check_lines(check: Check, outcome: Outcome) -> Iterator[str]:
-    """A check: passed or not in its first line, why in those below."""
+    """Yield the lines of a check: its outcome in the first, the reason in those below."""
     first = f"    {word(outcome):<{INDENT - 4}}"
     yield from _wrapped(f"{check.name}: {check.title}", first)
     reason = outcome.reason if isinstance(outcome, Failed | NotProvided) else ""
@@ -63,7 +63,7 @@ def _wrapped(text: str, first: str) -> list[str]:
 
 
 def objects(name: str, results: Results) -> list[dict[str, str]]:
-    """An object for each check."""
+    """Return an object for each check, with strings only, for JSON."""
     found = []
     for check, outcome in results:
         row = {"port": name, "heading": check.heading, "check": check.name}
@@ -78,5 +78,5 @@ def objects(name: str, results: Results) -> list[dict[str, str]]:
 
 
 def ordered(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """`checks` by their headings, in the order of `HEADINGS`."""
+    """Return `checks` sorted by heading, in the order of `HEADINGS`."""
     return tuple(sorted(checks, key=lambda check: HEADINGS.index(check.heading)))

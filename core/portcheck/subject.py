@@ -1,4 +1,4 @@
-"""The port a check looks at, with what several checks need of it, made once."""
+"""The port under test, with the parts that several checks need, each made once."""
 
 from __future__ import annotations
 
@@ -18,66 +18,66 @@ from .equilibrium import reach, reach_with_modules
 from .outcome import Absent, Failure, expect
 
 STEP = 40
-"""Of this many sites one is executed; all are encoded and compared."""
+"""Interval of the sites that are executed; all sites are encoded and compared."""
 
 _CALLED, _APART = 0x1C00, 0x40
-"""Behind the start of the entry code: where the functions of C are that it calls, and how
-far apart."""
+"""Offset from the start of the entry code of the C functions that it calls, and their distance
+from each other, in bytes."""
 
 
 class PortUnderTest:
-    """One port; its parts are made when first asked for, and raise as a check does."""
+    """One port; its parts are made on first use, and raise `Failure` and `Absent` as checks do."""
 
     def __init__(self, port: Port) -> None:
         self.port = port
         self.called: dict[str, int] = {}
-        """The functions of C that `entry` calls, by name: places for them, with no code."""
+        """Addresses reserved for the C functions that `entry` calls, by name; no code is there."""
 
     def image(self, name: str) -> Image:
-        """One of its images; raises `Absent` and `ImageError`."""
+        """Return one of its images. Raises `Absent` and `ImageError`."""
         path = self.port.images() / name
         if not path.exists():
-            raise Absent(f"the images have no {name}")
+            raise Absent(f"image {name} does not exist: build it")
         return Image.load(path, self.port.facts)
 
     @cached_property
     def kernel(self) -> Image:
-        """The teaching kernel, built for it."""
+        """The teaching kernel, built for the port."""
         return self.image(KERNEL)
 
     def read(self, address: int, size: int) -> bytes:
-        """Bytes of the kernel; raises `Failure` where it has none."""
+        """Return bytes of the kernel. Raises `Failure` if it has none at `address`."""
         found = self.kernel.read(address, size)
         if found is None:
             raise Failure(f"the kernel has no {size} bytes at {address:x}")
         return found.tobytes()
 
     def texts(self, ips: Addresses, width: int) -> Bytes:
-        """Text of the kernel, shape (n, width)."""
+        """Return the kernel's text at each of `ips`, shape (n, width)."""
         rows = [np.frombuffer(self.read(int(ip), width), np.uint8) for ip in ips]
         return np.array(rows, np.uint8).reshape(len(ips), width)
 
     @cached_property
     def ips(self) -> Addresses:
-        """Addresses of the kernel's call sites, whether something lists them or not."""
+        """Addresses of the kernel's call sites, whether a table lists them or not."""
         find = call_sites if self.port.facts.discovery[0] == "table" else calls_of_mcount
         return find(self.port, self.kernel, self.read)
 
     @cached_property
     def sites(self) -> Sites:
-        """The kernel's own call sites, as compiled; raises `Absent` where none are found."""
+        """The kernel's call sites as compiled. Raises `Absent` if none are found."""
         if not len(self.ips):
             raise Absent("no call sites are found")
         return Sites(self.ips, compiled=self.texts(self.ips, self.port.facts.sites.size))
 
     @property
     def base(self) -> int:
-        """Where the entry code is."""
+        """Address of the entry code."""
         return self.port.facts.map.tracer
 
     @cached_property
     def entry(self) -> EntryCode:
-        """entry.S at its place, without the functions of C that it calls."""
+        """entry.S assembled for `base`, without the C functions that it calls."""
 
         def place(name: str) -> int:
             return self.called.setdefault(name, self.base + _CALLED + _APART * len(self.called))
@@ -85,38 +85,38 @@ class PortUnderTest:
         source = self.port.entry_source()
         entry = assemble(self.port.facts, source, self.base, place)
         for label in NEEDED:
-            expect(label in entry.symbols, f"entry.S exports no {label}")
+            expect(label in entry.symbols, f"entry.S does not export {label}")
         return entry
 
     @property
     def labels(self) -> Mapping[str, int]:
-        """Addresses of what entry.S exports."""
+        """Addresses of the labels that entry.S exports, by name."""
         return {name: self.base + offset for name, offset in self.entry.symbols.items()}
 
     @property
     def callers(self) -> list[str]:
-        """What sites may call: ftrace_caller, ftrace_regs_caller."""
+        """Labels that sites may call: ftrace_caller and ftrace_regs_caller, if exported."""
         return [name for name in SLOTS if name in self.entry.symbols]
 
     def slot_of(self, caller: str) -> int:
-        """Address of the slot that `caller` comes to."""
+        """Return the address of the slot that `caller` runs through."""
         labels = self.labels
         return labels.get(SLOTS[caller], labels[SLOTS[CALLER]])
 
     def start_of(self, ip: int) -> int:
-        """Where the function begins that the site `ip` is in."""
+        """Return the start of the function that contains the site `ip`."""
         starts = self.kernel.symbols.address[self.kernel.symbols.by_address]
         return int(starts[np.searchsorted(starts, np.uint64(ip), "right") - 1])
 
     @property
     def some(self) -> range:
-        """The rows of `sites` that are executed."""
+        """Rows of `sites` that checks execute."""
         return range(0, len(self.sites), STEP)
 
     def session(self, spec: MachineSpec | None = None, modules: bool = False) -> Session:
-        """An open machine; where sites are found as they run, they have been.
+        """Return an open machine on which ftraced, if any, has found all sites.
 
-        With `modules` also those that loading modules runs into.
+        With `modules`, this includes the sites that loading modules runs into.
         """
         session = Session.open(self.port, spec)
         (reach_with_modules if modules else reach)(session)

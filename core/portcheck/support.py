@@ -158,7 +158,7 @@ def _example(kernel: _Kernel, ips: Addresses, function: str | None) -> int:
         if wanted in names:
             return names.index(wanted)
     if function is not None:
-        raise UsageError(f"no function '{function}' with a call site in this kernel")
+        raise UsageError(f"this kernel has no call site in a function '{function}'")
     return 0
 
 

@@ -79,7 +79,7 @@ def _reach(port: Support) -> str:
         return "everywhere"
     back, ahead = (_size(distance) for distance in port.reach)
     if not port.reach[0]:
-        return f"the {ahead} it is in"
+        return f"its {ahead} region"
     return f"+-{back}" if back == ahead else f"-{back} to +{ahead}"
 
 
@@ -104,7 +104,7 @@ def _in_module(port: Support) -> str:
 
 def _way(port: Support) -> Lines:
     """Return the lines of the path from a site to the tracer."""
-    found = [("its way", f"site -> {CALLER} -> ftrace_call -> tracer")]
+    found = [("path", f"site -> {CALLER} -> ftrace_call -> tracer")]
     if port.stub is not None:
         stub = f"stub of {port.stub.size} bytes"
         found.append(("", f"{_where(port)}: site -> {stub} -> {CALLER} -> …"))
@@ -139,7 +139,7 @@ def _modules(port: Support) -> Lines:
             ("", f"enabled   {_code(port.long.enabled)}"),
         ]
     if port.stub is None:
-        return [("modules", "reach all without stubs")]
+        return [("modules", "reach everything without stubs")]
     far = "that are far away " if port.stub.far else ""
     code = [("", f"  {text}") for text in port.stub.code]
     return [("modules", f"{far}go through stubs of {port.stub.size} bytes:"), *code]
@@ -162,12 +162,12 @@ COLUMNS: tuple[Column, ...] = (
         _reach,
         1,
     ),
-    Column("a module's way", _way, _way_of_module, 1),
-    Column("its words", _modules, _words_of_module, 1),
+    Column("path from a module", _way, _way_of_module, 1),
+    Column("its instructions", _modules, _words_of_module, 1),
     Column(
-        "trampolines of users",
+        "trampolines",
         lambda port: (
-            [("users", f"have trampolines of {_users(port)} bytes, if there are several")]
+            [("trampolines", f"{_users(port)} bytes, one for each user if there are several")]
             if port.trampolines
             else []
         ),

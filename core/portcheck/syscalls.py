@@ -1,4 +1,4 @@
-"""Events of system calls."""
+"""Checks of the events of system calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def syscalls(subject: PortUnderTest) -> None:
     user = User(subject)
     tree = user.session.boot.tracefs
     if not tree.exists(FOLDER):
-        raise Absent(f"there is no {FOLDER}")
+        raise Absent(f"{FOLDER} does not exist")
     names = [name for name in tree.listdir(FOLDER) if name.startswith("sys_")]
     expect(
         "sys_enter_read" in names and "sys_exit_read" in names, f"{FOLDER} has no sys_enter_read"
@@ -26,8 +26,8 @@ def syscalls(subject: PortUnderTest) -> None:
     events = [line.partition(": ")[2] for line in user.events()]
     entered = sum(event.startswith("sys_read(") for event in events)
     left = sum(event.startswith("sys_read -> ") for event in events)
-    expect(entered, "no sys_read( is told")
-    expect(left, "no sys_read -> is told")
+    expect(entered, "the trace has no entry of sys_read")
+    expect(left, "the trace has no exit of sys_read")
     user.alive()
 
 

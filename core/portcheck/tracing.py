@@ -1,4 +1,4 @@
-"""What a user sees: functions traced, text put back, damage refused."""
+"""Checks of what a user sees: traced functions, restored text, refused damage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .subject import PortUnderTest
 from .user import User
 
 EXAMPLE = "schedule"
-"""A function that everything the kernel does comes to."""
+"""A function that all workloads call."""
 
 
 @check(FUNCTION_TRACER, "function", "functions are traced with their callers")
@@ -20,12 +20,12 @@ def function(subject: PortUnderTest) -> None:
     user.row(EXAMPLE)
     user(f"echo {name} > set_ftrace_filter; echo function > current_tracer; run syscalls")
     events = user.events()
-    expect(len(events) > 5, f"{len(events)} calls of {name} are traced")
+    expect(len(events) > 5, f"only {len(events)} calls of {name} are traced")
     known = {symbol.name for symbol in user.session.boot.kallsyms.functions()}
     for line in events:
         called, _, caller = line.partition(": ")[2].partition(" <-")
         expect(called == name, f"{called} is traced, not {name}")
-        expect(caller in known, f"its caller {caller!r} is no function")
+        expect(caller in known, f"the caller {caller!r} is not a known function")
 
 
 @check(FUNCTION_TRACER, "all functions", "the kernel works while everything is traced")
@@ -34,9 +34,9 @@ def everything(subject: PortUnderTest) -> None:
     before, quiet = user.text(), user("run syscalls")
     user("echo function > current_tracer")
     said = user("run syscalls")
-    expect(said == quiet, f"`run syscalls` says {said!r}, and untraced {quiet!r}")
+    expect(said == quiet, f"`run syscalls` prints {said!r}, but untraced {quiet!r}")
     seen = {line.partition(": ")[2].partition(" <-")[0] for line in user.events()}
-    expect(len(seen) > 60, f"{len(seen)} functions are traced")
+    expect(len(seen) > 60, f"only {len(seen)} functions are traced")
     user("echo nop > current_tracer")
     user.alive()
     user.same_text(before)
@@ -53,14 +53,14 @@ def refused(subject: PortUnderTest) -> None:
     before = user.text()
     error = user.refused("echo function > current_tracer")
     named = f"ftrace failed to modify [<{ip:08x}>]" in error
-    expect(named, f"the refusal does not name it: {error.strip()}", ip)
+    expect(named, f"the error does not name the site: {error.strip()}", ip)
     user.same_text(before)
-    same_text("it is written all the same", ip, other, memory.read(ip, size))
+    same_text("the refused site is written", ip, other, memory.read(ip, size))
 
 
 @check(DYNAMIC, "patch methods", "text changes and is restored while CPUs run")
 def methods(subject: PortUnderTest) -> None:
-    """All but `none`, under which a CPU may meet half an instruction: that is its lesson."""
+    """Try all methods but `none`, with which a CPU may fetch half an instruction on purpose."""
     for method in subject.port.facts.patch_methods:
         if method == "none":
             continue

@@ -1,4 +1,4 @@
-"""Somebody at the shell of a booted machine, for checks of what a user sees."""
+"""A user at the shell of a booted machine, for checks of what a user sees."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class User:
     def __init__(
         self, subject: PortUnderTest, spec: MachineSpec | None = None, modules: bool = False
     ) -> None:
-        """Opens a machine of `spec`; raises as `Session.open` does, and `Absent`.
+        """Open a machine of `spec`. Raises `Absent`, and what `Session.open` raises.
 
-        With `modules` what loading modules runs into has been found as well.
+        With `modules`, the sites that loading modules runs into have been found too.
         """
         for name in ("ftrace_caller", "ftrace_call"):
             if name not in subject.labels:
@@ -26,33 +26,33 @@ class User:
         self.prefix = subject.port.facts.abi.text_prefix
 
     def __call__(self, commands: str) -> str:
-        """The output of commands, which must succeed."""
+        """Execute commands and return their output. Raises `Failure` if they fail."""
         outcome = Shell(self.session).execute(commands)
         error = outcome.error.strip() or f"status {outcome.status}"
         expect(not outcome.status and not outcome.error, f"`{commands}` fails: {error}")
         return outcome.output
 
     def refused(self, commands: str) -> str:
-        """The error of commands, which must fail."""
+        """Execute commands and return their error. Raises `Failure` if they succeed."""
         outcome = Shell(self.session).execute(commands)
         expect(outcome.status, f"`{commands}` is not refused")
         return outcome.error
 
     def insmod(self, *names: str, far: bool = False) -> None:
-        """Load modules, `far` where there is an area for it, and have their sites found."""
+        """Load modules, `far` if the port has a far area, and find their sites."""
         option = "--far " if far and self.session.port.facts.modules_far else ""
         for name in names:
             self(f"insmod {option}{name}")
         reach(self.session)
 
     def row(self, function: str) -> int:
-        """The record of a function, as C calls it."""
+        """Return the row of the record of `function`, given its name in C."""
         names, name = self.session.boot.ftrace.records.names, self.prefix + function
         expect(name in names, f"{name} has no call site")
         return names.index(name)
 
     def text(self) -> dict[int, bytes]:
-        """The code of the kernel and of its modules as it is now, by its address."""
+        """Return the current code of the kernel and its modules, by address."""
         memory, image = self.session.boot.machine.memory, self.session.image
         code = {s.address: s.size for s in image.sections if s.loaded and s.executable}
         for module in self.session.boot.modules.loaded:
@@ -62,9 +62,9 @@ class User:
         return {address: memory.read(address, size) for address, size in code.items()}
 
     def _with_found(self, start: int, text: bytes) -> bytes:
-        """`text` at `start` with the sites that are still as compiled in it disabled.
+        """Return `text` at `start` with sites that are still as compiled replaced by nops.
 
-        There are such only where sites are found as the kernel runs.
+        Such sites exist only in a kernel whose sites are found as it runs.
         """
         ftrace = self.session.boot.ftrace
         if ftrace.ftraced is None:
@@ -79,12 +79,12 @@ class User:
         return bytes(changed)
 
     def same_text(self, before: dict[int, bytes]) -> None:
-        """Raise `Failure` where the text is not as it was.
+        """Raise `Failure` if the text differs from `before`.
 
-        A call site that has been found since is what ftrace made of it.
+        A call site that was found in the meantime may be disabled.
         """
         now = self.text()
-        expect(before.keys() <= now.keys(), "a module is gone with its text")
+        expect(before.keys() <= now.keys(), "the text of a module is gone")
         for address, text in now.items():
             was = self._with_found(address, before.get(address, text))
             if was != text:
@@ -93,7 +93,8 @@ class User:
                 )
                 size = self.session.port.facts.sites.size
                 found = text[at : at + size]
-                expect(False, "text is not as it was", address + at, was[at : at + size], found)
+                wrong = "the text is not restored"
+                expect(False, wrong, address + at, was[at : at + size], found)
 
     def alive(self) -> None:
         """Raise `Failure` if a CPU has died."""
@@ -101,5 +102,5 @@ class User:
             expect(False, f"a CPU died: {oops}")
 
     def events(self) -> list[str]:
-        """The lines of the trace."""
+        """Return the lines of the trace, without its header."""
         return [line for line in self("cat trace").splitlines() if not line.startswith("#")]

@@ -1,7 +1,7 @@
 """One start of a machine: the machine and every object made for it.
 
-A reboot makes all of it anew. So nothing in a `Boot` changes hands between two starts, and
-whoever holds one never mixes the objects of two.
+A reboot makes all of them anew. So two starts share no objects, and code that holds a `Boot`
+never mixes the objects of two starts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .stepping import Stepper
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boot:
-    """A machine with its kernel, its modules, ftrace, and what reads them.
+    """A machine with its kernel, its modules, ftrace, and the objects that read them.
 
     Callers hold `Session.lock` while they use any of it.
     """
@@ -90,7 +90,7 @@ class Boot:
             ftrace.patcher.method = patch
 
         def stamp(cpu: int) -> int:
-            """Return what the trace clock says on `cpu`."""
+            """Return the time of the trace clock on `cpu`."""
             if array.clock_in_ns:
                 return machine.vcpus[cpu].ticks
             counter = kallsyms.address("trace_counter")

@@ -1,4 +1,4 @@
-"""A checkpoint: a whole start of a machine at one moment, and the way back to it.
+"""A checkpoint: the whole state of a `Boot` at one moment, and how to restore it.
 
 The machine's part is its memory and vCPUs (machine/snapshot.py). The rest is what the host
 keeps about them: symbols, records and users of ftrace, modules, the ring buffer's
@@ -25,7 +25,7 @@ from .stepping import SavedStepper
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """State of a `Boot` between two runs; of use to that boot only."""
+    """State of a `Boot` between two runs, for that boot only."""
 
     machine: Snapshot
     kallsyms: tuple[tuple[str | None, SymbolTable], ...]

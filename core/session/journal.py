@@ -1,8 +1,8 @@
-"""The journal: what was done to a machine since its start, enough to do it again.
+"""The journal: all actions on a machine since its start, so that they can be replayed.
 
-Equal commands on equal machines leave equal bytes. So going back means starting anew and
-replaying all but the last action. Only what a user interrupted cannot be replayed, since
-nobody knows how far it had come.
+Equal commands on equal machines give equal bytes. So undo starts the machine anew and replays
+all but the last action. An interrupted action cannot be replayed, because the journal does not
+know how far it ran.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Action: TypeAlias = str | int
 
 
 class Journal:
-    """The actions so far, without those that only look."""
+    """The actions so far, without those that only read."""
 
     def __init__(self) -> None:
         self._actions: list[Action] = []
@@ -53,7 +53,7 @@ class Journal:
         self._cut = None
 
     def before(self, count: int) -> list[Action]:
-        """Return what is left without the last `count` actions.
+        """Return the actions without the last `count` ones.
 
         Consecutive runs of the machine on its own count as one action. Raises `UsageError` if
         there are fewer actions, or if one was interrupted.

@@ -1,4 +1,4 @@
-"""The host's side of tracing, as a running guest asks for it."""
+"""The host's side of tracing: answers to a running guest."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from ..tracefs import TraceArray
 
 
 class FtraceServices(NoServices):
-    """What ftrace alone answers, without a trace array."""
+    """The answers of ftrace alone, without a trace array."""
 
     def __init__(self, ftrace: Ftrace) -> None:
         self._ftrace = ftrace
 
     def breakpoint(self, cpu: int, ip: int) -> bool:
-        """Have a vCPU that runs into a site being patched do the site's new text."""
+        """Emulate the new text of a site being patched, for a vCPU that hits its breakpoint."""
         return self._ftrace.patcher.emulate(cpu, ip)
 
     def ftrace(self, call: Hypercall) -> int:
-        """Do what the guest's ftraced asks for; -ENODEV if this kernel has none."""
+        """Do the request of the guest's ftraced; return -ENODEV if this kernel has none."""
         ftraced = self._ftrace.ftraced
         return -errno.ENODEV if ftraced is None else ftraced.asked(call)
 
 
 class TracingServices(FtraceServices):
-    """What ftrace and the trace array answer."""
+    """The answers of ftrace and the trace array."""
 
     def __init__(self, ftrace: Ftrace, array: TraceArray) -> None:
         super().__init__(ftrace)
         self._array = array
 
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
-        """Do the command of a function of set_ftrace_filter."""
+        """Execute the command that set_ftrace_filter has set for a function."""
         return self._array.commands.control(cpu, probe, ip, parent_ip)
 
     def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
-        """Return a traced function and its callers, as the addresses their calls return to."""
+        """Return a traced function and its callers, as the return addresses of their calls."""
         return self._array.callers.addresses(vcpu, ip)
 
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:

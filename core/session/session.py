@@ -1,6 +1,6 @@
 """A session: one machine with its kernel, its modules, ftrace and the tracefs tree.
 
-Everything a front end does goes through here, and most of it through `tracefs`. A session is
+Front ends do everything through a session, and most of it through `tracefs`. A session is
 opened from a port and a `MachineSpec`. `boot` is the current start of the machine. `reboot`
 replaces it by a new one from the same files and the same spec, so the session is again in the
 state in which it was opened. Every method holds `lock`: a front end may run the machine in one
@@ -68,9 +68,9 @@ class Session:
         self.lock = threading.RLock()
         self.journal = Journal()
         self.boot = self._load()
-        """The current start; `reboot` replaces it, so keep none across one."""
+        """The current start; `reboot` replaces it, so do not keep a reference to it."""
         self.boots = 1
-        """Number of starts so far, to tell what a view shows from the same after a reboot."""
+        """Number of starts so far, so that a view can notice a reboot."""
 
     @classmethod
     def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:

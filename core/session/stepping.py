@@ -1,13 +1,13 @@
 """Stepping through the guest: one instruction, over a call, out of a function, up to a place.
 
 A step runs one CPU, and the time of the others stands still. Everything longer is a run that
-stops at a place (`Scheduler.run_to`), in which all CPUs take their turns. The stack pointer
-tells which return is the right one: an inner call of the same function has a lower one, and
-other tasks have their own stacks.
+stops at a place (`Scheduler.run_to`), in which all CPUs take turns. The stack pointer identifies
+the right return: an inner call of the same function has a lower one, and other tasks have their
+own stacks.
 
-To leave a function, its return address is not read from the stack, where it may be wrong.
-Instead the CPU runs to an instruction that leaves the function, and over it. If returns are
-traced, this ends in return_to_handler, since that is where the function returns to.
+`out` does not read the return address from the stack, where it may be wrong. Instead it runs the
+CPU to an instruction that leaves the function, and over it. If returns are traced, this ends in
+return_to_handler, to which the function returns then.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Stepper:
         """Go back to what `save` returned."""
         self.steps, self.last, self._before = saved.steps, saved.last, dict(saved.before)
 
-    # What was changed
+    # Changes of the last step
 
     def mark(self) -> None:
         """Report changes and elapsed time from here on."""

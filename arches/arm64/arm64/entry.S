@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site calls, for arm64 with -fpatchable-function-entry.
+ * The code that enabled call sites call, for arm64 with -fpatchable-function-entry.
  *
  * void ftrace_caller(void)
  * void ftrace_regs_caller(void)
  *
- * Not functions of C: they are called by the second instruction of the traced
- * function, which has not even a frame. Its first has put the way back to its
- * caller, from x30, into x9. Both call, through the one slot at ftrace_call,
+ * Not C functions: they are called by the second instruction of the traced
+ * function, which has no frame yet. Its first instruction has copied its return
+ * address from x30 to x9. Both call, through the one slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
  *
- * with the registers as they were when the traced function was entered in `regs`,
- * from ftrace_regs_caller; from ftrace_caller with NULL.
+ * from ftrace_regs_caller with the registers at the traced function's entry as
+ * `regs`, from ftrace_caller with NULL.
  *
- * On entry   x30: where the site's call returns to; x9: what x30 was before;
- *            all arguments of the traced function in x0..x7; x8, where its
- *            result goes; x18, the static chain
- * Keeps      x0..x8 and x18, and gives x30 back; x19..x29 because the tracer
+ * On entry   x30: the return address of the site's call; x9: x30 before it;
+ *            all arguments of the traced function in x0..x7; x8, the address
+ *            for its result; x18, the static chain
+ * Keeps      x0..x8 and x18, and restores x30; x19..x29 because the tracer
  *            does; after ftrace_regs_caller all but x9
- * Clobbers   x9, by which it returns; ftrace_caller x10..x17 and the flags, of
- *            which no function may expect anything
+ * Clobbers   x9, by which it returns; ftrace_caller x10..x17 and the flags, on
+ *            which no function may depend
  *
  * The stack at ftrace_call, lowest address at the bottom. Two frame records, as
  * if the traced function had made its own already, keep the chain of x29 whole.
  *
  *     sp + 320   sp of the traced function's caller
  *     sp + 312
- *     sp + 304   regs, for the way back
- *     sp + 296   x9: where the traced function returns to   parent_ip
+ *     sp + 304   regs, for the return
+ *     sp + 296   x9: the traced function's return address   parent_ip
  *     sp + 288   x29 of its caller                          its frame record
- *     sp + 280   x30: where ftrace_caller returns to        ip + MCOUNT_INSN_SIZE
+ *     sp + 280   x30: return address of ftrace_caller       ip + MCOUNT_INSN_SIZE
  *     sp + 272   sp + 288                                   this frame record: x29
  *     sp + 264   pstate
  *     sp + 256   pc
@@ -139,7 +139,7 @@ arguments:
         add     sp, sp, #320
         ret     x9
 
-/* Nothing is traced: x30 and x9 change places, and nothing else. */
+/* Nothing is traced: exchange x30 and x9, and keep all else. */
 stopped_regs:
         ldr     x10, [sp], #16
 stopped:
@@ -161,26 +161,26 @@ ftrace_stub:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called in the frame of both callers, to have the traced function return through
- * return_to_handler: x30 is given back to it from the registers that were saved.
- * Goes on to
+ * Called in the frame of both callers. Makes the traced function return through
+ * return_to_handler: its x30 is restored from the registers that were saved.
+ * Jumps to
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  */
         .globl ftrace_graph_caller
 ftrace_graph_caller:
-        add     x0, sp, #240                    // where the traced function returns to
+        add     x0, sp, #240                    // the traced function's return address
         ldr     x1, [sp, #280]
         sub     x1, x1, #8                      // MCOUNT_INSN_SIZE
-        add     x2, sp, #320                    // sp of its caller, then as now
+        add     x2, sp, #320                    // sp of its caller, also at return
         b       prepare_ftrace_return
 
 /*
  * void return_to_handler(void)
  *
- * Where a function returns to while it is traced. Returns for it, with its result
- * in x0..x7, to what this says:
+ * A function returns to this while it is traced. Returns for it, with its result
+ * in x0..x7, to the address returned by
  *
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)
@@ -207,7 +207,7 @@ return_to_handler:
 function_trace_stop:
         .long   0
 
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+/* struct ftrace_ops *function_trace_op: the tracer's argument `op`. */
         .balign 8
         .globl function_trace_op
 function_trace_op:

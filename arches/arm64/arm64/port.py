@@ -1,11 +1,10 @@
 """The arm64 port: sites of two nops (`CONFIG_DYNAMIC_FTRACE_WITH_REGS`). Verbs are in ../port.py.
 
-`-fpatchable-function-entry=2` begins each function with two nops and lists where
-they are, in the section `__patchable_function_entries`. Nothing calls `_mcount`:
-it is an address for what ftrace does not call. rec.ip is that of the first nop,
-which becomes `mov x9, x30` for good; the branch is the second word. At that time
-the function has done nothing, so ftrace_caller finds all arguments in registers,
-and ftrace_regs_caller can tell them all.
+`-fpatchable-function-entry=2` begins each function with two nops and lists their addresses in
+the section `__patchable_function_entries`. Nothing calls `_mcount`: ftrace needs only its
+address. rec.ip is the address of the first nop, which becomes `mov x9, x30` for good; the branch
+is the second word. The function has done nothing yet at this point, so ftrace_caller finds all
+arguments in registers, and ftrace_regs_caller can save them all.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FACTS = arm64.facts(
         mcount_symbols=("_mcount",),
         call_relocations=frozenset({reloc.CALL26, reloc.JUMP26}),
         relocation_offset=0,
-        # No function expects anything of these when it is entered.
+        # No function depends on the values of these at its entry.
         clobbers=frozenset({*(f"x{number}" for number in range(9, 18)), "pstate"}),
         source_offset=2 * WORD,
     ),

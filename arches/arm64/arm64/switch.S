@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The teaching kernel's own assembly on arm64: its first instructions, the task
- * switch, and the address that ftrace knows mcount by.
+ * switch, and _mcount, whose address ftrace needs.
  *
- * Callee-saved registers: x19-x28, and x29, the frame pointer; x30 is the way
- * back (AAPCS64, 6.1). x29 leads to a frame record: the x29 of the caller, and
- * x30 as it was then; 0 ends the chain. task_struct.sp is at offset 0.
+ * Callee-saved registers: x19-x28, and x29, the frame pointer; x30 is the return
+ * address (AAPCS64, 6.1). x29 points to a frame record: the caller's x29, and
+ * x30 at the entry; 0 ends the chain. task_struct.sp is at offset 0.
  */
 	.text
 
@@ -23,7 +23,7 @@
 /*
  * void _start(void)
  *
- * CPU 0 begins here, on no stack at all: give it that of task 0, and no frame.
+ * CPU 0 begins here without a stack: give it that of task 0, and no frame.
  */
 	FUNCTION _start
 	adrp	x0, init_stack + 16384
@@ -37,10 +37,10 @@
 /*
  * void _mcount(void)
  *
- * With `-pg` what the compiler put behind each function's prologue calls this.
- * To the compiler that is a call like any other: arguments are in saved registers
- * by then. With `-fpatchable-function-entry` nothing calls it: a site begins as
- * nops, and this is only an address for what is not called.
+ * With `-pg`, the compiler's code after each function's prologue calls this. To the
+ * compiler it is a call like any other: the arguments are in saved registers.
+ * With `-fpatchable-function-entry` nothing calls it: a site begins as nops, and
+ * only the address of this function is used.
  */
 	FUNCTION _mcount
 	ret
@@ -49,8 +49,8 @@
 /*
  * struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next)
  *
- * Leave prev's registers on its stack, take next's from its own. Returns prev,
- * but to next's caller: x0 is not part of what is switched. The stack of a task
+ * Save prev's registers on its stack, load next's from its own. Returns prev,
+ * but to next's caller: x0 is not switched. The stack of a task
  * that does not run, from task_struct.sp up:
  *
  *	 0	x29, x30: the frame record, and the return address
@@ -79,8 +79,8 @@
 /*
  * void *thread_frame(void *stack_top, int (*fn)(void *), void *arg)
  *
- * The picture above for a task that never ran: it "returns" into ret_from_fork
- * with fn in x19 and arg in x20, and no frame behind it. Returns the task's
+ * Lay out the stack above for a task that never ran: it "returns" into ret_from_fork
+ * with fn in x19 and arg in x20, and no frame above. Returns the task's
  * first sp.
  */
 	FUNCTION thread_frame

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site calls, for arm64 with -pg.
+ * The code that enabled call sites call, for arm64 with -pg.
  *
  * void ftrace_caller(void)
  *
- * Called as any other function, once the traced one has made its frame record:
- * at x29 lies its caller's x29, and behind that the way back to its caller. It
- * calls, through the slot at ftrace_call,
+ * Called like any other function, once the traced one has made its frame record:
+ * x29 points to its caller's x29, followed by its return address. It calls,
+ * through the slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
  *
- * On entry   x30: where the site's call returns to; x0: what x30 was before
+ * On entry   x30: the return address of the site's call; x0: x30 before it
  * Keeps      x19..x29 because the tracer does
  * Clobbers   all that a call may: the traced function keeps its arguments in
- *            registers that a callee saves
+ *            callee-saved registers
  *
- * The stack at ftrace_call: one frame record, and x29 leads to it.
+ * The stack at ftrace_call: one frame record, to which x29 points.
  */
         .globl ftrace_caller
 ftrace_caller:
@@ -47,7 +47,7 @@ ftrace_graph_call:
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
  *
- * The tracer that does nothing. Stands here because ftrace_caller ends with
+ * The tracer that does nothing. It is here because ftrace_caller ends with
  * the same return.
  */
         .globl ftrace_stub
@@ -57,25 +57,25 @@ ftrace_stub:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called in the frame of ftrace_caller, to have the traced function return through
- * return_to_handler: the way back lies in its frame record. Goes on to
+ * Called in the frame of ftrace_caller. Makes the traced function return through
+ * return_to_handler: its return address is in its frame record. Jumps to
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  */
         .globl ftrace_graph_caller
 ftrace_graph_caller:
-        ldp     x2, x1, [x29]                   // its frame record, and where the site goes on
+        ldp     x2, x1, [x29]                   // its frame record, and the address after the site
         sub     x1, x1, #4                      // MCOUNT_INSN_SIZE
-        add     x0, x2, #8                      // where the traced function returns to
-        ldr     x2, [x2]                        // x29 of its caller, then as now
+        add     x0, x2, #8                      // the traced function's return address
+        ldr     x2, [x2]                        // x29 of its caller, also at return
         b       prepare_ftrace_return
 
 /*
  * void return_to_handler(void)
  *
- * Where a function returns to while it is traced. Returns for it, with its result
- * in x0..x7, to what this says:
+ * A function returns to this while it is traced. Returns for it, with its result
+ * in x0..x7, to the address returned by
  *
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)
@@ -102,7 +102,7 @@ return_to_handler:
 function_trace_stop:
         .long   0
 
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+/* struct ftrace_ops *function_trace_op: the tracer's argument `op`. */
         .balign 8
         .globl function_trace_op
 function_trace_op:

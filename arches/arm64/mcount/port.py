@@ -1,9 +1,9 @@
 """The arm64-mcount port: sites that call `_mcount` (`-pg`). The verbs are in ../port.py.
 
-The call is behind the prologue, once the frame record is made, and like any other
-to the compiler: arguments are in registers that a callee saves, and x0 is given
-x30. rec.ip is the `bl`, the only word that changes. Registers as they were on
-entry cannot be had here, so there is no ftrace_regs_caller.
+The call comes after the prologue, once the frame record is made. To the compiler it is a call
+like any other: the arguments are in callee-saved registers, and x0 holds x30. rec.ip is the
+address of the `bl`, the only word that changes. The registers at the function's entry are lost
+at this point, so the port has no ftrace_regs_caller.
 
 switch.S and kernel.lds are those of arm64.
 """
@@ -28,7 +28,7 @@ FACTS = arm64.facts(
         mcount_symbols=("_mcount",),
         call_relocations=frozenset({reloc.CALL26, reloc.JUMP26}),
         relocation_offset=0,
-        # What any call may change.
+        # Registers that any call may change.
         clobbers=frozenset({*(f"x{number}" for number in range(19)), f"x{LR}", "pstate"}),
     ),
     example_offset=0x1C,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site leads to, for 32-bit MIPS of both byte orders. It is
- * assembled for 0x81200000, within the 256 MB a jump of the kernel stays in.
- * Each branch takes the instruction behind it along.
+ * The code that an enabled call site leads to, for 32-bit MIPS of both byte orders. It is
+ * assembled for 0x81200000, within reach of the kernel's jumps (256 MB).
+ * A branch runs the instruction in its delay slot, after it, first.
  *
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
@@ -13,30 +13,30 @@
 /*
  * void ftrace_caller(void)
  *
- * Not a function of C: to the compiler a site is text behind the prologue, which
- * it believes to change nothing but at and, in a far one, v1. A near site comes
- * here by `jal`, of the kernel directly and of a module through a stub; a
- * far one by `jalr v1` through _mcount, which has become a jump. It calls,
- * through the slot at ftrace_call,
+ * Not a C function: to the compiler a site is text after the prologue that
+ * changes only at and, in a far one, v1. A near site comes here by `jal`:
+ * directly in the kernel, through a stub in a module. A far one comes by
+ * `jalr v1` through _mcount, which has become a jump. It calls, through the
+ * slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
  *
  * On entry   all arguments of the traced function in a0..a3 and above its sp; v0,
- *            the static chain; at: where the traced function returns to, which
- *            ra shall be then; ra: where the site goes on. The site has taken
- *            8 bytes of stack, which are given back
+ *            the static chain; at: the traced function's return address,
+ *            which ra must be then; ra: the address after the site. The site has
+ *            taken 8 bytes of stack, which are given back
  * Keeps      a0..a3, v0, v1 and at; s0..s7, s8 and gp because the tracer does
- * Clobbers   t0..t9, hi and lo, of which no function may expect anything
+ * Clobbers   t0..t9, hi and lo, on which no function may depend
  *
- * ip is rec.ip: the call of a near site, 8 before where it returns to, and the
- * first instruction of a far one, another 12 before. The kernel's sites are all
- * near; of those of modules, which lie from 0xc0000000 on, the call tells.
+ * ip is rec.ip: for a near site the call, 8 bytes before the return address; for a
+ * far one its first instruction, another 12 bytes before. The kernel's sites are
+ * all near; in modules, from 0xc0000000 up, the call instruction decides.
  *
  * The stack at ftrace_call, lowest address at the bottom. A caller leaves 16
- * bytes for the arguments of a function it calls.
+ * bytes for the arguments of its callee.
  *
- *     sp + 52   where ftrace_caller returns to              ip + 8 or ip + 20
+ *     sp + 52   the return address of ftrace_caller         ip + 8 or ip + 20
  *     sp + 48   at                                          parent_ip
  *     sp + 40   ip
  *     sp + 36   v1
@@ -54,7 +54,7 @@
 #define PTR_SIZE 4
 #define STOP 24
 #define FRAME 48
-#define SITE_SP 56      // with the 8 bytes of the site: BACK and PARENT_IP lie there
+#define SITE_SP 56      // with the 8 bytes of the site, where BACK and PARENT_IP are
 #define BACK 52
 #define PARENT_IP 48
 #define IP 40

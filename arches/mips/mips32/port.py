@@ -1,9 +1,9 @@
 """The mips port: 32 bits, big-endian, o32. Facts; the verbs are in ../port.py.
 
-The kernel is linked at 0x80200000, where its entry is on many a board, and
-modules lie from 0xc0000000 on: two regions, so that no `jal` of a module reaches
-the kernel. `-pg` calls `_mcount` behind the prologue, with 8 bytes of stack that
-its delay slot makes; `-mlong-calls` makes it a far call.
+The kernel is linked at 0x80200000, as on many boards, and modules are at 0xc0000000 and above.
+These are two regions, so no `jal` of a module reaches the kernel. `-pg` calls `_mcount` after
+the prologue, with 8 bytes of stack that the delay slot takes; `-mlong-calls` makes it a far
+call.
 
 Source: System V ABI, MIPS Processor Supplement, chapter 3.
 """
@@ -48,7 +48,7 @@ FACTS = Facts(
         link=REGISTERS[insn.RA],
         stack_align=8,
         red_zone=0,
-        call_frame=16,  # where the callee may put its four arguments
+        call_frame=16,  # room for the callee to store its four arguments
     ),
     map=mips.address_map(4),
     sites=mips.SITES,

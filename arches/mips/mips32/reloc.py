@@ -1,8 +1,7 @@
 """o32 relocations of modules: number, formula, field; for both byte orders.
 
-Addresses have 32 bits and wrap, so two halves, `lui` with the one and `addiu` or
-a load with the other, make every address; only a jump and a branch can be too
-far from their target.
+Addresses have 32 bits and wrap around, so two halves make every address: `lui` with one, and
+`addiu` or a load with the other. Only a jump or a branch can be too far from its target.
 
 Source: System V ABI, MIPS Processor Supplement, chapter 4, "Relocation".
 """
@@ -17,4 +16,4 @@ from ..reloc import HI16, TYPES, abi
 _TYPES = {**TYPES, HI16: replace(TYPES[HI16], fits=anything)}
 
 ABI = {order: abi(_TYPES, 32, order) for order in ("big", "little")}
-"""The ABI, by byte order."""
+"""The relocation types of the ABI, by byte order."""

@@ -6,14 +6,14 @@
  *
  * Callee-saved registers: s0-s7, s8, gp, which nothing here uses, and ra for
  * itself (System V ABI, MIPS Processor Supplement, figure 3-18). A caller leaves
- * 16 bytes at sp for four arguments. Each branch takes the instruction behind it
- * along. task_struct.sp is at offset 0.
+ * 16 bytes at sp for four arguments. The instruction after each branch, in its
+ * delay slot, runs first. task_struct.sp is at offset 0.
  */
 
 /*
  * void _mcount(void)
  *
- * What the compiler put behind each function's prologue calls this, near or far:
+ * The compiler's code after each function's prologue calls this, near or far:
  *
  *	move	at, ra			lui	v1, %hi(_mcount)
  *	jal	_mcount			addiu	v1, v1, %lo(_mcount)
@@ -21,13 +21,13 @@
  *					jalr	v1
  *					addiu	sp, sp, -8
  *
- * To the compiler that is text and no call: it gives back the 8 bytes of stack
- * and ra, and keeps what may hold an argument, in a0-a3, or the static chain,
- * moved to v0. at, v1 and t0-t9 are free.
+ * The compiler does not treat this as a call: it gives back the 8 bytes of stack
+ * and ra, and keeps a0-a3, which may hold arguments, and v0, which may hold the
+ * static chain. at, v1 and t0-t9 are free.
  *
- * Far sites go on calling this when they are enabled. So its first two words
- * are written over before the first site is, by `j ftrace_caller` and a nop;
- * they are these (27bd0008 03e00008).
+ * Far sites still call this when they are enabled. So its first two words
+ * (27bd0008 03e00008) are replaced by `j ftrace_caller` and a nop, before the
+ * first site is enabled.
  */
 #define PTR_L lw
 #define PTR_S sw

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site leads to, for 64-bit MIPS. It is assembled for
- * 0xffffffff81200000, within the 256 MB a jump of the kernel stays in. Each
- * branch takes the instruction behind it along.
+ * The code that an enabled call site leads to, for 64-bit MIPS. It is assembled for
+ * 0xffffffff81200000, within reach of the kernel's jumps (256 MB). A branch
+ * runs the instruction in its delay slot, after it, first.
  *
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
@@ -13,32 +13,32 @@
 /*
  * void ftrace_caller(void)
  *
- * Not a function of C: to the compiler a site is text behind the prologue, which
- * it believes to change nothing but at and, in a far one, v1. A near site comes
- * here by `jal`, of the kernel directly and of a module through a stub; a
- * far one by `jalr v1` through _mcount, which has become a jump. It calls,
- * through the slot at ftrace_call,
+ * Not a C function: to the compiler a site is text after the prologue that
+ * changes only at and, in a far one, v1. A near site comes here by `jal`:
+ * directly in the kernel, through a stub in a module. A far one comes by
+ * `jalr v1` through _mcount, which has become a jump. It calls, through the
+ * slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
  *
  * On entry   all arguments of the traced function in a0..a7 and above its sp; v0,
- *            the static chain; at: where the traced function returns to, which
- *            ra shall be then; ra: where the site goes on
+ *            the static chain; at: the traced function's return address,
+ *            which ra must be then; ra: the address after the site
  * Keeps      a0..a7, v0, v1 and at; s0..s7, s8 and gp because the tracer does
- * Clobbers   t0..t3, t8, t9, hi and lo, of which no function may expect
- *            anything
+ * Clobbers   t0..t3, t8, t9, hi and lo, on which no function may
+ *            depend
  *
- * ip is rec.ip: the call of a near site, 8 before where it returns to, and the
- * first instruction of a far one, another 12 before. The kernel's sites are all
- * near; of those of modules, which lie from 0x...c0000000 on, the call tells.
+ * ip is rec.ip: for a near site the call, 8 bytes before the return address; for a
+ * far one its first instruction, another 12 bytes before. The kernel's sites are
+ * all near; in modules, from 0x...c0000000 up, the call instruction decides.
  *
- * The stack at ftrace_call, lowest address at the bottom. A caller leaves nothing
- * for the arguments of a function it calls.
+ * The stack at ftrace_call, lowest address at the bottom. A caller leaves no
+ * room for the arguments of its callee.
  *
  *     sp + 96   ip
  *     sp + 88   v1
- *     sp + 80   where ftrace_caller returns to              ip + 8 or ip + 20
+ *     sp + 80   the return address of ftrace_caller         ip + 8 or ip + 20
  *     sp + 72   at                                          parent_ip
  *     sp + 64   a7
  *     sp + 56   a6

@@ -1,10 +1,9 @@
 """The mips64 port: 64 bits, big-endian, n64. Facts; the verbs are in ../port.py.
 
-The kernel is linked at 0xffffffff80200000, in the 32 bits that sign-extend to
-it (`-msym32`), so its code loads an address as 32-bit code does, and a far call
-has five words here too; without `-msym32` it would have nine. Modules lie at
-0xffffffffc0000000. `-pg` calls `_mcount` behind the prologue; nothing is in the
-delay slot, as n64 takes no stack for it.
+The kernel is linked at 0xffffffff80200000, an address that is sign-extended from 32 bits
+(`-msym32`). So its code loads an address as 32-bit code does, and a far call has five words here
+too; without `-msym32` it would have nine. Modules are at 0xffffffffc0000000. `-pg` calls
+`_mcount` after the prologue, with a nop in the delay slot, because n64 takes no stack for it.
 
 Source: MIPSpro N32/N64 ABI Handbook, chapter 2.
 """
@@ -64,7 +63,7 @@ FACTS = Facts(
 FORM = Form(order="big", bits=64, slot=insn.NOP)
 
 MCOUNT = (insn.jr(insn.RA), insn.move(insn.RA, insn.AT))
-"""All of mcount."""
+"""All instructions of mcount."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,9 @@
 """n64 relocations of modules: number, formula, field; and up to three types in one.
 
-A relocation names three types, of which the second takes the value of the first
-for its addend, and the third that of the second; and a second symbol. Its word
-`r_info` is, big-endian, from the low end: a byte for each type, a byte for that
-symbol. Only code that finds its data by distances from a pointer needs more than
-one; here the others are R_MIPS_NONE.
+A relocation names three types and a second symbol. The second type takes the value of the first
+as its addend, and the third that of the second. In the big-endian word `r_info`, the lowest
+bytes are one for each type and one for the second symbol. Only position-independent code, which
+finds its data relative to a pointer, needs more than one type; here the others are R_MIPS_NONE.
 
 Source: 64-bit ELF Object File Specification, section 2.9.
 """

@@ -1,6 +1,6 @@
-"""The mipsel port: 32 bits, little-endian, o32. What mips is, in the other byte order.
+"""The mipsel port: 32 bits, little-endian, o32. Like mips, in the other byte order.
 
-Its entry.S is that of mips, and so is its relocation of modules.
+It shares the entry.S and the relocations of mips.
 """
 
 from __future__ import annotations

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site calls, for 32-bit PowerPC.
+ * The code that enabled call sites call, for 32-bit PowerPC.
  *
  * void ftrace_caller(void)
  *
- * Not a function of C: it is called by the third instruction of the traced
- * function, which has no frame yet and has stored its own lr at 4(r1), where it
- * expects to find lr as it was: it reads lr again when it makes its frame. So
- * this returns by ctr. It calls, through the slot at ftrace_call,
+ * Not a C function: it is called by the third instruction of the traced function,
+ * which has no frame yet and has stored its own lr at 4(r1). The function reads lr
+ * again when it makes its frame, so lr must be restored and this returns by ctr.
+ * It calls, through the slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
  *
  * On entry   all arguments of the traced function in r3..r10; r11, the static
- *            chain; cr1, whether a variadic one got floating point; lr: where
- *            the site's call returns to; 4(r1): what lr shall be then
+ *            chain; cr1, whether a variadic one got floating-point arguments; lr: the
+ *            return address of the site's call; 4(r1): lr as it must be then
  * Keeps      r3..r12 and cr1; r13..r31 and cr2..cr4 because the tracer does
- * Clobbers   r0, ctr, xer and the other fields of cr, of which no function may
- *            expect anything
+ * Clobbers   r0, ctr, xer and the other fields of cr, on which no function
+ *            may depend
  *
  * The stack at ftrace_call, lowest address at the bottom. A frame begins with
  * its back chain; the callee saves lr at 4 of its caller's.
  *
- *     r1 + 68   where the traced function returns to        parent_ip
+ *     r1 + 68   the traced function's return address        parent_ip
  *     r1 + 64   the frame of the traced function's caller
  *     r1 + 56   lr, saved by ftrace_graph_caller
- *     r1 + 52   where ftrace_caller returns to              ip + MCOUNT_INSN_SIZE
+ *     r1 + 52   the return address of ftrace_caller         ip + MCOUNT_INSN_SIZE
  *     r1 + 48   cr
  *     r1 + 44   r12
  *     r1 + 40   r11
@@ -107,8 +107,8 @@ stopped:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called in the frame of ftrace_caller, to have the traced function return through
- * return_to_handler: lr is taken from where the function has stored it. Calls
+ * Called in the frame of ftrace_caller. Makes the traced function return through
+ * return_to_handler: its lr is where the function has stored it. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
@@ -118,9 +118,9 @@ ftrace_graph_caller:
         mflr    %r0
         stw     %r0, 56(%r1)
         lwz     %r4, 52(%r1)
-        addi    %r3, %r1, 68                    // where the traced function returns to
+        addi    %r3, %r1, 68                    // the traced function's return address
         addi    %r4, %r4, -4
-        addi    %r5, %r1, 64                    // r1 of its caller, then as now
+        addi    %r5, %r1, 64                    // r1 of its caller, also at return
         bl      prepare_ftrace_return
         lwz     %r0, 56(%r1)
         mtlr    %r0
@@ -129,8 +129,8 @@ ftrace_graph_caller:
 /*
  * void return_to_handler(void)
  *
- * Where a function returns to while it is traced. Returns for it, with its result
- * in r3 and r4, to what this says:
+ * A function returns to this while it is traced. Returns for it, with its result
+ * in r3 and r4, to the address returned by
  *
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)
@@ -165,7 +165,7 @@ ftrace_stub:
 function_trace_stop:
         .long   0
 
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+/* struct ftrace_ops *function_trace_op: the tracer's argument `op`. */
         .balign 4
         .globl function_trace_op
 function_trace_op:

@@ -1,14 +1,12 @@
 """The ppc32 port: 32 bits, big-endian. Facts; the verbs are in ../port.py.
 
-The kernel is linked at 0xc0000000; modules lie from 0xd1000000 on, in what is
-vmalloc space on such a machine, farther than a branch reaches. `-pg` calls
-`_mcount` first in a function, before there is a frame: LR already holds the way
-back into the function, and the way back to its caller has been saved at 4(r1),
-in the caller's frame, just before.
+The kernel is linked at 0xc0000000. Modules are at 0xd1000000 and above, in the vmalloc space of
+such a machine, farther than a branch reaches. `-pg` calls `_mcount` at the start of a function,
+before it has a frame: LR already holds the return address into the function, and the return
+address to its caller has just been saved at 4(r1), in the caller's frame.
 
-Interrupts land on the same stack; the ABI has no red zone below r1. The
-CPU-local pages lie at the end of the address space, so that a load with a
-16-bit displacement from 0 reaches them.
+Interrupts use the same stack; the ABI has no red zone below r1. The CPU-local pages are at the
+end of the address space, so that a load with a 16-bit displacement from 0 reaches them.
 
 Source: System V ABI, PowerPC Processor Supplement, chapter 3.
 """
@@ -67,7 +65,7 @@ FACTS = Facts(
         mcount_symbols=("_mcount",),
         call_relocations=frozenset({REL24}),
         relocation_offset=0,
-        # No function expects anything of these when it is entered.
+        # No function depends on the values of these at its entry.
         clobbers=frozenset({"r0", "r12", "ctr", "xer", "cr"}),
     ),
     patch_methods=("stop_machine", "none"),

@@ -1,8 +1,8 @@
 """ppc32 relocations of modules: number, formula, field.
 
-Addresses have 32 bits and wrap, so a whole word takes every value, and two
-halves, `lis` with the one and `addi` or a load with the other, make every
-address; only a branch can be too far from its target.
+Addresses have 32 bits and wrap around, so a whole word takes every value, and two halves make
+every address: `lis` with one, and `addi` or a load with the other. Only a branch can be too far
+from its target.
 
 Source: System V ABI, PowerPC Processor Supplement, chapter 4, "Relocation Types".
 """

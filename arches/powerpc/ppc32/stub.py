@@ -1,12 +1,12 @@
-"""ppc32 stubs of modules: the callee's address in two halves, and a jump.
+"""ppc32 stubs of modules: load the callee's address in two halves, and jump.
 
     lis   r12,ha
     addi  r12,r12,lo
     mtctr r12
     bctr
 
-r12 and CTR are free at a call; r11 is not, where the callee is a nested function
-of GNU C. There is no TOC to change, so only a call that does not reach needs a stub.
+r12 and CTR are free at a call. r11 is not: a nested function of GNU C needs it. There is no TOC,
+so only a call out of reach needs a stub.
 
 Source: System V ABI, PowerPC Processor Supplement, chapter 3, "Registers".
 """
@@ -26,23 +26,23 @@ from ..reloc import BRANCH24, REL24
 STUB = Stub(size=16, align=4, code=16)
 
 _BEHIND = (insn.mtctr(12), insn.BCTR)
-"""The code after the words that hold the address."""
+"""The code after the two words that load the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """The maker of stubs; see `core.arch.Stubs`."""
+    """Makes stubs; see `core.arch.Stubs`."""
 
     facts: Stub = STUB
 
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
-        """Return which calls of the start of another object's function do not reach."""
+        """Return which calls of the start of an external function do not reach it."""
         distance = (relocations.symbol - relocations.place).view(np.int64)
         calls: NDArray[np.bool_] = (relocations.kind == REL24) & (relocations.addend == 0)
         return calls & relocations.external & ~BRANCH24(distance, relocations.place.view(np.int64))
 
     def make(self, address: int, target: Function, toc: int) -> bytes:
-        """Return the stub, the same at every address; raises `ValueError` beyond 32 bits."""
+        """Return the stub, which does not depend on `address`. Raises `ValueError`."""
         if not 0 <= target.code < 2**32:
             raise ValueError(f"{target.code:x} does not fit 32 bits")
         ha, lo = insn.halves(target.code)

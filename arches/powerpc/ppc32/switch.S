@@ -24,7 +24,7 @@
 /*
  * void _start(void)
  *
- * CPU 0 begins here, on no stack at all: give it that of task 0, with a frame
+ * CPU 0 begins here without a stack: give it that of task 0, with a frame
  * for start_kernel's lr that ends the back chain.
  */
 	FUNCTION _start
@@ -39,7 +39,7 @@
 /*
  * void _mcount(void)
  *
- * What the compiler put at the start of each function calls this:
+ * The compiler's code at the start of each function calls this:
  *
  *	mflr	r0
  *	stw	r0, 4(r1)
@@ -59,8 +59,8 @@
 /*
  * struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next)
  *
- * Leave prev's registers on its stack, take next's from its own. Returns prev,
- * but to next's caller: r3 is not part of what is switched. The stack of a task
+ * Save prev's registers on its stack, load next's from its own. Returns prev,
+ * but to next's caller: r3 is not switched. The stack of a task
  * that does not run, from task_struct.sp up:
  *
  *	 0	back chain, to 96
@@ -90,8 +90,8 @@
 /*
  * void *thread_frame(void *stack_top, int (*fn)(void *), void *arg)
  *
- * The picture above for a task that never ran: it "returns" into ret_from_fork
- * with fn in r14 and arg in r15. The frame it has there ends the back chain.
+ * Lay out the stack above for a task that never ran: it "returns" into ret_from_fork
+ * with fn in r14 and arg in r15. Its frame there ends the back chain.
  * Returns the task's first sp.
  */
 	FUNCTION thread_frame

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site calls, for 64-bit PowerPC.
+ * The code that enabled call sites call, for 64-bit PowerPC.
  *
  * void ftrace_caller(void)
  *
- * No function of C: nothing calls it through a pointer, so it has neither a
- * descriptor nor a dot. A site of the kernel calls it directly, one of a module
- * through a stub, which has saved the module's r2 at 40(r1). Either way r2 is
+ * Not a C function: nothing calls it through a pointer, so it has neither a
+ * descriptor nor a dot. A site in the kernel calls it directly, one in a module
+ * through a stub, which has saved the module's r2 at 40(r1). In both cases r2 is
  * the kernel's TOC pointer here. It calls, through the slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
  *
- * On entry   the traced function has made its frame and called this as any
+ * On entry   the traced function has made its frame and called this like any
  *            other function; its arguments may still be in r3..r10, though the
- *            compiler keeps them elsewhere. lr: where the site's call returns to
+ *            compiler keeps them elsewhere. lr: return address of the site's call
  * Keeps      r3..r10 and the caller's r2; r13..r31 and cr2..cr4 because the tracer does
  * Clobbers   r0, r11, r12, ctr, xer and the other fields of cr, as a call may
  *
- * A module restores its r2 behind the call. But its site may become two nops
- * while this runs, and then there is no restore to return to: so it is done
- * here as well, from where the stub has saved it.
+ * A module restores its r2 after the call. But its site may become two nops while
+ * this runs, so that the restore is gone when it returns. So r2 is restored here
+ * as well, from the place where the stub has saved it.
  *
  * The stack at ftrace_call, lowest address at the bottom. A frame begins with
  * its back chain; the callee saves lr at 16 of its caller's.
  *
  *     back chain of the traced function's frame + 16        parent_ip
- *     r1 + 192   where ftrace_caller returns to             ip + 4
+ *     r1 + 192   the return address of ftrace_caller        ip + 4
  *     r1 + 176   the traced function's frame
  *     r1 + 168   r10
  *     r1 + 160   r9
@@ -67,7 +67,7 @@ here:
         std     %r9, 160(%r1)
         std     %r10, 168(%r1)
 
-        addi    %r3, %r12, -4                   // where the call is
+        addi    %r3, %r12, -4                   // address of the call
         ld      %r4, 16(%r11)
         mr      %r5, %r0
         li      %r6, 0                          // no pt_regs were saved
@@ -105,7 +105,7 @@ stopped:
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
  *
- * The tracer that does nothing. Stands here because ftrace_caller ends with
+ * The tracer that does nothing. It is here because ftrace_caller ends with
  * the same return.
  */
         .globl ftrace_stub
@@ -115,8 +115,8 @@ ftrace_stub:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called in the frame of ftrace_caller, to have the traced function return through
- * return_to_handler: it has stored lr in its caller's frame. Calls, by a descriptor,
+ * Called in the frame of ftrace_caller. Makes the traced function return through
+ * return_to_handler: its lr is saved in its caller's frame. Calls, by a descriptor,
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
@@ -126,8 +126,8 @@ ftrace_graph_caller:
         mflr    %r0
         std     %r0, 24(%r1)
         ld      %r4, 192(%r1)
-        ld      %r5, 176(%r1)                   // r1 of the caller, then as now
-        addi    %r3, %r5, 16                    // where the traced function returns to
+        ld      %r5, 176(%r1)                   // r1 of the caller, also at return
+        addi    %r3, %r5, 16                    // the traced function's return address
         addi    %r4, %r4, -4
         bl      here_graph
 here_graph:
@@ -143,9 +143,9 @@ here_graph:
 /*
  * void return_to_handler(void)
  *
- * Where a function returns to while it is traced; r2 may be a module's then, and
- * is changed and given back. Returns for it, with its result in r3 and r4, to
- * what this says:
+ * A function returns to this while it is traced; r2 may be a module's and is
+ * changed and restored. Returns for it, with its result in r3 and r4, to
+ * the address returned by
  *
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)
@@ -179,7 +179,7 @@ here_return:
 function_trace_stop:
         .long   0
 
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+/* struct ftrace_ops *function_trace_op: the tracer's argument `op`. */
         .balign 8
         .globl function_trace_op
 function_trace_op:

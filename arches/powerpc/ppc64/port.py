@@ -1,16 +1,16 @@
 """The ppc64 port: 64 bits, big-endian, ELFv1. Facts; the verbs are in ../port.py.
 
-The kernel is linked where 64-bit PowerPC kernels are, at 0xc000000000000000,
-which is also where all memory appears; modules get the vmalloc area at
-0xd000000000000000, a distance no branch reaches. A function's address is that
-of its descriptor in `.opd`; its code has the dot: `.schedule`. `-pg` calls
-`._mcount` when the frame is made, as any function would, with a nop behind.
+The kernel is linked at 0xc000000000000000, as all 64-bit PowerPC kernels are. All memory appears
+there too. Modules are in the vmalloc area at 0xd000000000000000, out of reach of any branch. A
+function's address is that of its descriptor in `.opd`; the symbol of its code has a dot:
+`.schedule`. `-pg` calls `._mcount` once the frame is made, like any function, with a nop after
+the call.
 
-A module that has a stub calls it, however near the target is: the stub is what
-gives the kernel's code the kernel's TOC pointer.
+A module that has a stub calls it, however near the target is, because the stub loads the
+kernel's TOC pointer for the kernel's code.
 
-The CPU-local pages lie at the end of the address space, so that a load with a
-16-bit displacement from 0 reaches them.
+The CPU-local pages are at the end of the address space, so that a load with a 16-bit
+displacement from 0 reaches them.
 
 Source: 64-bit PowerPC ELF ABI Supplement 1.9, chapter 3.
 """
@@ -70,7 +70,7 @@ FACTS = Facts(
         mcount_symbols=("._mcount",),
         call_relocations=frozenset({REL24}),
         relocation_offset=0,
-        # What any call may change, except the arguments.
+        # Registers that any call may change, except the arguments.
         clobbers=frozenset({"r0", "r11", "r12", "ctr", "lr", "xer", "cr"}),
     ),
     patch_methods=("stop_machine", "none"),

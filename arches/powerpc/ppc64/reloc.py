@@ -1,12 +1,12 @@
-"""ppc64 relocations of modules: number, formula, field; and the load of r2 behind calls.
+"""ppc64 relocations of modules: number, formula, field; and the load of r2 after calls.
 
-Code reaches data through the TOC pointer, 16 bits away from it (`-mcmodel=small`)
-or, by an `addis` before, 32 (`medium`, `large`). The descriptors in `.opd` are
-relocated like any data: R_PPC64_ADDR64 the entry, R_PPC64_TOC the pointer.
+Code finds data through the TOC pointer, with a 16-bit offset (`-mcmodel=small`) or, after an
+`addis`, a 32-bit one (`medium`, `large`). The descriptors in `.opd` are relocated like any data:
+the entry by R_PPC64_ADDR64, the TOC pointer by R_PPC64_TOC.
 
-A call of a function of another object goes to a stub, which changes r2, so the
-word behind it has to bring it back: the nop the compiler left there becomes
-`ld r2,40(r1)`. Where it left none, the call must not be made.
+A call of another object's function goes to a stub, which changes r2. So the word after the call
+must restore r2: the compiler's nop there becomes `ld r2,40(r1)`. A call without such a nop is
+refused.
 
 Source: 64-bit PowerPC ELF ABI Supplement 1.9, section 4.5.1.
 """
@@ -58,14 +58,14 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Elfv1(RelocationAbi):
-    """The ABI's types, and what must follow a call of a stub."""
+    """The ABI's types, and the restore of r2 after a call of a stub."""
 
     def relocate(self, module: str, text: NDArray[np.uint8], relocations: Relocations) -> None:
         """Apply `relocations`, and restore r2 after calls of stubs; see `Port.relocate`."""
         stores = self.resolve(module, text, relocations)
-        behind = _behind_stub_calls(module, text, relocations)
+        after = _after_stub_calls(module, text, relocations)
         self.write(text, stores)
-        store(text, behind, np.full(len(behind), LD_R2, np.uint64), WORD, "big")
+        store(text, after, np.full(len(after), LD_R2, np.uint64), WORD, "big")
 
 
 ABI = Elfv1(
@@ -78,13 +78,13 @@ ABI = Elfv1(
 )
 
 
-def _behind_stub_calls(
+def _after_stub_calls(
     module: str, text: NDArray[np.uint8], relocations: Relocations
 ) -> NDArray[np.uint64]:
-    """Return offsets of the words that restore r2; raises `ModuleError` for one not a nop."""
+    """Return the offsets of the nops after stub calls. Raises `ModuleError` for another word."""
     calls = np.flatnonzero(relocations.stub & (relocations.kind == REL24))
-    behind = relocations.offset[calls] + np.uint64(WORD)
-    for row, offset in enumerate(behind.tolist()):
+    after = relocations.offset[calls] + np.uint64(WORD)
+    for row, offset in enumerate(after.tolist()):
         word = text[offset : offset + WORD].tobytes()
         if word != NOP.to_bytes(WORD, "big"):
             at = int(relocations.place[calls[row]]) + WORD
@@ -94,4 +94,4 @@ def _behind_stub_calls(
                 f"module {module}: Expected nop after call, got {word.hex() or 'nothing'}"
                 f" at {at:x}",
             )
-    return behind
+    return after

@@ -1,24 +1,23 @@
 """ppc64 stubs of modules: 28 bytes of code and a copy of the callee's descriptor.
 
-A call of another object's function has two things to do that `bl` cannot: reach
-any address, and give r2 the callee's TOC pointer. The stub finds itself, and
-with it the descriptor it carries, by its distance from the module's own TOC
-pointer, which r2 holds when it is called. It returns nowhere: LR still leads
-behind the `bl`, where `ld r2,40(r1)` takes back what the stub saved.
+A call of another object's function must do two things that `bl` cannot: reach any address, and
+load the callee's TOC pointer into r2. The stub finds itself, and the descriptor it contains, by
+its distance from the module's own TOC pointer, which r2 holds at the call. The stub does not
+return: LR still holds the address after the `bl`, where `ld r2,40(r1)` restores the saved r2.
 
-    addis r12,r2,ha     where this stub is
+    addis r12,r2,ha     the address of this stub
     addi  r12,r12,lo
-    std   r2,40(r1)     the caller's TOC pointer, to its place in the caller's frame
+    std   r2,40(r1)     the caller's TOC pointer, saved in the caller's frame
     ld    r11,32(r12)   the callee's entry
     ld    r2,40(r12)    and its TOC pointer
     mtctr r11
     bctr
-    .long 0             unused: what follows is read as doublewords
+    .long 0             unused, aligns the doublewords
     .quad entry
     .quad toc
 
-ha and lo are the stub's address minus the TOC pointer, which must fit them:
-+-2 GB. This is the stub of the kernel's module loader in the years of ELFv1.
+ha and lo are the halves of the stub's address minus the TOC pointer, at most +-2 GB. This is the
+stub of the kernel's module loader in the years of ELFv1.
 
 Source: 64-bit PowerPC ELF ABI Supplement 1.9, sections 3.2.2 (the frame and its
 TOC save doubleword), 3.2.5 (descriptors) and 3.5.11 (calls).
@@ -51,25 +50,25 @@ _BEHIND = (
     insn.mtctr(11),
     insn.BCTR,
 )
-"""The code after the words that hold the distance."""
+"""The code after the two words that add the distance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """The maker of stubs; see `core.arch.Stubs`."""
+    """Makes stubs; see `core.arch.Stubs`."""
 
     facts: Stub = STUB
 
     def needed(self, relocations: Relocations) -> NDArray[np.bool_]:
-        """Return every call of another object's function, however near: r2 must change.
+        """Return which calls are of another object's function, however near: r2 must change.
 
-        Calls into the middle of a function are left out: descriptors have none of those.
+        Calls into the middle of a function are left out, because they have no descriptor.
         """
         calls: NDArray[np.bool_] = (relocations.kind == REL24) & (relocations.addend == 0)
         return calls & relocations.external
 
     def make(self, address: int, target: Function, toc: int) -> bytes:
-        """Return the stub at `address`; raises `ValueError` if `toc` is missing or too far."""
+        """Return the stub at `address`. Raises `ValueError` if a TOC pointer is missing or far."""
         if target.toc is None:
             raise ValueError("its target has no TOC pointer")
         unused = bytes(ENTRY - self.facts.code)
@@ -88,8 +87,8 @@ class Stubs:
 
 
 def _code(distance: int) -> bytes:
-    """Return the code of a stub that lies `distance` from its module's TOC pointer."""
+    """Return the code of a stub at `distance` bytes from its module's TOC pointer."""
     ha, lo = insn.halves(distance)
     if (ha << 16) + lo != distance:
-        raise ValueError(f"it lies {distance:#x} from the TOC pointer, and +-2 GB are in reach")
+        raise ValueError(f"it is {distance:#x} bytes from the TOC pointer: the limit is +-2 GB")
     return insn.pack(insn.addis(12, 2, ha), insn.addi(12, 12, lo), *_BEHIND)

@@ -3,15 +3,15 @@
  * The teaching kernel's own assembly on 64-bit PowerPC: its first instructions,
  * the task switch, and the function every call site calls as compiled.
  *
- * The address of a function, in C, is that of a descriptor in .opd: where its
- * code is, its TOC pointer for r2, an environment. The code's name has a dot.
+ * The address of a function, in C, is that of a descriptor in .opd: the address of
+ * its code, its TOC pointer for r2, an environment. The code's name has a dot.
  * Callee-saved registers: r14-r31, cr2-cr4 (64-bit PowerPC ELF ABI Supplement
  * 1.9, 3.2.1). A frame begins with the back chain; the callee keeps cr at 8 and
  * lr at 16 of its caller's. task_struct.sp is at offset 0.
  */
 	.text
 
-/* Begin the code of a function that only code here knows. */
+/* Begin the code of a function that only this file calls. */
 	.macro	TEXT name
 	.balign	64
 	.type	.\name, @function
@@ -38,9 +38,9 @@
 /*
  * void _start(void)
  *
- * CPU 0 begins here, on no stack at all: give it that of task 0, with a frame
+ * CPU 0 begins here without a stack: give it that of task 0, with a frame
  * for start_kernel's lr that ends the back chain, and the kernel's TOC pointer.
- * No function of C, so it has no descriptor.
+ * Not a C function, so it has no descriptor.
  */
 	.globl	_start
 	.type	_start, @function
@@ -62,9 +62,9 @@ _start:
 /*
  * void _mcount(void)
  *
- * What the compiler put behind each function's prologue calls this. To the
- * compiler it is a call like any other: arguments are in saved registers by
- * then, and the caller's lr in the frame above.
+ * The compiler's code after each function's prologue calls this. To the
+ * compiler it is a call like any other: the arguments are in saved registers,
+ * and the caller's lr is in the frame above.
  */
 	FUNCTION _mcount
 	blr
@@ -73,8 +73,8 @@ _start:
 /*
  * struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next)
  *
- * Leave prev's registers on its stack, take next's from its own. Returns prev,
- * but to next's caller: r3 is not part of what is switched. Only the kernel
+ * Save prev's registers on its stack, load next's from its own. Returns prev,
+ * but to next's caller: r3 is not switched. Only the kernel
  * calls this, so r2 is the same on both sides. The stack of a task that does
  * not run, from task_struct.sp up:
  *
@@ -109,9 +109,9 @@ _start:
 /*
  * void *thread_frame(void *stack_top, int (*fn)(void *), void *arg)
  *
- * The picture above for a task that never ran: it "returns" into ret_from_fork
- * with fn, a descriptor, in r14 and arg in r15. The frame it has there, of the
- * least size, ends the back chain. Returns the task's first sp.
+ * Lay out the stack above for a task that never ran: it "returns" into ret_from_fork
+ * with fn, a descriptor, in r14 and arg in r15. Its frame there has the minimum
+ * size and ends the back chain. Returns the task's first sp.
  */
 	FUNCTION thread_frame
 	li	%r0, 0

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site calls, for i386. Intel syntax: destination first.
+ * The code that enabled call sites call, for i386. Intel syntax: destination first.
  *
  * void ftrace_caller(void)
  *
- * Not a function of C: it is called before the first instruction of the traced
- * function's body, so everything that function may expect at its entry must be
- * there again afterwards. It calls, through the slot at ftrace_call,
+ * Not a C function: it is called before the first instruction of the traced
+ * function's body, so everything that the function may expect at its entry must be
+ * restored afterwards. It calls, through the slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
@@ -16,12 +16,12 @@
  * On entry   arguments of the traced function in eax, edx, ecx, further ones on
  *            the stack
  * Keeps      every register; ebx, esi, edi and ebp because the tracer does
- * Clobbers   flags, which no function may expect anything of
+ * Clobbers   flags, on which no function may depend
  *
  * The stack at ftrace_call, lowest address at the bottom:
  *
- *     esp + 20   where the traced function returns to         parent_ip
- *     esp + 16   where ftrace_caller returns to               ip + MCOUNT_INSN_SIZE
+ *     esp + 20   the traced function's return address         parent_ip
+ *     esp + 16   the return address of ftrace_caller          ip + MCOUNT_INSN_SIZE
  *     esp + 12   eax
  *     esp +  8   ecx
  *     esp +  4   edx
@@ -62,7 +62,7 @@ ftrace_graph_call:
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
  *
- * The tracer that does nothing. Stands here because ftrace_caller ends with
+ * The tracer that does nothing. It is here because ftrace_caller ends with
  * the same return.
  */
         .globl ftrace_stub
@@ -72,16 +72,16 @@ ftrace_stub:
 /*
  * void ftrace_regs_caller(void)
  *
- * The same, but the tracer gets all registers, as `regs`, and what it changes of
- * them the traced function has, all but esp. They are those of the traced
- * function's entry; eip, as in the kernel, is where it goes on.
+ * The same, but the tracer gets all registers as they are at the traced function's
+ * entry, as `regs`; eip, as in the kernel, is the address after the site. The
+ * traced function gets the tracer's changes to them, except to esp.
  *
  * Keeps      every register, the flags too
  *
  * The stack at ftrace_regs_call, lowest address at the bottom:
  *
- *     esp + 48   where the traced function returns to         parent_ip
- *     esp + 44   where ftrace_regs_caller returns to          ip + MCOUNT_INSN_SIZE
+ *     esp + 48   the traced function's return address         parent_ip
+ *     esp + 44   the return address of ftrace_regs_caller     ip + MCOUNT_INSN_SIZE
  *     esp + 40   esp of the traced function: esp + 48         struct pt_regs, its end
  *     esp + 36   eflags
  *     esp + 32   eip                                          ip + MCOUNT_INSN_SIZE
@@ -129,7 +129,7 @@ ftrace_regs_call:
         pop     esi
         pop     edi
         pop     ebp
-        pop     dword ptr [esp + 8]             // eip; counted from behind it, as all pops
+        pop     dword ptr [esp + 8]             // eip; relative to esp after the pop
         popfd
         lea     esp, [esp + 4]                  // esp
         jmp     ftrace_graph_call
@@ -141,18 +141,18 @@ stopped:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called with every register as the traced function had it at its entry, to have
- * it return through return_to_handler. Calls
+ * Called with every register as it was at the traced function's entry. Makes that
+ * function return through return_to_handler. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  *
  * The stack at that call, lowest address at the bottom:
  *
- *     esp + 24   esp of the function's caller, then as now    frame_pointer
- *     esp + 20   where the traced function returns to         *parent
- *     esp + 16   where ftrace_caller returns to               self_addr + 5
- *     esp + 12   where this returns to
+ *     esp + 24   esp of the caller, also at the return        frame_pointer
+ *     esp + 20   the traced function's return address         *parent
+ *     esp + 16   the return address of ftrace_caller          self_addr + 5
+ *     esp + 12   the return address of this
  *     esp +  8   eax
  *     esp +  4   ecx
  *     esp        edx
@@ -175,15 +175,15 @@ ftrace_graph_caller:
 /*
  * void return_to_handler(void)
  *
- * Where a function returns to while it is traced. Returns for it, with its result
- * in eax and edx, to what this says:
+ * A function returns to this while it is traced. Returns for it, with its result
+ * in eax and edx, to the address returned by
  *
  *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
  *                                            unsigned long retval)
  */
         .globl return_to_handler
 return_to_handler:
-        push    eax                             // room for where to go on
+        push    eax                             // room for the return address
         push    eax
         push    edx
         mov     edx, eax
@@ -200,7 +200,7 @@ return_to_handler:
 function_trace_stop:
         .long   0
 
-/* struct ftrace_ops *function_trace_op: what the tracer gets as `op`. */
+/* struct ftrace_ops *function_trace_op: the tracer's argument `op`. */
         .balign 4
         .globl function_trace_op
 function_trace_op:

@@ -1,13 +1,13 @@
 """The i386 port: facts; the verbs are in ../port.py.
 
-Addresses have 32 bits: 3 GB are a process's and the last GB is the kernel's, its
-text at 0xc1000000, RAM up to 0xf8000000, then vmalloc space, where modules lie,
-and fixed mappings at the very end. A `call rel32` reaches all of it (../insn.py).
+Addresses have 32 bits: the first 3 GB belong to processes and the last GB to the kernel, with
+its text at 0xc1000000, RAM up to 0xf8000000, then vmalloc space with the modules, and fixed
+mappings at the very end. A `call rel32` reaches all of it (../insn.py).
 
-Calls are as the kernel builds itself (`-mregparm=3`): arguments in eax, edx, ecx,
-further ones on the stack, the result in eax; whoever calls takes the arguments
-off the stack again. The stack is aligned to its own words
-(`-mpreferred-stack-boundary=2`), and interrupts land on it, there being no red zone.
+Calls follow the kernel's own convention (`-mregparm=3`): the first arguments are in eax, edx and
+ecx, the others on the stack, the result in eax; the caller removes the arguments from the stack.
+The stack is aligned to 4 bytes (`-mpreferred-stack-boundary=2`). Interrupts use the same stack,
+because there is no red zone.
 
 Sources: System V ABI, Intel386 supplement, chapter 3; GCC's manual, "x86 Options";
 the kernel's arch/x86/Makefile and arch/x86/include/asm/pgtable_32_areas.h.

@@ -1,7 +1,7 @@
-"""i386 relocations of modules: number, formula, field; addends stand in the field (REL).
+"""i386 relocations of modules: number, formula, field; addends are in the field (REL).
 
-Addresses have 32 bits and wrap, and so do the distances between them: a field
-takes every value, and nothing is ever out of reach.
+Addresses have 32 bits and wrap around, and so do the distances between them: a field takes every
+value, and nothing is ever out of reach.
 
 Source: System V ABI, Intel386 supplement, section 4.4 "Relocation".
 """

@@ -12,7 +12,7 @@
 /*
  * void _start(void)
  *
- * CPU 0 begins here, on no stack at all: give it that of task 0.
+ * CPU 0 begins here without a stack: give it that of task 0.
  */
 	.globl	_start
 	.type	_start, @function
@@ -26,8 +26,8 @@ _start:
 /*
  * void __fentry__(void)
  *
- * What the compiler put at the start of each function calls this. It may
- * change no register at all: the function's arguments are in them.
+ * The compiler's code at the start of each function calls this. It must not
+ * change any register: the function's arguments are in them.
  */
 	.globl	__fentry__
 	.type	__fentry__, @function
@@ -38,9 +38,9 @@ __fentry__:
 /*
  * struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next)
  *
- * Leave prev's registers on its stack, take next's from its own. Returns prev,
- * in eax, where it is already, but to next's caller: eax is not part of what is
- * switched. The stack of a task that does not run, from task_struct.sp up:
+ * Save prev's registers on its stack, load next's from its own. Returns prev,
+ * which is in eax already, but to next's caller: eax is not switched.
+ * The stack of a task that does not run, from task_struct.sp up:
  *
  *	edi esi ebx ebp, return address
  */
@@ -63,7 +63,7 @@ __switch_to_asm:
 /*
  * void *thread_frame(void *stack_top, int (*fn)(void *), void *arg)
  *
- * The picture above for a task that never ran: it "returns" into
+ * Lay out the stack above for a task that never ran: it "returns" into
  * ret_from_fork with fn in ebx and arg in esi. Returns the task's first sp.
  */
 	.globl	thread_frame

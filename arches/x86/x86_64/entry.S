@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site calls, for x86-64. Intel syntax: destination first.
+ * The code that enabled call sites call, for x86-64. Intel syntax: destination first.
  *
  * void ftrace_caller(void)
  * void ftrace_regs_caller(void)
  *
- * Not functions of C: each is called before the first instruction of the traced
- * function's body, so everything that function may expect at its entry must be
- * there again afterwards. With several users each of them gets a copy of one or
- * the other; trampoline.py has what in them is relative to rip, and that is all there
- * may be. Each calls, through a slot of its own,
+ * Not C functions: each is called before the first instruction of the traced
+ * function's body, so everything that the function may expect at its entry must be
+ * restored afterwards. With several users, each gets a copy of one of them.
+ * trampoline.py lists the instructions relative to rip; no others are allowed.
+ * Each calls, through a slot of its own,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
@@ -19,12 +19,12 @@
  *            the static chain; rsp 16-byte aligned
  * Keeps      every register; ftrace_caller rbx, rbp and r12..r15 because the
  *            tracer does
- * Clobbers   ftrace_caller the flags, which no function may expect anything of
+ * Clobbers   ftrace_caller the flags, on which no function may depend
  *
  * The stack of ftrace_caller at ftrace_call, lowest address at the bottom:
  *
- *     rsp + 88   where the traced function returns to         parent_ip
- *     rsp + 80   where ftrace_caller returns to               ip + MCOUNT_INSN_SIZE
+ *     rsp + 88   the traced function's return address         parent_ip
+ *     rsp + 80   the return address of ftrace_caller          ip + MCOUNT_INSN_SIZE
  *     rsp + 72   unused, keeps rsp aligned
  *     rsp + 64   r11
  *     rsp + 56   r10
@@ -84,7 +84,7 @@ ftrace_graph_call:
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
  *
- * The tracer that does nothing. Stands here because ftrace_caller ends with
+ * The tracer that does nothing. It is here because ftrace_caller ends with
  * the same return.
  */
         .globl ftrace_stub
@@ -92,14 +92,14 @@ ftrace_stub:
         ret
 
 /*
- * ftrace_regs_caller: the tracer gets all registers, as `regs`, and what it
- * changes of them the traced function has, all but rsp. They are those of the
- * traced function's entry; rip, as in the kernel, is where it goes on.
+ * ftrace_regs_caller: the tracer gets all registers as they are at the traced
+ * function's entry, as `regs`; rip, as in the kernel, is the address after the
+ * site. The traced function gets the tracer's changes to them, except to rsp.
  *
  * The stack at ftrace_regs_call, lowest address at the bottom:
  *
- *     rsp + 152  where the traced function returns to         parent_ip
- *     rsp + 144  where ftrace_regs_caller returns to          ip + MCOUNT_INSN_SIZE
+ *     rsp + 152  the traced function's return address         parent_ip
+ *     rsp + 144  the return address of ftrace_regs_caller     ip + MCOUNT_INSN_SIZE
  *     rsp + 136  rsp                                          rsp + 152
  *     rsp + 128  rflags
  *     rsp + 120  rip                                          ip + MCOUNT_INSN_SIZE
@@ -174,18 +174,18 @@ stopped:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called with every register as the traced function had it at its entry, to have
- * it return through return_to_handler. Calls
+ * Called with every register as it was at the traced function's entry. Makes that
+ * function return through return_to_handler. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  *
  * The stack at that call, lowest address at the bottom:
  *
- *     rsp + 96   rsp of the function's caller, then as now    frame_pointer
- *     rsp + 88   where the traced function returns to         *parent
- *     rsp + 80   where ftrace_caller returns to               self_addr + 5
- *     rsp + 72   where this returns to
+ *     rsp + 96   rsp of the caller, also at the return        frame_pointer
+ *     rsp + 88   the traced function's return address         *parent
+ *     rsp + 80   the return address of ftrace_caller          self_addr + 5
+ *     rsp + 72   the return address of this
  *     rsp        the registers, as in ftrace_caller
  */
 #define PARENT rsp + 88

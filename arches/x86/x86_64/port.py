@@ -1,11 +1,10 @@
 """The x86-64 port: facts; the verbs are in ../port.py.
 
-Kernel text at 0xffffffff81000000, modules at 0xffffffffa0000000, as on a
-machine of the years in which dynamic ftrace was written; everything that is
-called lies in the top 2 GB, so a `call rel32` reaches it (../insn.py). Calls
-follow the System V ABI for AMD64: arguments in rdi, rsi, rdx, rcx, r8, r9, the
-result in rax, the stack 16-byte aligned where a call is made, and no red zone
-below it, since interrupts land on the same stack.
+Kernel text is at 0xffffffff81000000 and modules are at 0xffffffffa0000000, as in the years when
+dynamic ftrace was written. All code is in the top 2 GB, so a `call rel32` reaches it
+(../insn.py). Calls follow the System V ABI for AMD64: arguments in rdi, rsi, rdx, rcx, r8, r9,
+the result in rax, the stack 16-byte aligned at a call. There is no red zone, because interrupts
+use the same stack.
 
 Sources: System V ABI, AMD64 supplement, section 3.2; the kernel's memory map
 in Documentation/arch/x86/x86_64/mm.rst.

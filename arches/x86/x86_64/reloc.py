@@ -1,7 +1,7 @@
 """x86-64 relocations of modules: number, formula, field; addends are in the relocation (RELA).
 
-GCC's kernel flags (`-mcmodel=kernel -fno-pic`) promise that code and data lie in
-the top 2 GB, so most fields are 32 bits wide and sign-extended by the CPU.
+GCC's kernel flags (`-mcmodel=kernel -fno-pic`) promise that code and data are in the top 2 GB,
+so most fields are 32 bits wide and sign-extended by the CPU.
 
 Source: System V ABI, AMD64 supplement, section 4.4 "Relocation".
 """
@@ -34,7 +34,7 @@ TYPES = {
 
 ABI = RelocationAbi(
     prefix="R_X86_64_",
-    # pyelftools has only 42, the sibling of 41.
+    # pyelftools lacks 41 and has only its sibling 42.
     names=names_of(ENUM_RELOC_TYPE_x64) | {41: "R_X86_64_GOTPCRELX"},
     types=TYPES,
     bits=64,

@@ -11,7 +11,7 @@
 /*
  * void _start(void)
  *
- * CPU 0 begins here, on no stack at all: give it that of task 0.
+ * CPU 0 begins here without a stack: give it that of task 0.
  */
 	.globl	_start
 	.type	_start, @function
@@ -26,8 +26,8 @@ _start:
 /*
  * void __fentry__(void)
  *
- * What the compiler put at the start of each function calls this. It may
- * change no register at all: the function's arguments are in them.
+ * The compiler's code at the start of each function calls this. It must not
+ * change any register: the function's arguments are in them.
  */
 	.globl	__fentry__
 	.type	__fentry__, @function
@@ -39,8 +39,8 @@ __fentry__:
 /*
  * struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next)
  *
- * Leave prev's registers on its stack, take next's from its own. Returns prev,
- * but to next's caller: rax is not part of what is switched. The stack of a
+ * Save prev's registers on its stack, load next's from its own. Returns prev,
+ * but to next's caller: rax is not switched. The stack of a
  * task that does not run, from task_struct.sp up:
  *
  *	r15 r14 r13 r12 rbx rbp, return address
@@ -69,7 +69,7 @@ __switch_to_asm:
 /*
  * void *thread_frame(void *stack_top, int (*fn)(void *), void *arg)
  *
- * The picture above for a task that never ran: it "returns" into
+ * Lay out the stack above for a task that never ran: it "returns" into
  * ret_from_fork with fn in rbx and arg in r12. The topmost word keeps the
  * stack 16-byte aligned there. Returns the task's first sp.
  */

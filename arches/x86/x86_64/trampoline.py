@@ -1,25 +1,24 @@
-"""Trampolines: ftrace_caller, copied for one user and pointed at that user's function.
+"""Trampolines: copies of ftrace_caller, each calling the function of one user.
 
-A copy runs anywhere in reach, except for four instructions that are relative to rip.
-Each is found by its opcode and by the address it reaches:
+A copy runs anywhere within reach, once four instructions relative to rip are changed. Each is
+found by its opcode and the address that it refers to:
 
     83 3d rel32 00    cmp dword ptr [rip + function_trace_stop], 0
     48 8b 15 rel32    mov rdx, [rip + function_trace_op]      the user's pointer instead
     e8 rel32          call tracer, at the slot                the user's function instead
     e9 rel32          jmp ftrace_graph_call
 
-ftrace_caller falls into ftrace_graph_call, so a copy of it has a jump where that
-slot is: there is one slot for the graph tracer, and what lies behind it is shared.
-All else that branches stays within the copy, whose last instruction is a `ret`. Behind
-it, at a multiple of 8, lies the pointer.
+ftrace_caller falls through to ftrace_graph_call, so a copy of it has a jump to that slot: the
+graph tracer has a single slot, and the code after it is shared. All other branches stay within
+the copy, whose last instruction is a `ret`. After it, at a multiple of 8, comes the pointer.
 
     start               ftrace_caller, or ftrace_regs_caller
     start + slot        call tracer
     end                 pointer to the ftrace_ops
 
-Source: create_trampoline() in arch/x86/kernel/ftrace.c of the kernel, 6.1, which
-knows these places by labels. In its earlier forms a trampoline ended by a jump to the
-shared ftrace_epilogue, with the graph tracer's slot in it.
+Source: create_trampoline() in arch/x86/kernel/ftrace.c of Linux 6.1, which finds these places
+by labels. In earlier versions a trampoline ended in a jump to the shared ftrace_epilogue, which
+contained the graph tracer's slot.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ....core.arch import EntryCode, TrampolineCode
 from .. import insn
 
 CALLERS = {"ftrace_caller": "ftrace_call", "ftrace_regs_caller": "ftrace_regs_call"}
-"""Code that can be copied, and the slot of each."""
+"""Labels of the callers that can be copied, and of the slot in each."""
 
 GRAPH_CALL = "ftrace_graph_call"
 
@@ -50,12 +49,12 @@ _POINTER = 8
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The maker of trampolines; see `core.arch.Trampolines`."""
+    """Makes trampolines; see `core.arch.Trampolines`."""
 
     def make(
         self, entry: EntryCode, base: int, caller: str, address: int, func: int, op: int
     ) -> TrampolineCode | None:
-        """Return a copy of `caller`; None if its code is not as this module says."""
+        """Return a copy of `caller`; None if its code is not of the form described above."""
         at = {name: base + offset for name, offset in entry.symbols.items()}
         needed = {caller, CALLERS.get(caller, ""), GRAPH_CALL}
         needed |= {"function_trace_stop", "function_trace_op"}
@@ -78,8 +77,8 @@ class Copies:
             (op_at + len(OP_REF), 0, address + pointer),
         )
         text = bytearray(code)
-        for field, behind, target in fields:
-            distance = target - (address + field + _DISP + behind)
+        for field, rest, target in fields:
+            distance = target - (address + field + _DISP + rest)
             if not -(1 << 31) <= distance < 1 << 31:
                 return None
             text[field : field + _DISP] = distance.to_bytes(_DISP, "little", signed=True)
@@ -102,18 +101,18 @@ def _end(labels: dict[str, int], start: int, end: int) -> int:
     return min([end, *(at for name, at in labels.items() if at > start and name not in inner)])
 
 
-def _reference(code: bytes, start: int, opcode: bytes, behind: int, target: int) -> int | None:
-    """Return the offset in `code`, at `start`, of the `opcode rel32` that reaches `target`.
+def _reference(code: bytes, start: int, opcode: bytes, rest: int, target: int) -> int | None:
+    """Return the offset in `code`, at `start`, of the `opcode rel32` that refers to `target`.
 
-    `behind` is how many bytes of the instruction follow its displacement. None if no
-    instruction of `code` reaches `target`, or more than one.
+    `rest` is the number of bytes of the instruction after its displacement. None if no
+    instruction of `code`, or more than one, refers to `target`.
     """
     found = []
     at = code.find(opcode)
     while at >= 0:
         end = at + len(opcode) + _DISP
         distance = int.from_bytes(code[end - _DISP : end], "little", signed=True)
-        if end <= len(code) and start + end + behind + distance == target:
+        if end <= len(code) and start + end + rest + distance == target:
             found.append(at)
         at = code.find(opcode, at + 1)
     return found[0] if len(found) == 1 else None

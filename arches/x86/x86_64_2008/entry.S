@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What an enabled call site calls, for x86-64 as it was in 2008. Intel syntax:
+ * The code that enabled call sites call, for x86-64 as in 2008. Intel syntax:
  * destination first.
  *
  * void ftrace_caller(void)
  *
- * Not a function of C: it is called behind the prologue of the traced function,
- * which has made a frame, and the code behind the site may expect anything in any
- * register. It calls, through the slot at ftrace_call,
+ * Not a C function: it is called after the prologue of the traced function, which
+ * has made a frame, and the code after the site may depend on any register. It
+ * calls, through the slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
  *                 struct ftrace_ops *op, struct pt_regs *regs)
  *
  * On entry   rbp at the frame of the traced function: [rbp] is its caller's rbp,
- *            [rbp + 8] where it returns to. The prologue may have pushed more, so
- *            that is not the word above the return address of this call, and rsp
- *            need not be aligned
+ *            [rbp + 8] its return address. The prologue may have pushed more, so
+ *            the word above the return address of this call may be another, and
+ *            rsp need not be aligned
  * Keeps      every register; rbx, rbp and r12..r15 because the tracer does
- * Clobbers   flags, which no function may expect anything of
+ * Clobbers   flags, on which no function may depend
  *
  * The stack at ftrace_call, lowest address at the bottom:
  *
- *     rsp + 72   where ftrace_caller returns to               ip + MCOUNT_INSN_SIZE
+ *     rsp + 72   the return address of ftrace_caller          ip + MCOUNT_INSN_SIZE
  *     rsp + 64   r11
  *     rsp + 56   r10
  *     rsp + 48   r9
@@ -80,7 +80,7 @@ ftrace_graph_call:
  * void ftrace_stub(unsigned long ip, unsigned long parent_ip,
  *                  struct ftrace_ops *op, struct pt_regs *regs)
  *
- * The tracer that does nothing. Stands here because ftrace_caller ends with
+ * The tracer that does nothing. It is here because ftrace_caller ends with
  * the same return; mcount has one like it in the kernel.
  */
         .globl ftrace_stub
@@ -90,18 +90,18 @@ ftrace_stub:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called with every register as the traced function had it at its site, to have
- * it return through return_to_handler. Calls
+ * Called with every register as it was at the traced function's site. Makes that
+ * function return through return_to_handler. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  *
  * The stack at that call, lowest address at the bottom:
  *
- *     rbp + 16   rsp of the function's caller, then as now    frame_pointer
- *     rbp +  8   where the traced function returns to         *parent
- *     rsp + 80   where ftrace_caller returns to               self_addr + 5
- *     rsp + 72   where this returns to
+ *     rbp + 16   rsp of the caller, also at the return        frame_pointer
+ *     rbp +  8   the traced function's return address         *parent
+ *     rsp + 80   the return address of ftrace_caller          self_addr + 5
+ *     rsp + 72   the return address of this
  *     rsp        the registers, as in ftrace_caller
  */
 #define PARENT rbp + 8

@@ -1,17 +1,16 @@
-"""x86-64 as it was in 2008: what x86_64 is, with call sites behind the prologue.
+"""x86-64 as it was in 2008: like x86_64, but with call sites after the prologue.
 
-Built with plain `-pg` a function first makes its frame and then calls mcount,
-and nothing lists the calls: ftraced finds them as they are run into. Two ways to
-disable a site, as the first patch had it and the second:
+With plain `-pg` a function first makes its frame and then calls mcount. No table lists the
+calls: ftraced finds them when they are executed. There are two ways to disable a site: that of
+the first patch (`jmp`) and that of the second (`nop`).
 
     Compiled    e8 rel32          call mcount
     jmp         eb 03 .. .. ..    jmp over the rest
     nop         0f 1f 44 00 00    nopl 0(%rax,%rax,1)
     Enabled     e8 rel32          call ftrace_caller
 
-The jmp takes two bytes. The three behind it are never executed; they are what the
-compiler's call leaves there, whenever the site is disabled, so that a site has one
-disabled text however it came to be disabled. Enabling writes all five.
+The jmp takes two bytes. The three bytes after it are never executed; they are always those of
+the compiler's call, so that a site has a single disabled text. Enabling writes all five bytes.
 
 Source: the kernel's commits 3d0833953e, dfa60aba04 and d61f82d066; instructions as
 in ../insn.py.
@@ -55,18 +54,18 @@ class X8664In2008Port(x86_64.X8664Port):
     folder: ClassVar[Path] = Path(__file__).parent
 
     def with_nop(self, name: str) -> Self:
-        """`nop`, or `jmp` as in the first patch."""
+        """Return this port with `nop`, or with `jmp` as in the first patch."""
         self.check_nop(name)
         return replace(self, nop=name)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Return where a call or jump with a fixed target goes; None for the jmp of a site."""
+        """Return the target of a direct call or jump; None for the jmp of a disabled site."""
         if text.startswith(JMP_OVER):
             return None
         return x86_64.X8664Port.call_target(self, ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
-        """Do the nop, call or jump `text`; raises `ValueError` for anything else."""
+        """Return what the nop, call or jump `text` does. Raises `ValueError` for others."""
         if text.startswith(JMP_OVER):
             return Effect({self.facts.abi.pc.name: ip + insn.REL32_SIZE})
         return x86_64.X8664Port.emulate(self, registers, ip, text)
@@ -77,7 +76,7 @@ class X8664In2008Port(x86_64.X8664Port):
         return None
 
     def calls(self, sites: Sites, target: int) -> Calls:
-        """Encode a call of `target`, and the nop, or the jmp with what it jumps over."""
+        """Encode a call of `target`, and the nop, or the jmp with the bytes it jumps over."""
         made = x86_64.X8664Port.calls(self, sites, target)
         if self.nop != "jmp":
             return made

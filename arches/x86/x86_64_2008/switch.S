@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The teaching kernel's own assembly on x86-64 as it was in 2008: what all call
- * sites call as compiled. First instructions and task switch are those of x86_64.
+ * The teaching kernel's own assembly on x86-64 as it was in 2008: the function all
+ * call sites call as compiled. The rest is that of x86_64.
  *
- * A site stands behind the function's prologue, which has made a frame: rbp
- * points at the caller's rbp, and above that is where the function returns to.
- * The compiler takes it that mcount changes no register.
+ * A site comes after the function's prologue, which has made a frame: rbp points
+ * to the caller's rbp, and the function's return address is above that.
+ * The compiler assumes that mcount changes no register.
  *
- * The stack behind SAVE, lowest address at the bottom:
+ * The stack after SAVE, lowest address at the bottom:
  *
- *	rsp + 72	where mcount returns to: ip + MCOUNT_INSN_SIZE
+ *	rsp + 72	return address of mcount: ip + MCOUNT_INSN_SIZE
  *	rsp + 64	r11
  *	...
  *	rsp		rax
@@ -51,8 +51,8 @@
  * void mcount(void)
  *
  * mcount_call is a slot: it calls ftrace_stub at boot, ftrace_record_ip(ip,
- * parent_ip) once there are slots for what that finds, and ftrace_stub again
- * while functions are traced.
+ * parent_ip) once there are slots for new sites, and ftrace_stub again while
+ * functions are traced.
  */
 	.balign	64
 	.globl	mcount, mcount_call
@@ -68,9 +68,9 @@ mcount_call:
 /*
  * void mcount_indirect(void)
  *
- * mcount as it was before sites could be patched: whoever traces is in a
- * variable, and is called when that is not ftrace_stub. Nothing calls it; it is
- * here to be measured.
+ * mcount as it was before sites could be patched: the tracer is in a variable,
+ * and is called if it is not ftrace_stub. Nothing calls this mcount; it is here
+ * for measurements.
  */
 	.balign	64
 	.globl	mcount_indirect

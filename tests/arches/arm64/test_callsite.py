@@ -200,7 +200,7 @@ def test_a_lost_first_word_is_told_apart() -> None:
     sites = Sites(array(kernel))
     call = port.make_call(sites, caller).replacement[0].tobytes()
     assert port.explain(kernel, call, bytes.fromhex("1f2003d5") + call[4:]) == (
-        f"x30 is not saved in front of the branch: expected {SAVE}, found {NOP}"
+        f"x30 is not saved before the branch: expected {SAVE}, found {NOP}"
     )
     compiled = port.init_nop(sites, 0).expected[0].tobytes()
     assert port.explain(kernel, compiled, bytes(4) + compiled[4:]) == (

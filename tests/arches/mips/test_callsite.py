@@ -293,7 +293,7 @@ EXPLAINED = {
     "another half": (
         FAR,
         [FAR[0], "24630104"],
-        "Expected 24630100, behind the first word, found 24630104",
+        "Expected 24630100, after the first word, found 24630104",
     ),
     "mcount is another": (
         ["27bd0008", "03e00008"],
@@ -308,17 +308,17 @@ EXPLAINED = {
     "out of reach": (
         [NOP, NOP],
         [NOP, NOP],
-        "out of reach of a jal (the 256 MB around it), and no stub leads there",
+        "out of reach of a jal (its own 256 MB region), and no stub leads there",
     ),
     "never in reach": (
         [ONES, ONES],
         ["0c080040", NOP],
-        "out of reach of a jal (the 256 MB around it), and no stub leads there",
+        "out of reach of a jal (its own 256 MB region), and no stub leads there",
     ),
     "a far call of another": (
         [OVER, FAR[1]],
         [OVER, FAR[1]],
-        "the far call loads another address, and only its first word may change",
+        "the far call loads another address, but only its first word may change",
     ),
     "unreadable": (["0c080040", NOP], [], ""),
 }

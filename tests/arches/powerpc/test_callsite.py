@@ -167,7 +167,7 @@ EXPLAINED = {
     "no restore of r2": (
         [BL, LD_R2],
         [BL, NOP],
-        "no restore of r2 (ld r2,40(r1)) behind the bl: Expected e8410028 found 60000000",
+        "no restore of r2 (ld r2,40(r1)) after the bl: Expected e8410028 found 60000000",
     ),
     "not two nops": (
         [NOP, NOP],

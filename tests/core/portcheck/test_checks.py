@@ -111,8 +111,8 @@ class ReachesAll(X8664Port):
         return replace(edit, reachable=np.ones(len(sites), np.bool_))
 
 
-def test_a_false_claim_of_reach_fails() -> None:
-    assert "said to be in reach" in failure(ReachesAll(), "reach").reason
+def test_a_call_said_to_reach_what_it_does_not_fails() -> None:
+    assert "reported in reach" in failure(ReachesAll(), "reach").reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +146,13 @@ def entry(before: str, after: str) -> OtherEntry:
 
 def test_entry_code_that_loses_a_register_fails() -> None:
     port = entry("ftrace_caller:\n", "ftrace_caller:\n        xor r8d, r8d\n")
-    assert failure(port, "registers kept").reason.startswith("r8 is 0 behind it, and ")
+    assert failure(port, "registers kept").reason.startswith("r8 is 0 after it, but ")
     assert outcome(port, "pt_regs") == Passed()
 
 
 def test_a_missing_label_is_named() -> None:
     port = entry(".globl ftrace_stub", "")
-    assert failure(port, "labels").reason == "entry.S exports no ftrace_stub"
+    assert failure(port, "labels").reason == "entry.S does not export ftrace_stub"
 
 
 def test_half_a_graph_tracer_fails_and_none_is_not_provided() -> None:
@@ -182,7 +182,7 @@ def test_entry_code_must_test_its_trace_stop() -> None:
     source = X8664Port().entry_source().replace("function_trace_stop", "another_word")
     assert isinstance(outcome(OtherEntry(text=source), "trace stop"), NotProvided)
     ignored = OtherEntry(text=source + WORD)
-    assert failure(ignored, "trace stop").reason == "the tracer is called all the same"
+    assert failure(ignored, "trace stop").reason == "the tracer is called although it is stopped"
     for label in ("ftrace_caller", "ftrace_regs_caller"):
         source = source.replace(f"{label}:\n", f"{label}:\n{STOPPED}", 1)
     obeyed = OtherEntry(text=source + WORD)
@@ -200,8 +200,12 @@ class WithFacts(X8664Port):
     ("facts", "check", "reason"),
     [
         (replace(FACTS, byteorder="middle"), "facts", "byteorder is 'middle'"),
-        (replace(FACTS, patch_methods=("hope",)), "facts", "there is no hope"),
-        (replace(FACTS, breakpoint=None), "facts", "a method without its instruction"),
+        (
+            replace(FACTS, patch_methods=("hope",)),
+            "facts",
+            "unknown patch method or discovery: hope",
+        ),
+        (replace(FACTS, breakpoint=None), "facts", "need each other"),
         (replace(FACTS, map=replace(FACTS.map, tracer=0x1001)), "map", "tracer is 1001"),
         (replace(FACTS, map=replace(FACTS.map, modules=1 << 64)), "map", "addresses have 64 bits"),
     ],
@@ -252,7 +256,9 @@ class Homeless(Started):
 
 def test_without_images_checks_that_need_them_are_not_provided() -> None:
     for name in ("images", "boot", "init_nop"):
-        assert outcome(Homeless(), name) == NotProvided("the images have no vmlinux.elf")
+        assert outcome(Homeless(), name) == NotProvided(
+            "image vmlinux.elf does not exist: build it"
+        )
 
 
 def test_every_heading_has_a_check_and_names_are_unique() -> None:
@@ -278,5 +284,6 @@ class WrongPointer(X8664Port):
 
 def test_a_trampoline_with_the_wrong_pointer_is_found() -> None:
     found = failure(WrongPointer(), "trampoline")
-    assert found.reason.startswith("it gets ") and "5a5a1235 and not 5a5a1234" in found.reason
+    assert found.reason.startswith("the user's function gets ")
+    assert "5a5a1235 instead of 5a5a1234" in found.reason
     assert found.ip is not None and found.found[0] == 0xE8

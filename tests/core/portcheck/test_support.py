@@ -80,7 +80,7 @@ def test_each_port_is_described(name: str) -> None:
         assert not any(text.startswith(".") for text in told.stub.code)
     sizes = {"x86_64": (152, 288)}.get(name, ())
     assert told.trampolines == sizes
-    said = "have trampolines of 152 or 288 bytes, if there are several"
+    said = "trampolines  152 or 288 bytes, one for each user if there are several"
     assert (said in "\n".join(lines_of(told))) == bool(sizes)
     assert told.listed == (port.facts.discovery[0] == "table")
     assert told.reach is None or told.reach[1] > port.facts.insn_align
@@ -111,16 +111,16 @@ def test_support_is_shown_as_a_table() -> None:
         "| `long` | `call __fentry__` | `nop` | `call ftrace_caller` |\n"
         "| `none` | no call site in `schedule` | | |\n"
         "\n"
-        "| | enabled in a module | a call reaches | a module's way | its words |\n"
+        "| | enabled in a module | a call reaches | path from a module | its instructions |\n"
         "| --- | --- | --- | --- | --- |\n"
         "| `near` | as in the kernel | +-2 GB | site -> `ftrace_caller` | as in the kernel |\n"
         "| `far` | `bl ftrace_caller.stub` | +-32 MB "
         "| site -> stub of 16 bytes -> `ftrace_caller` | `lis`, `bctr` |\n"
-        "| `long` | `lui`, disabled `b 8` | the 256 MB it is in "
+        "| `long` | `lui`, disabled `b 8` | its 256 MB region "
         "| site of 8 bytes -> `ftrace_caller` | `lui`, `jalr` |\n"
         "| `none` | no call site in `schedule` | | | |\n"
         "\n"
-        "| | machine | call sites | trampolines of users | patching |\n"
+        "| | machine | call sites | trampolines | patching |\n"
         "| --- | --- | --- | --- | --- |\n"
         "| `near` | 64-bit, little-endian | first in the function | none "
         "| `stop_machine`, `none` |\n"
@@ -141,7 +141,7 @@ def test_support_is_shown_as_text() -> None:
         "  enabled      e8 bb d4 ff 0e  call ftrace_caller",
     ]
     assert "  in a module  00 00 00 00     bl ftrace_caller.stub" in lines
-    at = lines.index("  its way      site -> ftrace_caller -> ftrace_call -> tracer", 12)
+    at = lines.index("  path         site -> ftrace_caller -> ftrace_call -> tracer", 12)
     assert lines[at + 1 :] == [
         "               in a module: site -> stub of 16 bytes -> ftrace_caller -> …",
         "  modules      go through stubs of 16 bytes:",
@@ -183,7 +183,7 @@ def test_text_shows_long_calls_one_instruction_a_line() -> None:
     ("reach", "text"),
     [
         (None, "everywhere"),
-        ((0, 1 << 28), "the 256 MB it is in"),
+        ((0, 1 << 28), "its 256 MB region"),
         ((128 << 20, (128 << 20) - 4), "+-128 MB"),
         ((1 << 20, (1 << 20) - 2), "+-1 MB"),
     ],

@@ -83,11 +83,11 @@ def test_the_reason_is_given_once_after_the_last_wrong_word() -> None:
 
 
 def test_a_long_reason_goes_on_below() -> None:
-    reason = "x30 is not saved in front of the branch: expected aa1e03e9, found 14000000"
+    reason = "x30 is not saved before the branch: expected aa1e03e9, found 14000000"
     lines = text(replace(view("failed", NOP, TRAP), reason=reason))
     start = next(at for at, each in enumerate(lines) if "x30" in each)
     assert lines[start : start + 2] == [
-        " " * 20 + "! x30 is not saved in front of the branch: expected",
+        " " * 20 + "! x30 is not saved before the branch: expected",
         " " * 20 + "  aa1e03e9, found 14000000",
     ]
 

@@ -31,7 +31,7 @@ def shell() -> Shell:
             "it calls _mcount.stub (leads to ._mcount) "
             "and not ftrace_caller.stub (leads to ftrace_caller)",
         ),
-        (f"poke {SITE}+4 nop", "no restore of r2 (ld r2,40(r1)) behind the bl: Expected e8410028"),
+        (f"poke {SITE}+4 nop", "no restore of r2 (ld r2,40(r1)) after the bl: Expected e8410028"),
         (f"poke {SITE} nop", "Not expected bl: opcode is 60000000"),
         (
             "poke ftrace_caller.stub+0x24 0x00000040",
