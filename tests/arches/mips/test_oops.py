@@ -208,7 +208,7 @@ def test_the_emulators_exceptions_are_understood(facts: Facts, number: int) -> N
     try:
         uc.emu_start(start, start + 12)
     except UcError as error:
-        assert "unaligned" in str(error), "access faults must be reported as errors"
+        assert "unaligned" in str(error), "only an unaligned access may raise an error"
     assert seen == [number]
     if number == 17:
         assert uc.reg_read(UC_MIPS_REG_PC) - facts.engine.traps[number].reported_at == start + 4
