@@ -1,4 +1,4 @@
-"""The command line as a user meets it: statuses, streams, and what bad input gets."""
+"""The command line as a user sees it: statuses, streams, and errors for bad input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-m", "dynftrace"]
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """Run the command in a separate process."""
     root = Path(cli.__file__).parents[2]
     paths = [str(root.parent), str(root.parent / ".pkg"), os.environ.get("PYTHONPATH", "")]
     return subprocess.run(
@@ -40,7 +40,7 @@ def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The command in this process: status, output, errors."""
+    """Run the command in this process; return status, output and errors."""
     status = cli.run(arguments)
     captured = capsys.readouterr()
     return status, captured.out, captured.err
@@ -111,7 +111,7 @@ def test_available_filter_functions_from_anywhere(tmp_path: Path) -> None:
         ("echo 'x", 2, "dynftrace: syntax error: unterminated quoted string\n"),
     ],
 )
-def test_status_and_errors(
+def test_failures_have_a_status_and_an_error(
     capsys: pytest.CaptureFixture[str], commands: str, status: int, error: str
 ) -> None:
     assert here(capsys, "sh", "-c", commands)[0::2] == (status, error)
@@ -128,7 +128,7 @@ def test_a_script_and_stdin_are_executed_line_by_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
-def test_sites_in_three_forms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sites_are_printed_in_three_forms(capsys: pytest.CaptureFixture[str]) -> None:
     _, text, _ = here(capsys, "sites")
     _, as_json, _ = here(capsys, "sites", "--json")
     _, as_csv, _ = here(capsys, "sites", "--csv")
@@ -146,7 +146,7 @@ def _csv_rows(text: str) -> list[dict[str, str]]:
 
 
 def broken(name: str) -> Callable[[bytes], bytes]:
-    """A way to spoil an ELF file."""
+    """Return a function that damages an ELF file."""
 
     def put(offset: int, data: bytes) -> Callable[[bytes], bytes]:
         return lambda raw: raw[:offset] + data + raw[offset + len(data) :]
@@ -181,11 +181,11 @@ def broken(name: str) -> Callable[[bytes], bytes]:
     ],
 )
 @pytest.mark.parametrize("option", ["--kernel", "--module"])
-def test_broken_files_get_a_sentence(
+def test_a_damaged_file_is_one_sentence(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, option: str, spoil: str, words: str
 ) -> None:
     if (option, spoil) == ("--module", "program headers outside"):
-        return  # a module has none
+        return  # a module has no program headers
     good = KERNEL if option == "--kernel" else IMAGES / "usbcore.ko"
     path = tmp_path / "broken.ko"
     path.write_bytes(broken(spoil)(good.read_bytes()))
@@ -195,7 +195,7 @@ def test_broken_files_get_a_sentence(
     assert words in err
 
 
-def test_no_such_file_and_no_regular_file(
+def test_missing_and_special_files_are_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     gone = str(tmp_path / "gone.elf")
@@ -210,7 +210,7 @@ def test_no_such_file_and_no_regular_file(
     assert status == 1 and "nosuchmodule" in err
 
 
-def test_a_module_is_no_kernel_and_a_kernel_no_module(
+def test_a_module_and_a_kernel_cannot_be_swapped(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     module = str(IMAGES / "usbcore.ko")
@@ -220,7 +220,7 @@ def test_a_module_is_no_kernel_and_a_kernel_no_module(
     assert status == 1 and "not a module" in err
 
 
-def test_sites_after_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sites_can_be_printed_after_commands(capsys: pytest.CaptureFixture[str]) -> None:
     machine = ("sites", "--kernel", "x86_64-2008")
     assert here(capsys, *machine) == (0, "ADDRESS  NAME  MODULE  COMPILED  NOW  STATE\n", "")
     status, out, err = here(capsys, *machine, "-c", "cat nothing; run syscalls\nsleep 1")
@@ -229,12 +229,14 @@ def test_sites_after_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert here(capsys, *machine, "-c", "a |")[0] == 2
 
 
-def test_no_call_sites(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kernel_without_call_sites_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = here(capsys, "sites", "--kernel", str(IMAGES / "vmlinux-plain.elf"))
     assert status == 1 and "no call sites" in err
 
 
-def test_a_module_for_another_kernel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_module_for_another_kernel_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     raw = (IMAGES / "usbcore.ko").read_bytes()
     path = tmp_path / "usbcore.ko"
     path.write_bytes(raw.replace(b"vermagic=6.1", b"vermagic=5.9"))
@@ -242,7 +244,7 @@ def test_a_module_for_another_kernel(capsys: pytest.CaptureFixture[str], tmp_pat
     assert status == 1 and "version magic" in err and err.count("\n") == 1
 
 
-def test_a_discovery_the_kernel_does_not_have_is_one_sentence(
+def test_an_unsupported_discovery_is_one_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     status, _, err = here(capsys, "sh", "--discovery", "ftraced", "-c", "ls")
@@ -272,7 +274,9 @@ def test_a_discovery_the_kernel_does_not_have_is_one_sentence(
         ("screenshot", "-o", "x.svg", "--screen", "nowhere"),
     ],
 )
-def test_usage(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+def test_bad_usage_is_an_error(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
     status, out, err = here(capsys, *arguments)
     assert (status, out) == (2, "")
     assert err and "Traceback" not in err
@@ -286,7 +290,7 @@ def test_the_console_needs_a_terminal() -> None:
     )
 
 
-def test_a_screenshot_is_the_same_each_time(tmp_path: Path) -> None:
+def test_two_screenshots_are_identical(tmp_path: Path) -> None:
     commands = "echo schedule > set_ftrace_filter\necho function > current_tracer\nrun boot"
     pictures = []
     for name in ("a.svg", "b.svg"):
@@ -300,7 +304,7 @@ def test_a_screenshot_is_the_same_each_time(tmp_path: Path) -> None:
     assert not (tmp_path / "c.svg").exists()
 
 
-def test_a_reader_that_goes_away() -> None:
+def test_a_closed_output_pipe_is_not_an_error() -> None:
     done = subprocess.run(
         f"{sys.executable} -m dynftrace sh -c 'cat README; cat README' | head -1",
         shell=True,
@@ -329,7 +333,7 @@ def test_ctrl_c_ends_a_script() -> None:
     assert "more" not in out and "Traceback" not in err
 
 
-def test_an_output_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+def test_an_output_file_is_replaced_atomically(tmp_path: Path) -> None:
     path = tmp_path / "picture.svg"
     path.write_text("old")
     whole_file.write_whole(path, "new")
@@ -339,7 +343,7 @@ def test_an_output_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
         whole_file.write_whole(tmp_path / "gone" / "picture.svg", "new")
 
 
-def test_a_person_at_the_prompt(tmp_path: Path) -> None:
+def test_the_prompt_edits_completes_and_remembers_lines(tmp_path: Path) -> None:
     """Line editing, completion, a command over two lines, ctrl+c, the history."""
     import pty
     import select
@@ -387,7 +391,7 @@ def test_a_person_at_the_prompt(tmp_path: Path) -> None:
     assert "cat current_tracer" in (tmp_path / "dynftrace" / "history").read_text()
 
 
-def test_port_check_says_what_each_port_does_and_fails_if_one_does_not(
+def test_port_check_reports_each_port_and_fails_if_one_fails(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dynftrace.core import portcheck
@@ -414,7 +418,7 @@ def test_port_check_says_what_each_port_does_and_fails_if_one_does_not(
     assert "at 1000: not the nop\n                  expected 01\n" in out
 
 
-def test_port_check_wants_names_or_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_check_needs_names_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ((), ("--all", "mips")):
         status, out, err = here(capsys, "port", "check", *arguments)
         assert (status, out) == (2, "") and "--all" in err

@@ -1,4 +1,4 @@
-"""Sessions as files: what is written is read again, and what is wrong is one sentence."""
+"""Sessions as files: a written session is read back, and each error is one sentence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dynftrace.tui.saved.session_file import Layout, Saved
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where sessions are, for this test."""
+    """Use a temporary folder for sessions."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "dynftrace" / "sessions"
 
@@ -70,7 +70,7 @@ SAVED = st.builds(
 
 
 @given(SAVED)
-def test_what_is_written_is_read_again(saved: Saved) -> None:
+def test_a_written_session_is_read_back(saved: Saved) -> None:
     assert session_file.from_text(session_file.as_text(saved)) == saved
 
 
@@ -91,7 +91,7 @@ def test_a_damaged_file_is_one_sentence_or_another_session(
         assert session_file.from_text(session_file.as_text(found)) == found
 
 
-def test_runs_of_the_machine_keep_their_stretches() -> None:
+def test_runs_of_the_machine_keep_their_lengths() -> None:
     saved = Saved(Described("x86_64"), (1000, 1000, 1000, *commands("ls"), 5, 1000))
     assert json.loads(session_file.as_text(saved))["done"] == [
         {"ns": 1000, "times": 3},
@@ -102,7 +102,7 @@ def test_runs_of_the_machine_keep_their_stretches() -> None:
     assert saved.commands == 1
 
 
-def test_a_file_is_replaced_whole(folder: Path) -> None:
+def test_a_file_is_replaced_atomically(folder: Path) -> None:
     first = Saved(Described("x86_64"), tuple(commands("echo 'a b'* > tracing_on")))
     assert session_file.load("mine") is None and session_file.names() == []
     session_file.save("mine", first)
@@ -116,7 +116,7 @@ def test_a_file_is_replaced_whole(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "../x", ".hidden", "a/b", "a" * 65, "é", "a\n", "-\0"])
-def test_what_is_no_name_is_no_file(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     for act in (session_file.load, session_file.delete):
         with pytest.raises(UsageError, match="invalid session name"):
             act(name)
@@ -165,7 +165,7 @@ def changed(**what: object) -> str:
         (changed(layout__bookmarks=[[1, 2, 3, 0, "x"]]), "a bookmark must be an integer from"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_file(
+def test_an_error_names_the_file(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_said_with_the_file(
     assert capsys.readouterr().out.startswith(f"bad  cannot be read: {file}: {reason}")
 
 
-def test_the_list_of_sessions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sessions_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(("sessions",)) == 0
     assert capsys.readouterr().out == ""
     session_file.save("lesson", Saved(Described("ppc64"), (5, *commands("ls; ls"), 5)))

@@ -1,4 +1,4 @@
-"""A console that is left and opened again by its name: the machine and the layout are the same."""
+"""A console reopened by its name has the same machine and layout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..console.test_console_session import do
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where sessions are, for this test."""
+    """Use a temporary folder for sessions."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "dynftrace" / "sessions"
 
@@ -47,7 +47,7 @@ async def console(kept: Keeper) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]
 
 
 def memory(kept: Keeper) -> str:
-    """A digest of all that the guest has, and of its time."""
+    """Return a digest of the guest's state and its time."""
     session = kept._session
     assert isinstance(session, Session)
     digest = hashlib.sha256(str(session.now).encode())
@@ -98,13 +98,13 @@ async def test_machine_and_layout_are_restored() -> None:
         assert app.main.trace.events.between is not None
         title = str(app.main.trace.border_subtitle)
         assert "A to B" in title
-        # And on from there.
+        # And continue from there.
         await do(app, pilot, "back")
         assert again._session is not None
         assert not again._session.journal.interrupted
 
 
-async def test_what_was_interrupted_is_left_out_and_said() -> None:
+async def test_interrupted_commands_are_left_out_with_a_message() -> None:
     first = keeper()
     async with console(first) as (app, pilot):
         await do(app, pilot, "echo schedule > set_ftrace_filter")
@@ -130,7 +130,7 @@ async def test_what_was_interrupted_is_left_out_and_said() -> None:
         assert memory(again) == digest and again.differs == ""
 
 
-async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) -> None:
+async def test_an_interrupted_restore_keeps_the_file(folder: Path) -> None:
     saved = Saved(Described("x86_64"), (1_000_000,) * 100_000, None, Layout())
     session_file.save("long", saved)
     text = (folder / "long.json").read_bytes()
@@ -150,7 +150,7 @@ async def test_restoring_can_be_interrupted_and_leaves_the_file(folder: Path) ->
     assert (folder / "long.json").read_bytes() == text
 
 
-def test_a_stop_before_the_machine_is_there_counts_too() -> None:
+def test_an_interrupt_before_boot_counts() -> None:
     kept = Keeper("x", Described("x86_64"), Saved(Described("x86_64"), (1_000_000,)))
     thread = threading.Thread(target=kept.stop)
     thread.start()
@@ -159,13 +159,13 @@ def test_a_stop_before_the_machine_is_there_counts_too() -> None:
         kept.open()
 
 
-def test_another_machine_is_told() -> None:
+def test_a_changed_machine_is_reported() -> None:
     kept = Keeper("x", Described("x86_64"), Saved(Described("x86_64"), (1_000_000,), 5))
     kept.open()
     assert "instead of 5 ns" in kept.differs
 
 
-async def test_without_a_session_nothing_is_kept(session: Session, folder: Path) -> None:
+async def test_without_a_session_name_nothing_is_saved(session: Session, folder: Path) -> None:
     app = ConsoleApp(lambda: SessionDriver(session))
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await settle(pilot)
@@ -198,7 +198,7 @@ async def test_without_a_session_nothing_is_kept(session: Session, folder: Path)
         ),
     ],
 )
-def test_options_of_another_machine_are_refused(
+def test_options_for_another_machine_are_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     given: tuple[str, ...],
@@ -219,6 +219,6 @@ def test_options_of_another_machine_are_refused(
         assert app.theme == ("dynftrace-light" if "--theme" in given else "nord")
 
 
-def test_a_session_is_of_the_console(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_console_takes_a_session(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(("--session", "mine", "sh", "-c", "ls")) == 2
     assert "--session applies to the console only" in capsys.readouterr().err
