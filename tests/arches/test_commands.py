@@ -1,4 +1,4 @@
-"""Commands of set_ftrace_filter on every port: their effect at the function's call, and how often.
+"""Commands in set_ftrace_filter on every port: their effect at each call, and their counts.
 
 Most tests use one CPU, so the order of events is the order of the trace.
 """
@@ -23,18 +23,18 @@ def user(request: pytest.FixtureRequest) -> User:
 
 
 def functions(user: User) -> list[str]:
-    """Return the names in C of the functions that the trace's lines show."""
+    """Return the C names of the functions in the trace's lines."""
     whats = [line.split(": ", 1)[1] for line in user.events()]
     return [what.split(" ")[0].removeprefix(user.prefix) for what in whats]
 
 
 def commands(user: User) -> list[str]:
-    """Return the lines of commands, with the names in C of their functions."""
+    """Return the lines of commands, with the C names of their functions."""
     lines = user("cat set_ftrace_filter").splitlines()
     return [line.removeprefix(user.prefix) for line in lines if ":" in line]
 
 
-def test_traceoff_ends_the_trace_at_its_functions_first_call(user: User) -> None:
+def test_traceoff_ends_the_trace_at_the_first_call(user: User) -> None:
     before = user.text()
     user("echo sys_unlink:traceoff >> set_ftrace_filter; echo function > current_tracer")
     user("run syscalls")
@@ -50,13 +50,13 @@ def test_traceoff_ends_the_trace_at_its_functions_first_call(user: User) -> None
     user.alive()
 
 
-def test_the_last_event_is_that_of_the_call_where_the_tracer_came_first(user: User) -> None:
+def test_a_tracer_registered_first_records_the_last_call(user: User) -> None:
     user("echo function > current_tracer; echo sys_unlink:traceoff >> set_ftrace_filter")
     user("echo > trace; run syscalls")
     assert functions(user)[-1] == "sys_unlink" and functions(user).count("sys_unlink") == 1
 
 
-def test_a_pair_brackets_what_is_traced(user: User) -> None:
+def test_traceon_and_traceoff_bracket_the_trace(user: User) -> None:
     before = user.text()
     user("echo function > current_tracer; echo 0 > tracing_on; echo > trace")
     user("echo sys_open:traceon sys_close:traceoff >> set_ftrace_filter; run syscalls")
@@ -72,7 +72,7 @@ def test_a_pair_brackets_what_is_traced(user: User) -> None:
     user.alive()
 
 
-def test_a_count_is_used_up_by_changes_and_by_nothing_else(user: User) -> None:
+def test_only_changes_use_up_a_count(user: User) -> None:
     user("echo sys_open:traceoff:2 >> set_ftrace_filter; run syscalls; run syscalls")
     # Off at the first call; the calls after it change nothing.
     assert commands(user) == ["sys_open:traceoff:count=1"]
@@ -85,7 +85,7 @@ def test_a_count_is_used_up_by_changes_and_by_nothing_else(user: User) -> None:
     assert "sys_open:traceon:count=3" in commands(user)
 
 
-def test_a_dump_is_done_once_and_takes_the_events_along(user: User) -> None:
+def test_a_dump_is_done_once_and_consumes_the_events(user: User) -> None:
     user("echo sys_pipe sys_open > set_ftrace_filter; echo sys_pipe:dump >> set_ftrace_filter")
     user("echo function > current_tracer; run syscalls")
     log = [line.partition("] ")[2] for line in user("dmesg").splitlines()]
@@ -105,7 +105,7 @@ def test_a_dump_is_done_once_and_takes_the_events_along(user: User) -> None:
     user.alive()
 
 
-def test_a_snapshot_has_what_came_before_the_call_and_the_trace_what_came_behind(
+def test_a_snapshot_splits_the_trace_at_the_call(
     user: User,
 ) -> None:
     user("echo sys_* > set_ftrace_filter; echo function > current_tracer")
@@ -119,7 +119,7 @@ def test_a_snapshot_has_what_came_before_the_call_and_the_trace_what_came_behind
     user.alive()
 
 
-def test_without_a_spare_buffer_the_trace_says_so_and_ends(user: User) -> None:
+def test_without_a_spare_buffer_a_snapshot_stops_tracing(user: User) -> None:
     user("echo sys_pipe:snapshot >> set_ftrace_filter; echo 0 > snapshot; run syscalls")
     said = [line.split(": ", 1)[1] for line in user.events()]
     assert said == [
@@ -130,7 +130,7 @@ def test_without_a_spare_buffer_the_trace_says_so_and_ends(user: User) -> None:
     user.alive()
 
 
-def test_functions_of_a_module_take_their_commands_along(user: User) -> None:
+def test_unloading_a_module_removes_its_commands(user: User) -> None:
     user.insmod("usbcore")
     before = user.text()
     user("echo usb_*:traceon:4 schedule:traceon:5 >> set_ftrace_filter")
@@ -148,7 +148,7 @@ def test_functions_of_a_module_take_their_commands_along(user: User) -> None:
 
 
 @pytest.mark.parametrize("arch", arches.names())
-def test_counts_go_down_by_each_call_on_whatever_cpu(arch: str) -> None:
+def test_counts_go_down_on_any_cpu(arch: str) -> None:
     user = User(arch)
     user("echo _raw_spin_lock > set_ftrace_filter; echo function > current_tracer")
     user("echo _raw_spin_lock:stacktrace:100000 _raw_spin_lock:stacktrace >> set_ftrace_filter")
@@ -164,7 +164,7 @@ def test_counts_go_down_by_each_call_on_whatever_cpu(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", arches.names())
-def test_commands_that_come_and_go_at_any_moment_disturb_nothing(arch: str) -> None:
+def test_commands_may_be_added_and_removed_at_any_moment(arch: str) -> None:
     user, dice = User(arch), random.Random(11)
     before, machine = user.text(), user.session.boot.machine
     request = user.session.boot.kallsyms.address("host_request")

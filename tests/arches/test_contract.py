@@ -1,4 +1,4 @@
-"""What every port owes, whatever its architecture: the checks of `dynftrace port check`."""
+"""The contract of every port: the checks of `dynftrace port check`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HAS_NOT = {
     "arm64": SHARED,
     "arm64-mcount": {*SHARED, "pt_regs"},
 }
-"""What ports do not provide, by the names of the checks."""
+"""Optional parts that ports do not provide, by name of the check."""
 
 
 @cache
@@ -35,7 +35,7 @@ def subject(name: str) -> PortUnderTest:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 @pytest.mark.parametrize("name", arches.built_in())
-def test_a_port_does_what_it_owes(name: str, check: Check) -> None:
+def test_a_port_fulfils_its_contract(name: str, check: Check) -> None:
     outcome = check.run(subject(name))
     if isinstance(outcome, NotProvided):
         assert check.name in HAS_NOT.get(name, set())

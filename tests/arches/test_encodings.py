@@ -1,4 +1,4 @@
-"""Bit fields of instructions, judged by the instructions themselves, Capstone and the verbs."""
+"""Bit fields of instructions, compared with the instructions, Capstone and the verbs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NoNames:
 
 
 def instructions(port: Port) -> Iterator[Insn]:
-    """Those of the teaching kernel, as far as they are some."""
+    """Yield the instructions of the teaching kernel, without data."""
     image = Image.load(port.images() / KERNEL, port.facts)
     disasm = Disassembler(port.facts, NoNames())
     for section in image.sections:
@@ -43,14 +43,14 @@ def instructions(port: Port) -> Iterator[Insn]:
 
 
 def raw(port: Port, encoding: Encoding, size: int) -> bytes:
-    """The bytes that the fields make."""
+    """Return the bytes that the fields encode."""
     order = "big" if encoding.unit == 8 else port.facts.byteorder
     word = int("".join(field.bits for field in encoding.fields), 2)
     return word.to_bytes(size, "little" if order == "little" else "big")
 
 
 def computed(insn: Insn, encoding: Encoding) -> int:
-    """The target by the rule of the encoding."""
+    """Return the target according to the encoding's rule."""
     names = {"ip": insn.address, "target": 0}
     for field in encoding.fields:
         value = signed(field) if field.name in DISTANCES else field.value
@@ -64,7 +64,7 @@ def computed(insn: Insn, encoding: Encoding) -> int:
     return int(eval(rule, {"__builtins__": {}}, names))
 
 
-def test_the_fields_are_the_instruction_and_the_rule_leads_to_its_target(port: Port) -> None:
+def test_the_fields_make_the_instruction_and_its_target(port: Port) -> None:
     modulus, targets, forms = 1 << 8 * port.facts.pointer_size, 0, set()
     for insn in instructions(port):
         encoding = port.encoding(insn.address, insn.data)
@@ -78,10 +78,10 @@ def test_the_fields_are_the_instruction_and_the_rule_leads_to_its_target(port: P
         if encoding.rule.startswith("target = ip") or "28 bits" in encoding.rule:
             assert insn.target == computed(insn, encoding) % modulus, insn
     assert len(forms) >= 3
-    assert targets > 500 or port.facts.name == "i386"  # a call says every address there
+    assert targets > 500 or port.facts.name == "i386"  # there a call reaches every address
 
 
-def test_a_call_reaches_what_its_field_can_say_and_no_more(port: Port) -> None:
+def test_a_call_reaches_exactly_the_range_of_its_field(port: Port) -> None:
     step, size = port.facts.insn_align, port.facts.sites.size
     ip = 1 << (8 * port.facts.pointer_size - 2)
     image = Image.load(port.images() / KERNEL, port.facts)
@@ -106,14 +106,14 @@ def test_a_call_reaches_what_its_field_can_say_and_no_more(port: Port) -> None:
 
 
 def compiled_form(port: Port) -> np.ndarray:
-    """The text of a site of the kernel, as the compiler left it."""
+    """Return the compiled text of one of the kernel's sites."""
     user = User(port.facts.name)
     compiled: np.ndarray = user.session.boot.ftrace.records.compiled[:1]
     return compiled
 
 
 @pytest.mark.parametrize("module", [False, True])
-def test_every_instruction_on_the_way_of_a_call_is_known(port: Port, module: bool) -> None:
+def test_every_instruction_of_a_call_path_has_fields(port: Port, module: bool) -> None:
     user = User(port.facts.name)
     function = "schedule"
     if module:
@@ -142,7 +142,7 @@ def test_every_instruction_on_the_way_of_a_call_is_known(port: Port, module: boo
         assert known and all(known)
 
 
-def test_fields_are_cut_from_the_left() -> None:
+def test_fields_are_split_from_the_left() -> None:
     fields = cut(0b101_01, ("a", 3, "five"), ("b", 2))
     assert [(f.name, f.bits, f.meaning, f.value) for f in fields] == [
         ("a", "101", "five", 5),
@@ -153,7 +153,7 @@ def test_fields_are_cut_from_the_left() -> None:
         cut(4, ("a", 2))
 
 
-def test_a_window_ends_where_addresses_do() -> None:
+def test_a_window_ends_at_the_last_address() -> None:
     assert window(0x1000, 8, 4, 1 << 32) == (0xE00, 0x11FC)
     assert window(0x10, 8, 4, 1 << 32) == (0, 0x20C)
     assert window(0xFFFF_FFF0, 8, 4, 1 << 32) == (0xFFFF_FDF0, 0xFFFF_FFFC)

@@ -1,4 +1,4 @@
-"""Ports that other packages bring, by entry points of the group dynftrace.arches."""
+"""Ports from other packages, found by entry points of the group dynftrace.arches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def looked_for_anew() -> Iterator[None]:
 
 @pytest.fixture
 def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Installs a package with these entry points."""
+    """Install a package with these entry points."""
 
     def install(entries: str) -> None:
         (tmp_path / "toyport.py").write_text(MODULE)
@@ -51,7 +51,7 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], No
     return install
 
 
-def test_a_port_of_another_package_comes_behind_ours_and_is_loaded(
+def test_a_port_of_another_package_is_listed_last_and_loaded(
     bring: Callable[[str], None],
 ) -> None:
     bring("toy = toyport:port\nabc = toyport:port")
@@ -60,7 +60,7 @@ def test_a_port_of_another_package_comes_behind_ours_and_is_loaded(
     assert arches.load("toy").facts.name == "toy"
 
 
-def test_our_names_stay_ours(bring: Callable[[str], None]) -> None:
+def test_other_packages_cannot_take_our_names(bring: Callable[[str], None]) -> None:
     bring("x86_64 = toyport:broken")
     assert arches.names() == arches.built_in()
     assert arches.load("x86_64").facts.name == "x86_64"
@@ -76,20 +76,20 @@ def test_our_names_stay_ours(bring: Callable[[str], None]) -> None:
         ("toy = toyport:another", "calls itself 'something'"),
     ],
 )
-def test_one_that_cannot_be_loaded_is_a_sentence(
+def test_a_port_that_cannot_be_loaded_is_one_error_message(
     bring: Callable[[str], None], capsys: pytest.CaptureFixture[str], entry: str, says: str
 ) -> None:
     bring(entry)
     with pytest.raises(UsageError, match="the port 'toy' of ") as caught:
         arches.load("toy")
     assert says in str(caught.value)
-    assert "toy" in arches.names(), "names are known without loading anything"
+    assert "toy" in arches.names(), "listing names must not load any port"
     assert cli.run(["port", "check", "toy"]) == 2
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.count("\n") == 1
 
 
-def test_among_all_ports_one_that_cannot_be_loaded_fails_and_the_others_are_checked(
+def test_one_broken_port_fails_and_the_others_are_checked(
     bring: Callable[[str], None],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -104,7 +104,7 @@ def test_among_all_ports_one_that_cannot_be_loaded_fails_and_the_others_are_chec
     assert all("2 passed, 0 failed" in block for block in blocks)
 
 
-def test_it_can_be_chosen_and_checked(
+def test_a_port_of_another_package_can_be_chosen_and_checked(
     bring: Callable[[str], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     bring("toy = toyport:port")
@@ -116,7 +116,7 @@ def test_it_can_be_chosen_and_checked(
     assert "'toi' is not one of 'x86_64', " in capsys.readouterr().err
 
 
-def test_our_own_ports_are_loaded_without_a_look_at_other_packages() -> None:
+def test_our_ports_are_loaded_without_reading_other_packages() -> None:
     program = (
         "import sys; from dynftrace import arches; arches.load('x86_64'); "
         "arches.known('mips'); arches.build('arm64', 'arm64-mcount'); "

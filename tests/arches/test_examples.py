@@ -1,4 +1,4 @@
-"""The examples of arches/guest, built with the very commands its README gives."""
+"""The examples in arches/guest, built with the commands from its README."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ TOOLS = {
     "arm64": ("aarch64-linux-gnu-", "aarch64-"),
     "arm64-mcount": ("aarch64-linux-gnu-", "aarch64-"),
 }
-"""Of each port: what the names of its tools begin with, and that of their machine."""
+"""The prefix of each port's tools, and the machine they are for."""
 
 SAME = {"mipsel-linux-gnu-": "mips-linux-gnu-"}
-"""Tools whose commands are those of others but for that."""
+"""Tools that use another port's commands with this prefix."""
 
 BUILDS = {
     "arm64-mcount": ("-fpatchable-function-entry=2 (-DCC_USING_PATCHABLE_FUNCTION_ENTRY )?", "-pg ")
 }
-"""Builds whose commands are those of another but for these flags."""
+"""Builds that use another port's commands with these flags."""
 
 
 @pytest.fixture(params=TOOLS)
@@ -43,7 +43,7 @@ def arch(request: pytest.FixtureRequest) -> str:
 
 
 def build(arch: str, source: str, folder: Path) -> None:
-    """Run the README's commands for `source` in `folder`; skips without a compiler."""
+    """Run the README's commands for `source` in `folder`; skip without a compiler."""
     prefix, expected = TOOLS[arch]
     if shutil.which(prefix + "gcc") is None or shutil.which(prefix + "ld") is None:
         pytest.skip(f"{prefix}gcc and {prefix}ld are not installed")
@@ -62,12 +62,12 @@ def build(arch: str, source: str, folder: Path) -> None:
 
 
 def functions(session: Session) -> set[str]:
-    """What can be traced, named as in C: the dot of code is left out."""
+    """Return the traceable functions by C name, without the dot of code symbols."""
     return {name.removeprefix(".") for name in session.function_names()}
 
 
 def calls(session: Session) -> list[str]:
-    """The events in the trace: the function and who called it, named as in C."""
+    """Return the events in the trace: function and caller by C name."""
     lines = [line for line in session.boot.tracefs.read("trace").splitlines() if line[0] != "#"]
     return [
         re.sub(r"\.?(\w+)( \[\w+\])? <-\.?(\w+).*", r"\1 <- \3", line.split(": ")[1])
@@ -75,7 +75,7 @@ def calls(session: Session) -> list[str]:
     ]
 
 
-def test_a_kernel_of_ones_own(arch: str, tmp_path: Path) -> None:
+def test_the_example_kernel_is_built_and_traced(arch: str, tmp_path: Path) -> None:
     build(arch, "kernel.c", tmp_path)
     session = Session.open(arches.load(arch), MachineSpec(kernel=tmp_path / "kernel.elf"))
     assert functions(session) == {"add", "fibonacci", "collatz_step", "collatz"}
@@ -85,11 +85,11 @@ def test_a_kernel_of_ones_own(arch: str, tmp_path: Path) -> None:
     session.boot.tracefs.write("current_tracer", "function")
     assert session.call("fibonacci", [10]) == 55
     assert session.call("collatz", [27]) == 111
-    # fibonacci(10) adds as often as it calls itself twice
+    # fibonacci(10) adds once for each pair of recursive calls
     assert calls(session) == ["add <- fibonacci"] * 88
 
 
-def test_a_module_of_ones_own(arch: str, tmp_path: Path) -> None:
+def test_the_example_module_is_built_and_traced(arch: str, tmp_path: Path) -> None:
     build(arch, "hello.c", tmp_path)
     session = Session.open(arches.load(arch))
     session.insmod(str(tmp_path / "hello.ko"))

@@ -1,4 +1,4 @@
-"""The function graph on every port: calls and returns that fit, whatever the guest does."""
+"""The function graph on every port: calls and returns match, whatever the guest does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..support.user import User
 
 FN, ENTRY, RETURN = TraceType.FN, TraceType.GRAPH_ENT, TraceType.GRAPH_RET
 CHOSEN = ("*open*", "path_*", "sys_close", "sys_fork", "kernel_clone", "do_exit")
-"""Functions that tasks call equally often whenever they take turns; a reader of pipes does not."""
+"""Functions whose number of calls does not depend on scheduling, unlike reads of a pipe."""
 
 _BEFORE = -1
 
@@ -35,7 +35,7 @@ def user(arch: str) -> User:
 
 
 def crashy(user: User, *calls: str) -> None:
-    """Have the module loaded, and its functions called before, so that their sites are known."""
+    """Load the module and call its functions, so that their sites are known."""
     user("insmod crashy")
     for call in calls:
         user(f"call {call}")
@@ -43,7 +43,7 @@ def crashy(user: User, *calls: str) -> None:
 
 
 def table(user: User) -> EventTable:
-    """What is in the buffers, nothing of it lost."""
+    """Return the events in the buffers; none may be lost."""
     ring = user.session.boot.ring
     events = ring.events()
     assert not events.damaged and not ring.lost(len(events))
@@ -51,13 +51,13 @@ def table(user: User) -> EventTable:
 
 
 def ips(events: EventTable, kind: int, cpu: int) -> list[int]:
-    """The functions of the events of one kind and CPU, in their order."""
+    """Return the functions of one CPU's events of one kind, in order."""
     rows = (events.events["type"] == kind) & (events.events["cpu"] == cpu)
     return events.addresses[events.events["ip"][rows]].tolist()  # type: ignore[no-any-return]
 
 
 def open_functions(events: EventTable) -> dict[int, list[int]]:
-    """By pid what has not returned; every return there is fits the innermost call."""
+    """Return the open calls by PID; check that each return matches the innermost call."""
     open_: dict[int, list[int]] = {}
     for event in events.events:
         ip, pid, returned = int(event["ip"]), int(event["pid"]), event["type"] == RETURN
@@ -65,7 +65,7 @@ def open_functions(events: EventTable) -> dict[int, list[int]]:
             continue
         row = int(event["parent"])
         depth = int(events.details.returns["depth"][row]) if returned else row
-        # What was called before the buffer was emptied is not known.
+        # Calls from before the buffer was cleared are unknown.
         stack = open_.setdefault(pid, [_BEFORE] * (depth + returned))
         if returned:
             assert stack.pop() in (ip, _BEFORE)
@@ -76,7 +76,7 @@ def open_functions(events: EventTable) -> dict[int, list[int]]:
 
 
 def names(user: User, events: EventTable, rows: np.ndarray) -> list[str]:
-    """The functions of these rows."""
+    """Return the functions of these rows."""
     found = user.session.boot.kallsyms.names_of(events.addresses[events.events["ip"][rows]])
     return [name.removeprefix(user.prefix) for name in found]
 
@@ -100,15 +100,15 @@ def test_calls_and_returns_of_every_task_balance(user: User) -> None:
     assert not user.session.boot.machine.oopses
 
 
-def test_what_enters_is_what_the_function_tracer_sees_of_the_same_run(user: User) -> None:
-    """Both at once: each call is seen by the one, and then by the other."""
+def test_entries_agree_with_the_function_tracer_in_the_same_run(user: User) -> None:
+    """Both tracers are on: each call is recorded by one and then by the other."""
     user("echo function_graph > current_tracer")
     address = user.session.boot.kallsyms.address("function_trace_call")
     assert address is not None
     user.session.boot.ftrace.register(FtraceOps("second", address))
     user("echo > trace; run syscalls")
     events = table(user)
-    # Between the two an interrupt may come, with calls of its own, or another task go on.
+    # Between the two an interrupt with its own calls, or another task, may run.
     between: dict[int, list[int]] = defaultdict(list)
     for event in events.events:
         if event["type"] == FN:
@@ -127,7 +127,7 @@ def test_an_equal_run_under_the_function_tracer_has_the_same_calls(arch: str) ->
         user(f"echo {chosen} > set_ftrace_filter; echo {tracer} > current_tracer; run syscalls")
         events = table(user)
         of_kind = events.events["type"] == kind
-        # Tasks take turns at other times, as the tracers take their own time.
+        # Tasks switch at other times, because the tracers take different times.
         pids = np.unique(events.events["pid"][of_kind]).tolist()
         seen.append(
             {pid: names(user, events, of_kind & (events.events["pid"] == pid)) for pid in pids}
@@ -137,7 +137,7 @@ def test_an_equal_run_under_the_function_tracer_has_the_same_calls(arch: str) ->
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_on_and_off_in_the_middle_of_anything_loses_nothing(arch: str, seed: int) -> None:
+def test_switching_on_and_off_at_any_moment_loses_nothing(arch: str, seed: int) -> None:
     user, dice = User(arch), random.Random(seed)
     user.insmod("usbcore")
     workloads = ("irqstorm", "forkbomb", "usb", "syscalls")
@@ -159,7 +159,7 @@ def test_on_and_off_in_the_middle_of_anything_loses_nothing(arch: str, seed: int
     user.same_text(before)
 
 
-def test_what_recurses_too_deep_is_counted_and_not_traced(user: User) -> None:
+def test_calls_that_are_too_deep_are_counted_but_not_traced(user: User) -> None:
     crashy(user, "crashy_recurse 1")
     user(f"echo {user.prefix}crashy_recurse > set_ftrace_filter")
     user("echo function_graph > current_tracer; echo 1 > options/funcgraph-overrun")
@@ -172,7 +172,7 @@ def test_what_recurses_too_deep_is_counted_and_not_traced(user: User) -> None:
     assert not user.session.boot.machine.oopses
 
 
-def test_results_of_two_registers_come_back_whole(user: User) -> None:
+def test_results_in_two_registers_are_preserved(user: User) -> None:
     crashy(user, "crashy_wide")
     user(f"echo {user.prefix}crashy_multiply > set_ftrace_filter")
     user("echo function_graph > current_tracer")
@@ -181,14 +181,14 @@ def test_results_of_two_registers_come_back_whole(user: User) -> None:
     assert "crashy_multiply();" in line
 
 
-def test_durations_and_returns_of_a_slow_function(user: User) -> None:
+def test_a_slow_function_has_its_duration_and_return(user: User) -> None:
     user("echo msleep > set_ftrace_filter; echo 2000 > tracing_thresh")
     user("echo function_graph > current_tracer; call msleep 3; call msleep 0")
     assert len(user.events()) == 1
     assert re.fullmatch(r" 0\) # \d{4}\.\d{3} us \|  } /\* \.?msleep \*/", user.events()[0])
 
 
-def test_how_deep_functions_are_told(user: User) -> None:
+def test_max_graph_depth_limits_the_depth(user: User) -> None:
     user("echo 2 > max_graph_depth; echo function_graph > current_tracer; run syscalls")
     events = table(user)
     depths = events.events["parent"][events.events["type"] == ENTRY]
@@ -196,7 +196,7 @@ def test_how_deep_functions_are_told(user: User) -> None:
     open_functions(events)
 
 
-def test_functions_with_all_they_call_and_without(user: User) -> None:
+def test_set_graph_function_and_set_graph_notrace_choose_call_trees(user: User) -> None:
     user("echo vfs_read > set_graph_function; echo function_graph > current_tracer")
     user("run syscalls")
     events = table(user)
@@ -214,7 +214,7 @@ def test_functions_with_all_they_call_and_without(user: User) -> None:
     open_functions(events)
 
 
-def test_a_failing_call_says_its_error(user: User) -> None:
+def test_a_failing_call_shows_its_error(user: User) -> None:
     user("echo 1 > options/funcgraph-retval; echo msleep > set_ftrace_filter")
     user("echo sys_close do_sys_openat2 > set_ftrace_filter")
     user("echo function_graph > current_tracer")
@@ -234,7 +234,7 @@ def test_interrupts_are_between_arrows(user: User) -> None:
     assert not [line for line in user.events() if "do_IRQ" in line or "==" in line]
 
 
-def test_a_frame_that_is_not_given_back_is_the_end_with_a_report(user: User) -> None:
+def test_a_corrupted_return_stack_is_reported_and_stops_the_cpu(user: User) -> None:
     crashy(user, "crashy_frame 0")
     user("echo function_graph > current_tracer")
     assert "Kernel panic" in user.refused("call crashy_frame 1")
@@ -247,7 +247,7 @@ def test_a_frame_that_is_not_given_back_is_the_end_with_a_report(user: User) -> 
     )
 
 
-def test_the_stop_flag_keeps_everything_from_being_traced(user: User) -> None:
+def test_the_stop_flag_stops_all_tracing(user: User) -> None:
     quiet = user("run syscalls")
     for tracer in ("function", "function_graph"):
         user(f"echo {tracer} > current_tracer; poke function_trace_stop 01; echo > trace")
@@ -262,7 +262,7 @@ def test_the_stop_flag_keeps_everything_from_being_traced(user: User) -> None:
         assert len(user.session.boot.ring.events()) > 100
 
 
-def test_the_way_of_a_call_goes_on_to_where_returns_are_traced(user: User) -> None:
+def test_the_call_path_includes_the_graph_tracer(user: User) -> None:
     row = user.row("schedule")
     names = [
         hop.name for hop in user.session.call_path(user.session.boot.ftrace.records.ip_of(row))

@@ -1,4 +1,4 @@
-"""The teaching kernel does its work: on any number of CPUs, again and again, and cleans up."""
+"""The teaching kernel works on any number of CPUs, repeatedly, and frees its memory."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def session(arch: str) -> Session:
 
 
 def word(session: Session, symbol: str, size: int = 4) -> int:
-    """A variable of the kernel, `size` bytes."""
+    """Return a variable of the kernel, `size` bytes."""
     address = session.boot.kallsyms.address(symbol)
     assert address is not None
     return session.boot.machine.memory.read_int(address, size)
 
 
 def in_use(session: Session) -> dict[str, int]:
-    """What is handed out when nothing has been going on for a while."""
+    """Return the allocated resources after the guest has been idle for a while."""
     session.run(SETTLE_NS)
     return {
         "tasks": word(session, "nr_threads"),
@@ -55,7 +55,7 @@ def in_use(session: Session) -> dict[str, int]:
 
 
 def names(session: Session) -> set[str]:
-    """The tasks that have run, by what the scheduler noted of them."""
+    """Return the tasks that have run, according to the scheduler."""
     layout = abi.saved_cmdline(session.port.facts.byteorder)
     address = session.boot.kallsyms.address("saved_cmdlines")
     assert address is not None
@@ -75,7 +75,7 @@ def test_every_cpu_comes_up_and_the_kernels_threads_run(guest: Session) -> None:
     assert not guest.boot.machine.oopses
 
 
-def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
+def test_the_workloads_end_and_free_everything(guest: Session) -> None:
     assert guest.workloads() == WORKLOADS
     for name in WORKLOADS:  # the first time fills caches and adds names to /proc
         assert guest.run_workload(name) == 1
@@ -83,7 +83,7 @@ def test_the_workloads_end_and_leave_nothing(guest: Session) -> None:
     for name in WORKLOADS:
         assert guest.run_workload(name, 7) == 7
     after = in_use(guest)
-    # The task that serves the request may be counted or not; a leak adds 7 or more.
+    # The task that serves the request may be included; a leak adds 7 or more.
     assert all(abs(after[what] - before[what]) <= 5 for what in before), (before, after)
     assert not guest.boot.machine.oopses
 
@@ -104,7 +104,7 @@ def test_usb_needs_its_module(session: Session) -> None:
     assert session.run_workload("usb") == 1
     session.rmmod("usbcore")
     assert session.run_workload("usb") == no_device
-    assert "khubd" in names(session)  # it ran, and its end was waited for
+    assert "khubd" in names(session)  # it ran to its end
     session.insmod("usbcore")
     session.insmod("usbhub")
     with pytest.raises(ModuleError):
@@ -127,7 +127,7 @@ def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
 def test_a_task_is_preempted_and_moves_between_cpus(session: Session) -> None:
     equilibrium.reach(session)
     if session.boot.ftrace.ftraced is not None:
-        session.run_workload("locks", 60)  # what is traced has to be run into first
+        session.run_workload("locks", 60)  # call sites must run before they can be traced
         equilibrium.reach(session)
     session.boot.tracefs.write("set_ftrace_filter", "preempt_schedule_irq mutex_lock")
     session.boot.tracefs.write("current_tracer", "function")
@@ -141,7 +141,7 @@ def test_a_task_is_preempted_and_moves_between_cpus(session: Session) -> None:
     assert {"[000]", "[001]"} <= {part for line in lines for part in line.split() if "[0" in part}
 
 
-def test_the_clock_of_jiffies_keeps_pace(session: Session) -> None:
+def test_jiffies_keep_pace_with_the_clock(session: Session) -> None:
     size = session.port.facts.pointer_size
     start, jiffies = session.boot.machine.vcpus[0].ticks, word(session, "jiffies", size)
     session.run(50 * abi.TICK_NS)
@@ -149,7 +149,7 @@ def test_the_clock_of_jiffies_keeps_pace(session: Session) -> None:
     assert abs(word(session, "jiffies", size) - jiffies - passed) <= 1
 
 
-def test_crashy_writes_over_the_site_of_schedule(session: Session) -> None:
+def test_crashy_overwrites_the_site_of_schedule(session: Session) -> None:
     session.insmod("crashy")
     equilibrium.reach(session)
     names = [name.removeprefix(".") for name in session.function_names()]
@@ -162,7 +162,7 @@ def test_crashy_writes_over_the_site_of_schedule(session: Session) -> None:
     assert after[5:] == before[5:]
 
 
-def test_crashy_jumps_where_it_is_told(session: Session) -> None:
+def test_crashy_jumps_to_the_given_address(session: Session) -> None:
     session.insmod("crashy")
     with pytest.raises(GuestError):
         session.call("crashy_jump", [0x12340000])
@@ -172,11 +172,11 @@ def test_crashy_jumps_where_it_is_told(session: Session) -> None:
 FLAVOURED = [
     arch for arch in arches.names() if (arches.load(arch).images() / "usbcore-near.ko").exists()
 ]
-"""Where usbcore is there in further builds."""
+"""Further builds of usbcore, by port."""
 
 
 @pytest.mark.parametrize("arch", FLAVOURED)
-def test_a_module_whose_calls_do_not_reach_is_refused_and_leaves_nothing(session: Session) -> None:
+def test_a_module_out_of_reach_is_refused_and_leaves_no_trace(session: Session) -> None:
     before = (session.boot.machine.memory.regions, session.function_names())
     with pytest.raises(RelocationOverflow) as refused:
         session.insmod("usbcore-near")
@@ -192,7 +192,7 @@ def test_a_module_whose_calls_do_not_reach_is_refused_and_leaves_nothing(session
 
 
 @pytest.mark.parametrize("arch", FLAVOURED)
-def test_two_builds_of_usbcore_lie_beside_each_other(session: Session) -> None:
+def test_two_builds_of_usbcore_can_be_loaded_together(session: Session) -> None:
     session.insmod("usbcore")
     session.insmod("usbcore-trampoline")
     session.boot.tracefs.write("set_ftrace_filter", "usb_alloc_dev")
@@ -208,8 +208,8 @@ def test_two_builds_of_usbcore_lie_beside_each_other(session: Session) -> None:
 
 
 @pytest.mark.parametrize("arch", FLAVOURED)
-def test_sites_of_every_form_tell_their_ip_to_the_list_of_users(session: Session) -> None:
-    """Each user is asked for by ip, so what the guest tells must be the record's."""
+def test_sites_of_every_form_pass_their_ip_to_the_list_function(session: Session) -> None:
+    """The list function looks up users by ip, so the guest's ip must match the record."""
     for module in ("usbcore", "usbcore-trampoline"):
         session.insmod(module)
     session.boot.tracefs.write("set_ftrace_filter", "usb_alloc_dev kmem_cache_free")
@@ -223,7 +223,7 @@ def test_sites_of_every_form_tell_their_ip_to_the_list_of_users(session: Session
         ops = FtraceOps("one", session.boot.ftrace.entry["function_count_call"])
         ops.filter_hash = FtraceHash.of(np.array([ip], np.uint64))
         session.boot.ftrace.register(ops)
-        session.boot.tracefs.write("trace", "")  # lets a CPU out of the tracer that was in it
+        session.boot.tracefs.write("trace", "")  # lets a CPU leave the tracer
         for cpu in range(8):
             session.boot.machine.memory.write_int(counted + 8 * cpu, 0, 8)
         session.run_workload("usb", 3)

@@ -1,4 +1,4 @@
-"""The built images: reproducible, and laid out as the host believes."""
+"""The built images: reproducible, and with the layout that the host expects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EXPECTED_FUNCTIONS = [
 
 
 def compiler(images: Images) -> str:
-    """The compiler the images are made with; skips where it is another or none."""
+    """Return the prefix of the images' compiler; skip without that compiler."""
     path = shutil.which(images.tools + "gcc")
     if path is None or shutil.which("make") is None:
         pytest.skip(f"{images.tools}gcc and make are not installed")
@@ -65,9 +65,9 @@ def compiler(images: Images) -> str:
 
 
 @pytest.mark.rebuild
-def test_the_committed_images_are_what_the_sources_make(images: Images, tmp_path: Path) -> None:
+def test_the_committed_images_are_built_from_the_sources(images: Images, tmp_path: Path) -> None:
     compiler(images)
-    # Elsewhere on purpose: nothing of where it was built may be in the bytes.
+    # In another folder on purpose: the build path must not be in the bytes.
     sources = tmp_path / "a place" / "arches"
     shutil.copytree(GUEST, sources / "guest")
     for name in ("switch.S", "kernel.lds", "stub.S"):
@@ -85,7 +85,7 @@ def test_the_committed_images_are_what_the_sources_make(images: Images, tmp_path
     )
     assert sorted(path.name for path in built.iterdir()) == images.names()
     for name in images.names():
-        if name != "BUILD.txt":  # it tells the compiler's package too
+        if name != "BUILD.txt":  # it also contains the compiler's package
             assert (built / name).read_bytes() == (images.path / name).read_bytes(), name
 
 
@@ -94,15 +94,15 @@ def test_the_images_are_small(images: Images) -> None:
 
 
 def symbols(elf: ELFFile) -> dict[str, int]:
-    """Name to address of an image's symbols."""
+    """Return an image's symbols: name to address."""
     section = elf.get_section_by_name(".symtab")
     return {symbol.name: symbol["st_value"] for symbol in section.iter_symbols()}
 
 
 def sites(elf: ELFFile) -> NDArray[np.uint64]:
-    """What is between __start_mcount_loc and __stop_mcount_loc once the kernel is loaded.
+    """Return the entries from __start_mcount_loc to __stop_mcount_loc of the loaded kernel.
 
-    Without them, what calls mcount.
+    Without these symbols, return the calls of mcount.
     """
     table = symbols(elf)
     if "__start_mcount_loc" not in table:
@@ -121,7 +121,7 @@ def sites(elf: ELFFile) -> NDArray[np.uint64]:
 
 
 def calls(elf: ELFFile, target: int) -> NDArray[np.uint64]:
-    """Where x86 code calls `target`: e8, and how far that is from the end."""
+    """Return the addresses of x86 calls of `target`: e8 and the distance from the end."""
     section = elf.get_section_by_name(".text")
     code = np.frombuffer(section.data(), np.uint8)
     at = np.flatnonzero(code[:-4] == 0xE8)
@@ -131,7 +131,7 @@ def calls(elf: ELFFile, target: int) -> NDArray[np.uint64]:
 
 
 def functions(elf: ELFFile) -> list[tuple[str, int, int]]:
-    """Name, address and size of each function in .text."""
+    """Return name, address and size of each function in .text."""
     (text,) = (row for row, section in enumerate(elf.iter_sections()) if section.name == ".text")
     return [
         (symbol.name, symbol["st_value"], symbol["st_size"])
@@ -141,7 +141,7 @@ def functions(elf: ELFFile) -> list[tuple[str, int, int]]:
 
 
 def sites_of_functions(elf: ELFFile) -> list[tuple[str, list[int]]]:
-    """The sites in each function, which is named as in C: the dot of code is left out."""
+    """Return the sites in each function by C name, without the dot of code symbols."""
     found = sorted(sites(elf).tolist())
     return [
         (name.removeprefix("."), [site for site in found if address <= site < address + size])
@@ -149,7 +149,7 @@ def sites_of_functions(elf: ELFFile) -> list[tuple[str, list[int]]]:
     ]
 
 
-def test_the_kernel_has_the_functions_others_rely_on(images: Images) -> None:
+def test_the_kernel_has_the_functions_that_examples_use(images: Images) -> None:
     elf = images.elf()
     traced = [(name, inside) for name, inside in sites_of_functions(elf) if inside]
     assert all(len(inside) == 1 for _, inside in traced)
@@ -161,7 +161,7 @@ def test_the_kernel_has_the_functions_others_rely_on(images: Images) -> None:
         assert sum(glob in name for name in names) >= 3, glob
 
 
-def test_what_must_not_be_traced_has_no_site(images: Images) -> None:
+def test_functions_that_must_not_be_traced_have_no_site(images: Images) -> None:
     functions = dict(sites_of_functions(images.elf()))
     for name in ("common_interrupt", "tracing_record_cmdline", "_start", "__switch_to_asm"):
         assert not functions[name]
@@ -186,23 +186,23 @@ def test_the_plain_kernel_has_no_sites_and_the_same_functions(images: Images) ->
 FOUND_AS_THEY_RUN = {arch for arch in names() if load(arch).facts.discovery == ("ftraced",)}
 
 LOW_HALF = 6
-"""R_MIPS_LO16: the second of the two relocations of a far call."""
+"""R_MIPS_LO16: the second relocation of a far call."""
 
 
 def relocations(elf: ELFFile, section: str) -> list[Relocation]:
-    """The relocations of a section."""
+    """Return the relocations of a section."""
     table = elf.get_section_by_name(f".rela{section}") or elf.get_section_by_name(f".rel{section}")
     return list(table.iter_relocations())
 
 
 def symbol_of(elf: ELFFile, relocation: Relocation) -> str:
-    """The name of the symbol it is against."""
+    """Return the name of the relocation's symbol."""
     symbol = elf.get_section_by_name(".symtab").get_symbol(relocation["r_info_sym"])
     assert isinstance(symbol.name, str)
     return symbol.name
 
 
-def test_the_modules_list_each_of_their_sites(images: Images) -> None:
+def test_modules_list_all_of_their_sites(images: Images) -> None:
     for name in images.names():
         if not name.endswith(".ko"):
             continue
@@ -228,7 +228,7 @@ def test_the_modules_list_each_of_their_sites(images: Images) -> None:
         assert not listed or len(calls) == len(places)
 
 
-def test_the_port_says_where_the_images_are_linked(images: Images) -> None:
+def test_images_are_linked_at_the_ports_addresses(images: Images) -> None:
     map_ = load(images.arch).facts.map
     makefile = (GUEST / "Makefile").read_text()
     assert f"CPU_LOCAL_{images.port} := {map_.local:#x}\n" in makefile
@@ -239,13 +239,13 @@ POWERPC = [images for images in PORTS if images.folder.startswith("powerpc")]
 
 
 def text(elf: ELFFile) -> NDArray[np.uint32]:
-    """The instructions of an image's .text, shape (n,)."""
+    """Return the instruction words of an image's .text, shape (n,)."""
     return np.frombuffer(elf.get_section_by_name(".text").data(), ">u4").astype(np.uint32)
 
 
 @pytest.mark.parametrize("images", POWERPC, ids=lambda images: images.arch)
-def test_powerpc_code_needs_no_other_unit(images: Images) -> None:
-    """No floating point, vectors, strings: what an interrupt does not save, or the CPU may lack."""
+def test_powerpc_code_uses_only_integer_instructions(images: Images) -> None:
+    """No floating point, vectors or strings: interrupts do not save them, or the CPU lacks them."""
     for name in images.names():
         if name == "BUILD.txt":
             continue
@@ -285,8 +285,8 @@ JUMP = 4
 
 
 @pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
-def test_mips_code_needs_no_other_unit_and_no_gp(images: Images) -> None:
-    """Nor the FPU, which no interrupt saves, nor a pointer to small data, which nobody sets."""
+def test_mips_code_uses_neither_coprocessors_nor_gp(images: Images) -> None:
+    """Interrupts do not save the FPU, and nothing sets gp, the pointer to small data."""
     order = "<u4" if images.arch == "mipsel" else ">u4"
     for name in images.names():
         if name == "BUILD.txt":
@@ -303,7 +303,7 @@ def test_mips_code_needs_no_other_unit_and_no_gp(images: Images) -> None:
 
 
 @pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
-def test_mips_modules_call_the_kernel_by_what_reaches_it(images: Images) -> None:
+def test_mips_modules_use_the_calls_of_their_build(images: Images) -> None:
     for name in ("usbcore.ko", "usbhub.ko", "crashy.ko", NEAR, NEAR_STUBS):
         elf = images.elf(name)
         near = {
@@ -318,8 +318,8 @@ def test_mips_modules_call_the_kernel_by_what_reaches_it(images: Images) -> None
 
 
 @pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
-def test_mips_sites_are_what_the_port_knows(images: Images) -> None:
-    """Of the kernel all near, `jal` and what is in its slot; and mcount begins as expected."""
+def test_mips_sites_have_the_forms_the_port_knows(images: Images) -> None:
+    """All sites of the kernel are near: `jal` and its slot; mcount begins as expected."""
     elf, port = images.elf(), load(images.arch)
     section = elf.get_section_by_name(".text")
     start = section["sh_addr"]
@@ -342,12 +342,12 @@ def test_mips_sites_are_what_the_port_knows(images: Images) -> None:
 
 
 @pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)
-def test_mips_steps_lie_in_one_page(images: Images) -> None:
-    """What word.h takes for one step ends in no other page; ll and sc stay out of locks."""
+def test_mips_atomic_sequences_stay_in_one_page(images: Images) -> None:
+    """Sequences that word.h treats as one step do not cross a page; locks use no ll or sc."""
     elf = images.elf()
     order = "<u4" if elf.little_endian else ">u4"
     words = np.frombuffer(elf.get_section_by_name(".text").data(), order)
-    # sltu rd,$0,rd and movz rd,rs,rd, behind a load and an xor, before a store
+    # sltu rd,$0,rd and movz rd,rs,rd, after a load and an xor, before a store
     sltu = (words & 0xFFE0_07FF == 0x0000_002B)[:-2]
     movz = (words & 0xFC00_07FF == 0x0000_000A)[1:-1]
     steps = np.flatnonzero(sltu & movz) - 2
@@ -362,8 +362,8 @@ NOP, SAVE_LR_FOR_MCOUNT = 0xD503_201F, 0xAA1E_03E0  # nop; mov x0, x30
 
 
 @pytest.mark.parametrize("images", ARM64, ids=lambda images: images.arch)
-def test_arm64_code_needs_no_other_unit(images: Images) -> None:
-    """No floating point or vectors, which no interrupt saves, and no atomics of later CPUs."""
+def test_arm64_code_uses_only_integer_instructions(images: Images) -> None:
+    """No floating point or vectors, which interrupts do not save, and no later atomics."""
     for name in images.names():
         if name == "BUILD.txt":
             continue
@@ -375,8 +375,8 @@ def test_arm64_code_needs_no_other_unit(images: Images) -> None:
 
 @pytest.mark.parametrize("images", ARM64, ids=lambda images: images.arch)
 @pytest.mark.parametrize("name", ["vmlinux.elf", "vmlinux-plain.elf"])
-def test_arm64_kernels_can_be_moved(images: Images, name: str) -> None:
-    """Each address in them is a relocation of one type, and zeros in the file."""
+def test_arm64_kernels_are_relocatable(images: Images, name: str) -> None:
+    """Each address in them is a relocation of one type, and zero in the file."""
     elf = images.elf(name)
     assert elf["e_type"] == "ET_DYN"
     table = elf.get_section_by_name(".rela.dyn")
@@ -392,8 +392,8 @@ def test_arm64_kernels_can_be_moved(images: Images, name: str) -> None:
 
 
 @pytest.mark.parametrize("images", ARM64, ids=lambda images: images.arch)
-def test_arm64_sites_are_what_the_port_knows(images: Images) -> None:
-    """Two nops first in the function, or a call of mcount behind `mov x0, x30`."""
+def test_arm64_sites_have_the_forms_the_port_knows(images: Images) -> None:
+    """Two nops at the start of the function, or a call of mcount after `mov x0, x30`."""
     elf = images.elf()
     section = elf.get_section_by_name(".text")
     words, start = np.frombuffer(section.data(), "<u4"), section["sh_addr"]

@@ -1,4 +1,4 @@
-"""What host and guest agree on: structures by the images' debug information, and numbers."""
+"""Structures and numbers shared by host and guest, checked with the images' debug data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def images(request: pytest.FixtureRequest) -> Images:
 
 
 def structures(elf: ELFFile) -> dict[str, DIE]:
-    """The structure types of the file that describes them (include/abi.c), by name."""
+    """Return the structure types described by include/abi.c, by name."""
     found: dict[str, DIE] = {}
     unit: CompileUnit
     for unit in elf.get_dwarf_info().iter_CUs():
@@ -36,7 +36,7 @@ def structures(elf: ELFFile) -> dict[str, DIE]:
 
 
 def byte_size(die: DIE) -> int:
-    """The size of a type, through typedefs, qualifiers and arrays."""
+    """Return the size of a type, through typedefs, qualifiers and arrays."""
     if "DW_AT_byte_size" in die.attributes:
         return int(die.attributes["DW_AT_byte_size"].value)
     element = byte_size(die.get_DIE_from_attribute("DW_AT_type"))
@@ -48,7 +48,7 @@ def byte_size(die: DIE) -> int:
 
 
 def members(die: DIE) -> dict[str, tuple[int, int]]:
-    """Offset and size of each member."""
+    """Return offset and size of each member."""
     return {
         child.attributes["DW_AT_name"].value.decode(): (
             int(child.attributes["DW_AT_data_member_location"].value),
@@ -60,7 +60,7 @@ def members(die: DIE) -> dict[str, tuple[int, int]]:
 
 
 def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
-    """The host's layouts by the names of the guest's structures."""
+    """Return the host's layouts by name of the guest's structure."""
     ret_stack = abi.ftrace_ret_stack(byteorder, pointer_size)
     entry_fields = ("ret", "func", "fp", "told", "profiled", "calltime", "subtime")
     return {
@@ -83,7 +83,7 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
     }
 
 
-def test_what_ftraced_and_the_machine_agree_on() -> None:
+def test_ftraced_and_the_machine_agree_on_the_slots() -> None:
     header = (GUEST / "include" / "ftraced.h").read_text()
     source = (GUEST / "ftrace" / "ftraced.c").read_text()
     flags = re.findall(r"#define FTRACE_FL_(\w+) \(1u << (\d+)\)", header)
@@ -112,7 +112,7 @@ def test_host_and_guest_agree_on_layouts(images: Images, name: str) -> None:
 
 
 def enumerated(text: str, prefix: str) -> dict[str, int]:
-    """`#define PREFIX_NAME number` lines of machine.h."""
+    """Return the `#define PREFIX_NAME number` lines of machine.h."""
     pattern = rf"#define {prefix}_(\w+) (?:\(1u << (\d+)\)|(0x[0-9a-f]+|\d+))"
     return {
         name: 1 << int(shift) if shift else int(number, 0)

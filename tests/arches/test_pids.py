@@ -1,4 +1,4 @@
-"""Tasks chosen by pid on every port: both tracers trace only their calls."""
+"""Tasks chosen by PID on every port: both tracers record only their calls."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def user(request: pytest.FixtureRequest) -> User:
 
 
 def pids(user: User) -> set[int]:
-    """Return the pids of tasks that called a function; returns of earlier calls do not count."""
+    """Return the PIDs of tasks that called a function; returns of earlier calls do not count."""
     events = user.session.boot.ring.events().events
     return set(events["pid"][np.isin(events["type"], KINDS)].tolist())
 
 
 @pytest.mark.parametrize("tracer", TRACERS)
-def test_what_is_traced_is_of_the_tasks_that_were_chosen(user: User, tracer: str) -> None:
+def test_only_chosen_tasks_are_traced(user: User, tracer: str) -> None:
     before = user.text()
     user(f"echo {tracer} > current_tracer; run syscalls")
     all_of_them = pids(user)
@@ -49,7 +49,7 @@ def test_what_is_traced_is_of_the_tasks_that_were_chosen(user: User, tracer: str
     user.alive()
 
 
-def test_the_way_leads_through_the_pids_only_while_there_are_any(user: User) -> None:
+def test_the_call_path_includes_the_pid_check_only_with_pids(user: User) -> None:
     def arrows() -> set[str]:
         lines = user("cat enabled_functions").splitlines()
         return {line.rpartition("->")[2].partition("+")[0] for line in lines}
@@ -65,7 +65,7 @@ def test_the_way_leads_through_the_pids_only_while_there_are_any(user: User) -> 
     assert arrows() == direct
 
 
-def test_pids_that_change_at_any_moment_disturb_nothing(user: User) -> None:
+def test_pids_may_change_at_any_moment(user: User) -> None:
     dice = random.Random(5)
     user("run syscalls")
     machine = user.session.boot.machine

@@ -1,4 +1,4 @@
-"""The function profiler on every port: held against the tracers, and against itself."""
+"""The function profiler on every port, compared with the tracers and with itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def user(arch: str) -> User:
 
 
 def profile(user: User, cpu: int = 0) -> dict[str, Row]:
-    """What was counted on a CPU, by function as C calls it; no two have one name."""
+    """Return the counts of a CPU by the function's C name; names are unique."""
     rows = user.session.boot.array.profile.rows(cpu)
     names = [
         name.removeprefix(user.prefix) for name in user.session.boot.kallsyms.names_of(rows["ip"])
@@ -48,7 +48,7 @@ def difference(after: Row, before: Row = (0, 0, 0)) -> Row:
 
 
 def whole(user: User) -> EventTable:
-    """The events, none lost."""
+    """Return the events; none may be lost."""
     ring = user.session.boot.ring
     events = ring.events()
     assert not events.damaged and not ring.lost(len(events))
@@ -56,7 +56,7 @@ def whole(user: User) -> EventTable:
 
 
 def calls(user: User, events: EventTable, cpu: int) -> dict[str, int]:
-    """How often the function tracer saw each function on a CPU."""
+    """Return how often the function tracer saw each function on a CPU."""
     rows = (events.events["type"] == FN) & (events.events["cpu"] == cpu)
     ips, count = np.unique(events.addresses[events.events["ip"][rows]], return_counts=True)
     names = [name.removeprefix(user.prefix) for name in user.session.boot.kallsyms.names_of(ips)]
@@ -64,7 +64,7 @@ def calls(user: User, events: EventTable, cpu: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("cpus", [1, 4])
-def test_hits_are_the_calls_that_the_function_tracer_sees(arch: str, cpus: int) -> None:
+def test_hits_agree_with_the_function_tracer(arch: str, cpus: int) -> None:
     user = User(arch, cpus=cpus)
     user("echo 4096 > buffer_size_kb; echo 1 > function_profile_enabled")
     user("echo function > current_tracer; run syscalls; run locks")
@@ -73,7 +73,7 @@ def test_hits_are_the_calls_that_the_function_tracer_sees(arch: str, cpus: int) 
     for cpu in range(cpus):
         hits = {name: row[0] for name, row in profile(user, cpu).items()}
         seen = calls(user, events, cpu)
-        # A CPU may stand between the one and the other, in one call at most.
+        # A CPU may be between the two, so they may differ by one call.
         late = Counter(seen) - Counter(hits)
         assert not Counter(hits) - Counter(seen) and late.total() <= 1
         total += Counter(hits)
@@ -82,11 +82,11 @@ def test_hits_are_the_calls_that_the_function_tracer_sees(arch: str, cpus: int) 
     assert sum(bool(profile(user, cpu)) for cpu in range(cpus)) == cpus
 
 
-def test_times_of_leaves_are_those_of_the_graph_tracer(arch: str) -> None:
-    """In an equal run, but for what the tracers themselves take.
+def test_times_of_leaf_functions_agree_with_the_graph_tracer(arch: str) -> None:
+    """Compare two equal runs, apart from the time the tracers take.
 
-    Compared are functions that call none and took equally long each time, on their own
-    in either run: of all of them, the graph tracer's duration is longer by one number.
+    The functions are leaves that took the same time at each call of a run. The graph
+    tracer's durations are all longer by the same amount.
     """
     user = User(arch, cpus=1)
     user("echo 1 > function_profile_enabled; run syscalls")
@@ -108,7 +108,7 @@ def test_times_of_leaves_are_those_of_the_graph_tracer(arch: str) -> None:
     for name in (durations.keys() & profiled.keys()) - parents:
         hits, time, squared = profiled[name]
         if hits > 1 and hits * squared == time * time:
-            # A new page of the buffer makes some calls longer.
+            # Starting a new page of the buffer makes some calls longer.
             ((usual, _),) = durations[name].most_common(1)
             longer[name] = usual - time // hits
     assert len(longer) > 30
@@ -116,12 +116,12 @@ def test_times_of_leaves_are_those_of_the_graph_tracer(arch: str) -> None:
 
 
 def microseconds(ns: int) -> str:
-    """At most seven digits, but all of those in front of the point."""
+    """Format a time with at most seven digits, but with all digits before the point."""
     whole = str(ns // 1000)
     return whole if len(whole) >= 7 else f"{whole}.{ns % 1000:03}"[:8]
 
 
-def test_lines_are_what_was_counted(user: User) -> None:
+def test_lines_show_the_counts(user: User) -> None:
     user("echo 1 > function_profile_enabled; run syscalls; echo 0 > function_profile_enabled")
     rows, bits = profile(user), 8 * user.session.port.facts.pointer_size
     lines = user("cat trace_stat/function0").splitlines()[2:]
@@ -137,7 +137,7 @@ def test_lines_are_what_was_counted(user: User) -> None:
 
 
 def recursions(user: User, depth: int) -> Row:
-    """What a call that calls itself `depth` deep adds, where no interrupt came in between."""
+    """Return what a call that recurses `depth` deep adds, if no interrupt came in between."""
     found = []
     for _ in range(5):
         before = profile(user).get("crashy_recurse", (0, 0, 0))
@@ -147,10 +147,10 @@ def recursions(user: User, depth: int) -> Row:
     return min(found)
 
 
-def test_without_graph_time_a_call_has_the_time_of_its_callees_taken_off(user: User) -> None:
-    """Of a function that calls itself: the times it has alone add up to that of the outermost.
+def test_without_graph_time_the_time_of_callees_is_subtracted(user: User) -> None:
+    """For a recursive function, the times without callees add up to the outermost call's time.
 
-    To that of an equal run with graph-time, in which each return takes a little less.
+    The reference is an equal run with graph-time, in which each return is a little faster.
     """
     user("insmod crashy; call crashy_recurse 1")
     equilibrium.reach(user.session)
@@ -172,7 +172,7 @@ def test_without_graph_time_a_call_has_the_time_of_its_callees_taken_off(user: U
     assert alone[7][1] * 2 < nested[7][1]
 
 
-def test_without_sleep_and_graph_time_no_more_time_is_spent_than_there_is(user: User) -> None:
+def test_without_sleep_and_graph_time_times_do_not_exceed_the_run(user: User) -> None:
     spent = {}
     for sleep, graph in ((1, 1), (1, 0), (0, 1), (0, 0)):
         user(f"echo {sleep} > options/sleep-time; echo {graph} > options/graph-time")
@@ -192,7 +192,7 @@ def test_without_sleep_and_graph_time_no_more_time_is_spent_than_there_is(user: 
     assert spent[0, 0] < spent[0, 1] < spent[1, 1]
 
 
-def test_sleep_does_not_count_for_the_graph_tracer_either(user: User) -> None:
+def test_sleep_time_applies_to_the_graph_tracer(user: User) -> None:
     user("echo msleep > set_ftrace_filter; echo function_graph > current_tracer")
     for name, least, most in ((1, 3_000_000, 6_000_000), (0, 1, 500_000)):
         user(f"echo {name} > options/sleep-time; echo > trace; call msleep 3")
@@ -200,7 +200,7 @@ def test_sleep_does_not_count_for_the_graph_tracer_either(user: User) -> None:
         assert least <= told["rettime"] - told["calltime"] < most
 
 
-def test_what_recurses_too_deep_is_not_counted(user: User) -> None:
+def test_calls_that_are_too_deep_are_not_counted(user: User) -> None:
     user("insmod crashy; call crashy_recurse 1")
     equilibrium.reach(user.session)
     user(f"echo {user.prefix}crashy_recurse > set_ftrace_filter")
@@ -209,7 +209,7 @@ def test_what_recurses_too_deep_is_not_counted(user: User) -> None:
 
 
 def request(user: User, name: str, **what: object) -> int:
-    """Have CPU 0 serve a request while the machine is run by hand; its number."""
+    """Make CPU 0 serve a request while the test runs the machine; return its number."""
     machine, at = user.session.boot.machine, user.session.boot.kallsyms.address("host_request")
     assert at is not None
     sequence = machine.requests.fill(at, RequestKind.WORKLOAD, name=name, **what)  # type: ignore[arg-type]
@@ -217,8 +217,8 @@ def request(user: User, name: str, **what: object) -> int:
     return sequence
 
 
-def test_only_calls_of_this_profiling_have_a_time(user: User) -> None:
-    """A function on its way when it was switched on, and one when it went off and on again."""
+def test_only_calls_made_while_profiling_have_a_time(user: User) -> None:
+    """One call was open when profiling was switched on, another when it went off and on."""
     machine = user.session.boot.machine
     user("run syscalls")
     sequence = request(user, "syscalls")
@@ -228,13 +228,13 @@ def test_only_calls_of_this_profiling_have_a_time(user: User) -> None:
         began = user.session.now
         machine.run(200_000)
         for hits, time, squared in profile(user).values():
-            # Each call and its return lie in this time; a function calls itself rarely.
+            # Each call and its return are within this time; functions rarely recurse.
             assert time <= hits * (user.session.now - began)
             assert squared <= time * time
     assert not machine.oopses
 
 
-def test_sleep_time_switched_while_tasks_sleep_makes_no_time_negative(user: User) -> None:
+def test_changing_sleep_time_while_tasks_sleep_gives_no_negative_time(user: User) -> None:
     machine, dice = user.session.boot.machine, random.Random(3)
     user("run syscalls; echo 4096 > buffer_size_kb; echo function_graph > current_tracer")
     sequence = request(user, "syscalls")
@@ -245,8 +245,8 @@ def test_sleep_time_switched_while_tasks_sleep_makes_no_time_negative(user: User
     assert len(returns) > 500 and (returns["rettime"] >= returns["calltime"]).all()
 
 
-def test_the_graph_tracer_behind_it_finds_nothing_of_it(user: User) -> None:
-    """A gap of set_graph_notrace ends, where a profiled function was on the stack before."""
+def test_the_profiler_leaves_nothing_for_the_graph_tracer(user: User) -> None:
+    """A gap of set_graph_notrace ends at a stack slot that a profiled function used before."""
     user("echo 1 > function_profile_enabled; run syscalls; run forkbomb; run syscalls")
     user(f"echo 0 > function_profile_enabled; echo {user.prefix}vfs_read > set_graph_notrace")
     user("echo function_graph > current_tracer; run syscalls")
@@ -263,7 +263,7 @@ def test_the_graph_tracer_behind_it_finds_nothing_of_it(user: User) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_on_and_off_in_the_middle_of_anything(arch: str, seed: int) -> None:
+def test_the_profiler_may_be_switched_at_any_moment(arch: str, seed: int) -> None:
     user, dice = User(arch, cpus=2), random.Random(seed)
     user.insmod("usbcore")
     workloads = ("irqstorm", "forkbomb", "usb", "syscalls")
@@ -296,7 +296,7 @@ def test_on_and_off_in_the_middle_of_anything(arch: str, seed: int) -> None:
     user.same_text(before)
 
 
-def test_tasks_that_are_not_traced_are_not_counted(user: User) -> None:
+def test_tasks_that_were_not_chosen_are_not_counted(user: User) -> None:
     user("run syscalls; echo 0 > set_ftrace_pid; echo function > current_tracer")
     user("echo 1 > function_profile_enabled; run syscalls; echo 0 > function_profile_enabled")
     assert profile(user)["schedule_idle"][0] > 1

@@ -1,4 +1,4 @@
-"""return_to_handler and results of two registers, which the contract has no name for."""
+"""return_to_handler and results in two registers, which the contract does not name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dynftrace.core.portcheck.entrycode import HANDLER
 from dynftrace.core.portcheck.subject import PortUnderTest
 
 SECOND = {"rax": "rdx", "eax": "edx", "x0": "x1", "r3": "r4", "v0": "v1"}
-"""By the register of a result, the one with the upper half of a wide one."""
+"""The register for the upper half of a wide result, by result register."""
 
 
 @pytest.mark.parametrize("name", arches.built_in())

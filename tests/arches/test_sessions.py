@@ -1,4 +1,4 @@
-"""What a user sees, on every port: the same flows, each told in that port's own bytes."""
+"""What a user sees on every port: the same actions, with that port's own bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def user(arch: str) -> User:
     return User(arch)
 
 
-def test_a_function_is_traced_with_its_callers_and_then_a_nop_again(user: User) -> None:
+def test_a_function_is_traced_and_then_a_nop_again(user: User) -> None:
     before = user.text()
     assert user.state("schedule") == "nop"
     user("echo schedule > set_ftrace_filter; echo function > current_tracer")
@@ -47,7 +47,7 @@ def test_a_function_is_traced_with_its_callers_and_then_a_nop_again(user: User) 
     user.same_text(before)
 
 
-def test_every_function_traced_the_guest_works_as_before(user: User) -> None:
+def test_the_guest_works_with_every_function_traced(user: User) -> None:
     quiet = user("run syscalls")
     user("echo function > current_tracer")
     assert user("run syscalls") == quiet
@@ -56,7 +56,7 @@ def test_every_function_traced_the_guest_works_as_before(user: User) -> None:
 
 
 @pytest.mark.parametrize("first", ["insmod", "enable"])
-def test_kernel_and_module_are_in_one_trace_in_either_order(user: User, first: str) -> None:
+def test_kernel_and_module_share_a_trace_in_either_load_order(user: User, first: str) -> None:
     before = user.text()
     if first == "enable":
         user("echo function > current_tracer")
@@ -77,7 +77,7 @@ def test_kernel_and_module_are_in_one_trace_in_either_order(user: User, first: s
     assert not user.session.boot.machine.oopses
 
 
-def test_a_module_calls_another_while_all_is_traced(user: User) -> None:
+def test_a_module_can_call_another_while_everything_is_traced(user: User) -> None:
     user.insmod("usbcore", "usbhub")
     user("echo function > current_tracer; run usb")
     modules = {
@@ -115,14 +115,14 @@ WORDS_OF_STUBS = [
     if port.stubs is not None
     for word in range(0, port.stubs.facts.size, port.facts.insn_align)
 ]
-"""Every word of a stub, of the ports whose loader makes stubs."""
+"""Every word of a stub, on the ports whose loader makes stubs."""
 
 WORDS_OF_MCOUNTS_STUBS = [
     (name, word)
     for name, word in WORDS_OF_STUBS
     if arches.load(name).init_nop(Sites(np.empty(0, np.uint64)), 0).via
 ]
-"""The same where sites call mcount as compiled."""
+"""The same, on the ports whose compiled sites call mcount."""
 
 
 def test_only_modules_out_of_reach_have_stubs(user: User) -> None:
@@ -136,8 +136,8 @@ def test_only_modules_out_of_reach_have_stubs(user: User) -> None:
     assert ("without trampolines" in user("tramp usbcore")) != far
 
 
-def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
-    """Where there are two areas: the same functions are called, by a stub and without."""
+def test_far_and_near_modules_are_traced_alike(user: User) -> None:
+    """On ports with two module areas the same functions are called, with and without a stub."""
     if user.session.port.facts.modules_far is None:
         assert "no" in user.refused("insmod --far usbcore")
         return
@@ -160,7 +160,7 @@ def test_a_module_far_away_is_traced_as_one_near(user: User) -> None:
 
 
 @pytest.mark.parametrize(("name", "word"), WORDS_OF_STUBS)
-def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) -> None:
+def test_damage_to_any_word_of_a_stub_is_refused(name: str, word: int) -> None:
     user = User(name)
     user.insmod("usbcore", far=True)
     stubs = user.session.boot.modules.loaded[0].stubs
@@ -176,14 +176,14 @@ def test_a_damaged_stub_is_refused_whichever_word_it_is(name: str, word: int) ->
 
 
 @pytest.mark.parametrize(("name", "word"), WORDS_OF_MCOUNTS_STUBS)
-def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(name: str, word: int) -> None:
+def test_a_site_is_not_disabled_before_its_stub_is_verified(name: str, word: int) -> None:
     user = User(name)
     user.insmod("usbcore", far=True)
     session = user.session
     ftrace, memory = session.boot.ftrace, session.boot.machine.memory
     rows = np.array([row for row, of in enumerate(ftrace.records.module_names()) if of])
     sites, compiled = ftrace.records.sites(rows), ftrace.records.compiled[rows]
-    memory.scatter(sites.ip, compiled)  # as they were before their first change
+    memory.scatter(sites.ip, compiled)  # as before their first change
     edit = ftrace.port.init_nop(sites, ftrace.mcount)
     stubs = ftrace.records.stubs_at(edit.via[0])
     ftrace.patcher.verify(edit, stubs)
@@ -195,7 +195,7 @@ def test_a_site_is_no_nop_before_its_stub_is_known_to_lead_to_mcount(name: str, 
     assert (memory.gather(sites.ip, compiled.shape[1])[0] == compiled).all()
 
 
-def test_a_fault_is_an_oops_in_the_words_of_the_architecture(user: User) -> None:
+def test_a_fault_is_an_oops_in_the_architectures_format(user: User) -> None:
     user("insmod crashy")
     assert user.refused("call crashy_jump")
     report = user("dmesg")
@@ -204,11 +204,11 @@ def test_a_fault_is_an_oops_in_the_words_of_the_architecture(user: User) -> None
     user("reboot; run syscalls")
 
 
-def test_data_is_not_run(user: User) -> None:
+def test_data_is_not_executable(user: User) -> None:
     memory, facts = user.session.boot.machine.memory, user.session.port.facts
     assert not any(region.executable for region in memory.regions if region.name == RAM)
     place = facts.map.direct_map + 0x10_0000
-    memory.write_int(place, place)  # what a function pointer leads to, where it is a descriptor
+    memory.write_int(place, place)  # a function pointer may point to a descriptor
     assert "has stopped: " in user.refused(f"call {place:#x}")
     assert f"{place:0{2 * facts.pointer_size}x}" in user("dmesg")
     user("reboot; run syscalls")
@@ -220,7 +220,7 @@ def test_sites_have_source_lines(user: User) -> None:
     assert "modules/usbcore/" in user(f"site {user.prefix}usb_ifnum_to_if")
 
 
-def test_two_machines_do_the_same_to_the_byte(arch: str) -> None:
+def test_two_machines_agree_byte_for_byte(arch: str) -> None:
     flow = (
         "insmod usbcore; echo function > current_tracer; run usb; run syscalls; cat trace; "
         "dmesg; cat per_cpu/cpu0/stats; lsmod; regs"
@@ -229,7 +229,7 @@ def test_two_machines_do_the_same_to_the_byte(arch: str) -> None:
     assert first == second
 
 
-def test_every_patch_method_and_number_of_cpus(arch: str) -> None:
+def test_tracing_works_with_every_patch_method_and_number_of_cpus(arch: str) -> None:
     for method in arches.load(arch).facts.patch_methods:
         for cpus in (1, 4):
             user = User(arch, patch=method, cpus=cpus, modules=("usbcore",))
@@ -237,15 +237,15 @@ def test_every_patch_method_and_number_of_cpus(arch: str) -> None:
             outcome = Shell(user.session).execute(
                 "echo function > current_tracer; run boot; run usb; echo nop > current_tracer"
             )
-            # A torn instruction may kill a CPU under `none`: that is its lesson.
+            # With `none` a torn instruction may kill a CPU: that is what it demonstrates.
             if method != "none":
                 assert (outcome.error, outcome.status) == ("", 0)
                 user.same_text(before)
                 assert not user.session.boot.machine.oopses
 
 
-def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) -> None:
-    """Follows a call of a module's function on CPU 0, instruction by instruction."""
+def test_steps_lead_through_site_stub_and_entry_code_to_the_tracer(user: User) -> None:
+    """Follow a call of a module's function on CPU 0, instruction by instruction."""
     user.insmod("usbcore", far=True)
     user("echo usb_ifnum_to_if > set_ftrace_filter; echo function > current_tracer")
     session = user.session
@@ -274,7 +274,7 @@ def test_a_step_goes_through_site_stub_and_entry_code_to_the_tracer(user: User) 
     assert [address for address in seen if address in wanted] == wanted
 
 
-def test_a_functions_name_means_its_code_and_a_call_goes_through_its_pointer(user: User) -> None:
+def test_a_name_means_code_and_a_call_uses_its_descriptor(user: User) -> None:
     session = user.session
     code = session.address_of("schedule")
     assert session.boot.kallsyms.lookup(code) == session.boot.kallsyms.lookup(code + 1)
@@ -283,12 +283,12 @@ def test_a_functions_name_means_its_code_and_a_call_goes_through_its_pointer(use
         assert user(f"call {way}").split(" = ")[1] == user("call sys_getppid").split(" = ")[1]
 
 
-def test_an_errno_is_an_error_whatever_the_size_of_a_word(user: User) -> None:
+def test_an_errno_is_recognised_at_any_word_size(user: User) -> None:
     assert "No such device" in user.refused("run usb")
 
 
-def test_an_event_has_the_registers_that_the_function_was_entered_with(user: User) -> None:
-    """Those the emulator had at the site, but for what the site itself changes."""
+def test_an_event_has_the_registers_at_the_functions_entry(user: User) -> None:
+    """They are the emulator's registers at the site, except those the site changes."""
     session = user.session
     user("call simple_strtol vermagic 0")
     equilibrium.reach(session)
@@ -347,11 +347,11 @@ CHILD = [
     *("open", "write", "lseek", "read", "close", "getpid", "open", "read", "close"),
     *("open", "write", "close", "nanosleep"),
 ]
-"""A round of the workload syscalls' first two tasks; see syscalls_child in init/workloads.c."""
+"""One round of the first two tasks of `syscalls`: syscalls_child in init/workloads.c."""
 
 
 def calls_of(lines: list[str]) -> dict[int, list[tuple[str, dict[str, int], int | None]]]:
-    """By pid the system calls: name, arguments, and what came back, None where nothing did."""
+    """Return the system calls by PID: name, arguments, and result or None."""
     found: dict[int, list[tuple[str, dict[str, int], int | None]]] = {}
     for line in lines:
         entered = re.search(r"-(\d+) .* sys_(\w+)\((.*)\)$", line)
@@ -362,7 +362,7 @@ def calls_of(lines: list[str]) -> dict[int, list[tuple[str, dict[str, int], int 
             values = [value.split(": ") for value in entered[3].split(", ") if value]
             own.append((entered[2], {name: int(value, 16) for name, value in values}, None))
         elif left is not None:
-            # A task was in its call when the events were switched on.
+            # The task was inside a call when the events were enabled.
             own = found.setdefault(int(left[1]), [(left[2], {}, None)])
             name, arguments, returned = own[-1]
             assert (name, returned) == (left[2], None), line
@@ -370,8 +370,8 @@ def calls_of(lines: list[str]) -> dict[int, list[tuple[str, dict[str, int], int 
     return found
 
 
-def test_system_calls_are_told_by_name_and_arguments(user: User) -> None:
-    """Pairs in each task, and those of two tasks are what their source has."""
+def test_system_calls_are_recorded_with_name_and_arguments(user: User) -> None:
+    """Events come in pairs; those of two tasks agree with their source."""
     memory = user.session.boot.machine.memory
     user("echo 1 > events/syscalls/enable")
     user("run syscalls")
@@ -401,7 +401,7 @@ def test_system_calls_are_told_by_name_and_arguments(user: User) -> None:
 
 
 def test_system_calls_are_inline_in_both_tracers(arch: str) -> None:
-    """Their events lie between the dispatcher and the call's own function."""
+    """Their events come between the dispatcher and the call's own function."""
     user = User(arch, cpus=1)  # nothing comes between the lines of a call
     session = user.session
     dispatcher = next(
@@ -417,7 +417,7 @@ def test_system_calls_are_inline_in_both_tracers(arch: str) -> None:
     told = ["sys_kill(pid: 0, sig: 1)", f"sys_kill -> {minus:#x}"]
 
     def call() -> list[str]:
-        """What is said of one call of `kill`, and of what lies around it."""
+        """Return the lines around one call of `kill`."""
         user("echo > trace")
         session.call(dispatcher, [nr, 0, 1])
         return [line for line in user.events() if function in line or "sys_kill" in line]

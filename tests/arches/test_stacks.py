@@ -1,4 +1,4 @@
-"""Stacks on every port: what events and the stack tracer tell is what the CPU did."""
+"""Stacks on every port: stack events and the stack tracer agree with the CPU."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ..support.user import User
 SWITCH = "/proc/sys/kernel/stack_tracer_enabled"
 OPENS = ("ramfs_create", "vfs_create", "lookup_open", "open_last_lookups", "path_openat")
 OUTERMOST = {"ret_from_fork", "_start", "start_kernel"}
-"""Where stacks end: the last of them is called by no call where a kernel's start is a jump."""
+"""Functions at which stacks end; a kernel's start may jump to the last instead of calling it."""
 SITE_AT = {
     **dict.fromkeys(("x86_64", "i386", "x86_64-2008"), 0),
     **{"ppc64": 16, "ppc32": -12, "mips": 4, "mipsel": 4, "mips64": -32},
     **{"arm64": -40, "arm64-mcount": -8},
 }
-"""Where ftrace_caller has the site's return address, from sp when it is called: see entry.S."""
+"""Offset of the site's return address from sp when ftrace_caller is called; see entry.S."""
 
 
 @pytest.fixture(params=arches.names())
@@ -42,7 +42,7 @@ def user(arch: str) -> User:
 
 
 def code_of(user: User, name: str) -> int:
-    """Where the guest's function `name` has its code."""
+    """Return the code address of the guest's function `name`."""
     session = user.session
     address = session.boot.kallsyms.address(name)
     assert address is not None
@@ -51,7 +51,7 @@ def code_of(user: User, name: str) -> int:
 
 
 def function(user: User, address: int) -> int:
-    """The start of the function that `address` lies in."""
+    """Return the start of the function that contains `address`."""
     symbol = user.session.boot.kallsyms.lookup(address)
     assert isinstance(symbol, Symbol), hex(address)
     return symbol.address
@@ -70,14 +70,14 @@ def behind_call(user: User, address: int) -> bool:
 
 
 def stacks(user: User) -> list[list[int]]:
-    """The addresses of each event of a stack, in the buffer's order."""
+    """Return the addresses of each stack event, in buffer order."""
     events = user.session.boot.ring.events()
     assert not events.damaged and not user.session.boot.ring.lost(len(events))
     rows = events.events["parent"][events.events["type"] == TraceType.STACK]
     return [events.details.stacks.row(row).tolist() for row in rows.tolist()]
 
 
-def test_an_open_is_told_by_all_functions_on_its_way(user: User) -> None:
+def test_the_stack_of_an_open_has_all_functions_of_the_call(user: User) -> None:
     before = user.text()
     user("echo 1 > options/func_stack_trace; echo ramfs_create > set_ftrace_filter")
     user("echo function > current_tracer; run syscalls; echo 0 > tracing_on")
@@ -98,16 +98,16 @@ def test_an_open_is_told_by_all_functions_on_its_way(user: User) -> None:
 
 @dataclass
 class Shadow:
-    """The functions that have been entered and not left, by task, as their returns say."""
+    """The functions entered and not left, by task, according to their returns."""
 
     calls: dict[int, list[tuple[int, int]]]
-    """Function, and where it returns to."""
+    """Function and return address."""
     wanted: list[list[int]]
-    """At each event the functions, innermost first."""
+    """The functions at each event, innermost first."""
 
 
 def shadow(user: User) -> Shadow:
-    """Follow every block that runs, from now on."""
+    """Follow every block from now on."""
     session, kept = user.session, Shadow(defaultdict(list), [])
     (vcpu,) = session.boot.machine.vcpus
     arguments = session.port.facts.abi.arguments
@@ -120,7 +120,7 @@ def shadow(user: User) -> Shadow:
         calls = kept.calls[int(vcpu.local["current_task"])]
         called = function(user, ip)
         if called == new_task:
-            calls.clear()  # the place of a task that is dead
+            calls.clear()  # the stack of a dead task
         calls.append((called, back))
         if vcpu.local["trace_recursion"] == 0:
             kept.wanted.append([each for each, _ in reversed(calls)])
@@ -154,9 +154,9 @@ def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> Non
         in_caller = False
         for number, address in enumerate(stack):
             if number and user.session.boot.kallsyms.lookup(stack[number - 1] - 1) == handler:
-                interrupted = function(user, address)  # wherever it stood
+                interrupted = function(user, address)  # at any position
                 parts.append([interrupted] if interrupted in sites else [])
-                # Behind that a register may be all that knows the way.
+                # Beyond that, only a register may hold the return address.
                 in_caller = tracer.address <= address < tracer.end
                 continue
             assert behind_call(user, address), hex(address)
@@ -164,7 +164,7 @@ def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> Non
                 parts[-1].append(function(user, address - 1))
         if not tracer.address <= stack[-1] < tracer.end:
             outermost.add(name(user, stack[-1] - 1))
-        # What was on its way before cannot be known.
+        # Calls that were open before are unknown.
         if len(parts) == 1:
             assert parts[0][: len(wanted)] == wanted
             compared += 1
@@ -172,7 +172,7 @@ def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> Non
         assert wanted[: len(parts[0])] == parts[0]
         rest = wanted[len(parts[0]) :]
         if len(parts) == 2 and not in_caller:
-            # Whether the interrupted function had entered, or its callee left, is open.
+            # Unknown: had the interrupted function entered, or its callee left?
             ways = [rest[drop:] for drop in range(2)]
             assert any(parts[1][s : s + len(way)] == way for way in ways for s in range(2))
             across += bool(rest)
@@ -180,8 +180,8 @@ def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> Non
     assert outermost <= OUTERMOST and "ret_from_fork" in outermost
 
 
-def test_return_to_handler_is_no_place_to_return_to(user: User) -> None:
-    """While the graph tracer has the return addresses, stacks still have the real ones."""
+def test_return_to_handler_is_never_in_a_stack(user: User) -> None:
+    """Stacks have the real return addresses, although the graph tracer has replaced them."""
     user("echo ramfs_create > set_ftrace_filter; echo 1 > options/func_stack_trace")
     user("echo function > current_tracer; run syscalls; echo 0 > tracing_on")
     plain = stacks(user)
@@ -204,7 +204,7 @@ def test_return_to_handler_is_no_place_to_return_to(user: User) -> None:
 
 
 def table(user: User) -> list[tuple[int, int, str]]:
-    """Depth, size and place of each row of stack_trace, after its two lines of headings."""
+    """Return depth, size and location of each row of stack_trace, after its two header lines."""
     first, second, *rows = user("cat stack_trace").splitlines()
     assert first == f"        Depth    Size   Location    ({len(rows)} entries)"
     assert second == "        -----    ----   --------"
@@ -214,7 +214,7 @@ def table(user: User) -> list[tuple[int, int, str]]:
 
 
 @pytest.mark.parametrize("others", [(), ("function",)], ids=["alone", "among others"])
-def test_the_maximum_is_what_the_deepest_call_had(user: User, others: tuple[str, ...]) -> None:
+def test_the_maximum_is_the_stack_of_the_deepest_call(user: User, others: tuple[str, ...]) -> None:
     before = user.text()
     session = user.session
     (vcpu,) = session.boot.machine.vcpus
@@ -248,7 +248,7 @@ def test_the_maximum_is_what_the_deepest_call_had(user: User, others: tuple[str,
     user.alive()
 
 
-def test_a_maximum_that_is_written_is_to_be_beaten(user: User) -> None:
+def test_a_written_maximum_must_be_exceeded(user: User) -> None:
     user(f"echo 1 > {SWITCH}; run syscalls")
     size, rows = int(user("cat stack_max_size")), table(user)
     user(f"echo {THREAD_SIZE} > stack_max_size; run syscalls")
@@ -260,8 +260,8 @@ def test_a_maximum_that_is_written_is_to_be_beaten(user: User) -> None:
     user.alive()
 
 
-def test_a_command_tells_the_way_to_its_function_and_nothing_of_itself(user: User) -> None:
-    """A function that lies first in its module, too: there is nothing before its call site."""
+def test_a_stacktrace_command_records_only_the_way_to_its_function(user: User) -> None:
+    """Include the first function of a module, which has nothing before its call site."""
     user.insmod("usbcore")
     user("echo usb_ifnum_to_if:stacktrace:1 > set_ftrace_filter; run usb")
     (stack,) = stacks(user)

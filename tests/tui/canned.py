@@ -60,7 +60,7 @@ MODULE_NAMES = ["usb_ifnum_to_if", "usb_get_intf", "usb_put_intf", "hub_probe"]
 
 
 def index(count: int | None = None) -> FunctionIndex:
-    """The functions above, or `count` of made-up ones."""
+    """Return the functions above, or `count` made-up ones."""
     if count is not None:
         names = [f"{('vfs', 'sched', 'tcp')[i % 3]}_function_{i:05d}" for i in range(count)]
         modules = [""] * count
@@ -74,7 +74,7 @@ def index(count: int | None = None) -> FunctionIndex:
 def table(
     functions: FunctionIndex, traced: Sequence[str] = (), refused: Sequence[str] = ()
 ) -> FunctionTable:
-    """The functions with those named `traced` or `refused`."""
+    """Return the functions with those named in `traced` and `refused` marked."""
     states = np.zeros(len(functions), np.uint8)
     for name in traced:
         states[functions.names.index(name)] = State.TRACED
@@ -99,7 +99,7 @@ class Names:
 
 
 class Formatter(FunctionFormatter):
-    """Counts the rows for which fields are made, and has 120 tasks of three names."""
+    """A formatter that counts formatted rows; it has 120 tasks with three names."""
 
     formatted = 0
 
@@ -172,27 +172,27 @@ class CannedDriver:
         self.events = Events(1204)
 
     def run(self, ns: int) -> None:
-        """Time goes by, and events come."""
+        """Advance the time and add events."""
         self.ticks += ns
         self.events = Events(self.events.count + 10)
 
     def now(self) -> int:
-        """Virtual ns."""
+        """Return the virtual time in ns."""
         return self.ticks
 
     def stop(self) -> None:
-        """Count."""
+        """Count the call."""
         self.stopped += 1
 
     def look_at(self, ip: int) -> None:
-        """Remember."""
+        """Remember the call."""
         self.ip = ip
 
     def watch(self, step: int | None) -> None:
-        """There is no CPU."""
+        """Do nothing: there is no CPU."""
 
     def view(self, *, hurry: bool = False) -> View:
-        """The state now."""
+        """Return the current state."""
         traced = self.filtered if self.tracer == "function" else []
         states = table(self.functions, traced)
         filtered = np.isin(np.array(self.functions.names), self.filtered)
@@ -206,7 +206,7 @@ class CannedDriver:
         )
 
     def execute(self, command: str) -> Done:
-        """echo to set_ftrace_filter and current_tracer."""
+        """Execute an echo to set_ftrace_filter or current_tracer."""
         self.executed.append(command)
         words = command.replace("'", "").split()
         if words[-1] == "set_ftrace_filter" and len(words) == 4:
@@ -224,15 +224,15 @@ class CannedDriver:
         return Done(command)
 
     def complete(self, text: str) -> list[str]:
-        """Names of files."""
+        """Return file names."""
         files = ["available_filter_functions", "available_tracers", "set_ftrace_filter"]
         before, space, word = text.rpartition(" ")
         return [before + space + file for file in files if file.startswith(word)]
 
     def preview(self, text: str) -> str:
-        """How long it is."""
+        """Return a fixed duration."""
         return f"{len(text)} characters" if text else ""
 
     def workloads(self) -> list[str]:
-        """Some."""
+        """Return a few workloads."""
         return ["boot", "syscalls", "usb"]

@@ -1,4 +1,4 @@
-"""An environment in which pictures are the same on every host."""
+"""An environment that makes pictures identical on every host."""
 
 from __future__ import annotations
 

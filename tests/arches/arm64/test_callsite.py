@@ -1,4 +1,4 @@
-"""The verbs of both ports: two words or one, direct calls, calls through stubs, refusals."""
+"""The verbs of both ports: sites of one or two words, direct calls, stubs, refusals."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def array(*values: int) -> np.ndarray:
 
 
 def words(text: np.ndarray) -> list[str]:
-    """Instructions as the manual writes them, the highest bits first."""
+    """Return instructions as in the manual, highest bits first."""
     raw = text.tobytes()
     return [raw[at : at + 4][::-1].hex() for at in range(0, len(raw), 4)]
 
 
 def world(port: Arm64Port) -> tuple[int, int, int]:
-    """Where the kernel and far modules begin, and where ftrace_caller is."""
+    """Return the start of the kernel, the start of far modules, and ftrace_caller."""
     assert port.facts.modules_far is not None
     return port.facts.map.modules_end, port.facts.modules_far[0], port.facts.map.tracer + 0x40
 
@@ -49,11 +49,11 @@ def before(port: Arm64Port) -> list[str]:
 
 
 def bl(port: Arm64Port, distance: int) -> str:
-    """`bl` to so far from a site's start."""
+    """Return a `bl` to `distance` bytes from the start of a site."""
     return f"{0x94000000 | (distance - 4 * len(before(port))) >> 2 & 0x3FFFFFF:08x}"
 
 
-def test_the_kernels_sites(port: Arm64Port) -> None:
+def test_sites_of_the_kernel_are_encoded(port: Arm64Port) -> None:
     kernel, _, caller = world(port)
     sites = Sites(array(kernel + 0x200, kernel + 0x10))
     first = port.init_nop(sites, kernel + 0x100)
@@ -74,7 +74,7 @@ def test_the_kernels_sites(port: Arm64Port) -> None:
         assert edit.address.tolist() == sites.ip.tolist()
 
 
-def test_what_the_compiler_left_is_looked_at_and_not_where_mcount_is() -> None:
+def test_init_nop_checks_the_compiled_text_not_the_distance_of_mcount() -> None:
     port = PORTS["arm64"]
     far = Sites(array(port.facts.map.local))
     assert port.init_nop(far, 0).reachable.all()
@@ -96,14 +96,14 @@ def test_far_sites_go_through_their_stubs(port: Arm64Port) -> None:
     assert [via.tolist() for via in undo.via] == [via.tolist() for via in edit.via]
 
 
-def test_a_stub_is_not_used_where_the_target_is_in_reach(port: Arm64Port) -> None:
+def test_a_target_within_reach_needs_no_stub(port: Arm64Port) -> None:
     kernel, _, caller = world(port)
     edit = port.make_call(Sites(array(kernel), {caller: array(kernel + 0x1000)}), caller)
     assert port.call_target(kernel, edit.replacement[0].tobytes()) == caller
     assert edit.via[0].tolist() == [0]
 
 
-def test_changing_the_target_names_the_stubs_of_both(port: Arm64Port) -> None:
+def test_changing_the_target_involves_both_stubs(port: Arm64Port) -> None:
     _, module, caller = world(port)
     old, new = caller, caller + 0x80
     sites = Sites(array(module), {old: array(module + 64), new: array(module + 128)})
@@ -115,8 +115,8 @@ def test_changing_the_target_names_the_stubs_of_both(port: Arm64Port) -> None:
     assert not port.modify_call(sites, old, new + 4).reachable.any()
 
 
-def test_only_one_word_ever_changes_once_a_site_is_known(port: Arm64Port) -> None:
-    """So no CPU need wait, wherever it stands: DDI 0487, "Concurrent modification"."""
+def test_after_init_only_one_word_changes(port: Arm64Port) -> None:
+    """So no CPU has to wait: DDI 0487, "Concurrent modification"."""
     kernel, _, caller = world(port)
     sites = Sites(array(kernel + 0x40))
     for edit in (
@@ -139,7 +139,7 @@ def test_the_slot_is_one_word(port: Arm64Port) -> None:
 
 @given(data=st.data())
 @pytest.mark.parametrize("name", PORTS)
-def test_many_sites_are_encoded_as_one_by_one(name: str, data: st.DataObject) -> None:
+def test_many_sites_are_encoded_as_if_one_by_one(name: str, data: st.DataObject) -> None:
     port = PORTS[name]
     kernel, module, caller = world(port)
     near = st.integers(0, 0x4000).map(lambda n: 4 * n)
@@ -153,7 +153,7 @@ def test_many_sites_are_encoded_as_one_by_one(name: str, data: st.DataObject) ->
         assert one.via[0][0] == many.via[0][row]
 
 
-def test_a_call_target_is_that_of_the_branch_of_a_site(port: Arm64Port) -> None:
+def test_the_call_target_is_the_target_of_the_sites_branch(port: Arm64Port) -> None:
     kernel, _, caller = world(port)
     nops = port.make_call(Sites(array(kernel)), caller).expected[0].tobytes()
     assert port.call_target(kernel, nops) is None
@@ -161,11 +161,11 @@ def test_a_call_target_is_that_of_the_branch_of_a_site(port: Arm64Port) -> None:
     assert port.call_target(0x1000, bytes.fromhex("02000094")) == 0x1008
     assert port.call_target(0x1000, bytes.fromhex("02000014")) == 0x1008
     assert port.call_target(0, bytes.fromhex("ffffff97")) == 2**64 - 4
-    # Behind another instruction it is not the site's.
+    # After another instruction the branch is not the site's.
     assert port.call_target(0x1000, bytes.fromhex("e0031eaa 02000094")) is None
 
 
-def test_emulating_a_site(port: Arm64Port) -> None:
+def test_a_site_is_emulated(port: Arm64Port) -> None:
     kernel, _, caller = world(port)
     edit = port.make_call(Sites(array(kernel)), caller)
     size = port.facts.sites.size
@@ -194,7 +194,7 @@ def test_a_refusal_is_explained(port: Arm64Port) -> None:
     assert port.explain(kernel, nops, b"") == ""
 
 
-def test_a_lost_first_word_is_told_apart() -> None:
+def test_a_damaged_first_word_has_its_own_explanation() -> None:
     port = PORTS["arm64"]
     kernel, _, caller = world(port)
     sites = Sites(array(kernel))
@@ -209,7 +209,7 @@ def test_a_lost_first_word_is_told_apart() -> None:
 
 
 @pytest.mark.skipif(which(OBJDUMP) is None, reason=f"no {OBJDUMP}")
-def test_objdump_reads_the_sites_as_meant(port: Arm64Port, tmp_path: Path) -> None:
+def test_objdump_decodes_the_sites_as_intended(port: Arm64Port, tmp_path: Path) -> None:
     kernel, _, caller = world(port)
     edit = port.make_call(Sites(array(kernel)), caller)
     (tmp_path / "site").write_bytes(edit.expected[0].tobytes() + edit.replacement[0].tobytes())

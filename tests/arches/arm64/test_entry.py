@@ -1,4 +1,4 @@
-"""ftrace_caller and ftrace_regs_caller, with a tracer that changes all that the ABI lets it."""
+"""ftrace_caller and ftrace_regs_caller, with a tracer that clobbers all it may by the ABI."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ WRECK = "; ".join(
         "ret",
     ]
 )
-"""A tracer that changes what any function may, and the flags."""
+"""A tracer that changes every caller-saved register and the flags."""
 
 LEAF = "mov x19, x30; ret"
-"""A leaf function that says where it returns to."""
+"""A leaf function that returns its return address."""
 
 FRAMED = "stp x29, x30, [sp, #-16]!; mov x29, sp; mov x0, x30"
-"""What the compiler has in front of a call of mcount."""
+"""The compiler's code before a call of mcount."""
 
 
 @dataclass
 class World:
-    """A function with a site, its caller, and the entry code, in an emulator."""
+    """A function with a site, its caller and the entry code in an emulator."""
 
     port: Arm64Port
     uc: Uc
     entry: EntryCode
     site: int
     end: int
-    """Where the caller goes on."""
+    """Address at which the caller resumes."""
 
     def put(self, values: Mapping[str, int]) -> None:
         numbers = {register.name: register.number for register in self.port.facts.abi.pt_regs}
@@ -65,7 +65,7 @@ class World:
 
 
 def world(port: Arm64Port, body: str, caller: str | None, before: str = "") -> World:
-    """A site in front of `body` and behind `before`; it calls `caller`, or nothing."""
+    """Put a site between `before` and `body`; it calls `caller`, or nothing."""
     uc = Uc(port.facts.engine.uc_arch, port.facts.engine.uc_mode)
     uc.ctl_set_tlb_mode(UC_TLB_VIRTUAL)
     uc.mem_map(ENTRY, 0x10000)
@@ -97,7 +97,7 @@ CALLERS = ["ftrace_caller", "ftrace_regs_caller"]
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_a_leaf_function_returns_to_where_it_does_untraced(caller: str) -> None:
+def test_a_traced_leaf_function_returns_as_if_untraced(caller: str) -> None:
     seen = []
     for each in (None, caller):
         here = world(regs.port(), LEAF, each)
@@ -113,7 +113,7 @@ def test_a_leaf_function_returns_to_where_it_does_untraced(caller: str) -> None:
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_what_the_tracer_is_told(caller: str) -> None:
+def test_the_tracer_gets_ip_parent_and_ops(caller: str) -> None:
     here = world(regs.port(), LEAF, caller)
     here.uc.emu_start(CALLER, TRACER)
     found = here.registers()
@@ -124,7 +124,7 @@ def test_what_the_tracer_is_told(caller: str) -> None:
     assert found["sp"] % 16 == 0
 
 
-def test_the_registers_are_those_at_the_functions_entry() -> None:
+def test_saved_registers_are_those_at_the_functions_entry() -> None:
     here = world(regs.port(), LEAF, "ftrace_regs_caller")
     here.uc.emu_start(CALLER, FUNCTION)
     entered = here.registers()
@@ -133,7 +133,7 @@ def test_the_registers_are_those_at_the_functions_entry() -> None:
     at = here.registers()["x3"]
     names = [register.name for register in here.port.facts.abi.pt_regs]
     saved = {name: here.word(at + 8 * row) for row, name in enumerate(names)}
-    # The site itself has put the way back there, and nobody needs what was in it.
+    # The site itself put the return address there; the old value is dead.
     assert saved == {**entered, "x9": CALLER + 4}
 
 
@@ -148,7 +148,7 @@ def test_a_tracer_may_change_the_arguments() -> None:
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_the_frames_lead_through_the_traced_function_to_its_caller(caller: str) -> None:
+def test_the_frames_include_the_traced_function_and_its_caller(caller: str) -> None:
     here = world(regs.port(), LEAF, caller)
     here.uc.emu_start(CALLER, TRACER)
     frame = here.registers()["x29"]
@@ -159,7 +159,7 @@ def test_the_frames_lead_through_the_traced_function_to_its_caller(caller: str) 
     assert frame < STACK
 
 
-def test_mcount_tells_the_parent_from_the_frame() -> None:
+def test_mcount_takes_the_parent_from_the_frame() -> None:
     here = world(
         mcount.port(), "mov x19, x30; ldp x29, x30, [sp], #16; ret", "ftrace_caller", FRAMED
     )
@@ -178,7 +178,7 @@ def test_mcount_tells_the_parent_from_the_frame() -> None:
     assert [left[f"x{number}"] for number in range(20, 29)] == list(range(0x1014, 0x101D))
 
 
-def test_only_one_of_them_can_tell_all_registers() -> None:
+def test_only_arm64_saves_all_registers() -> None:
     for port, there in ((regs.port(), True), (mcount.port(), False)):
         entry = entry_code(port, ENTRY)
         assert ("ftrace_regs_caller" in entry.symbols) == there

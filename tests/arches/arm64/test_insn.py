@@ -1,4 +1,4 @@
-"""Encoders and decoders of A64, held against words of the manual, Capstone and GNU as."""
+"""Encoders and decoders of A64, compared with the manual, Capstone and GNU as."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def array(*values: int) -> np.ndarray:
 
 
 def text(word: int, at: int = AT) -> str:
-    """What Capstone reads."""
+    """Return Capstone's text of a word."""
     decoder = Cs(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN)
     decoded = next(decoder.disasm(insn.pack(word), at))
     return f"{decoded.mnemonic} {decoded.op_str}".strip()
@@ -45,7 +45,7 @@ def text(word: int, at: int = AT) -> str:
         (insn.add(16, 16, 0xABC), "add x16, x16, #0xabc"),
     ],
 )
-def test_the_instructions_of_the_table(word: int, said: str) -> None:
+def test_encoded_instructions_are_the_manuals_words(word: int, said: str) -> None:
     assert text(word) == said
 
 
@@ -57,7 +57,7 @@ def test_words_are_little_endian() -> None:
 
 
 @given(distance=words_of_code)
-def test_a_branch_goes_where_it_is_told(distance: int) -> None:
+def test_a_branch_goes_to_its_target(distance: int) -> None:
     call, reach = insn.bl(array(AT), array((AT + distance) % 2**64))
     word = insn.word_at(call.tobytes())
     assert reach.all()
@@ -69,7 +69,7 @@ def test_a_branch_goes_where_it_is_told(distance: int) -> None:
 
 
 @pytest.mark.parametrize("distance", [1 << 27, -(1 << 27) - 4, 2, 1 << 40])
-def test_a_branch_out_of_reach_or_not_aligned_is_no_instruction(distance: int) -> None:
+def test_a_branch_out_of_reach_or_unaligned_is_refused(distance: int) -> None:
     call, reach = insn.bl(array(AT, AT), array(AT, (AT + distance) % 2**64))
     assert reach.tolist() == [True, False]
     assert not call[1].any()
@@ -77,12 +77,12 @@ def test_a_branch_out_of_reach_or_not_aligned_is_no_instruction(distance: int) -
         insn.b(distance)
 
 
-def test_a_branch_from_an_odd_place_is_none() -> None:
+def test_a_branch_from_an_unaligned_address_is_refused() -> None:
     assert not insn.bl(array(AT + 2), array(AT + 2))[1].any()
 
 
 @given(rd=registers, pages=st.integers(-(1 << 20), (1 << 20) - 1))
-def test_adrp_and_its_fields(rd: int, pages: int) -> None:
+def test_adrp_is_encoded_and_decoded(rd: int, pages: int) -> None:
     word = insn.adrp(rd, pages)
     assert insn.adrp_fields(word) == (rd, pages)
     target = (AT & ~0xFFF) + (pages << 12)
@@ -90,17 +90,17 @@ def test_adrp_and_its_fields(rd: int, pages: int) -> None:
 
 
 @given(rd=registers, rn=registers, imm=st.integers(0, 4095))
-def test_add_and_its_fields(rd: int, rn: int, imm: int) -> None:
+def test_add_is_encoded_and_decoded(rd: int, rn: int, imm: int) -> None:
     assert insn.add_fields(insn.add(rd, rn, imm)) == (rd, rn, imm)
 
 
 @given(rd=registers, rm=registers)
-def test_mov_and_br_and_their_fields(rd: int, rm: int) -> None:
+def test_mov_and_br_are_encoded_and_decoded(rd: int, rm: int) -> None:
     assert insn.mov_fields(insn.mov(rd, rm)) == (rd, rm)
     assert insn.br_register(insn.br(rm)) == rm
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_operands_that_do_not_fit_are_refused() -> None:
     for encode in (
         lambda: insn.adrp(16, 1 << 20),
         lambda: insn.adrp(16, -(1 << 20) - 1),
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 
 @given(word=st.integers(0, 2**32 - 1))
-def test_decoders_take_nothing_else(word: int) -> None:
+def test_decoders_agree_with_capstone_on_any_word(word: int) -> None:
     decoder = Cs(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN)
     decoder.detail = True
     decoded = next(decoder.disasm(insn.pack(word), AT), None)

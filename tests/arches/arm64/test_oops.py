@@ -1,4 +1,4 @@
-"""Reports of faults, line by line as the arm64 kernel words them, and the traps behind some."""
+"""Fault reports, line by line in the arm64 kernel's words, and the traps that cause them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def crash(
     fp: int = 0x1D,
     pstate: int = 0x6000_03C5,
 ) -> Crash:
-    """Thirty-two words of code, pc at the seventeenth unless told otherwise."""
+    """Report a fault in 32 words of code; by default pc is at the 17th."""
     registers = {each.name: number for number, each in enumerate(FACTS.abi.pt_regs)}
     named = {"sp": SP, "x29": fp, "x30": TEXT + 0x104, "pc": pc, "pstate": pstate}
     return Crash(
@@ -55,7 +55,7 @@ def report(fault: Fault, **options: object) -> tuple[str, ...]:
     return oops.report(crash(fault, **options), FACTS)  # type: ignore[arg-type]
 
 
-def test_the_whole_report() -> None:
+def test_the_report_has_the_kernels_format() -> None:
     stack = (0, 0, SP + 0x20, TEXT + 0x204, 0, TEXT + 0x304)
     assert report(Fault(Access.WRITE, 0x10), stack=stack, fp=SP + 0x10) == (
         "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010",
@@ -108,7 +108,7 @@ def test_the_whole_report() -> None:
         ),
     ],
 )
-def test_what_an_access_did_wrong(fault: Fault, first: str) -> None:
+def test_the_report_describes_a_bad_access(fault: Fault, first: str) -> None:
     lines = report(fault)
     assert lines[0] == f"Unable to handle kernel {first}"
     assert lines[1] == "Mem abort info:"
@@ -146,7 +146,7 @@ def test_what_an_access_did_wrong(fault: Fault, first: str) -> None:
         (Fault(Access.OTHER), ("Internal error: Oops - bad mode [#1] SMP",)),
     ],
 )
-def test_other_deaths(fault: Fault, lines: tuple[str, ...]) -> None:
+def test_the_report_describes_other_faults(fault: Fault, lines: tuple[str, ...]) -> None:
     assert report(fault)[: len(lines)] == lines
 
 
@@ -159,18 +159,18 @@ def test_the_number_of_a_brk_is_in_its_syndrome() -> None:
     )
 
 
-def test_an_odd_pc_is_told_by_itself() -> None:
+def test_an_unaligned_pc_has_its_own_message() -> None:
     lines = report(Fault(Access.ILLEGAL, detail=oops.UNDEFINED), pc=TEXT + 0x42)
     assert lines[0] == "Internal error: SP/PC alignment exception: 000000008a000000 [#1] SMP"
 
 
-def test_no_stack_is_a_panic() -> None:
+def test_a_fault_without_a_stack_is_a_panic() -> None:
     assert report(Fault(Access.INTERRUPT))[-1] == (
         "Kernel panic - not syncing: kernel stack overflow"
     )
 
 
-def test_code_that_cannot_be_read() -> None:
+def test_unreadable_code_is_reported() -> None:
     assert "Code: bad PC value" in report(Fault(Access.FETCH, 8), pc=8, words=())
     assert "Code: a0000000 (a0000001)" in report(Fault(Access.READ, 8), pc=TEXT + 4)
 
@@ -183,7 +183,7 @@ def test_code_that_cannot_be_read() -> None:
         (0x0340_1885, "nzcv daIf +PAN -UAO +TCO +DIT +SSBS BTYPE=-c"),
     ],
 )
-def test_flags_in_letters(value: int, shown: str) -> None:
+def test_flags_are_shown_as_letters(value: int, shown: str) -> None:
     assert oops.pstate(value) == shown
 
 
@@ -194,7 +194,7 @@ def trace(lines: tuple[str, ...]) -> list[str]:
 
 @pytest.mark.parametrize("up", [SP, SP + 0x10, SP - 8, SP + 0x4000, 2**64 - 8])
 def test_a_broken_chain_ends_the_trace(up: int) -> None:
-    """Whatever the frame at sp + 16 says of the next."""
+    """The frame at sp + 16 has a bad pointer to the next frame."""
     lines = report(Fault(Access.READ, 8), stack=(0, 0, up, TEXT + 0x204), fp=SP + 0x10)
     assert trace(lines) == [" sym+0x40", " sym+0x204"]
 
@@ -204,8 +204,8 @@ def test_a_broken_frame_pointer_leaves_pc() -> None:
         assert trace(report(Fault(Access.READ, 8), stack=(1, 2), fp=fp)) == [" sym+0x40"]
 
 
-def test_the_trace_goes_on_behind_an_interrupt() -> None:
-    """From the frame of the handler to the registers above it, and to the frames x29 led to."""
+def test_the_trace_goes_on_past_an_interrupt() -> None:
+    """From the handler's frame to the saved registers, and on to the frames of their x29."""
     names = [register.name for register in FACTS.abi.pt_regs]
     regs = SP + 0x20
     behind = regs + 8 * len(names)
@@ -220,7 +220,7 @@ def test_the_trace_goes_on_behind_an_interrupt() -> None:
 
 
 @pytest.mark.parametrize(("number", "word", "meaning"), [(n, *each) for n, each in RAISED.items()])
-def test_the_emulators_numbers_and_where_it_leaves_pc(number: int, word: int, meaning: str) -> None:
+def test_the_emulators_exceptions_are_understood(number: int, word: int, meaning: str) -> None:
     uc = Uc(FACTS.engine.uc_arch, FACTS.engine.uc_mode)
     uc.ctl_set_tlb_mode(UC_TLB_VIRTUAL)
     uc.mem_map(TEXT, 0x1000)

@@ -1,4 +1,4 @@
-"""What is particular to the arm64 ports: places, registers."""
+"""Properties of the arm64 ports only: addresses, registers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dynftrace.core.facts import Facts
 
 REACH = 128 << 20
 KERNEL = 0xFFFF_8000_0800_0000
-"""KIMAGE_VADDR of Linux 6.1 with 48 bits of address."""
+"""KIMAGE_VADDR of Linux 6.1 with 48-bit addresses."""
 
 TRACER = 0x10_0000
-"""More than entry code and tracer take."""
+"""More bytes than entry code and tracer occupy."""
 
 
 @pytest.fixture(params=[regs.FACTS, mcount.FACTS], ids=lambda facts: facts.name)
@@ -22,19 +22,19 @@ def facts(request: pytest.FixtureRequest) -> Facts:
     return request.param
 
 
-def test_the_registers_of_an_interrupt_are_those_of_user_pt_regs(facts: Facts) -> None:
+def test_interrupt_registers_are_those_of_user_pt_regs(facts: Facts) -> None:
     names = [register.name for register in facts.abi.pt_regs]
     assert names == [*(f"x{n}" for n in range(31)), "sp", "pc", "pstate"]
 
 
-def test_a_branch_reaches_tracer_and_kernel_from_each_near_module(facts: Facts) -> None:
+def test_near_modules_reach_the_tracer_and_the_kernel(facts: Facts) -> None:
     area = facts.map
     assert area.modules_end == KERNEL
     assert KERNEL - area.modules < 128 << 20
     assert area.tracer + TRACER - area.modules < REACH
 
 
-def test_far_modules_reach_neither_and_stubs_reach_both(facts: Facts) -> None:
+def test_far_modules_reach_both_only_through_stubs(facts: Facts) -> None:
     assert facts.modules_far is not None
     start, end = facts.modules_far
     assert start - (facts.map.tracer + TRACER) > REACH
@@ -42,5 +42,5 @@ def test_far_modules_reach_neither_and_stubs_reach_both(facts: Facts) -> None:
     assert start % 4096 == end % 4096 == 0
 
 
-def test_one_instruction_makes_the_address_of_the_local_pages(facts: Facts) -> None:
+def test_one_instruction_loads_the_address_of_the_local_pages(facts: Facts) -> None:
     assert 2**64 - facts.map.local <= 1 << 16  # movn

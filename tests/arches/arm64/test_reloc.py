@@ -1,4 +1,4 @@
-"""AArch64 relocations, held against GNU ld and against the ABI's numbers."""
+"""AArch64 relocations, compared with GNU ld and the ABI's limits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ needs_ld = pytest.mark.skipif(which(f"{TOOLS}ld") is None, reason=f"no {TOOLS}ld
 
 
 @needs_ld
-def test_every_type_is_done_as_the_linker_does_it(tmp_path: Path) -> None:
+def test_every_type_is_relocated_as_by_gnu_ld(tmp_path: Path) -> None:
     places = {".text": AT, ".far": AT + 0x5_4320}
     old, new, rows = linked(tmp_path, TOOLS, SOURCE, places, "-e", "0")
     assert {row[0] for row in rows} >= {
@@ -74,7 +74,7 @@ def test_every_type_is_done_as_the_linker_does_it(tmp_path: Path) -> None:
 
 
 @needs_ld
-def test_branches_to_another_section(tmp_path: Path) -> None:
+def test_branches_to_another_section_agree_with_gnu_ld(tmp_path: Path) -> None:
     source = """
             .text
             bl      away
@@ -118,7 +118,7 @@ def test_branches_to_another_section(tmp_path: Path) -> None:
         ("PREL16", -(1 << 15), -(1 << 15) - 1),
     ],
 )
-def test_what_does_not_fit_a_distance(name: str, fits: int, fails: int) -> None:
+def test_a_distance_out_of_range_is_an_overflow(name: str, fits: int, fails: int) -> None:
     text = np.zeros(8, np.uint8)
     reloc.ABI.relocate("m", text, batch(AT, (TYPE[name], 0, AT + fits, 0)))
     text[:] = 0
@@ -142,20 +142,20 @@ def test_what_does_not_fit_a_distance(name: str, fits: int, fails: int) -> None:
         ("LDST128_ABS_LO12_NC", AT + 16, AT + 8),
     ],
 )
-def test_what_does_not_fit_an_address(name: str, fits: int, fails: int) -> None:
+def test_an_address_out_of_range_is_an_overflow(name: str, fits: int, fails: int) -> None:
     text = np.zeros(8, np.uint8)
     reloc.ABI.relocate("m", text, batch(AT, (TYPE[name], 0, fits, 0)))
     with pytest.raises(RelocationOverflow, match=name):
         reloc.ABI.relocate("m", text, batch(AT, (TYPE[name], 0, fails, 0)))
 
 
-def test_the_opcode_stays() -> None:
+def test_a_relocation_keeps_the_opcode() -> None:
     text = np.frombuffer(bytes.fromhex("ffffff97"), np.uint8).copy()
     reloc.ABI.relocate("m", text, batch(AT, (TYPE["CALL26"], 0, AT + 8, 0)))
     assert text.tobytes().hex() == "02000094"
 
 
-def test_types_nobody_does_and_places_outside_are_refused() -> None:
+def test_unknown_types_and_fields_outside_are_refused() -> None:
     text = np.zeros(8, np.uint8)
     for name in ("RELATIVE", "GLOB_DAT", "LD64_GOT_LO12_NC"):
         with pytest.raises(UnknownRelocation, match=f"R_AARCH64_{name}"):

@@ -1,4 +1,4 @@
-"""Veneers of modules, judged by Capstone and by being run."""
+"""Modules' veneers, checked with Capstone and by running them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT, BACK = 0xFFFF_8000_2000_2004, 0xFFFF_8000_2000_1000
 REACH = 128 << 20
 
 
-def test_the_words_of_a_stub() -> None:
+def test_the_instructions_of_a_stub() -> None:
     stub = STUBS.make(AT, Function(0xFFFF_8000_0800_9ABC), 0)
     assert len(stub) == STUBS.facts.size == STUBS.facts.code
     decoder = Cs(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN)
@@ -31,7 +31,7 @@ def test_the_words_of_a_stub() -> None:
 @pytest.mark.parametrize(
     "target", [0xFFFF_8000_0800_0000, 0xFFFF_8000_0900_0FFC, 0xFFFF_8000_FFFF_F000]
 )
-def test_a_stub_arrives_with_all_arguments_and_the_way_back(target: int) -> None:
+def test_a_stub_preserves_arguments_and_the_return_address(target: int) -> None:
     uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
     uc.ctl_set_tlb_mode(UC_TLB_VIRTUAL)
     for place in (AT, target):
@@ -46,19 +46,19 @@ def test_a_stub_arrives_with_all_arguments_and_the_way_back(target: int) -> None
 
 
 @given(pages=st.integers(-(1 << 20), (1 << 20) - 1), place=st.integers(0, 4095))
-def test_a_stub_says_where_it_leads(pages: int, place: int) -> None:
+def test_the_target_of_a_stub_is_decoded(pages: int, place: int) -> None:
     target = (AT & ~0xFFF) + (pages << 12) + place
     assert STUBS.target(AT, STUBS.make(AT, Function(target), 0), 0) == target
 
 
-def test_it_leads_elsewhere_from_another_page() -> None:
+def test_a_stub_copied_to_another_page_has_another_target() -> None:
     stub = STUBS.make(AT, Function(0xFFFF_8000_0800_9ABC), 0)
     assert STUBS.target(AT + 0x1000, stub, 0) == 0xFFFF_8000_0800_AABC
 
 
 @pytest.mark.parametrize("row", range(3))
 @pytest.mark.parametrize("bit", [0, 5, 31])
-def test_what_is_no_stub_leads_nowhere_or_elsewhere(row: int, bit: int) -> None:
+def test_changed_words_have_no_target_or_another(row: int, bit: int) -> None:
     target = 0xFFFF_8000_0800_9ABC
     damaged = bytearray(STUBS.make(AT, Function(target), 0))
     damaged[4 * row + bit // 8] ^= 1 << bit % 8
@@ -74,7 +74,7 @@ def test_an_address_beyond_4_gb_is_refused(distance: int) -> None:
         STUBS.make(AT + 2, Function(AT), 0)
 
 
-def test_calls_and_jumps_to_others_need_a_stub_where_they_do_not_reach() -> None:
+def test_external_calls_and_jumps_out_of_reach_need_a_stub() -> None:
     far, near = AT + REACH, AT + REACH - 4
     rows = [
         (283, 0, far, 0),

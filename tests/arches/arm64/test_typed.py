@@ -34,7 +34,7 @@ AT = 0xFFFF_8000_0800_0100
         ("adrp x16, schedule", None),  # not the start of a page
     ],
 )
-def test_an_instruction_is_the_manuals_word(line: str, word: int | None) -> None:
+def test_a_typed_instruction_is_the_manuals_word(line: str, word: int | None) -> None:
     symbols = {"schedule": AT + 0x100}
     if word is None:
         with pytest.raises(AssemblyError):
@@ -54,7 +54,7 @@ def test_an_instruction_is_the_manuals_word(line: str, word: int | None) -> None
         ("tbz x0, #3,", 1 << 15),
     ],
 )
-def test_a_branch_that_does_not_reach_is_refused(line: str, reach: int) -> None:
+def test_a_branch_out_of_reach_is_refused(line: str, reach: int) -> None:
     session = Session.open(arches.load("arm64"), MachineSpec(boot=False))
     for target in (AT + reach - 4, AT - reach):
         (insn,) = session.boot.disassembler.decode(AT, session.assemble(f"{line} {target:#x}", AT))

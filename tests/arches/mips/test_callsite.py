@@ -1,4 +1,4 @@
-"""The verbs of all ports: near calls, far calls, stubs, and what is refused."""
+"""The verbs of all ports: near calls, far calls, stubs, refusals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def port(request: pytest.FixtureRequest) -> MipsPort:
 
 
 class World:
-    """Where things are in a port, and what its sites are made of."""
+    """Addresses in a port, and the instructions of its sites."""
 
     def __init__(self, port: MipsPort) -> None:
         high = 2 ** (8 * port.facts.pointer_size) - 2**32
@@ -46,27 +46,27 @@ class World:
         self.order = port.facts.byteorder
 
     def text(self, *words: str) -> np.ndarray:
-        """Words, given as numbers, as one row of bytes."""
+        """Return words as one row of bytes."""
         raw = b"".join(int(word, 16).to_bytes(4, self.order) for word in words)
         return np.frombuffer(raw, np.uint8)
 
     def words(self, raw: bytes) -> list[str]:
-        """A row of bytes as numbers."""
+        """Return a row of bytes as words."""
         return [
             f"{int.from_bytes(raw[at : at + 4], self.order):08x}" for at in range(0, len(raw), 4)
         ]
 
     @property
     def far(self) -> tuple[str, ...]:
-        """A far call of mcount: %hi is one more, as %lo is negative."""
+        """Return a far call of mcount; %hi is one more because %lo is negative."""
         return "3c038021", f"{self.add}9000", MOVE, JALR, self.slot
 
     def near(self, jal: str) -> tuple[str, ...]:
-        """A near call, and some of the function behind it."""
+        """Return a near call and the start of the function after it."""
         return jal, self.slot, "aaaa0001", "aaaa0002", "aaaa0003"
 
     def sites(self, *rows: tuple[str, ...], stubs: dict[int, list[int]] | None = None) -> Sites:
-        """Sites in a module, 32 bytes apart, compiled as `rows`."""
+        """Return sites in a module, 32 bytes apart, compiled as `rows`."""
         ips = array(*(self.module + 32 * row for row in range(len(rows))))
         found = {target: array(*at) for target, at in (stubs or {}).items()}
         return Sites(ips, found, np.array([self.text(*row) for row in rows]))
@@ -85,7 +85,7 @@ def vias(edit: Edit) -> list[list[int]]:
     return [via.tolist() for via in edit.via]
 
 
-def test_the_kernels_sites(port: MipsPort, world: World) -> None:
+def test_sites_of_the_kernel_are_encoded(port: MipsPort, world: World) -> None:
     sites = Sites(array(world.kernel + 0x200, world.kernel + 0x10))
     first = port.init_nop(sites, world.mcount)
     assert world.words(first.row(first.expected, 0)) == ["0c082400", world.slot]
@@ -98,7 +98,7 @@ def test_the_kernels_sites(port: MipsPort, world: World) -> None:
         assert vias(edit) == [[0, 0]]
 
 
-def test_a_far_site_changes_its_first_word_only(port: MipsPort, world: World) -> None:
+def test_only_the_first_word_of_a_far_site_changes(port: MipsPort, world: World) -> None:
     sites = world.sites(world.far, world.far, stubs={world.caller: [world.mcount] * 2})
     first = port.init_nop(sites, world.mcount)
     assert world.words(first.row(first.expected, 0)) == [*world.far]
@@ -114,7 +114,7 @@ def test_a_far_site_changes_its_first_word_only(port: MipsPort, world: World) ->
     assert vias(undo) == vias(call)
 
 
-def test_a_far_site_calls_only_what_it_was_compiled_to_call(port: MipsPort, world: World) -> None:
+def test_a_far_site_calls_only_its_compiled_target(port: MipsPort, world: World) -> None:
     stubs = {world.caller: [world.mcount, world.mcount + 8, 0]}
     edit = port.make_call(world.sites(world.far, world.far, world.far, stubs=stubs), world.caller)
     assert edit.reachable.tolist() == [True, False, False]
@@ -138,7 +138,7 @@ def test_a_near_site_of_a_module_calls_its_linked_stubs(port: MipsPort, world: W
     assert world.words(call.row(call.replacement, 1)) == [ONES, ONES]
 
 
-def test_a_stub_out_of_reach_is_none(port: MipsPort, world: World) -> None:
+def test_a_stub_out_of_reach_is_not_used(port: MipsPort, world: World) -> None:
     sites = world.sites(world.near("0c000400"), stubs={world.caller: [world.mcount]})
     edit = port.make_call(sites, world.caller)
     assert not edit.reachable.any() and vias(edit) == [[0]]
@@ -160,7 +160,7 @@ def test_near_and_far_sites_mix(port: MipsPort, world: World) -> None:
 
 
 @pytest.mark.parametrize("row", range(5))
-def test_half_a_far_call_is_none(port: MipsPort, world: World, row: int) -> None:
+def test_half_a_far_call_is_refused(port: MipsPort, world: World, row: int) -> None:
     damaged = [*world.far[:row], "3c020000", *world.far[row + 1 :]]
     sites = world.sites(tuple(damaged))
     assert port.lengths(sites).tolist() == [8]
@@ -168,7 +168,7 @@ def test_half_a_far_call_is_none(port: MipsPort, world: World, row: int) -> None
 
 
 @pytest.mark.parametrize("move", ["03e00821", "03e0082d"])
-def test_older_assemblers_move_by_adding(port: MipsPort, world: World, move: str) -> None:
+def test_a_move_encoded_as_an_add_is_accepted(port: MipsPort, world: World, move: str) -> None:
     sites = world.sites((*world.far[:2], move, *world.far[3:]))
     assert port.init_nop(sites, world.mcount).reachable.all()
 
@@ -190,7 +190,7 @@ def test_the_naive_nop_covers_all_of_a_call(port: MipsPort, world: World) -> Non
         port.with_nop("jmp")
 
 
-def test_a_far_site_is_modified_to_what_it_calls_anyway(port: MipsPort, world: World) -> None:
+def test_a_far_site_can_be_modified_to_its_current_target(port: MipsPort, world: World) -> None:
     other = world.caller + 0x80
     stubs = {world.caller: [world.mcount], other: [world.mcount]}
     edit = port.modify_call(world.sites(world.far, stubs=stubs), world.caller, other)
@@ -199,7 +199,7 @@ def test_a_far_site_is_modified_to_what_it_calls_anyway(port: MipsPort, world: W
     assert not port.modify_call(world.sites(world.far), world.caller, other).reachable.any()
 
 
-def test_mcount_is_made_to_lead_to_ftrace_caller(port: MipsPort, world: World) -> None:
+def test_mcount_is_patched_to_lead_to_ftrace_caller(port: MipsPort, world: World) -> None:
     edit = port.dyn_arch_init(world.mcount, world.caller)
     assert edit is not None and edit.reachable.all()
     assert edit.address.tolist() == [world.mcount]
@@ -223,7 +223,7 @@ def test_the_slot_is_one_word(port: MipsPort, world: World) -> None:
 @given(data=st.data())
 @pytest.mark.parametrize("name", PORTS)
 @pytest.mark.parametrize("nop", ["b", "nop"])
-def test_many_sites_are_encoded_as_one_by_one(name: str, nop: str, data: st.DataObject) -> None:
+def test_many_sites_are_encoded_as_if_one_by_one(name: str, nop: str, data: st.DataObject) -> None:
     port = PORTS[name].with_nop(nop)
     world = World(PORTS[name])
     forms = (world.far, world.near("0c000400"), (*world.far[:2], *world.far[:3]))
@@ -242,13 +242,13 @@ def test_many_sites_are_encoded_as_one_by_one(name: str, nop: str, data: st.Data
         assert one.via[0][0] == many.via[0][row]
 
 
-def test_no_sites_are_no_edit(port: MipsPort, world: World) -> None:
+def test_no_sites_give_an_empty_edit(port: MipsPort, world: World) -> None:
     edit = port.make_call(Sites(array()), world.caller)
     assert edit.replacement.shape == (0, 8)
     assert [via.shape for via in edit.via] == [(0,)]
 
 
-def test_a_verb_leaves_its_arguments_alone(port: MipsPort, world: World) -> None:
+def test_a_verb_does_not_change_its_arguments(port: MipsPort, world: World) -> None:
     sites = world.sites(world.far, world.near("0c000400"))
     before = sites.compiled.copy()
     for nop in ("b", "nop"):
@@ -335,31 +335,31 @@ def test_a_refusal_is_explained(name: str, expected: list[str], found: list[str]
 # Single texts
 
 
-def test_where_text_leads(port: MipsPort, world: World) -> None:
+def test_the_target_of_text_is_decoded(port: MipsPort, world: World) -> None:
     def target(*words: str) -> int | None:
         return port.call_target(world.kernel, world.text(*words).tobytes())
 
     assert target("0c080040", world.slot) == world.kernel + 0x100
     assert target("08080040") == world.kernel + 0x100
     assert target(OVER, NOP) == world.kernel + 20
-    assert target(OVER, *[NOP] * 4) is None  # it goes on behind the text
+    assert target(OVER, *[NOP] * 4) is None  # it continues after the text
     assert target(OVER_NEAR, NOP) is None
     assert target("1000ffff", NOP) == world.kernel
     assert target("0411fffe") == world.kernel - 4
     assert target(*world.far) == world.mcount
     assert target(*world.far[:4]) == world.mcount
-    jump = ["3c088020", f"{world.add[:1]}5080100", "01000008", NOP]  # by t0
+    jump = ["3c088020", f"{world.add[:1]}5080100", "01000008", NOP]  # through t0
     assert target(*jump) == world.kernel + 0x100
     assert target(*jump[:2], NOP, *jump[2:]) == world.kernel + 0x100
     for words in (world.far[:2], world.far[:3], (NOP, NOP), ("00000008",), ("3c038020", NOP)):
         assert target(*words) is None
     for row in range(4):
         assert target(*world.far[:row], "8c820000", *world.far[row + 1 :]) is None
-    assert target(*world.far[:3], "0040f809") is None  # by another register
+    assert target(*world.far[:3], "0040f809") is None  # through another register
     assert port.call_target(world.kernel, b"\x0c\0\0") is None
 
 
-def test_capstone_sees_a_call_where_there_is_one(port: MipsPort, world: World) -> None:
+def test_call_sites_agree_with_capstone(port: MipsPort, world: World) -> None:
     engine = port.facts.engine
     decoder = Cs(engine.cs_arch, engine.cs_mode)
     decoder.detail = True
@@ -378,7 +378,7 @@ def test_capstone_sees_a_call_where_there_is_one(port: MipsPort, world: World) -
     assert found.operands[0].imm % 2 ** (8 * port.facts.pointer_size) == world.caller
 
 
-def test_only_a_near_sites_own_forms_are_emulated(port: MipsPort, world: World) -> None:
+def test_only_the_forms_of_a_near_site_are_emulated(port: MipsPort, world: World) -> None:
     ip, sp = world.kernel, world.caller
     effect = port.emulate({"sp": sp}, ip, world.text("0c080040", world.slot).tobytes())
     stack = {} if world.slot == NOP else {"sp": sp - 8}
@@ -414,7 +414,7 @@ def test_a_call_begins_with_its_arguments_in_registers(port: MipsPort, world: Wo
         (("0c080040", "27bdfff8"), True),
         (("0060f809", NOP), True),
         (("0411ffff", NOP), True),
-        ((NOP, "0c080040"), False),  # that is where its delay slot is
+        ((NOP, "0c080040"), False),  # the delay slot is there
         (("08080040", NOP), False),
         (("03e00008", NOP), False),
         (("1000ffff", NOP), False),
@@ -422,7 +422,7 @@ def test_a_call_begins_with_its_arguments_in_registers(port: MipsPort, world: Wo
         (("0c080040",), False),
     ],
 )
-def test_where_a_call_returns_to(
+def test_a_call_returns_after_its_delay_slot(
     port: MipsPort, world: World, words: tuple[str, ...], returns: bool
 ) -> None:
     text = world.text(*words).tobytes()
@@ -430,7 +430,7 @@ def test_where_a_call_returns_to(
     assert port.is_return_address(bytes(4) + text) == returns
 
 
-def test_a_branch_is_one_with_its_delay_slot(port: MipsPort, world: World) -> None:
+def test_a_branch_has_a_delay_slot(port: MipsPort, world: World) -> None:
     for word in ("0c080040", "03e00008", OVER):
         assert port.has_delay_slot(world.text(word, NOP).tobytes())
     assert not port.has_delay_slot(world.text(NOP, OVER).tobytes())
@@ -438,7 +438,7 @@ def test_a_branch_is_one_with_its_delay_slot(port: MipsPort, world: World) -> No
 
 
 @pytest.mark.skipif(which(OBJDUMP) is None, reason=f"{OBJDUMP} is not installed")
-def test_objdump_reads_the_sites(port: MipsPort, world: World, tmp_path: Path) -> None:
+def test_objdump_decodes_the_sites(port: MipsPort, world: World, tmp_path: Path) -> None:
     stubs = {world.caller: [world.mcount, world.module + 0x1000]}
     sites = world.sites(world.far, world.near("0c000400"), stubs=stubs)
     calls = port.make_call(sites, world.caller)

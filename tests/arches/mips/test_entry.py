@@ -1,4 +1,4 @@
-"""ftrace_caller and mcount, run from sites of each form: what they tell, keep and give back."""
+"""ftrace_caller and mcount, run from sites of each form: arguments and preserved registers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CALLS = 1_000_000
 PARENT = 0x8040_0000
 
 FORMS = ["kernel", "far", "stub"]
-"""A near site in the kernel; in a module a far one, and a near one by a stub."""
+"""A near site in the kernel, a far site in a module, and a near one through a stub."""
 
 
 @dataclass
 class World:
-    """The entry code, a site at `ip` in a function of its own, and a loop that calls that."""
+    """The entry code, a function with a site at `ip`, and a loop that calls it."""
 
     port: MipsPort
     entry: EntryCode
@@ -96,8 +96,8 @@ def world(arch: str, form: str) -> World:
 
 
 @pytest.mark.parametrize("arch", ARCHES)
-def test_labels_lie_where_the_code_itself_says(arch: str) -> None:
-    """It names its own addresses: the assembler makes something else of a `jal` to a label."""
+def test_labels_are_where_the_code_expects_them(arch: str) -> None:
+    """The code gives its own addresses: the assembler mishandles a `jal` to a label."""
     here = world(arch, "kernel")
     order, tracer = here.port.facts.byteorder, here.port.facts.map.tracer
     assert here.label("ftrace_stub") == tracer
@@ -119,7 +119,7 @@ def test_labels_lie_where_the_code_itself_says(arch: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("arch", ARCHES)
-def test_a_call_is_told_and_leaves_everything_as_it_was(arch: str, form: str) -> None:
+def test_a_traced_call_reaches_the_tracer_and_preserves_registers(arch: str, form: str) -> None:
     here = world(arch, form)
     abi = here.port.facts.abi
     sp = here.port.facts.map.host_stack + 0x2000
@@ -137,8 +137,8 @@ def test_a_call_is_told_and_leaves_everything_as_it_was(arch: str, form: str) ->
     assert told == [here.ip, PARENT, 0]
     assert here.read("sp") % abi.stack_align == 0
     for name in ("v0", "v1", "at", *(name for name in kept if name[0] in "at"), "hi", "lo"):
-        here.write(name, 0xDEAD)  # what a function may
-    here.uc.ctl_flush_tb()  # it has translated the end of the run in there
+        here.write(name, 0xDEAD)  # what a function may change
+    here.uc.ctl_flush_tb()  # the end of the run was translated inside it
     here.uc.emu_start(here.label("ftrace_stub"), here.ip + (20 if form == "far" else 8))
     assert [here.read(name) for name in kept if name not in ("hi", "lo")] == [
         0x100 + number for number, name in enumerate(kept) if name not in ("hi", "lo")
@@ -149,7 +149,7 @@ def test_a_call_is_told_and_leaves_everything_as_it_was(arch: str, form: str) ->
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("arch", ARCHES)
-def test_a_million_calls_leave_sp_where_it_was(arch: str, form: str) -> None:
+def test_a_million_calls_keep_sp(arch: str, form: str) -> None:
     here = world(arch, form)
     sp = here.port.facts.map.host_stack + 0x2000
     here.write("sp", sp)
@@ -162,7 +162,7 @@ def test_a_million_calls_leave_sp_where_it_was(arch: str, form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("arch", ARCHES)
-def test_a_million_calls_with_the_site_going_on_and_off_leave_sp_too(arch: str, form: str) -> None:
+def test_a_million_calls_keep_sp_while_the_site_is_patched(arch: str, form: str) -> None:
     here = world(arch, form)
     port, rounds = here.port, 200
     sp = port.facts.map.host_stack + 0x2000

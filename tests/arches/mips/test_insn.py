@@ -1,4 +1,4 @@
-"""MIPS encoders and decoders, judged by the manual's words, Capstone, objdump and running."""
+"""MIPS encoders and decoders, checked with the manual, Capstone, objdump and an emulator."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def decode(word: int, ip: int = TEXT) -> CsInsn | None:
 
 
 def decoded(word: int, ip: int = TEXT) -> str:
-    """The instruction as Capstone reads it."""
+    """Return the instruction as Capstone decodes it."""
     instruction = decode(word, ip)
     assert instruction is not None
     return f"{instruction.mnemonic} {instruction.op_str}".strip()
 
 
-# Words that are always the same
+# Fixed words
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def decoded(word: int, ip: int = TEXT) -> str:
         (insn.daddiu(insn.V1, insn.V1, 0x100), 0x6463_0100, "daddiu $v1, $v1, 0x100"),
     ],
 )
-def test_a_word_is_the_compilers_and_capstones(word: int, value: int, text: str) -> None:
+def test_fixed_words_agree_with_the_compiler_and_capstone(word: int, value: int, text: str) -> None:
     assert word == value
     assert decoded(word) == text
 
@@ -117,11 +117,11 @@ def test_a_jal_reaches_the_region_of_its_delay_slot(ip: int, target: int) -> Non
     ],
 )
 @pytest.mark.parametrize("high", [0, 0xFFFF_FFFF_0000_0000])
-def test_the_edges_of_a_region(ip: int, target: int, reach: bool, high: int) -> None:
+def test_a_jal_reaches_exactly_its_region(ip: int, target: int, reach: bool, high: int) -> None:
     assert one(high + ip, high + target)[1] == reach
 
 
-def test_many_jumps_are_encoded_as_one_by_one() -> None:
+def test_many_jumps_are_encoded_as_if_one_by_one() -> None:
     ips = np.arange(TEXT, TEXT + 400, 4, dtype=np.uint64)
     targets = np.arange(KSEG2 - 200, KSEG2 + 200, 4, dtype=np.uint64)
     some, reach = insn.jal(ips, targets)
@@ -129,7 +129,7 @@ def test_many_jumps_are_encoded_as_one_by_one() -> None:
         assert one(ip, target) == (int(some[row]), bool(reach[row]))
 
 
-def test_what_is_no_jump_has_no_target() -> None:
+def test_only_jumps_have_a_target() -> None:
     for word in (insn.NOP, insn.b(8), insn.jr(31), 0x7480_0000):  # the last is jalx
         assert insn.jump_target(TEXT, word) is None
 
@@ -138,20 +138,20 @@ def test_what_is_no_jump_has_no_target() -> None:
 
 
 @given(distance=st.integers(-(2**15), 2**15 - 1).map(lambda n: 4 * n + 4))
-def test_a_branch_goes_where_capstone_says(distance: int) -> None:
+def test_the_target_of_a_branch_agrees_with_capstone(distance: int) -> None:
     word = insn.b(distance)
     assert insn.branch_target(TEXT, word) == TEXT + distance
     assert decoded(word) == f"b {TEXT + distance:#x}"
 
 
-def test_only_branches_that_always_branch_have_a_target() -> None:
+def test_only_unconditional_branches_have_a_target() -> None:
     assert insn.branch_target(TEXT, 0x0411_FFFF) == TEXT  # bal
     for word in (insn.NOP, 0x1040_0001, 0x1400_0001, 0x0410_0001, 0x0451_0001):
         assert insn.branch_target(TEXT, word) is None
 
 
 @given(rt=registers, rs=st.integers(1, 31), immediate=immediates)
-def test_capstone_reads_the_fields(rt: int, rs: int, immediate: int) -> None:
+def test_encoded_fields_agree_with_capstone(rt: int, rs: int, immediate: int) -> None:
     for word, name, opcode in (
         (insn.addiu(rt, rs, immediate), "addiu", 9),
         (insn.daddiu(rt, rs, immediate), "daddiu", 25),
@@ -163,14 +163,14 @@ def test_capstone_reads_the_fields(rt: int, rs: int, immediate: int) -> None:
 
 
 @given(word=words)
-def test_what_is_decoded_is_encoded_again(word: int) -> None:
+def test_encoding_reverses_decoding(word: int) -> None:
     assert insn.i_type(*insn.i_fields(word)) == word
     fields = insn.r_fields(word)
     assert fields is None or insn.r_type(*fields) == word
 
 
 @given(value=words)
-def test_halves_add_up(value: int) -> None:
+def test_hi_and_lo_add_up_to_the_address(value: int) -> None:
     high, low = insn.halves(value)
     assert ((high << 16) + low) % 2**32 == value
     insn.lui(3, high)
@@ -190,7 +190,7 @@ def test_halves_add_up(value: int) -> None:
         lambda: insn.word_at(bytes(7), "big", 4),
     ],
 )
-def test_what_has_no_encoding_is_refused(encode) -> None:
+def test_impossible_operands_are_refused(encode) -> None:
     with pytest.raises(ValueError):
         encode()
 
@@ -200,7 +200,7 @@ def test_what_has_no_encoding_is_refused(encode) -> None:
 
 @given(some=st.lists(words, min_size=4, max_size=4))
 @pytest.mark.parametrize("order", ["big", "little"])
-def test_words_and_bytes_are_each_others(order: str, some: list[int]) -> None:
+def test_words_and_bytes_convert_both_ways(order: str, some: list[int]) -> None:
     text = insn.pack(order, *some)
     assert [insn.word_at(text, order, at) for at in range(0, 16, 4)] == some
     table = np.array([some, some[::-1]], np.uint32)
@@ -210,21 +210,21 @@ def test_words_and_bytes_are_each_others(order: str, some: list[int]) -> None:
     assert insn.words_of(raw[:, :8], order).shape == (2, 2)
 
 
-def test_no_texts_have_a_width_all_the_same() -> None:
+def test_an_empty_batch_keeps_its_width() -> None:
     none = np.empty((0, 2), np.uint32)
     assert insn.bytes_of(none, "big").shape == (0, 8)
     assert insn.words_of(np.empty((0, 8), np.uint8), "little").shape == (0, 2)
 
 
-# What an instruction is
+# Kinds of instruction
 
 
 OTHERS = ("bz.", "bnz.", "bc0", "bc3", "bposge", "bbit")
-"""Branches of MSA, MIPS I, DSP and Octeon, which Capstone reads as well."""
+"""Branches of MSA, MIPS I, DSP and Octeon, which Capstone also decodes."""
 
 
 @given(word=words)
-def test_capstone_knows_jumps_and_branches_alike(word: int) -> None:
+def test_jumps_and_branches_agree_with_capstone(word: int) -> None:
     instruction = decode(word)
     if instruction is None or instruction.mnemonic.startswith(OTHERS):
         return
@@ -252,7 +252,7 @@ def test_capstone_knows_jumps_and_branches_alike(word: int) -> None:
         (0x044C_0001, False, False),  # teqi v0
     ],
 )
-def test_what_has_a_delay_slot_and_what_calls(word: int, slot: bool, call: bool) -> None:
+def test_delay_slots_and_calls_are_recognised(word: int, slot: bool, call: bool) -> None:
     assert insn.has_delay_slot(word) == slot
     assert insn.is_call(word) == call
 
@@ -270,7 +270,7 @@ def engine(mode: int, base: int) -> Uc:
 @pytest.mark.parametrize(
     ("mode", "base"), [(UC_MODE_MIPS32, TEXT), (UC_MODE_MIPS64, 0xFFFF_FFFF_0000_0000 + TEXT)]
 )
-def test_a_call_returns_behind_its_delay_slot_which_runs_first(mode: int, base: int) -> None:
+def test_the_delay_slot_runs_before_a_call_returns(mode: int, base: int) -> None:
     uc = engine(mode, base)
     word, reach = one(base, base + 0x800)
     assert reach
@@ -282,7 +282,7 @@ def test_a_call_returns_behind_its_delay_slot_which_runs_first(mode: int, base: 
 
 
 @pytest.mark.parametrize("value", [0x8020_0100, 0x8020_8100, 0x7FFF_8000, 0x1234_5678])
-def test_halves_are_loaded_as_running_does(value: int) -> None:
+def test_hi_and_lo_agree_with_the_emulator(value: int) -> None:
     high, low = insn.halves(value)
     for mode, base, add, loaded in (
         (UC_MODE_MIPS32, TEXT, insn.addiu, value),
@@ -298,7 +298,7 @@ def test_halves_are_loaded_as_running_does(value: int) -> None:
 
 
 @pytest.mark.skipif(which(OBJDUMP) is None, reason=f"{OBJDUMP} is not installed")
-def test_objdump_reads_them_alike(tmp_path: Path) -> None:
+def test_instructions_agree_with_objdump(tmp_path: Path) -> None:
     path = tmp_path / "code"
     path.write_bytes(
         insn.pack(

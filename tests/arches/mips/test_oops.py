@@ -1,4 +1,4 @@
-"""Reports of faults, line by line as the MIPS kernel words them, and the traps behind some."""
+"""Fault reports, line by line in the MIPS kernel's words, and the traps that cause them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def crash(
     trace: tuple[int, ...] = (),
     sp: int = 0x8201_0FF0,
 ) -> Crash:
-    """Thirty-two words of code, epc at the seventeenth unless told otherwise."""
+    """Report a fault in 32 words of code; by default epc is at the 17th."""
     high = HIGH if facts.pointer_size == 8 else 0
     base = high + TEXT
     registers = {each.name: number for number, each in enumerate(facts.abi.pt_regs)}
@@ -59,7 +59,7 @@ def crash(
     )
 
 
-def test_the_whole_report_of_a_32_bit_machine() -> None:
+def test_a_32_bit_report_has_the_kernels_format() -> None:
     fault = Fault(Access.READ, 0x10)
     stack = b"".join((0x8020_0000 + row).to_bytes(4, "big") for row in range(64))
     lines = oops.report(crash(MIPS, fault, stack=stack, trace=(TEXT + 0x104, TEXT + 0x204)), MIPS)
@@ -92,14 +92,14 @@ def test_the_whole_report_of_a_32_bit_machine() -> None:
     )
 
 
-def test_words_are_in_the_machines_byte_order() -> None:
+def test_words_have_the_machines_byte_order() -> None:
     stack = (0x8020_0104).to_bytes(4, "little") * 4
     lines = oops.report(crash(MIPSEL, Fault(Access.READ, 0x10), stack=stack), MIPSEL)
     assert "Stack : 80200104 80200104 80200104 80200104" in lines
     assert any("<8c420010>" in line for line in lines)
 
 
-def test_a_64_bit_machine_has_longer_words() -> None:
+def test_a_64_bit_report_has_longer_words() -> None:
     stack = (HIGH + 0x8020_0104).to_bytes(8, "big") * 5
     lines = oops.report(
         crash(MIPS64, Fault(Access.WRITE, 0x10), stack=stack, sp=0x8201_0FD8), MIPS64
@@ -132,18 +132,18 @@ def test_a_64_bit_machine_has_longer_words() -> None:
         (Fault(Access.INTERRUPT), "interrupt without a stack[#1]:"),
     ],
 )
-def test_what_the_task_dies_of(fault: Fault, first: str) -> None:
+def test_the_report_describes_the_fault(fault: Fault, first: str) -> None:
     lines = oops.report(crash(MIPS, fault), MIPS)
     assert lines[0] == first
     assert not any(line.startswith("BadVA") for line in lines)
 
 
-def test_an_access_without_an_address() -> None:
+def test_an_access_without_an_address_is_reported() -> None:
     lines = oops.report(crash(MIPS, Fault(Access.WRITE)), MIPS)
     assert "virtual address ?, epc == 80200040" in lines[0]
 
 
-def test_a_jump_to_nowhere() -> None:
+def test_a_jump_to_unmapped_memory_is_reported() -> None:
     lines = oops.report(crash(MIPS, Fault(Access.FETCH, 0), epc=0, words=0, trace=(TEXT,)), MIPS)
     assert "at virtual address 00000000, epc == 00000000" in lines[0]
     at = lines.index("Call Trace:")
@@ -161,7 +161,7 @@ def test_a_jump_to_nowhere() -> None:
         ),
     ],
 )
-def test_code_that_begins_or_ends(epc: int, words: int, code: str) -> None:
+def test_code_at_the_edge_of_memory_is_reported(epc: int, words: int, code: str) -> None:
     lines = oops.report(crash(MIPS, Fault(Access.ILLEGAL), epc=epc, words=words), MIPS)
     assert lines[-2] == code
 
@@ -180,7 +180,7 @@ def test_code_that_begins_or_ends(epc: int, words: int, code: str) -> None:
         (0x8201_0FFE, 0, ["Stack :"]),
     ],
 )
-def test_the_stack_ends_with_its_page(sp: int, words: int, rows: list[str]) -> None:
+def test_the_stack_dump_ends_with_its_page(sp: int, words: int, rows: list[str]) -> None:
     lines = oops.report(crash(MIPS, Fault(Access.ILLEGAL), sp=sp, stack=bytes(4 * words)), MIPS)
     at = next(row for row, line in enumerate(lines) if line.startswith("Stack"))
     assert list(lines[at : lines.index("Call Trace:")]) == rows
@@ -188,7 +188,7 @@ def test_the_stack_ends_with_its_page(sp: int, words: int, rows: list[str]) -> N
 
 @pytest.mark.parametrize("facts", [MIPS, MIPSEL, MIPS64], ids=lambda facts: facts.name)
 @pytest.mark.parametrize("number", RAISED)
-def test_the_emulator_reports_them_so(facts: Facts, number: int) -> None:
+def test_the_emulators_exceptions_are_understood(facts: Facts, number: int) -> None:
     word, meaning = RAISED[number]
     assert facts.engine.traps[number].meaning == meaning
     assert facts.engine.traps[number].illegal == (number == 20)
@@ -208,13 +208,13 @@ def test_the_emulator_reports_them_so(facts: Facts, number: int) -> None:
     try:
         uc.emu_start(start, start + 12)
     except UcError as error:
-        assert "unaligned" in str(error), "accesses are errors as well"
+        assert "unaligned" in str(error), "only an unaligned access may raise an error"
     assert seen == [number]
     if number == 17:
         assert uc.reg_read(UC_MIPS_REG_PC) - facts.engine.traps[number].reported_at == start + 4
 
 
-def test_all_of_the_kernels_names_are_of_traps_there_are() -> None:
+def test_every_kernel_name_belongs_to_an_existing_trap() -> None:
     meanings = {trap.meaning for trap in oops.TRAPS.values()}
     assert len(meanings) == len(oops.TRAPS)
     for meaning in meanings - {oops.RESERVED, oops.SYSTEM_CALL}:

@@ -1,4 +1,4 @@
-"""What is particular to these ports: registers, regions of jumps, mcount, typed instructions."""
+"""Properties of these ports only: registers, jump regions, mcount, typed instructions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def port(request: pytest.FixtureRequest) -> MipsPort:
     return found
 
 
-def test_the_registers_of_an_interrupt_are_in_the_kernels_order(port: MipsPort) -> None:
+def test_interrupt_registers_have_the_kernels_order(port: MipsPort) -> None:
     names = [register.name for register in port.facts.abi.pt_regs]
     numbers = [register.number for register in port.facts.abi.pt_regs]
     assert names[32:] == ["hi", "lo", "pc"]
@@ -40,7 +40,7 @@ def test_one_displacement_reaches_the_local_pages(port: MipsPort) -> None:
     assert 2 * LOCAL_PAGE_SIZE <= 0x8000
 
 
-def test_a_jump_reaches_the_tracer_from_all_of_the_kernel_and_no_module(port: MipsPort) -> None:
+def test_the_kernel_reaches_the_tracer_and_modules_do_not(port: MipsPort) -> None:
     area, kernel = port.facts.map, Image.load(port.images() / "vmlinux.elf", port.facts)
     ends = [*(section.address for section in kernel.sections if section.executable), area.tracer]
     assert len({end // REGION for end in ends}) == 1
@@ -57,7 +57,7 @@ def test_mcount_begins_as_the_port_expects(port: MipsPort) -> None:
     assert found.tobytes() == edit.expected[0].tobytes()
 
 
-def test_one_source_is_the_entry_code_of_both_byte_orders() -> None:
+def test_both_byte_orders_share_one_entry_source() -> None:
     assert arches.load("mipsel").entry_source() == arches.load("mips").entry_source()
     assert arches.load("mipsel").images() != arches.load("mips").images()
 
@@ -81,7 +81,7 @@ def test_a_typed_instruction_is_the_manuals_word(port: MipsPort, line: str, word
 
 
 @pytest.mark.parametrize(("arch", "line"), [("mips", "move a4, a0"), ("mips64", "move x0, a0")])
-def test_what_is_no_register_is_an_error_and_not_silence(arch: str, line: str) -> None:
+def test_an_unknown_register_is_an_error(arch: str, line: str) -> None:
     facts = arches.load(arch).facts
     with pytest.raises(AssemblyError):
         assemble_line(facts, line, facts.map.tracer, lambda name: None)

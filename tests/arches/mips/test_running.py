@@ -1,9 +1,8 @@
-"""Sites at work in the emulator: what a task finds that was inside one while it changed.
+"""Sites run in the emulator while they are patched.
 
-A function of six instructions and a site runs up to some instruction; the site
-is patched there and then, and the function goes on to its end. Its caller must
-get back its stack pointer, ra must have kept the way back, and the tracer must
-have been called or not.
+A function of six instructions and a site runs up to some instruction. Then the site
+is patched, and the function runs to its end. The test checks the caller's stack
+pointer, the return address in ra, and whether the tracer was called.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ T0, T1, V0 = 8, 9, 2
 LW, SW = 35, 43
 STACK = 0x3000
 FRAME = (insn.addiu(29, 29, -32), insn.i_type(SW, 29, 31, 28))
-"""The prologue: ra goes to the stack as a word, enough to compare."""
+"""The prologue: it stores ra as a word, which is enough to compare."""
 
 SITE_AT = len(FRAME)
 
@@ -39,18 +38,18 @@ def port(request: pytest.FixtureRequest) -> MipsPort:
 
 @dataclass
 class End:
-    """How a run ended."""
+    """The result of a run."""
 
     returned: bool
     sp: int
-    """Bytes it differs from what it was before."""
+    """Bytes by which sp has changed."""
     ra: bool
-    """Whether it was the way back behind the site."""
+    """Whether ra held the return address after the site."""
     calls: int
 
 
 class Guest:
-    """A machine with an mcount, an ftrace_caller that counts, and one function with a site."""
+    """A machine with mcount, a counting ftrace_caller, and one function with a site."""
 
     def __init__(self, port: MipsPort, far: bool) -> None:
         self.port = port
@@ -97,7 +96,7 @@ class Guest:
         self.uc.mem_write(address, insn.pack(self.port.form.order, *words))
 
     def apply(self, edit: Edit) -> None:
-        """Write an edit, as long as what it expects is there, and flush."""
+        """Write an edit if the expected bytes are there, and flush."""
         address, text = int(edit.address[0]), edit.replacement[0].tobytes()
         assert edit.reachable.all()
         assert self.uc.mem_read(address, len(text)) == edit.expected[0].tobytes()
@@ -119,7 +118,7 @@ class Guest:
         self.pc = self.function
 
     def run(self, steps: int) -> None:
-        """So many instructions, one at a time; a branch takes its delay slot along."""
+        """Run `count` instructions one at a time; a branch includes its delay slot."""
         for _ in range(steps):
             self.uc.emu_start(self.pc, self.back, count=1)
             self.pc = self.uc.reg_read(self.port.facts.abi.pc.number)
@@ -141,7 +140,7 @@ class Guest:
 
 
 def changed_at(port: MipsPort, far: bool, enabled: bool, steps: int) -> End:
-    """How a function ends whose site was `enabled`, and changed after so many instructions."""
+    """Return the result if a site that was `enabled` changes after `steps` instructions."""
     guest = Guest(port, far)
     if enabled:
         guest.set(True)
@@ -153,7 +152,7 @@ def changed_at(port: MipsPort, far: bool, enabled: bool, steps: int) -> End:
 
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 @pytest.mark.parametrize("enabled", [False, True])
-def test_a_site_gives_back_what_it_took(port: MipsPort, far: bool, enabled: bool) -> None:
+def test_a_site_restores_the_stack(port: MipsPort, far: bool, enabled: bool) -> None:
     guest = Guest(port, far)
     if enabled:
         guest.set(True)
@@ -166,45 +165,45 @@ def test_a_site_that_was_never_changed_calls_mcount(port: MipsPort, far: bool) -
     guest = Guest(port, far)
     guest.uc.mem_write(guest.site, guest.sites.compiled[0].tobytes())
     guest.start()
-    # Behind dyn_arch_init a far call arrives, and a near one too: both call mcount.
+    # After dyn_arch_init both far and near calls reach mcount.
     assert guest.finish() == End(True, 0, True, 1)
 
 
 @pytest.mark.parametrize("steps", range(10))
 @pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
 @pytest.mark.parametrize("enabled", [False, True])
-def test_a_task_may_be_anywhere_when_its_site_changes(
+def test_a_site_may_change_under_a_task_anywhere(
     port: MipsPort, far: bool, enabled: bool, steps: int
 ) -> None:
-    past = steps > SITE_AT  # what it executes of the site is what was there
+    past = steps > SITE_AT  # the task has executed the old site
     calls = int(enabled if past else not enabled)
     assert changed_at(port, far, enabled, steps) == End(True, 0, True, calls)
 
 
-def test_two_nops_for_a_near_call_break_a_task_between_them(port: MipsPort) -> None:
+def test_replacing_a_near_call_with_two_nops_breaks_a_task_between_them(port: MipsPort) -> None:
     end = changed_at(port.with_nop("nop"), False, False, SITE_AT + 1)
     assert end == End(True, 0 if port.form.slot == insn.NOP else -8, True, 0)
 
 
 @pytest.mark.parametrize("steps", range(SITE_AT + 1, SITE_AT + 5))
-def test_nops_over_all_of_a_far_call_break_a_task_inside_them(port: MipsPort, steps: int) -> None:
-    """The reason for the `b`: the task goes on in the middle of a call that it never began."""
+def test_replacing_a_far_call_with_nops_breaks_a_task_inside_it(port: MipsPort, steps: int) -> None:
+    """The reason for the `b`: the task would resume in the middle of a call it never began."""
     end = changed_at(port.with_nop("nop"), True, False, steps)
     if steps == SITE_AT + 4 and port.form.slot == insn.NOP:
-        assert end == End(True, 0, True, 0), "nothing is in the delay slot"
+        assert end == End(True, 0, True, 0), "a nop in the delay slot must do no harm"
     elif steps == SITE_AT + 4:
-        assert end == End(True, -8, True, 0), "the stack of the delay slot, and no call"
+        assert end == End(True, -8, True, 0), "sp must drift: the delay slot ran without the call"
     else:
-        assert not end.returned, "half an address"
+        assert not end.returned, "the task must jump to half an address"
 
 
 @pytest.mark.parametrize("steps", [SITE_AT, SITE_AT + 5])
-def test_nops_over_all_of_a_far_call_leave_others_alone(port: MipsPort, steps: int) -> None:
+def test_replacing_a_far_call_with_nops_spares_tasks_outside_it(port: MipsPort, steps: int) -> None:
     end = changed_at(port.with_nop("nop"), True, False, steps)
     assert end == End(True, 0, True, int(steps == SITE_AT))
 
 
-def test_a_jal_alone_must_not_go(port: MipsPort) -> None:
+def test_replacing_only_the_jal_makes_sp_drift(port: MipsPort) -> None:
     guest = Guest(port, far=False)
     guest.set(True)
     guest.write(guest.site, insn.NOP)

@@ -1,4 +1,4 @@
-"""What only MIPS shows: the overflow, three builds of a module side by side, delay slots."""
+"""Sessions on MIPS: the overflow, three builds of a module side by side, delay slots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def sh(shell: Shell, text: str) -> str:
     return outcome.output
 
 
-def test_near_calls_overflow_and_nothing_stays(shell: Shell) -> None:
+def test_near_calls_overflow_and_leave_no_trace(shell: Shell) -> None:
     regions = len(shell.session.boot.machine.memory.regions)
     functions = sh(shell, "cat available_filter_functions")
     outcome = shell.execute("insmod usbcore-near")
@@ -59,7 +59,7 @@ def test_far_calls_and_linked_stubs_are_traced_side_by_side(shell: Shell) -> Non
 
 
 @pytest.mark.parametrize("word", range(5))
-def test_each_word_of_a_far_site_is_looked_at(shell: Shell, word: int) -> None:
+def test_each_word_of_a_far_site_is_checked(shell: Shell, word: int) -> None:
     sh(shell, "insmod usbcore")
     address = shell.session.address_of("usb_ifnum_to_if")
     sh(shell, f"poke 0x{address + 4 * word:x} 0x12345678")
@@ -73,7 +73,9 @@ def test_each_word_of_a_far_site_is_looked_at(shell: Shell, word: int) -> None:
     ("module", "way"),
     [("usbcore", "_mcount"), ("usbcore-trampoline", "ftrace_caller_trampoline")],
 )
-def test_damage_on_the_way_to_ftrace_caller_is_refused(shell: Shell, module: str, way: str) -> None:
+def test_damage_on_the_path_to_ftrace_caller_is_refused(
+    shell: Shell, module: str, way: str
+) -> None:
     sh(shell, f"insmod {module}")
     session = shell.session
     row = session.boot.ftrace.records.names.index("usb_ifnum_to_if")
@@ -93,7 +95,7 @@ def test_damage_on_the_way_to_ftrace_caller_is_refused(shell: Shell, module: str
         sh(shell, f"reboot; insmod {module}")
 
 
-def test_a_step_shows_branch_and_slot_and_never_stops_between(shell: Shell) -> None:
+def test_a_step_shows_branch_and_slot_as_one(shell: Shell) -> None:
     port = shell.session.port
     shown = sh(shell, "step 60").splitlines()
     lines = [line for line in shown if line.startswith("cpu0  ")]
@@ -107,8 +109,8 @@ def test_a_step_shows_branch_and_slot_and_never_stops_between(shell: Shell) -> N
             assert pc != before + 4
 
 
-def test_a_branch_over_two_words_and_not_two_nops_for_a_task_between_them() -> None:
-    """The lesson of README: with nops a CPU that stands between two words is lost."""
+def test_a_branch_protects_a_task_that_two_nops_would_break() -> None:
+    """The README's lesson: with nops, a CPU stopped between the two words crashes."""
     ends = []
     for nop in ("b", "nop"):
         session = Session.open(arches.load("mips"), MachineSpec(nop=nop))
@@ -119,7 +121,7 @@ def test_a_branch_over_two_words_and_not_two_nops_for_a_task_between_them() -> N
     assert ends == [0, 1]
 
 
-def test_registers_have_the_names_of_the_abi() -> None:
+def test_registers_have_their_abi_names() -> None:
     shell = Shell(Session.open(arches.load("mips64"), MachineSpec(boot=False)))
     shown = sh(shell, "poke schedule lw a4, 0(sp)") + sh(shell, "poke schedule lw t0, 0(sp)")
     assert re.findall(r"after .* lw (\S+),", shown) == ["$a4", "$t0"]

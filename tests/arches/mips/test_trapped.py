@@ -1,4 +1,4 @@
-"""Where code trapped, found from its block and registers: each as a machine runs it."""
+"""The instruction that trapped, found from its block and registers after a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REGISTERS = {"a0": 3, "a1": 0, "a2": -1, "t1": 0x7FFF_FFF0, "t2": -(2**31)}
 
 
 def trapped(arch: str, code: str) -> tuple[int, int, int]:
-    """Where code is, where pc was found to be, and the bytes of data at a3."""
+    """Return the address of the code, the pc found, and the data bytes at a3."""
     port = arches.load(arch)
     machine = Machine(port, cpus=1)
     base, data = port.facts.map.tracer, port.facts.map.direct_map
@@ -52,6 +52,6 @@ def test_the_instruction_that_trapped_is_found(arch: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
-def test_a_jump_to_no_word_is_there(arch: str) -> None:
+def test_a_jump_to_an_unaligned_address_is_found(arch: str) -> None:
     _, pc, data = trapped(arch, "addiu $a3, $a3, 6\njr $a3\nnop")
     assert pc == data + 6

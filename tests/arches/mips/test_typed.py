@@ -1,4 +1,4 @@
-"""Typed instructions: registers by name, jumps without a filled slot, branches to addresses."""
+"""Typed instructions: register names, jumps with an empty slot, branches to addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SYMBOLS = {"near": AT + 0x1C0}
         ("bnez a0, 0x80200000", 0x1480FFEF),
     ],
 )
-def test_an_instruction_is_the_manuals_word(line: str, word: int) -> None:
+def test_a_typed_instruction_is_the_manuals_word(line: str, word: int) -> None:
     for name in ("mips", "mipsel"):
         facts = arches.load(name).facts
         code = assemble_line(facts, line, AT, SYMBOLS.get)
@@ -37,7 +37,7 @@ def test_an_instruction_is_the_manuals_word(line: str, word: int) -> None:
 
 
 @pytest.mark.parametrize("line", ["jal kfree", "b usb_get_dev+0x80000", "beq v0, a0, schedule"])
-def test_what_does_not_reach_is_refused(line: str) -> None:
+def test_a_target_out_of_reach_is_refused(line: str) -> None:
     session = Session.open(arches.load("mips"), MachineSpec(modules=("usbcore",)))
     address = session.address_of("usb_get_dev")
     before = session.boot.machine.memory.read(address, 8)

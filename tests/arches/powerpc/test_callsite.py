@@ -1,4 +1,4 @@
-"""The verbs of both ports: direct calls, calls through stubs, and what is refused."""
+"""The verbs of both ports: direct calls, calls through stubs, refusals."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def words(text: np.ndarray) -> list[str]:
 
 
 def world(port: PowerPort) -> tuple[int, int, int]:
-    """Where the kernel and modules begin, and where ftrace_caller is."""
+    """Return the start of the kernel, the start of modules, and ftrace_caller."""
     area = port.facts.map
     return area.tracer - 0x100_0000, area.modules, area.tracer + 0x40
 
 
-def test_the_kernels_sites(port: PowerPort) -> None:
+def test_sites_of_the_kernel_are_encoded(port: PowerPort) -> None:
     kernel, _, caller = world(port)
     mcount = kernel + 0x100
     sites = Sites(array(kernel + 0x200, kernel + 0x10))
@@ -59,7 +59,7 @@ def test_the_kernels_sites(port: PowerPort) -> None:
         assert [via.tolist() for via in edit.via] == [[0, 0]]
 
 
-def test_a_modules_sites_go_through_its_stubs(port: PowerPort) -> None:
+def test_sites_of_a_module_go_through_its_stubs(port: PowerPort) -> None:
     _, module, caller = world(port)
     other = module + 4 * REACH
     sites = Sites(
@@ -79,7 +79,7 @@ def test_a_modules_sites_go_through_its_stubs(port: PowerPort) -> None:
     assert [via.tolist() for via in undo.via] == [via.tolist() for via in edit.via]
 
 
-def test_changing_the_target_names_the_stubs_of_both(port: PowerPort) -> None:
+def test_changing_the_target_involves_both_stubs(port: PowerPort) -> None:
     _, module, caller = world(port)
     old, new = caller, caller + 0x80
     sites = Sites(array(module), {old: array(module + 64), new: array(module + 128)})
@@ -92,7 +92,7 @@ def test_changing_the_target_names_the_stubs_of_both(port: PowerPort) -> None:
 
 
 @pytest.mark.parametrize(("name", "by_stub"), [("ppc64", True), ("ppc32", False)])
-def test_only_ppc64_calls_the_stub_of_a_target_it_could_reach(name: str, by_stub: bool) -> None:
+def test_only_ppc64_uses_a_stub_for_a_target_within_reach(name: str, by_stub: bool) -> None:
     port = PORTS[name]
     kernel = port.facts.map.tracer - 0x100_0000
     stub = kernel + 0x1000
@@ -114,7 +114,7 @@ def test_the_slot_is_one_word(port: PowerPort) -> None:
 
 @given(data=st.data())
 @pytest.mark.parametrize("name", PORTS)
-def test_many_sites_are_encoded_as_one_by_one(name: str, data: st.DataObject) -> None:
+def test_many_sites_are_encoded_as_if_one_by_one(name: str, data: st.DataObject) -> None:
     port = PORTS[name]
     kernel, module, caller = world(port)
     near = st.integers(0, 0x4000).map(lambda n: 4 * n)
@@ -139,13 +139,13 @@ def same(one: Edit, many: Edit, row: int) -> bool:
     )
 
 
-def test_no_sites_are_no_edit(port: PowerPort) -> None:
+def test_no_sites_give_an_empty_edit(port: PowerPort) -> None:
     edit = port.make_call(Sites(array()), port.facts.map.tracer)
     assert edit.replacement.shape == (0, port.facts.sites.size)
     assert [via.shape for via in edit.via] == [(0,)]
 
 
-# What the kernel says of text it does not know
+# The kernel's messages about unknown text
 
 IP = 0xC000_0000_0000_0100
 EXPLAINED = {
@@ -199,7 +199,7 @@ def test_a_refusal_is_explained(expected: list[str], found: list[str], why: str)
 # Single instructions
 
 
-def test_where_text_leads(port: PowerPort) -> None:
+def test_the_target_of_text_is_decoded(port: PowerPort) -> None:
     kernel, _, _ = world(port)
     assert port.call_target(kernel, bytes.fromhex("48000101 60000000")) == kernel + 0x100
     assert port.call_target(kernel, bytes.fromhex("48000100")) == kernel + 0x100
@@ -211,7 +211,7 @@ def test_where_text_leads(port: PowerPort) -> None:
     assert port.call_target(kernel, b"\x48\0\0") is None
 
 
-def test_only_the_sites_own_forms_are_emulated(port: PowerPort) -> None:
+def test_only_the_forms_of_a_site_are_emulated(port: PowerPort) -> None:
     behind = [NOP, LD_R2] if port.facts.sites.size == 8 else [""]
     for each in behind:
         effect = port.emulate({}, 0x1000, bytes.fromhex(BL + each))
@@ -237,17 +237,17 @@ def test_a_call_begins_with_a_frame_that_ends_the_chain(port: PowerPort) -> None
 
 
 @pytest.mark.parametrize("text", ["48000001", "4e800421", "4e800021", "429f0005"])
-def test_code_behind_a_call_is_a_return_address(port: PowerPort, text: str) -> None:
+def test_an_address_after_a_call_is_a_return_address(port: PowerPort, text: str) -> None:
     assert port.is_return_address(bytes.fromhex(text))
 
 
 @pytest.mark.parametrize("text", ["48000000", "4e800020", "4e800420", NOP, "0001"])
-def test_code_behind_anything_else_is_none(port: PowerPort, text: str) -> None:
+def test_an_address_after_anything_else_is_not_a_return_address(port: PowerPort, text: str) -> None:
     assert not port.is_return_address(bytes.fromhex(text))
 
 
 @pytest.mark.skipif(which(OBJDUMP) is None, reason=f"{OBJDUMP} is not installed")
-def test_objdump_reads_the_sites_of_a_module(tmp_path: Path) -> None:
+def test_objdump_decodes_the_sites_of_a_module(tmp_path: Path) -> None:
     port = PORTS["ppc64"]
     _, module, caller = world(port)
     sites = Sites(array(module), {caller: array(module + 0x1000)})

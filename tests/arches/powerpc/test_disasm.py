@@ -1,4 +1,4 @@
-"""Branches as text: Capstone leaves the target of some out, and the facts name those."""
+"""Branches as text: the facts list the branches whose target Capstone omits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_branch_to_itself_has_a_target(disasm: Disassembler) -> None:
         assert disasm.decode(AT, word(value))[0].target == AT
 
 
-def test_every_conditional_branch_has_one_and_no_branch_to_a_register(
+def test_conditional_branches_have_a_target_and_branches_to_registers_do_not(
     disasm: Disassembler,
 ) -> None:
     for form in range(1 << 11):  # BO, BI and LK

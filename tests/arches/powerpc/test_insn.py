@@ -1,4 +1,4 @@
-"""PowerPC encoders and decoders, judged by the manual's fields, Capstone, objdump and running."""
+"""PowerPC encoders and decoders, checked with the manual, Capstone, objdump and an emulator."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def one(ip: int, target: int, link: bool = True) -> tuple[bytes, bool]:
 
 
 def decoded(word: int, ip: int = TEXT) -> str:
-    """The instruction as Capstone reads it."""
+    """Return the instruction as Capstone decodes it."""
     decoder = Cs(CS_ARCH_PPC, CS_MODE_64 | CS_MODE_BIG_ENDIAN)
     instruction = next(decoder.disasm(insn.pack(word), ip))
     return f"{instruction.mnemonic} {instruction.op_str}".strip()
@@ -58,7 +58,7 @@ def engine() -> Uc:
     return uc
 
 
-# Words that are always the same
+# Fixed words
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_fixed_words_are_the_manuals_fields(word: int, fields: int, text: str) -
 # Branches
 
 
-def test_branches_forward_and_back_by_the_fields_of_the_manual() -> None:
+def test_branches_forward_and_back_have_the_manuals_fields() -> None:
     assert one(TEXT, TEXT)[0] == bytes.fromhex("48 00 00 01")
     assert one(TEXT, TEXT + 4)[0] == bytes.fromhex("48 00 00 05")
     assert one(TEXT + 4, TEXT)[0] == bytes.fromhex("4b ff ff fd")
@@ -87,7 +87,7 @@ def test_branches_forward_and_back_by_the_fields_of_the_manual() -> None:
 
 
 @given(ip=st.integers(0, REACH // 4), target=st.integers(0, REACH // 4 - 1), link=st.booleans())
-def test_capstone_reads_the_branch_we_wrote(ip: int, target: int, link: bool) -> None:
+def test_branches_agree_with_capstone(ip: int, target: int, link: bool) -> None:
     ip, target = TEXT + 4 * ip, TEXT + 4 * target
     text, reach = one(ip, target, link)
     assert reach
@@ -108,7 +108,7 @@ def test_capstone_reads_the_branch_we_wrote(ip: int, target: int, link: bool) ->
         (1 << 60, False),
     ],
 )
-def test_a_branch_reaches_32_megabytes_each_way_and_whole_words(distance: int, reach: bool) -> None:
+def test_a_branch_reaches_aligned_targets_within_32_megabytes(distance: int, reach: bool) -> None:
     ip = 0xC000_0000_1000_0000
     text, reached = one(ip, ip + distance)
     assert reached is reach
@@ -116,11 +116,11 @@ def test_a_branch_reaches_32_megabytes_each_way_and_whole_words(distance: int, r
         assert text == bytes(4)
 
 
-def test_nothing_is_encoded_at_a_place_that_is_no_words() -> None:
+def test_an_unaligned_address_is_refused() -> None:
     assert one(TEXT + 2, TEXT + 6) == (bytes(4), False)
 
 
-def test_sites_are_encoded_one_by_one_in_one_go() -> None:
+def test_many_sites_are_encoded_as_if_one_by_one() -> None:
     ips = np.array([TEXT + 64, TEXT, TEXT + 2 * REACH], np.uint64)
     targets = np.array([TEXT, TEXT + 64, TEXT], np.uint64)
     text, reach = insn.bl(ips, targets)
@@ -130,7 +130,7 @@ def test_sites_are_encoded_one_by_one_in_one_go() -> None:
     assert insn.bl(ips[:0], targets[:0])[0].shape == (0, 4)
 
 
-def test_an_absolute_branch_goes_where_its_field_says() -> None:
+def test_an_absolute_branch_goes_to_its_field() -> None:
     assert decoded(0x4800_1003) == "bla 0x1000"
     assert insn.branch_target(TEXT, 0x4800_1003) == 0x1000
     assert insn.branch_target(TEXT, 0x4BFF_F002) == 2**64 - 0x1000
@@ -149,18 +149,18 @@ CALLS = {
 
 
 @pytest.mark.parametrize(("text", "word"), CALLS.items(), ids=CALLS)
-def test_what_sets_the_link_register_is_a_call(text: str, word: int) -> None:
+def test_an_instruction_that_sets_the_link_register_is_a_call(text: str, word: int) -> None:
     assert decoded(word) == text
     assert insn.is_call(word)
     assert not insn.is_call(word & ~1)
 
 
-def test_the_call_that_asks_where_it_stands_is_one() -> None:
+def test_a_call_of_the_next_instruction_is_a_call() -> None:
     assert insn.is_call(0x429F_0005)  # bcl 20,31,$+4
 
 
 @pytest.mark.parametrize("word", [insn.NOP, 0x4C00_012C, 0x7C63_1A15, 0])  # isync, add.
-def test_other_words_are_no_calls(word: int) -> None:
+def test_other_words_are_not_calls(word: int) -> None:
     assert not insn.is_call(word)
     assert not insn.is_call(word | 1)
 
@@ -169,7 +169,7 @@ def test_other_words_are_no_calls(word: int) -> None:
 
 
 @given(rt=registers, ra=st.integers(1, 31), si=displacements)
-def test_capstone_reads_addi_and_addis(rt: int, ra: int, si: int) -> None:
+def test_addi_and_addis_agree_with_capstone(rt: int, ra: int, si: int) -> None:
     for word, name, opcode in (
         (insn.addi(rt, ra, si), "addi", 14),
         (insn.addis(rt, ra, si), "addis", 15),
@@ -181,7 +181,7 @@ def test_capstone_reads_addi_and_addis(rt: int, ra: int, si: int) -> None:
 
 
 @given(rt=registers, ra=st.integers(1, 31), d=st.integers(-0x2000, 0x1FFF).map(lambda n: 4 * n))
-def test_capstone_reads_ld_and_std(rt: int, ra: int, d: int) -> None:
+def test_ld_and_std_agree_with_capstone(rt: int, ra: int, d: int) -> None:
     for word, name, opcode in ((insn.ld(rt, d, ra), "ld", 58), (insn.std(rt, d, ra), "std", 62)):
         mnemonic, register, place = decoded(word).replace(",", "").split()
         assert (mnemonic, register) == (name, f"r{rt}")
@@ -190,7 +190,7 @@ def test_capstone_reads_ld_and_std(rt: int, ra: int, d: int) -> None:
 
 
 @given(word=words)
-def test_what_is_decoded_is_encoded_again(word: int) -> None:
+def test_encoding_reverses_decoding(word: int) -> None:
     assert insn.d_form(*insn.d_fields(word)) == word
     assert insn.ds_form(*insn.ds_fields(word)) == word
     xfx = insn.xfx_fields(word)
@@ -198,7 +198,7 @@ def test_what_is_decoded_is_encoded_again(word: int) -> None:
 
 
 @given(rs=registers, spr=st.integers(0, 1023))
-def test_a_special_register_comes_back(rs: int, spr: int) -> None:
+def test_special_registers_are_encoded_and_decoded(rs: int, spr: int) -> None:
     assert insn.xfx_fields(insn.xfx_form(insn.MTSPR, spr, rs)) == (insn.MTSPR, spr, rs)
     assert insn.xfx_fields(insn.NOP) is None
 
@@ -217,13 +217,13 @@ def test_a_special_register_comes_back(rs: int, spr: int) -> None:
         lambda: insn.word_at(bytes(7), 4),
     ],
 )
-def test_what_has_no_encoding_is_refused(encode) -> None:
+def test_impossible_operands_are_refused(encode) -> None:
     with pytest.raises(ValueError):
         encode()
 
 
 @given(value=words)
-def test_halves_add_up_by_addis_and_addi(value: int) -> None:
+def test_addis_and_addi_add_up_to_the_displacement(value: int) -> None:
     high, low = insn.halves(value)
     assert ((high << 16) + low) % 2**32 == value
     insn.addis(12, 2, high)
@@ -245,7 +245,7 @@ def test_a_call_runs_to_its_target_and_a_nop_runs_past() -> None:
 
 
 @pytest.mark.parametrize("value", [0x1234_5678, 0x1234_8678, -0x1234_8678, -1, 0x7FFF_7FFF])
-def test_registers_and_memory_as_running_leaves_them(value: int) -> None:
+def test_instructions_agree_with_the_emulator(value: int) -> None:
     uc = engine()
     high, low = insn.halves(value)
     code = insn.pack(
@@ -264,7 +264,7 @@ def test_registers_and_memory_as_running_leaves_them(value: int) -> None:
 
 
 @pytest.mark.skipif(which(OBJDUMP) is None, reason=f"{OBJDUMP} is not installed")
-def test_objdump_reads_them_alike(tmp_path: Path) -> None:
+def test_instructions_agree_with_objdump(tmp_path: Path) -> None:
     path = tmp_path / "code"
     path.write_bytes(
         one(0, 0x1000)[0]

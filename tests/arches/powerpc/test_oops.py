@@ -1,4 +1,4 @@
-"""Reports of faults, line by line as the PowerPC kernel words them, and the traps behind some."""
+"""Fault reports, line by line in the PowerPC kernel's words, and the traps that cause them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def crash(
     stack: bytes = b"",
     trace: tuple[int, ...] = (),
 ) -> Crash:
-    """Thirty-two words of code from `base`, NIP at the seventeenth unless told otherwise."""
+    """Report a fault in 32 words of code from `base`; by default NIP is at the 17th."""
     registers = {f"r{number}": number for number in range(32)}
     named = {"ctr": base + 0x300, "lr": base + 0x104, "xer": 0x2000_0000, "cr": 0x2400_0288}
     return Crash(
@@ -60,7 +60,7 @@ def crash(
     )
 
 
-def test_the_whole_report_of_a_64_bit_machine() -> None:
+def test_a_64_bit_report_has_the_kernels_format() -> None:
     lines = oops.report(crash(Fault(Access.READ, 0x10), TEXT64), PPC64)
     assert lines[:15] == (
         "BUG: Kernel NULL pointer dereference on read at 0x00000010",
@@ -91,7 +91,7 @@ def test_the_whole_report_of_a_64_bit_machine() -> None:
     )
 
 
-def test_the_registers_of_a_32_bit_machine() -> None:
+def test_a_32_bit_report_has_its_own_registers() -> None:
     lines = oops.report(crash(Fault(Access.ILLEGAL)), PPC32)
     assert lines[3:11] == (
         "NIP:  c0000040 LR: c0000104 CTR: c0000300",
@@ -171,11 +171,11 @@ AT = "Faulting instruction address: 0xc0000040"
         ),
     ],
 )
-def test_what_happened(fault: Fault, lines: tuple[str, ...]) -> None:
+def test_the_report_describes_the_fault(fault: Fault, lines: tuple[str, ...]) -> None:
     assert oops.report(crash(fault), PPC32)[: len(lines)] == lines
 
 
-def test_a_jump_to_nowhere() -> None:
+def test_a_jump_to_unmapped_memory_is_reported() -> None:
     lines = oops.report(crash(Fault(Access.FETCH, 0), nip=0, words=0), PPC32)
     assert lines[0] == "BUG: Unable to handle kernel instruction fetch (NULL pointer?)"
     assert lines[-3:-1] == (" ".join(["XXXXXXXX"] * 8),) * 2
@@ -188,13 +188,13 @@ def test_a_jump_to_nowhere() -> None:
         (TEXT32 + 8, 3, ["XXXXXXXX", "60000000", "60000001", "<60000002>", "XXXXXXXX"]),
     ],
 )
-def test_code_that_begins_or_ends(nip: int, words: int, row: list[str]) -> None:
+def test_code_at_the_edge_of_memory_is_reported(nip: int, words: int, row: list[str]) -> None:
     lines = oops.report(crash(Fault(Access.ILLEGAL), nip=nip, words=words), PPC32)
     assert any(" ".join(row) in line for line in lines[-3:-1])
 
 
 def frames(facts: Facts, size: int, words: dict[int, int]) -> bytes:
-    """A stack of `size` bytes from r1 up: a word `words[offset]` at each offset."""
+    """Return a stack of `size` bytes from r1 up, with the word `words[offset]` at each offset."""
     stack = bytearray(size)
     for offset, value in words.items():
         width = facts.pointer_size
@@ -208,7 +208,7 @@ def trace(facts: Facts, base: int, stack: bytes, known: tuple[int, ...] = ()) ->
 
 
 @pytest.mark.parametrize(("facts", "base", "save"), [(PPC32, TEXT32, 4), (PPC64, TEXT64, 16)])
-def test_the_way_here_follows_the_back_chain(facts: Facts, base: int, save: int) -> None:
+def test_the_call_trace_follows_the_back_chain(facts: Facts, base: int, save: int) -> None:
     r1, digits = base + 0x1_0000, 2 * facts.pointer_size
     words = {0: r1 + 0x80, save: base + 0x900, 0x80: r1 + 0x100, 0x80 + save: base + 0x304}
     words |= {0x40: base + 0x104, 0x100: 0, 0x100 + save: base + 0x404}
@@ -223,11 +223,11 @@ def test_the_way_here_follows_the_back_chain(facts: Facts, base: int, save: int)
 
 
 @pytest.mark.parametrize(("facts", "base", "save"), [(PPC32, TEXT32, 4), (PPC64, TEXT64, 16)])
-def test_the_way_here_leads_through_an_interrupt(facts: Facts, base: int, save: int) -> None:
+def test_the_call_trace_goes_on_past_an_interrupt(facts: Facts, base: int, save: int) -> None:
     r1, width, abi = base + 0x1_0000, facts.pointer_size, facts.abi
     regs = 0x80 + abi.call_frame + -abi.call_frame % 16
     below = regs + width * len(abi.pt_regs) + abi.red_zone
-    before = below + -below % 16  # the stack pointer that was interrupted
+    before = below + -below % 16  # the interrupted stack pointer
     names = [register.name for register in abi.pt_regs]
     words = {0: r1 + 0x80, save: 0, 0x80: 0, 0x80 + save: 0}
     saved = {"r1": r1 + before, "nip": base + 0x500, "lr": base + 0x604}
@@ -245,7 +245,7 @@ def test_the_way_here_leads_through_an_interrupt(facts: Facts, base: int, save: 
 
 
 @pytest.mark.parametrize("back", [-0x10, 0, 0x7000])
-def test_a_broken_chain_ends(back: int) -> None:
+def test_a_broken_chain_ends_the_call_trace(back: int) -> None:
     r1 = TEXT32 + 0x1_0000
     stack = frames(PPC32, 0x100, {0: r1 + 0x20, 0x20: r1 + 0x20 + back, 0x24: 0x304})
     assert len(trace(PPC32, TEXT32, stack)) == 1
@@ -267,7 +267,7 @@ VSX = (94, "f00007e4")  # xvnegdp vs0, vs0, which the 32-bit model does not know
     [(mode, *each) for mode in (UC_MODE_32, UC_MODE_64) for each in REPORTED]
     + [(UC_MODE_64, *VSX)],
 )
-def test_the_emulator_reports_them_so(mode: int, number: int, insn: str) -> None:
+def test_the_emulators_exceptions_are_understood(mode: int, number: int, insn: str) -> None:
     uc = Uc(UC_ARCH_PPC, mode | UC_MODE_BIG_ENDIAN)
     uc.ctl_set_tlb_mode(UC_TLB_VIRTUAL)
     start = TEXT32 if mode == UC_MODE_32 else TEXT64
@@ -288,7 +288,7 @@ def test_the_emulator_reports_them_so(mode: int, number: int, insn: str) -> None
 
 
 @pytest.mark.parametrize(("arch", "dot"), [("ppc32", ""), ("ppc64", ".")])
-def test_a_fault_in_an_interrupt_of_the_teaching_kernel(arch: str, dot: str) -> None:
+def test_a_fault_in_an_interrupt_is_reported(arch: str, dot: str) -> None:
     guest = boot(arch, 1)
     tick = guest.address(f"{dot}scheduler_tick")
     guest.machine.memory.write(tick, bytes(4))
@@ -309,7 +309,7 @@ def test_a_fault_in_an_interrupt_of_the_teaching_kernel(arch: str, dot: str) -> 
 
 @pytest.mark.parametrize("facts", [PPC32, PPC64])
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_is_executed_ends_in_a_report_or_goes_on(facts: Facts, seed: int) -> None:
+def test_the_machine_survives_any_word(facts: Facts, seed: int) -> None:
     chance = random.Random(seed)
     base = TEXT32 if facts is PPC32 else TEXT64
     machine = Machine(load(facts.name), 1)

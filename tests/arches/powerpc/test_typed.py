@@ -23,19 +23,19 @@ PPC64, PPC32 = arches.load("ppc64").facts, arches.load("ppc32").facts
         ("trap", 0x7FE00008),
     ],
 )
-def test_an_instruction_is_the_manuals_word(line: str, word: int) -> None:
+def test_a_typed_instruction_is_the_manuals_word(line: str, word: int) -> None:
     at = 0xC000_0000_0000_0100
     code = assemble_line(PPC64, line, at, {".schedule": at + 0x100}.get)
     assert int.from_bytes(code, "big") == word
 
 
-def test_both_widths_take_the_same_names() -> None:
+def test_both_widths_accept_the_same_register_names() -> None:
     assert assemble_line(PPC32, "lwz r3, 4(r1); blr", 0xC000_0000, lambda name: None) == (
         bytes.fromhex("80610004 4e800020")
     )
 
 
-def test_what_is_no_register_is_an_error_and_not_silence() -> None:
+def test_an_unknown_register_is_an_error() -> None:
     for line in ("std r32, 0(r1)", "mflr x0", "ld r2, 40(sp)"):
         with pytest.raises(AssemblyError):
             assemble_line(PPC64, line, 0xC000_0000_0000_0000, lambda name: None)

@@ -1,4 +1,4 @@
-"""x86 encoders and decoders, judged by Capstone, by the manual's bytes and by running."""
+"""x86 encoders and decoders, checked with Capstone, the manual and an emulator."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from dynftrace.arches.x86 import insn
 
 TEXT = 0xFFFF_FFFF_8100_0000
 LOW = 0x1_0000
-"""Text of neither kernel, for what is alike in both widths."""
+"""An address of neither kernel, for tests that are the same in both widths."""
 
 
 @dataclass(frozen=True)
 class Width:
-    """What there is in one size of an address."""
+    """Properties of one address size."""
 
     bits: int
     cs_mode: int
@@ -53,19 +53,19 @@ def one(ip: int, target: int, opcode: int = insn.CALL, bits: int = 64) -> tuple[
 
 
 def decoded(text: bytes, ip: int, width: Width = WIDE) -> tuple[str, str, int]:
-    """Mnemonic, operands and size of the first instruction, as Capstone reads it."""
+    """Return mnemonic, operands and size of the first instruction, by Capstone."""
     instruction = next(Cs(CS_ARCH_X86, width.cs_mode).disasm(text, ip))
     return instruction.mnemonic, instruction.op_str, instruction.size
 
 
-def test_the_manuals_own_call_forward_and_back() -> None:
+def test_calls_forward_and_back_have_the_manuals_bytes() -> None:
     assert one(TEXT, TEXT + 5)[0] == bytes.fromhex("e8 00 00 00 00")
     assert one(TEXT, TEXT)[0] == bytes.fromhex("e8 fb ff ff ff")
     assert one(TEXT, TEXT + 0x105, insn.JMP)[0] == bytes.fromhex("e9 00 01 00 00")
 
 
 @given(ip=addresses, target=addresses)
-def test_capstone_reads_the_call_we_wrote(ip: int, target: int) -> None:
+def test_calls_agree_with_capstone(ip: int, target: int) -> None:
     text, reach = one(ip, target)
     assert reach
     assert decoded(text, ip) == ("call", hex(target), 5)
@@ -73,7 +73,7 @@ def test_capstone_reads_the_call_we_wrote(ip: int, target: int) -> None:
 
 
 @given(ip=addresses, target=addresses)
-def test_capstone_reads_the_jump_we_wrote(ip: int, target: int) -> None:
+def test_jumps_agree_with_capstone(ip: int, target: int) -> None:
     text, reach = one(ip, target, insn.JMP)
     assert reach
     assert decoded(text, ip) == ("jmp", hex(target), 5)
@@ -81,7 +81,7 @@ def test_capstone_reads_the_jump_we_wrote(ip: int, target: int) -> None:
 
 @given(ip=anywhere32, target=anywhere32)
 @pytest.mark.parametrize(("opcode", "name"), [(insn.CALL, "call"), (insn.JMP, "jmp")])
-def test_with_32_bits_every_address_is_reached(
+def test_with_32_bits_every_address_is_within_reach(
     opcode: int, name: str, ip: int, target: int
 ) -> None:
     text, reach = one(ip, target, opcode, bits=32)
@@ -90,7 +90,7 @@ def test_with_32_bits_every_address_is_reached(
     assert insn.rel32_target(ip, text, 32) == target
 
 
-def test_no_address_of_32_bits_is_reached_in_vain() -> None:
+def test_a_target_beyond_32_bits_is_refused() -> None:
     text, reach = one(0x1000, 2**32, bits=32)
     assert (text, reach) == (insn.INT3 * 5, False)
 
@@ -99,7 +99,7 @@ def test_no_address_of_32_bits_is_reached_in_vain() -> None:
     ("distance", "reach"),
     [(2**31 - 1, True), (2**31, False), (-(2**31), True), (-(2**31) - 1, False), (2**40, False)],
 )
-def test_the_range_is_two_gigabytes_each_way(distance: int, reach: bool) -> None:
+def test_calls_reach_two_gigabytes_each_way(distance: int, reach: bool) -> None:
     ip = 0x7F00_0000_0000
     text, reached = one(ip, ip + 5 + distance)
     assert reached is reach
@@ -107,7 +107,7 @@ def test_the_range_is_two_gigabytes_each_way(distance: int, reach: bool) -> None
         assert text == insn.INT3 * 5
 
 
-def test_sites_are_encoded_one_by_one_in_one_go() -> None:
+def test_many_sites_are_encoded_as_if_one_by_one() -> None:
     ips = np.array([TEXT, TEXT + 7, TEXT - 2**33], np.uint64)
     targets = np.array([TEXT + 64, TEXT, TEXT], np.uint64)
     text, reach = insn.call(ips, targets)
@@ -155,7 +155,7 @@ def test_a_nop_changes_no_register_and_no_flag(width: Width) -> None:
 
 
 @pytest.mark.parametrize("distance", [-128, -2, 0, 127])
-def test_short_jumps(distance: int) -> None:
+def test_short_jumps_are_encoded(distance: int) -> None:
     text = insn.jmp8(TEXT, TEXT + 2 + distance)
     assert decoded(text, TEXT) == ("jmp", hex(TEXT + 2 + distance), 2)
     assert insn.jmp8_target(TEXT, text) == TEXT + 2 + distance
@@ -164,13 +164,13 @@ def test_short_jumps(distance: int) -> None:
     assert insn.jmp8_target(LOW, text, 32) == LOW + 2 + distance
 
 
-def test_a_short_jump_wraps_with_the_address() -> None:
+def test_a_short_jump_wraps_around_the_address_space() -> None:
     assert insn.jmp8_target(2**32 - 2, bytes.fromhex("eb 10"), 32) == 0x10
     assert insn.jmp8_target(2**64 - 2, bytes.fromhex("eb 10")) == 0x10
 
 
 @pytest.mark.parametrize("distance", [-129, 128])
-def test_a_short_jump_too_far_is_refused(distance: int) -> None:
+def test_a_short_jump_out_of_reach_is_refused(distance: int) -> None:
     with pytest.raises(ValueError, match="cannot reach"):
         insn.jmp8(TEXT, TEXT + 2 + distance)
 
@@ -205,13 +205,13 @@ CALLS32 = {
 
 
 @pytest.mark.parametrize("text", CALLS32.values(), ids=CALLS32.keys())
-def test_code_behind_a_call_is_a_return_address_in_32_bits(text: str) -> None:
+def test_an_address_after_a_call_is_a_return_address_in_32_bits(text: str) -> None:
     assert decoded(bytes.fromhex(text), LOW, NARROW)[0] == "call"
     assert insn.ends_in_call(bytes(15) + bytes.fromhex(text))
 
 
 @pytest.mark.parametrize("text", CALLS.values(), ids=CALLS.keys())
-def test_code_behind_a_call_is_a_return_address(text: str) -> None:
+def test_an_address_after_a_call_is_a_return_address(text: str) -> None:
     assert decoded(bytes.fromhex(text), TEXT)[0] == "call"
     assert insn.ends_in_call(bytes(15) + bytes.fromhex(text))
 
@@ -219,7 +219,7 @@ def test_code_behind_a_call_is_a_return_address(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["90", "ff e0", "ff 35 10 00 00 00", "48 89 c7 48 89 d6", "c3", ""]
 )
-def test_code_behind_anything_else_is_none(text: str) -> None:
+def test_an_address_after_anything_else_is_not_a_return_address(text: str) -> None:
     assert not insn.ends_in_call(bytes(8) + bytes.fromhex(text))
 
 
@@ -248,7 +248,7 @@ def test_a_call_runs_to_its_target_and_a_nop_runs_past(
 
 @WIDTHS
 @pytest.mark.skipif(which("objdump") is None, reason="objdump is not installed")
-def test_objdump_reads_them_alike(width: Width, tmp_path: Path) -> None:
+def test_instructions_agree_with_objdump(width: Width, tmp_path: Path) -> None:
     code = one(0, 0x1000, bits=width.bits)[0] + one(5, 0x20, insn.JMP, width.bits)[0]
     path = tmp_path / "code"
     path.write_bytes(code + b"".join(width.nops.values()))

@@ -1,4 +1,4 @@
-"""Reports of faults, line by line as the x86 kernel words them."""
+"""Fault reports, line by line in the x86 kernel's words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WIDE, NARROW = (arches.load(name).facts for name in ("x86_64", "i386"))
 
 
 def report(crash: Crash) -> tuple[str, ...]:
-    """The lines as x86-64 has them."""
+    """Return the lines of a report on x86-64."""
     return oops.report(crash, WIDE)
 
 
@@ -33,7 +33,7 @@ def crash(fault: Fault, rip: int = TEXT + 0x40, text: bytes = bytes(range(0x80))
     )
 
 
-def test_the_whole_report() -> None:
+def test_the_report_has_the_kernels_format() -> None:
     before = " ".join(f"{byte:02x}" for byte in range(0x40 - 42, 0x40))
     after = " ".join(f"{byte:02x}" for byte in range(0x41, 0x41 + 21))
     assert report(crash(Fault(Access.READ, 8))) == (
@@ -90,7 +90,7 @@ def test_the_whole_report() -> None:
         (Fault(Access.OTHER), ("unhandled exception: 0000 [#2] SMP",)),
     ],
 )
-def test_what_happened(fault: Fault, lines: tuple[str, ...]) -> None:
+def test_the_report_describes_the_fault(fault: Fault, lines: tuple[str, ...]) -> None:
     assert report(crash(fault))[: len(lines)] == lines
 
 
@@ -102,11 +102,11 @@ def test_what_happened(fault: Fault, lines: tuple[str, ...]) -> None:
         (0x10, b"", "Code: Unable to access opcode bytes at 0xffffffffffffffe6."),
     ],
 )
-def test_code_that_ends(rip: int, text: bytes, code: str) -> None:
+def test_code_at_the_end_of_memory_is_reported(rip: int, text: bytes, code: str) -> None:
     assert code in report(crash(Fault(Access.ILLEGAL), rip, text))
 
 
-def test_the_whole_report_of_the_32_bit_kernel() -> None:
+def test_a_32_bit_report_has_the_kernels_format() -> None:
     text = 0xC100_0000
     general = ("eax", "ebx", "ecx", "edx", "esi", "edi", "ebp")
     registers = {name: 0x10 + row for row, name in enumerate(general)}

@@ -42,7 +42,9 @@ def test_help_and_version_load_nothing_heavy() -> None:
         ("screenshot", "-o", "x.svg", "--screen", "nowhere"),
     ],
 )
-def test_usage(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+def test_bad_usage_is_an_error(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
     status, out, err = here(capsys, *arguments)
     assert (status, out) == (2, "")
     assert err and "Traceback" not in err

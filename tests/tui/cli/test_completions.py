@@ -1,7 +1,7 @@
-"""The completions in the shells themselves: what is typed, TAB, and what comes of it.
+"""Completion in real shells: type, press TAB, and check the result.
 
-The shells look for them where the wheel puts them. The program they ask is the real one;
-run as a command it says its arguments instead.
+The shells find the completions where the wheel installs them. They ask the real program
+for candidates; run as a command, it prints its arguments instead.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHELLS = {
         "autoload -Uz compinit\ncompinit -u -D\nunsetopt beep list_beep",
     ),
 }
-"""How each is started, and what it reads first."""
+"""How each shell is started, and its startup file."""
 
 needs = {
     name: pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed")
@@ -50,7 +50,7 @@ needs = {
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A home, and a program in the path."""
+    """Make a home directory, and a program in the path."""
     program = tmp_path / "bin" / "dynftrace"
     program.parent.mkdir()
     program.write_text(
@@ -77,17 +77,17 @@ class Terminal:
         self._seen = ""
 
     def type(self, text: str) -> None:
-        """Press keys; each TAB is answered before the next, since zsh skips one in a hurry."""
+        """Press keys; wait for output after each TAB, because zsh drops one that is too early."""
         for part in re.findall(r"\t|[^\t]+", text):
             if part == "\t":
                 self._quiet()
             os.write(self._file, part.encode())
             if part == "\t":
-                assert self._read(20), "no answer"
+                assert self._read(20), "the shell did not answer TAB"
                 self._quiet()
 
     def _read(self, patience: float) -> bool:
-        """Whether something more was shown, within so many seconds."""
+        """Return whether more output came within `seconds`."""
         if not select.select([self._file], [], [], patience)[0]:
             return False
         self._seen += os.read(self._file, 65536).decode()
@@ -98,7 +98,7 @@ class Terminal:
             pass
 
     def until(self, text: str) -> str:
-        """What was shown up to `text`, which must come."""
+        """Return the output up to `text`, which must come."""
         end = time.monotonic() + 20
         while text not in self._seen:
             assert time.monotonic() < end, self._seen
@@ -109,7 +109,7 @@ class Terminal:
 
 @contextmanager
 def terminal(shell: str, environment: dict[str, str]) -> Iterator[Terminal]:
-    """`shell` at its prompt."""
+    """Yield `shell` at its prompt."""
     home = Path(environment["HOME"])
     arguments, setup = SHELLS[shell]
     for name in ("rc", ".zshrc"):
@@ -127,7 +127,7 @@ def terminal(shell: str, environment: dict[str, str]) -> Iterator[Terminal]:
 
 
 @pytest.mark.parametrize("shell", [pytest.param(name, marks=needs[name]) for name in SHELLS])
-def test_tab(shell: str, environment: dict[str, str]) -> None:
+def test_tab_completes_in_each_shell(shell: str, environment: dict[str, str]) -> None:
     with terminal(shell, environment) as at:
         for typed, ran in (
             ("--ar\tarm64-m\t", "--arch arm64-mcount"),
@@ -145,7 +145,7 @@ def test_tab(shell: str, environment: dict[str, str]) -> None:
             ("screenshot --screen ", tuple(POSES)),
         ):
             at.type(f"dynftrace {typed}\t" + ("\t" if shell == "bash" else "") + "\x03")
-            # Below its list bash has a prompt already, and then one behind the ^C.
+            # bash shows a prompt below its list, and another one after the ^C.
             shown = at.until("^C") if shell == "bash" else ""
             shown += at.until(PROMPT)
             words = re.sub(r"\x1b\[[?\d;]*[A-Za-z]", " ", shown).split()
@@ -161,12 +161,14 @@ def test_tab(shell: str, environment: dict[str, str]) -> None:
         ("tour ", sorted(tour.names())),
         ("screenshot --screen ", sorted(POSES)),
         ("compa", ["compare\tCompare one function on every architecture."]),
-        # What is said behind a comma too.
+        # Descriptions may contain a comma.
         ("arc", ["arches\tShow all architectures side by side."]),
         ("sh --kernel pypro", ["pyproject.toml"]),
     ],
 )
-def test_fish(typed: str, offered: list[str], environment: dict[str, str]) -> None:
+def test_fish_shows_candidates_with_descriptions(
+    typed: str, offered: list[str], environment: dict[str, str]
+) -> None:
     done = subprocess.run(
         ["fish", "-c", f"complete -C 'dynftrace {typed}'"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Panes of instructions: bits of the row's own instruction, subjects, copies."""
+"""Panes of instructions: bits of the row's instruction, subjects, copying."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..present.test_call_site import CALL, IP, view
 
 
 class Panes(App[None]):
-    """One pane."""
+    """An app with one pane."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ def row_of(lines: Sequence[Line], text: str) -> int:
     return next(row for row, each in enumerate(lines) if text in plain(each))
 
 
-async def test_bits_are_those_of_the_row_itself() -> None:
+async def test_bits_are_those_of_the_rows_instruction() -> None:
     lines = path_lines(hops())
     heading = row_of(lines[6:], "ftrace_caller") + 6
     app = Panes(lines)
@@ -56,7 +56,7 @@ async def test_bits_are_those_of_the_row_itself() -> None:
         assert app.wanted == [0x2000, 0x2000, 0x2000, 0x2040]
 
 
-async def test_each_form_of_a_site_is_its_instruction() -> None:
+async def test_each_form_of_a_site_has_its_own_bits() -> None:
     app = Panes(site_lines(view("enabled", CALL, CALL)))
     async with app.run_test(size=(90, 30)) as pilot:
         for row in range(app.code.count()):
@@ -76,16 +76,16 @@ async def test_a_row_without_an_instruction_says_so() -> None:
         assert note.message == "no instruction on this row"
 
 
-async def test_a_view_scrolls_only_for_another_subject() -> None:
+async def test_a_view_scrolls_only_if_its_subject_changes() -> None:
     rows = [line(f"row {number}") for number in range(60)]
     app = Panes(about(Subject("init", 0x100), rows))
     async with app.run_test(size=(60, 10)) as pilot:
         await pilot.pause()
         changed = [line("another first row"), *rows[1:]]
         app.code.show(about(Subject("init", 0x100), changed), 40)
-        assert app.code.cursor == 0, "the same function"
+        assert app.code.cursor == 0, "the same function must not scroll the view"
         app.code.show(about(Subject("init", 0x200), changed), 40)
-        assert app.code.cursor == 40, "a function of that name in a module"
+        assert app.code.cursor == 40, "a module's function of the same name must scroll the view"
 
 
 async def test_a_row_is_copied_without_its_mark() -> None:
@@ -97,7 +97,7 @@ async def test_a_row_is_copied_without_its_mark() -> None:
         assert app.clipboard == f"{IP:x}  as compiled e8 cb 5d 00 00     call __fentry__"
 
 
-def test_every_row_with_an_instruction_can_be_drawn_bit_by_bit() -> None:
+def test_every_row_with_an_instruction_has_bits() -> None:
     session = Session.open(arches.load("ppc64"))
     driver = SessionDriver(session)
     assert not driver.execute("insmod usbcore").error

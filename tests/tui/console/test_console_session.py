@@ -1,4 +1,4 @@
-"""The console on a real session: what is pressed arrives in the guest."""
+"""The console on a real session: keys take effect in the guest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .test_main_screen import same_as
 
 @asynccontextmanager
 async def console(session: Session) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
-    """The console on `session`."""
+    """Run the console on `session`."""
     app = ConsoleApp(lambda: SessionDriver(session))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await settle(pilot)
@@ -39,11 +39,11 @@ async def do(app: ConsoleApp, pilot: Pilot[None], *commands: str) -> None:
 
 
 def site(app: ConsoleApp) -> list[str]:
-    """The call-site pane's text."""
+    """Return the text of the call site pane."""
     return [plain(each) for each in app.view.site]
 
 
-async def test_registers_that_an_event_saved(session: Session) -> None:
+async def test_registers_saved_by_an_event_are_shown(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "echo 'f:read vfs_read $arg1' > dynamic_events")
         await do(
@@ -103,7 +103,7 @@ async def test_a_workload_fills_the_trace(session: Session) -> None:
         assert events.count() == 0
 
 
-async def test_running_goes_on_and_stops(session: Session) -> None:
+async def test_the_machine_runs_and_pauses(session: Session) -> None:
     async with console(session) as (app, pilot):
         before = session.now
         app.runner.run()
@@ -149,7 +149,7 @@ async def test_an_oops_is_reported_and_the_session_goes_on(session: Session) -> 
         assert same_as(app) == "same as: run syscalls"
 
 
-async def test_module_functions_come_and_go(session: Session) -> None:
+async def test_functions_of_a_module_appear_and_disappear(session: Session) -> None:
     async with console(session) as (app, pilot):
         kernel = app.main.functions.rows.count()
         await do(app, pilot, "insmod usbcore")
@@ -168,7 +168,7 @@ async def test_completion_knows_files_and_functions(session: Session) -> None:
     assert "syscalls" in driver.workloads()
 
 
-async def test_what_did_not_change_is_the_same_object(session: Session) -> None:
+async def test_an_unchanged_part_of_the_view_is_the_same_object(session: Session) -> None:
     driver = SessionDriver(session)
     first = driver.view()
     again = driver.view()
@@ -185,7 +185,7 @@ async def test_what_did_not_change_is_the_same_object(session: Session) -> None:
     assert empty.trace is not None and len(empty.trace) == 0
 
 
-async def test_a_function_that_comes_with_the_same_line_is_gone_to(session: Session) -> None:
+async def test_a_line_can_load_a_module_and_go_to_its_function(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "insmod usbcore; site usb_ifnum_to_if")
         assert site(app)[0].startswith("usb_ifnum_to_if [usbcore]")
@@ -205,7 +205,7 @@ async def test_the_list_follows_what_ftraced_finds() -> None:
         ip = app.view.ip
         await do(app, pilot, "run syscalls", "sleep 1")
         assert len(app.view.functions) == len(session.boot.ftrace.records) > 300
-        assert app.view.ip == ip, "the cursor stays where it was"
+        assert app.view.ip == ip, "the cursor must stay on its function"
 
 
 async def test_only_a_command_that_shows_a_site_goes_to_it(session: Session) -> None:
@@ -225,7 +225,7 @@ async def test_only_a_command_that_shows_a_site_goes_to_it(session: Session) -> 
         assert app.view.ip == session.address_of("schedule")
 
 
-async def test_the_shells_own_messages_have_no_prefix_here(session: Session) -> None:
+async def test_the_shells_own_messages_have_no_prefix(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "nothing")
         assert same_as(app) == "same as: nothing   ! nothing: command not found"
@@ -233,7 +233,7 @@ async def test_the_shells_own_messages_have_no_prefix_here(session: Session) -> 
         assert same_as(app).startswith("same as: echo 'dynftrace: x'")
 
 
-async def test_an_instruction_is_drawn_bit_by_bit(session: Session) -> None:
+async def test_an_instruction_is_shown_bit_by_bit(session: Session) -> None:
     async with console(session) as (app, pilot):
         await do(app, pilot, "echo schedule > set_ftrace_filter", "echo function > current_tracer")
         await do(app, pilot, "site schedule")
@@ -251,4 +251,4 @@ async def test_an_instruction_is_drawn_bit_by_bit(session: Session) -> None:
         assert any("^" in each and "ftrace_caller, +240 MB" in each for each in drawn)
         await pilot.press("escape", "3", "g", "x")
         await settle(pilot)
-        assert app.screen is app.main  # the way has no instruction in its first line
+        assert app.screen is app.main  # the first line of the path has no instruction

@@ -1,4 +1,4 @@
-"""A command with a wrong word stays in the line, with the cursor on the word."""
+"""A command with a wrong word stays on the command line, with the cursor on that word."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dynftrace.tui.pictures.picture import settle
         (r"poke schedule nop\; bxl", "nop; bxl", 5, None),
     ],
 )
-def test_a_column_is_found_in_what_was_typed(
+def test_the_column_of_the_wrong_word_is_found(
     command: str, words: str, column: int, found: int | None
 ) -> None:
     assert column_in(command, words, column) == found
 
 
-async def test_the_wrong_word_is_typed_again() -> None:
+async def test_the_wrong_word_can_be_corrected() -> None:
     session = Session.open(arches.load("x86_64"))
     app = ConsoleApp(lambda: SessionDriver(session))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -42,7 +42,7 @@ async def test_the_wrong_word_is_typed_again() -> None:
         assert line.edit.cursor_position == line.edit.value.index("bxl")
         reason, mark = str(over.render()).split("\n")
         assert reason == "! poke: unknown instruction 'bxl'"
-        # The mark stands over the word, in the row above the line.
+        # The mark is above the word, in the row above the line.
         row, column = over.content_region.y + 1, over.content_region.x + mark.index("▼")
         cursor = line.edit.content_region.x + line.edit.cursor_position
         assert (row, column) == (line.edit.region.y - 1, cursor)

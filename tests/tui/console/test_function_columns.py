@@ -1,4 +1,4 @@
-"""The columns of the function list, and what is left out of a narrow one."""
+"""The columns of the function list, and those omitted if it is narrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WIDTHS = st.integers(24, 120)
     st.integers(0, 10**15),
     st.sampled_from(State),
 )
-def test_a_row_fills_its_width_and_counts_end_at_one_column(
+def test_a_row_fills_its_width_and_counts_are_right_aligned(
     width: int, name: str, module: str, hits: int, state: State
 ) -> None:
     text = plain(row_line(FunctionRow(name, module, state, hits), width, True))
@@ -34,7 +34,7 @@ def test_a_row_fills_its_width_and_counts_end_at_one_column(
 
 
 @given(WIDTHS, st.sampled_from([IN_TRACE, PROFILED]), st.sampled_from(ORDERS))
-def test_the_titles_stand_over_their_columns(width: int, counted: str, order: str) -> None:
+def test_titles_are_above_their_columns(width: int, counted: str, order: str) -> None:
     titles = plain(title_line(counted, order, width))
     row = plain(row_line(FunctionRow("schedule", "usbcore", State.TRACED, 12345), width, False))
     assert len(titles) == width
@@ -59,7 +59,7 @@ def test_the_titles_stand_over_their_columns(width: int, counted: str, order: st
         (10**13, "10T"),
     ],
 )
-def test_big_numbers_are_cut_in_words(number: int, text: str) -> None:
+def test_large_numbers_are_abbreviated(number: int, text: str) -> None:
     assert compact(number, 5) == text
 
 

@@ -18,7 +18,7 @@ from ..canned import MODULE_NAMES, NAMES, index, table
 
 
 class ListApp(App[None]):
-    """Only the list."""
+    """An app with only the list."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,19 +41,19 @@ class ListApp(App[None]):
         self.ips.append(message.ip)
 
     def names(self) -> list[str]:
-        """The names shown, in order."""
+        """Return the names shown, in order."""
         rows = self.list
         assert rows.functions is not None
         return [rows.functions.row(int(i)).name for i in rows._shown]
 
     def current(self) -> str:
-        """The name under the cursor."""
+        """Return the name under the cursor."""
         at = self.list.current()
         assert at is not None and self.list.functions is not None
         return self.list.functions.row(at).name
 
 
-def test_what_is_typed_becomes_a_glob() -> None:
+def test_a_filter_becomes_a_glob() -> None:
     assert as_glob("") == "*"
     assert as_glob("sched") == "*sched*"
     assert as_glob("vfs_*") == "vfs_*"
@@ -61,7 +61,7 @@ def test_what_is_typed_becomes_a_glob() -> None:
     assert as_glob("usb !usb_get*") == "*usb* !usb_get*"
 
 
-async def test_filter_shows_what_matches() -> None:
+async def test_the_filter_shows_matching_functions() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)):
         app.list.show(table(index()))
@@ -79,7 +79,7 @@ async def test_filter_shows_what_matches() -> None:
         assert len(app.names()) == len(NAMES) + len(MODULE_NAMES)
 
 
-async def test_cursor_keeps_its_function() -> None:
+async def test_the_cursor_keeps_its_function() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)) as pilot:
         functions = index()
@@ -101,7 +101,7 @@ async def test_cursor_keeps_its_function() -> None:
         assert app.ips[-1] == functions.ips[NAMES.index("vfs_write")]
 
 
-async def test_cursor_keeps_its_function_while_hits_and_states_change() -> None:
+async def test_the_cursor_keeps_its_function_while_hits_and_states_change() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)) as pilot:
         functions = index()
@@ -126,7 +126,7 @@ async def test_cursor_keeps_its_function_while_hits_and_states_change() -> None:
         assert app.ips[-1] == functions.ips[NAMES.index("vfs_open")]
 
 
-async def test_counts_leave_who_has_scrolled_where_he_is() -> None:
+async def test_new_counts_do_not_scroll_the_list() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)) as pilot:
         functions = index()
@@ -141,7 +141,7 @@ async def test_counts_leave_who_has_scrolled_where_he_is() -> None:
             assert app.list.scroll_offset.y == 15 and app.current() == NAMES[0]
 
 
-async def test_a_whole_name_is_gone_to_although_others_contain_it() -> None:
+async def test_go_to_prefers_a_whole_name() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)):
         app.list.show(table(index()))
@@ -152,7 +152,7 @@ async def test_a_whole_name_is_gone_to_although_others_contain_it() -> None:
         assert app.names()[0] == "schedule"
 
 
-async def test_hidden_function_is_found_again_by_go_to() -> None:
+async def test_go_to_shows_a_hidden_function() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)):
         functions = index()
@@ -163,7 +163,7 @@ async def test_hidden_function_is_found_again_by_go_to() -> None:
         assert not app.list.go_to(0x1234)
 
 
-async def test_toggle_names_the_shell_command() -> None:
+async def test_toggling_gives_the_shell_command() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)) as pilot:
         functions = index()
@@ -181,7 +181,7 @@ async def test_toggle_names_the_shell_command() -> None:
         ]
 
 
-async def test_the_prefix_of_code_need_not_be_typed() -> None:
+async def test_the_code_prefix_may_be_omitted() -> None:
     names = [".schedule_timeout", ".schedule", ".add", "ftrace_stub"]
     ips = np.arange(4, dtype=np.uint64)
     functions = table(FunctionIndex(names, [""] * 4, ips, "."))
@@ -203,7 +203,7 @@ async def test_the_prefix_of_code_need_not_be_typed() -> None:
         assert app.wanted == ["echo .schedule >> set_ftrace_filter"]
 
 
-async def test_vi_keys() -> None:
+async def test_vi_keys_move_the_cursor() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)) as pilot:
         app.list.show(table(index()))
@@ -220,7 +220,7 @@ async def test_vi_keys() -> None:
         assert app.list.cursor == 0
 
 
-async def test_the_state_can_be_read_without_colour() -> None:
+async def test_the_state_is_readable_without_colour() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)):
         app.list.show(table(index(), traced=["schedule"], refused=["__schedule"]))
@@ -231,7 +231,7 @@ async def test_the_state_can_be_read_without_colour() -> None:
         assert {len(text) for text in texts} == {40 - SCROLLBAR}
 
 
-async def test_sixty_thousand_rows_draw_only_what_is_seen() -> None:
+async def test_of_60_000_rows_only_the_visible_are_drawn() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)) as pilot:
         app.list.show(table(index(60_000)))
@@ -244,7 +244,7 @@ async def test_sixty_thousand_rows_draw_only_what_is_seen() -> None:
         assert len(set(drawn)) <= 24
         start = time.process_time()
         app.list.pattern = "*function_1*"
-        assert time.process_time() - start < 1.0  # a hang, not a measurement
+        assert time.process_time() - start < 1.0  # detects a hang; not a measurement
 
 
 async def test_an_empty_list_says_why() -> None:
@@ -259,7 +259,7 @@ async def test_an_empty_list_says_why() -> None:
         assert said == ["no function matches the filter", "no function has a record yet"]
 
 
-async def test_copying_a_row_gives_the_function() -> None:
+async def test_copying_a_row_copies_the_function() -> None:
     app = ListApp()
     async with app.run_test(size=(40, 12)) as pilot:
         app.list.show(table(index(), traced=["schedule"]))

@@ -1,4 +1,4 @@
-"""Jump mode: each letter goes where it stands, at every size."""
+"""Jump mode: each letter goes to the place where it is shown, at every size."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_a_letter_goes_to_its_pane(size: tuple[int, int]) -> None:
             assert app.screen is app.main and app.main.active == pane
             assert app.focused in app.main.query(f"#pane{pane} Rows")
         await pilot.press("ctrl+o", "u", "l")
-        assert isinstance(app.screen, JumpScreen), "neither is there"
+        assert isinstance(app.screen, JumpScreen), "letters without a place must be ignored"
         await pilot.press("escape")
         assert app.screen is app.main and app.main.active == 3
         await pilot.press("ctrl+o", "ctrl+o")
@@ -39,7 +39,7 @@ async def test_a_letter_goes_to_its_pane(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_each_letter_stands_in_the_pane_it_goes_to(size: tuple[int, int]) -> None:
+async def test_each_letter_is_shown_in_its_pane(size: tuple[int, int]) -> None:
     async with console(CannedDriver(), size) as (app, pilot):
         panes = {f"pane{n}": app.main.query_one(f"#pane{n}").region for n in range(1, 5)}
         await pilot.press("ctrl+o")
@@ -58,7 +58,7 @@ async def test_each_letter_stands_in_the_pane_it_goes_to(size: tuple[int, int]) 
             assert all(title in text for _, title in list(LETTERS.values())[:4])
 
 
-async def test_from_the_command_line_and_back_to_it() -> None:
+async def test_jump_mode_leaves_and_enters_the_command_line() -> None:
     async with console(CannedDriver()) as (app, pilot):
         await pilot.press("colon", *"cat", "ctrl+o", "l")
         await settle(pilot)
@@ -69,7 +69,7 @@ async def test_from_the_command_line_and_back_to_it() -> None:
         assert app.main.active == 4 and not app.main.query_one(CommandLine).display
 
 
-async def test_to_the_text_of_a_tour() -> None:
+async def test_jump_mode_goes_to_the_text_of_a_tour() -> None:
     session = Session.open(arches.load("x86_64"))
     walk = Walk(tour.load(tour.names()[0]))
     app = ConsoleApp(lambda: SessionDriver(session), walk)

@@ -1,4 +1,4 @@
-"""The main screen with a driver that has no machine: keys, panes, commands, boxes."""
+"""The main screen with a driver without a machine: keys, panes, commands, boxes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ IP = 0xFFFF_FFFF_8100_0000
 async def console(
     driver: CannedDriver, size: tuple[int, int] = (120, 40)
 ) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
-    """The app on `driver`, booted."""
+    """Run the app on `driver`, booted."""
     app = ConsoleApp(lambda: driver)
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
@@ -44,16 +44,16 @@ async def console(
 
 
 def same_as(app: ConsoleApp) -> str:
-    """The text of the line."""
+    """Return the text of the line."""
     return str(app.main.query_one(SameAs).render()).strip()
 
 
 def shown(app: ConsoleApp) -> list[int]:
-    """The numbers of the panes on the screen."""
+    """Return the numbers of the panes on the screen."""
     return [pane.number for pane in app.main.query(Pane) if pane.region.area and pane.display]
 
 
-def test_layouts() -> None:
+def test_the_layout_follows_the_size() -> None:
     assert layout_for(Size(59, 40), False) == "-small"
     assert layout_for(Size(120, 15), False) == "-small"
     assert layout_for(Size(80, 24), False) == "-single"
@@ -84,7 +84,7 @@ async def test_space_toggles_and_shows_the_command() -> None:
         ]
 
 
-async def test_the_cursor_says_which_site_is_wanted() -> None:
+async def test_the_cursor_selects_the_site_to_show() -> None:
     driver = CannedDriver()
     async with console(driver) as (_, pilot):
         assert driver.ip == IP
@@ -93,7 +93,7 @@ async def test_the_cursor_says_which_site_is_wanted() -> None:
         assert driver.ip == IP + 3 * 64
 
 
-async def test_filter_as_one_types() -> None:
+async def test_the_list_is_filtered_while_typing() -> None:
     async with console(CannedDriver()) as (app, pilot):
         await pilot.press("slash", *"vfs_")
         assert app.main.functions.rows.count() == 3
@@ -105,7 +105,7 @@ async def test_filter_as_one_types() -> None:
         assert app.main.functions.rows.cursor == NAMES.index("vfs_write")
 
 
-async def test_letters_typed_into_the_filter_are_no_commands() -> None:
+async def test_letters_in_the_filter_are_not_commands() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         await pilot.press("slash", *"qtRcs1:")
@@ -115,7 +115,7 @@ async def test_letters_typed_into_the_filter_are_no_commands() -> None:
         assert not app.runner.running
 
 
-async def test_panes_by_number_and_tab() -> None:
+async def test_panes_are_reached_by_number_and_tab() -> None:
     async with console(CannedDriver()) as (app, pilot):
         for key, active in (("2", 2), ("tab", 3), ("tab", 4), ("tab", 1), ("shift+tab", 4)):
             await pilot.press(key)
@@ -123,7 +123,7 @@ async def test_panes_by_number_and_tab() -> None:
             assert shown(app) == [1, 2, 3, 4]
 
 
-async def test_one_pane_at_a_time_on_eighty_columns() -> None:
+async def test_on_80_columns_one_pane_is_shown() -> None:
     async with console(CannedDriver(), (80, 24)) as (app, pilot):
         assert shown(app) == [1]
         for key in ("2", "3", "4", "1"):
@@ -141,7 +141,7 @@ async def test_one_pane_at_a_time_on_eighty_columns() -> None:
         assert shown(app) == [1]
 
 
-async def test_too_small_says_so_and_recovers() -> None:
+async def test_a_terminal_that_is_too_small_is_reported_and_may_grow() -> None:
     async with console(CannedDriver(), (50, 12)) as (app, pilot):
         text = app.main.query_one("#too-small", Static)
         assert text.display
@@ -152,7 +152,7 @@ async def test_too_small_says_so_and_recovers() -> None:
         assert shown(app) == [1]
 
 
-async def test_command_line_runs_completes_and_remembers() -> None:
+async def test_the_command_line_runs_completes_and_remembers() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         await pilot.press("colon", *"cat av")
@@ -177,7 +177,7 @@ async def test_command_line_runs_completes_and_remembers() -> None:
         assert app.focused is app.main.functions.rows
 
 
-async def test_the_only_candidate_is_taken_with_a_space_behind_it() -> None:
+async def test_a_single_candidate_is_inserted_with_a_space() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         await pilot.press("colon", *"cat available_t")
@@ -190,7 +190,7 @@ async def test_the_only_candidate_is_taken_with_a_space_behind_it() -> None:
         assert driver.executed == ["cat available_tracers x"]
 
 
-async def test_errors_are_the_kernels_text() -> None:
+async def test_errors_have_the_kernels_text() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         app.command("echo nothing > set_ftrace_filter")
@@ -209,7 +209,7 @@ async def test_long_output_opens_a_box() -> None:
         assert app.screen is app.main
 
 
-async def test_run_pause_and_ctrl_c() -> None:
+async def test_keys_run_pause_and_interrupt() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         await pilot.press("c")
@@ -220,7 +220,7 @@ async def test_run_pause_and_ctrl_c() -> None:
         assert app.is_running
 
 
-async def test_workload_picker() -> None:
+async def test_the_picker_runs_a_workload() -> None:
     driver = CannedDriver()
     async with console(driver) as (_, pilot):
         await pilot.press("w")
@@ -230,7 +230,7 @@ async def test_workload_picker() -> None:
         assert driver.executed == ["run syscalls"]
 
 
-async def test_a_report_is_shown_once_and_leads_to_its_site() -> None:
+async def test_a_report_is_shown_once_and_goes_to_its_site() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         report = Report("ftrace failed", (line("expected 90"),), "text", IP + 5 * 64)
@@ -248,7 +248,7 @@ async def test_a_report_is_shown_once_and_leads_to_its_site() -> None:
         assert app.screen is app.main
 
 
-async def test_a_report_leads_only_to_a_site_that_there_is() -> None:
+async def test_a_report_goes_only_to_an_existing_site() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         report = Report("CPU 0 oopsed", (line("BUG"),), "text", 0xDEAD0000)
@@ -261,7 +261,7 @@ async def test_a_report_leads_only_to_a_site_that_there_is() -> None:
         assert isinstance(app.screen, ReportBox)
 
 
-async def test_candidates_take_the_width_of_the_panes() -> None:
+async def test_candidates_use_the_width_of_the_panes() -> None:
     async with console(CannedDriver()) as (app, pilot):
         await pilot.press("colon", *"echo ")
         await settle(pilot)
@@ -270,7 +270,7 @@ async def test_candidates_take_the_width_of_the_panes() -> None:
         assert region.bottom == app.main.query_one(CommandLine).region.y
 
 
-async def test_help_lists_the_keys_of_the_pane_first() -> None:
+async def test_help_lists_the_panes_keys_first() -> None:
     async with console(CannedDriver()) as (app, pilot):
         await pilot.press("4", "question_mark")
         assert isinstance(app.screen, Box)
@@ -282,7 +282,7 @@ async def test_help_lists_the_keys_of_the_pane_first() -> None:
         assert isinstance(app.screen, Box)
 
 
-async def test_q_closes_then_quits() -> None:
+async def test_q_closes_boxes_and_then_quits() -> None:
     async with console(CannedDriver()) as (app, pilot):
         await pilot.press("question_mark", "q")
         assert app.screen is app.main
@@ -300,7 +300,7 @@ async def test_enter_on_an_event_goes_to_its_function() -> None:
         assert app.main.functions.rows.cursor == event
 
 
-async def test_a_session_that_fails_to_open_ends_with_its_sentence() -> None:
+async def test_a_session_that_fails_to_open_exits_with_its_error() -> None:
     def start() -> CannedDriver:
         raise ImageError("vmlinux", "not an ELF file")
 
@@ -314,7 +314,7 @@ async def test_a_session_that_fails_to_open_ends_with_its_sentence() -> None:
 
 
 @pytest.mark.parametrize("theme", ["dynftrace", "dynftrace-light", "textual-light", "ansi-dark"])
-async def test_themes(theme: str) -> None:
+async def test_themes_can_be_changed(theme: str) -> None:
     async with console(CannedDriver()) as (app, pilot):
         if theme not in app.available_themes:
             theme = next(name for name in app.available_themes if "ansi" in name)
@@ -331,7 +331,7 @@ async def test_enter_in_the_list_goes_to_the_call_site() -> None:
         assert shown(app) == [2]
 
 
-async def test_the_command_line_says_what_it_would_do() -> None:
+async def test_the_command_line_previews_its_effect() -> None:
     async with console(CannedDriver(), (80, 24)) as (app, pilot):
         candidates = app.main.query_one(Candidates)
         await pilot.press("colon", *"cat ava")
@@ -356,7 +356,7 @@ async def test_the_equivalent_command_is_copied() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
 @pytest.mark.parametrize("pattern", ["", "vfs"])
-async def test_hits_can_be_seen_under_their_title(size: tuple[int, int], pattern: str) -> None:
+async def test_hits_are_shown_under_their_title(size: tuple[int, int], pattern: str) -> None:
     class Hit(CannedDriver):
         def view(self, *, hurry: bool = False) -> View:
             view = super().view()

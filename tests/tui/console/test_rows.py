@@ -1,4 +1,4 @@
-"""Rows that are wider than their list."""
+"""Rows wider than their list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = ("short", "x" * 40, "x" * 41, "blanks" + " " * 60, "a" * 39 + "漢字", 
 
 
 class Shown(Rows):
-    """Some rows."""
+    """A list of a few rows."""
 
     def count(self) -> int:
         return len(TEXTS)
@@ -32,18 +32,18 @@ class Shown(Rows):
 
 
 class Small(App[None]):
-    """Only them."""
+    """An app with only that list."""
 
     def compose(self) -> ComposeResult:
         yield Shown()
 
 
 def drawn(rows: Shown) -> list[str]:
-    """What is on the screen."""
+    """Return the rows on the screen."""
     return [rows.render_line(y).text for y in range(len(TEXTS))]
 
 
-async def test_a_row_that_goes_on_to_the_right_says_so() -> None:
+async def test_a_row_that_continues_to_the_right_has_a_sign() -> None:
     app = Small()
     async with app.run_test(size=(40, 10)) as pilot:
         rows = app.query_one(Shown)
@@ -72,7 +72,7 @@ async def test_a_row_that_goes_on_to_the_right_says_so() -> None:
         assert GOES_ON not in "".join(drawn(rows))
 
 
-async def test_the_sign_stands_beside_the_scrollbar() -> None:
+async def test_the_sign_is_beside_the_scrollbar() -> None:
     app = Small()
     async with app.run_test(size=(40, len(TEXTS) - 1)) as pilot:
         rows = app.query_one(Shown)
@@ -83,7 +83,7 @@ async def test_the_sign_stands_beside_the_scrollbar() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 7])
-async def test_in_hardly_any_room(width: int) -> None:
+async def test_the_sign_is_right_at_tiny_widths(width: int) -> None:
     app = Small()
     async with app.run_test(size=(width, 10)) as pilot:
         await pilot.pause()
@@ -92,7 +92,7 @@ async def test_in_hardly_any_room(width: int) -> None:
 
 
 def luminance(color: Color | None) -> float:
-    """WCAG 2.1, relative luminance."""
+    """Return the relative luminance of a colour as defined by WCAG 2.1."""
     assert color is not None and color.triplet is not None
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
@@ -102,7 +102,7 @@ def luminance(color: Color | None) -> float:
 
 
 @pytest.mark.parametrize("name", [each.name for each in theme.THEMES])
-async def test_what_is_under_the_cursor_can_be_read(name: str) -> None:
+async def test_text_under_the_cursor_has_enough_contrast(name: str) -> None:
     tones = {"plain": "", "dim": "dim", "mark": "mark", "found": "found"}
     driver = CannedDriver(View(Status("x86_64", 2), site=(line(*tones.items()),)))
     async with console(driver) as (app, pilot):

@@ -1,4 +1,4 @@
-"""The status line fits, and its fields keep their places."""
+"""The status line fits, and its fields keep their positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BUILD = replace(HIGH, arch="arm64-mcount")
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 118, 120, 132, 139, 140, 200])
-def test_fills_the_width(width: int) -> None:
+def test_the_status_line_fills_the_width(width: int) -> None:
     lost = replace(FOUND, lost=12_345_678, tracing_on=False)
     for status in (LOW, HIGH, BUILD, FOUND, lost, replace(lost, ftrace_off=True)):
         for mode in ("PAUSED", "RUNNING", "BOOTING"):
@@ -33,7 +33,7 @@ def test_fields_do_not_move_while_numbers_grow() -> None:
     ][:3]
 
 
-def test_says_all_in_words() -> None:
+def test_everything_is_given_in_words() -> None:
     text = plain(status_line(HIGH, "RUNNING", 200))
     for word in ("x86_64 · 2 cpus", "tracer function", "tracing on", "1,234,567 events"):
         assert word in text
@@ -44,7 +44,7 @@ def test_says_all_in_words() -> None:
         assert "ftrace OFF" in text and "CPU 1 oopsed" in text
 
 
-def test_says_how_many_sites_were_found() -> None:
+def test_the_number_of_found_sites_is_shown() -> None:
     for width in (60, 80, 120, 145):
         assert "ftraced  345 +128" in plain(status_line(FOUND, "RUNNING", width))
         quiet = replace(FOUND, found=(345, 0))
@@ -53,6 +53,6 @@ def test_says_how_many_sites_were_found() -> None:
         assert "ftraced" not in plain(status_line(HIGH, "RUNNING", width))
 
 
-def test_seconds() -> None:
+def test_seconds_are_formatted() -> None:
     assert seconds(4_812_310) == "0.004 812 310"
     assert seconds(12_000_000_001) == "12.000 000 001"

@@ -1,4 +1,4 @@
-"""The stepping screen: what its keys do is done by commands, and nothing on it moves."""
+"""The stepping screen: its keys run commands, and its parts keep their positions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZES = ((80, 24), (120, 40), (200, 50))
 async def console(
     session: Session, size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
-    """The console at vfs_write, which is traced."""
+    """Run the console at vfs_write, which is traced."""
     app = ConsoleApp(lambda: SessionDriver(session))
     async with app.run_test(size=size, notifications=True) as pilot:
         await settle(pilot)
@@ -46,7 +46,7 @@ async def console(
 
 
 async def into(app: ConsoleApp, pilot: Pilot[None]) -> SteppingScreen:
-    """To the site of vfs_write in the workload syscalls."""
+    """Go to the site of vfs_write in the workload syscalls."""
     app.stepping.workload = "syscalls"
     await press(pilot, "i")
     assert isinstance(app.screen, SteppingScreen)
@@ -68,7 +68,7 @@ def standing(screen: SteppingScreen) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_into_the_tracer_and_out_again(session: Session, size: tuple[int, int]) -> None:
+async def test_keys_step_into_the_tracer_and_out(session: Session, size: tuple[int, int]) -> None:
     async with console(session, size) as (app, pilot):
         screen = await into(app, pilot)
         assert screen.same_as.command == "until vfs_write syscalls"
@@ -104,7 +104,7 @@ async def test_into_the_tracer_and_out_again(session: Session, size: tuple[int, 
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_all_of_it_fits(session: Session, size: tuple[int, int]) -> None:
+async def test_everything_fits_the_screen(session: Session, size: tuple[int, int]) -> None:
     async with console(session, size) as (app, pilot):
         screen = await into(app, pilot)
         await press(pilot, "s", "n")
@@ -119,7 +119,7 @@ async def test_all_of_it_fits(session: Session, size: tuple[int, int]) -> None:
         assert bottom.y == size[1] - 1 and len(str(screen.query_one(KeysBar).render())) <= size[0]
 
 
-async def test_instructions_are_whole_beside_the_registers() -> None:
+async def test_instructions_beside_the_registers_are_not_cut() -> None:
     for arch in ("x86_64", "arm64"):
         session = Session.open(arches.load(arch), MachineSpec())
         async with console(session, (120, 40)) as (app, pilot):
@@ -132,7 +132,7 @@ async def test_instructions_are_whole_beside_the_registers() -> None:
             assert len(text(screen.registers)) == len(session.boot.machine.registers(0))
 
 
-async def test_a_stub_that_only_some_calls_need_is_in_parentheses() -> None:
+async def test_a_stub_used_by_only_some_calls_is_in_parentheses() -> None:
     session = Session.open(arches.load("arm64"), MachineSpec())
     async with console(session) as (app, pilot):
         screen = await into(app, pilot)
@@ -141,7 +141,7 @@ async def test_a_stub_that_only_some_calls_need_is_in_parentheses() -> None:
 
 
 @pytest.mark.parametrize("arch", arches.names())
-async def test_a_changed_register_has_a_sign_beside_its_tone(arch: str) -> None:
+async def test_a_changed_register_has_a_sign_besides_its_colour(arch: str) -> None:
     session = Session.open(arches.load(arch), MachineSpec())
     app = ConsoleApp(lambda: SessionDriver(session))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -149,7 +149,7 @@ async def test_a_changed_register_has_a_sign_beside_its_tone(arch: str) -> None:
         await press(pilot, "s")
         screen = app.screen
         assert isinstance(screen, SteppingScreen)
-        assert session.boot.stepper.steps == 0, "the first key opens it"
+        assert session.boot.stepper.steps == 0, "the first key must open the screen"
         for _ in range(12):
             await press(pilot, "s")
             changes = {each.name: each.new for each in session.boot.stepper.changes(0)}
@@ -168,7 +168,7 @@ async def test_a_changed_register_has_a_sign_beside_its_tone(arch: str) -> None:
         assert 6 <= screen.code.size.height <= 12
 
 
-async def test_over_a_call_and_on_to_the_next_time(session: Session) -> None:
+async def test_keys_step_over_a_call_and_to_its_next_run(session: Session) -> None:
     async with console(session) as (app, pilot):
         screen = await into(app, pilot)
         cpu, ip = session.boot.stepper.last or 0, session.address_of("vfs_write")
@@ -182,7 +182,7 @@ async def test_over_a_call_and_on_to_the_next_time(session: Session) -> None:
         assert session.now > first
 
 
-async def test_the_next_cpu_bits_help_and_copy(session: Session) -> None:
+async def test_keys_for_cpu_bits_help_and_copy_work(session: Session) -> None:
     async with console(session) as (app, pilot):
         screen = await into(app, pilot)
         cpu = session.boot.stepper.last or 0
@@ -201,7 +201,7 @@ async def test_the_next_cpu_bits_help_and_copy(session: Session) -> None:
         assert app.screen is app.main
 
 
-async def test_i_asks_for_a_workload_once(session: Session) -> None:
+async def test_i_asks_for_a_workload_only_once(session: Session) -> None:
     async with console(session) as (app, pilot):
         await press(pilot, "i")
         assert isinstance(app.screen, WorkloadBox)
@@ -212,7 +212,7 @@ async def test_i_asks_for_a_workload_once(session: Session) -> None:
         assert isinstance(app.screen, SteppingScreen)
 
 
-async def test_i_runs_the_workload_that_ran_last(session: Session) -> None:
+async def test_i_runs_the_last_workload_again(session: Session) -> None:
     async with console(session) as (app, pilot):
         for command, workload in (
             ("run locks", "locks"),
@@ -230,14 +230,14 @@ async def test_i_runs_the_workload_that_ran_last(session: Session) -> None:
         assert isinstance(app.screen, SteppingScreen)
 
 
-async def test_a_typed_until_stays_on_the_main_screen(session: Session) -> None:
+async def test_a_typed_until_keeps_the_main_screen(session: Session) -> None:
     async with console(session) as (app, pilot):
         app.command("until vfs_write syscalls")
         await settle(pilot)
         assert app.screen is app.main
 
 
-async def test_only_what_runs_the_machine_changes_the_watched_cpu(session: Session) -> None:
+async def test_only_commands_that_run_the_machine_change_the_watched_cpu(session: Session) -> None:
     async with console(session) as (app, pilot):
         screen = await into(app, pilot)
         cpu = session.boot.stepper.last or 0
@@ -251,7 +251,7 @@ async def test_only_what_runs_the_machine_changes_the_watched_cpu(session: Sessi
         assert text(screen.head)[0].startswith(f" CPU {cpu} ")
 
 
-async def test_i_in_the_trace_is_for_the_function_of_the_event(session: Session) -> None:
+async def test_i_in_the_trace_uses_the_events_function(session: Session) -> None:
     async with console(session) as (app, pilot):
         for command in ("echo sys_read > set_ftrace_filter", "run syscalls", "site vfs_write"):
             app.command(command)
@@ -264,7 +264,9 @@ async def test_i_in_the_trace_is_for_the_function_of_the_event(session: Session)
         assert same_as(app).startswith("same as: until vfs_write syscalls")
 
 
-async def test_what_is_not_reached_is_told_and_another_may_be_picked(session: Session) -> None:
+async def test_an_unreached_place_is_reported_and_another_workload_offered(
+    session: Session,
+) -> None:
     async with console(session) as (app, pilot):
         app.stepping.workload = "locks"
         await press(pilot, "i")
@@ -292,7 +294,7 @@ async def test_an_oops_while_stepping_is_reported(session: Session) -> None:
 
 
 @pytest.mark.parametrize("size", [(60, 16), (40, 8), (20, 5)])
-async def test_a_terminal_that_is_small_or_becomes_so(
+async def test_the_screen_survives_a_shrinking_terminal(
     session: Session, size: tuple[int, int]
 ) -> None:
     async with console(session) as (app, pilot):
@@ -306,7 +308,7 @@ async def test_a_terminal_that_is_small_or_becomes_so(
         assert app.screen is app.main
 
 
-async def test_a_key_pauses_a_machine_that_runs(session: Session) -> None:
+async def test_a_key_pauses_a_running_machine(session: Session) -> None:
     async with console(session) as (app, pilot):
         await press(pilot, "s")
         assert isinstance(app.screen, SteppingScreen) and app.screen.target is None

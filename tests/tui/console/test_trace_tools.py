@@ -1,4 +1,4 @@
-"""Exploring the trace by keys: filter, folds, bookmarks, export, on made-up and on real events."""
+"""Trace keys for filters, folds, bookmarks and export, on made-up and on real events."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from .test_main_screen import console
 
 
 def trace(app: ConsoleApp) -> TraceView:
-    """The trace of the screen."""
+    """Return the trace on the screen."""
     return app.main.trace.events
 
 
 def edge(app: ConsoleApp) -> str:
-    """What the trace pane's lower edge says."""
+    """Return the text on the trace pane's lower edge."""
     return str(app.main.trace.border_subtitle)
 
 
 def texts(app: ConsoleApp) -> list[str]:
-    """All rows shown."""
+    """Return all rows shown."""
     view = trace(app)
     return [view.text(row) for row in range(view.count())]
 
 
 def toasts(app: ConsoleApp) -> list[str]:
-    """What was notified."""
+    """Return the notifications."""
     return [each.message for each in app._notifications]
 
 
 async def filtered(pilot: Pilot[None], text: str) -> None:
-    """Type a filter in place of the one there is."""
+    """Replace the filter by typing."""
     await pilot.press("F", "ctrl+u", *("space" if char == " " else char for char in text), "enter")
     await pilot.pause()
 
 
-def test_words_complete_by_their_beginning_or_what_is_behind_their_kind() -> None:
+def test_filter_words_complete_with_or_without_their_kind() -> None:
     words = ["func:vfs_read", "task:vfsd", "cpu:0", "func:kfree", "func:vfs_write"]
     assert completed("", words) == words
     assert completed("cpu:0 func:v", words) == ["cpu:0 func:vfs_read", "cpu:0 func:vfs_write"]
@@ -59,7 +59,7 @@ def test_words_complete_by_their_beginning_or_what_is_behind_their_kind() -> Non
     assert completed("nothing", words) == []
 
 
-async def test_a_filter_comes_and_goes_around_the_cursor() -> None:
+async def test_filtering_keeps_the_cursor_near_its_event() -> None:
     async with console(CannedDriver()) as (app, pilot):
         view = trace(app)
         assert edge(app) == "following │ 1,204 rows"
@@ -70,7 +70,7 @@ async def test_a_filter_comes_and_goes_around_the_cursor() -> None:
         assert view.text(view.cursor) == event
         assert all("[000]" in text for text in texts(app))
         await filtered(pilot, "cpu:1")
-        assert view.text(view.cursor) != event, "the next one that is shown"
+        assert view.text(view.cursor) != event, "the cursor must be on the next shown event"
         await filtered(pilot, "")
         assert edge(app) == f"held at {view.cursor + 1:,} │ 1,204 rows"
         assert view.text(view.cursor) == event
@@ -81,7 +81,7 @@ async def test_a_filter_comes_and_goes_around_the_cursor() -> None:
         assert view.text(view.cursor) == event
 
 
-async def test_a_long_filter_leaves_room_for_what_the_lower_edge_counts() -> None:
+async def test_a_long_filter_leaves_room_for_the_counts() -> None:
     async with console(CannedDriver(), (80, 24)) as (app, pilot):
         await pilot.press("4", "up", "m", "up", "m")
         await filtered(pilot, f"cpu:0,{'7,' * 30}7")
@@ -94,7 +94,7 @@ async def test_a_long_filter_leaves_room_for_what_the_lower_edge_counts() -> Non
         assert f"filter cpu:0,{'7,' * 30}7: 602 of" in edge(app)
 
 
-async def test_new_events_come_through_a_filter() -> None:
+async def test_new_events_are_filtered() -> None:
     async with console(CannedDriver()) as (app, pilot):
         view = trace(app)
         await pilot.press("4")
@@ -112,13 +112,13 @@ async def test_new_events_come_through_a_filter() -> None:
         )
 
 
-async def test_the_line_offers_the_row_first_and_keeps_what_it_cannot_read() -> None:
+async def test_the_line_offers_the_rows_words_and_keeps_invalid_text() -> None:
     async with console(CannedDriver()) as (app, pilot):
         await pilot.press("4", "F")
         await pilot.pause()
         await pilot.press("tab")
         line = app.query_one("#line-edit", Input)
-        assert line.value == "func:kmalloc", "that of the last event"
+        assert line.value == "func:kmalloc", "the last event's function must be offered first"
         await pilot.press("tab")
         assert line.value == "pid:3"
         await pilot.press("ctrl+u", *"irq:4", "enter")
@@ -130,16 +130,16 @@ async def test_the_line_offers_the_row_first_and_keeps_what_it_cannot_read() -> 
         assert app.main.query_one(CommandLine).display and line.value == "irq:4"
         assert trace(app).count() == 1204
         await pilot.press("ctrl+u", *"cpu:0", "enter", "F")
-        assert line.value == "cpu:0", "the filter there is"
+        assert line.value == "cpu:0", "the current filter must be offered"
         await pilot.press(*",7", "enter", "F")
-        assert line.value == "cpu:0,7", "and can be gone on with"
+        assert line.value == "cpu:0,7", "the current filter must be editable"
         await pilot.press("escape")
         assert trace(app).count() == 602
         await pilot.press("F", "up", "up", "up")
-        assert line.value == "irq:4", "what was typed before"
+        assert line.value == "irq:4", "earlier input must be recalled"
 
 
-async def test_search_and_markers_know_only_the_rows_shown() -> None:
+async def test_search_and_markers_use_only_shown_rows() -> None:
     async with console(CannedDriver()) as (app, pilot):
         view = trace(app)
         await pilot.press("4")
@@ -151,7 +151,7 @@ async def test_search_and_markers_know_only_the_rows_shown() -> None:
             await pilot.press(key)
             found.append(view.cursor)
             assert "kernel_clone" in view.text(view.cursor)
-        # Every 33rd event, and every second of these.
+        # Every 33rd event, and every second one of these.
         assert [one - other for one, other in zip(found[1:], found, strict=False)] == [-33, -33, 33]
         await pilot.press("m", "down", "down", "m")
         assert edge(app).endswith("│ A to B +12.000 us")
@@ -165,7 +165,7 @@ async def test_search_and_markers_know_only_the_rows_shown() -> None:
         assert toasts(app)[-1] == "no '[000]' in the rows shown"
 
 
-async def test_bookmarks_are_data_and_stay_with_their_events() -> None:
+async def test_bookmarks_stay_with_their_events() -> None:
     async with console(CannedDriver()) as (app, pilot):
         view = trace(app)
         await pilot.press("4", "up", "up", "B", "up", "up", "B", "up", "B", "B")
@@ -182,17 +182,19 @@ async def test_bookmarks_are_data_and_stay_with_their_events() -> None:
         view.show(Events(1204, lost=10))
         assert plain(view.line(1191, 90))[0] == BOOKMARK
         view.show(Events(1204, lost=1201))
-        assert len(view.bookmarks) == 2, "the event may be shown again when the machine is"
+        assert len(view.bookmarks) == 2, "the bookmark must be kept: the event may be shown again"
         saved, view.bookmarks = view.bookmarks, ()
         assert plain(view.line(0, 90))[0] == " "
         view.bookmarks = saved
         assert plain(view.line(0, 90))[0] == BOOKMARK
         await filtered(pilot, "cpu:0")
         await pilot.press("g", "U")
-        assert view.bookmarks == saved and view.cursor == 0, "one that is not shown is left out"
+        assert view.bookmarks == saved and view.cursor == 0, (
+            "a bookmark that is not shown must be skipped"
+        )
 
 
-async def test_what_is_shown_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shown_rows_are_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dynftrace-1.txt").write_text("mine")
     async with console(CannedDriver()) as (app, pilot):
@@ -222,7 +224,7 @@ async def test_what_is_shown_is_saved(tmp_path: Path, monkeypatch: pytest.Monkey
         assert len(list(tmp_path.iterdir())) == 4
 
 
-async def test_what_cannot_be_saved_is_one_sentence(
+async def test_a_failed_save_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"
@@ -239,7 +241,7 @@ async def test_what_cannot_be_saved_is_one_sentence(
         assert "no rows to save" in toasts(app)
 
 
-async def test_functions_and_tasks_of_a_real_trace(session: Session) -> None:
+async def test_functions_and_tasks_of_a_real_trace_are_filtered(session: Session) -> None:
     async with real_console(session) as (app, pilot):
         await do(app, pilot, "echo function > current_tracer", "run syscalls")
         view = trace(app)
@@ -257,10 +259,12 @@ async def test_functions_and_tasks_of_a_real_trace(session: Session) -> None:
         await pilot.press("enter")
         await settle(pilot)
         name = view.text(view.cursor).split(": ")[1].split()[0]
-        assert app.view.ip == session.boot.kallsyms.address(name), "the cursor's own event"
+        assert app.view.ip == session.boot.kallsyms.address(name), (
+            "the cursor must stay on its event"
+        )
 
 
-async def test_calls_of_a_real_tree_fold(session: Session) -> None:
+async def test_calls_of_a_real_graph_are_folded(session: Session) -> None:
     async with real_console(session) as (app, pilot):
         await do(
             app,
@@ -303,10 +307,12 @@ async def test_calls_of_a_real_tree_fold(session: Session) -> None:
         await pilot.press("G")
         await settle(pilot)
         now = texts(app)
-        assert len(now) > len(folded) and now[:2] == folded[:2], "new calls are not folded"
+        assert len(now) > len(folded) and now[:2] == folded[:2], "new calls must not be folded"
         assert sum("…" in text for text in now) == sum("…" in text for text in folded)
         await pilot.press("plus")
         assert not any("…" in text for text in texts(app))
         await pilot.press("underscore")
         await do(app, pilot, "echo > trace", "run syscalls")
-        assert edge(app).endswith(f" │ {trace(app).count():,} rows"), "the folded calls are gone"
+        assert edge(app).endswith(f" │ {trace(app).count():,} rows"), (
+            "overwritten calls must not stay folded"
+        )

@@ -1,4 +1,4 @@
-"""The trace view: follow and hold, search, formatting only what is seen."""
+"""The trace view: following, holding, searching, and formatting only visible rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..canned import NAMES, Events
 
 
 class TraceApp(App[None]):
-    """Only the trace."""
+    """An app with only the trace."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class TraceApp(App[None]):
         self.commands.append(message.command)
 
 
-async def test_follow_shows_the_newest() -> None:
+async def test_following_shows_the_newest_event() -> None:
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         app.view.show(Events(1000))
@@ -56,7 +56,7 @@ async def test_follow_shows_the_newest() -> None:
         assert app.view.cursor == 1499
 
 
-async def test_looking_back_holds_the_trace() -> None:
+async def test_scrolling_back_holds_the_trace() -> None:
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         app.view.show(Events(1000))
@@ -84,7 +84,7 @@ async def test_space_holds_and_follows() -> None:
         assert app.view.cursor == 199
 
 
-async def test_clearing_the_buffer_shows_through_a_held_view() -> None:
+async def test_a_cleared_buffer_clears_a_held_view() -> None:
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         app.view.show(Events(100))
@@ -96,7 +96,7 @@ async def test_clearing_the_buffer_shows_through_a_held_view() -> None:
         assert app.view.count() == 0
 
 
-async def test_a_long_trace_formats_only_what_is_seen() -> None:
+async def test_only_visible_rows_of_a_long_trace_are_formatted() -> None:
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         events = Events(1_000_000)
@@ -107,7 +107,7 @@ async def test_a_long_trace_formats_only_what_is_seen() -> None:
         assert events.formatter.formatted <= 64 * 4
 
 
-async def test_search_goes_up_then_next_and_previous() -> None:
+async def test_search_goes_up_and_n_and_shift_n_go_on() -> None:
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         count = len(NAMES) * 10
@@ -134,7 +134,7 @@ async def test_enter_asks_for_the_site_of_the_event() -> None:
         assert app.ips == [0xFFFF_FFFF_8100_0040]
 
 
-def test_a_tone_for_each_kind_of_field() -> None:
+def test_each_kind_of_field_has_its_colour() -> None:
     fields = Events(1).text.fields_at(np.arange(1))[0]
     assert list(event_line(fields)) == [
         ("            bash-0       ", ""),
@@ -155,14 +155,14 @@ def test_a_sign_replaces_the_first_cell() -> None:
     assert plain(signed(event_line(()), "A")) == "A"
 
 
-async def test_r_asks_for_the_registers_of_the_event_or_the_last_before_that_saved_any() -> None:
+async def test_r_shows_the_last_registers_saved_up_to_the_event() -> None:
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         app.view.show(Events(20, lost=3))
         await pilot.press("r")
         assert app.commands == [f"regs hit {Events(20, lost=3).hit(19)}"]
         await pilot.press("g", "r")
-        assert len(app.commands) == 1, "no event so early saved any"
+        assert len(app.commands) == 1, "no event up to this one has saved registers"
         app.view.filter("cpu:1")
         await pilot.press("G", "r")
         line = app.view.shown.row(app.view.cursor)
@@ -182,7 +182,7 @@ async def test_a_stack_has_a_row_for_each_address(
         assert app.view.count() == len(trace) > len(trace.table)
         assert app.view.text(app.view.cursor).startswith(" => ")
         await pilot.press("enter")
-        assert not app.ips  # an address of a stack is no event of a site
+        assert not app.ips  # an address in a stack is not an event of a site
         app.view.search(": ramfs_create")
         await pilot.pause()
         assert app.view.text(app.view.cursor + 1).endswith(": <stack trace>")
@@ -191,7 +191,7 @@ async def test_a_stack_has_a_row_for_each_address(
         assert app.ips == [session.boot.kallsyms.address("ramfs_create")]
 
 
-async def test_bookmarks_of_a_saved_session_are_there_with_the_first_trace() -> None:
+async def test_bookmarks_of_a_saved_session_appear_with_the_first_trace() -> None:
     app = TraceApp()
     view = TraceView()
     view.bookmarks = (Events(10).key(3),)
@@ -202,7 +202,7 @@ async def test_bookmarks_of_a_saved_session_are_there_with_the_first_trace() -> 
         assert [plain(view.line(row, 90))[0] for row in (2, 3)] == [" ", BOOKMARK]
 
 
-async def test_two_markers_tell_the_time_between_them() -> None:
+async def test_two_markers_show_the_time_between_them() -> None:
     app = TraceApp()
     async with app.run_test(size=(90, 10)) as pilot:
         view = app.view
@@ -213,10 +213,10 @@ async def test_two_markers_tell_the_time_between_them() -> None:
         await pilot.press("down", "down", "m")
         assert view.between == 6000
         assert plain(view.line(999, 90)).startswith("B")
-        await pilot.press("up", "m")  # B moves
+        await pilot.press("up", "m")  # marker B moves
         assert view.between == 3000
         assert not plain(view.line(999, 90)).startswith("B")
-        # The buffer turns: rows move, and the marks stay with their events.
+        # The buffer wraps: rows move, and the markers stay with their events.
         view.follow = True
         view.show(Events(1000, lost=4))
         await pilot.pause()

@@ -1,4 +1,4 @@
-"""Keys that come faster than the focus moves arrive all the same, and in their order."""
+"""Keys that come before the focus has moved are not lost and stay in order."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KEYS = {":": "colon", "/": "slash", " ": "space", ">": "greater_than_sign", "_":
 
 
 def type_at_once(app: ConsoleApp, text: str) -> None:
-    """All keys before the app has looked at the first."""
+    """Send all keys before the app has handled the first."""
     for letter in text:
         key = {"\n": "enter", "\x1b": "escape"}.get(letter, KEYS.get(letter, letter))
         app.post_message(events.Key(key, letter if letter.isprintable() else None))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_a_command_typed_at_once_arrives_whole(size: tuple[int, int]) -> None:
+async def test_a_command_typed_at_once_is_complete(size: tuple[int, int]) -> None:
     driver = CannedDriver()
     async with console(driver, size) as (app, pilot):
         for pane in ("1", "2", "3", "4"):
@@ -38,7 +38,7 @@ async def test_a_command_typed_at_once_arrives_whole(size: tuple[int, int]) -> N
             assert app.main.active == int(pane)
 
 
-async def test_what_comes_behind_a_command_is_done_behind_it() -> None:
+async def test_keys_after_a_command_take_effect_after_it() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         type_at_once(app, ":echo schedule > set_ftrace_filter\nC:echo kfree > set_ftrace_filter\nR")
@@ -51,7 +51,7 @@ async def test_what_comes_behind_a_command_is_done_behind_it() -> None:
         ]
 
 
-async def test_a_line_that_is_left_gives_the_keys_back() -> None:
+async def test_after_escape_keys_go_to_the_list_again() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         type_at_once(app, ":echo\x1bjjj:cat\x1bj")
@@ -62,7 +62,7 @@ async def test_a_line_that_is_left_gives_the_keys_back() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
-async def test_a_filter_typed_at_once_holds_for_the_key_behind_it(size: tuple[int, int]) -> None:
+async def test_a_filter_typed_at_once_applies_to_the_next_key(size: tuple[int, int]) -> None:
     driver = CannedDriver()
     async with console(driver, size) as (app, pilot):
         await pilot.press("3")
@@ -72,13 +72,15 @@ async def test_a_filter_typed_at_once_holds_for_the_key_behind_it(size: tuple[in
         assert driver.executed == ["echo '*vfs_*' > set_ftrace_filter"]
         type_at_once(app, "/sched\n")
         await settle(pilot)
-        assert app.query_one("#filter", Input).value == "sched", "the old filter is replaced"
+        assert app.query_one("#filter", Input).value == "sched", (
+            "the new filter must replace the old one"
+        )
         type_at_once(app, "/\x1b/vfs_read\n/\x1bj")
         await settle(pilot)
         assert app.main.functions.rows.cursor == NAMES.index("vfs_read") + 1
 
 
-async def test_a_search_typed_at_once_is_of_the_trace() -> None:
+async def test_a_search_typed_at_once_searches_the_trace() -> None:
     async with console(CannedDriver(), (80, 24)) as (app, pilot):
         await pilot.press("4")
         type_at_once(app, "/kmalloc\n")
@@ -87,7 +89,7 @@ async def test_a_search_typed_at_once_is_of_the_trace() -> None:
         assert app.focused is app.main.trace.events
 
 
-async def test_what_is_pasted_waits_in_the_line() -> None:
+async def test_pasted_text_waits_for_enter() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         app.post_message(events.Paste(":echo kfree > set_ftrace_filter\n:reboot\n"))
@@ -106,7 +108,7 @@ async def test_what_is_pasted_waits_in_the_line() -> None:
         assert app.is_running and driver.executed == ["cat set_ftrace_filter"]
 
 
-async def test_what_is_typed_while_the_focus_arrives_is_not_selected() -> None:
+async def test_text_typed_while_the_focus_moves_is_not_selected() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         for turns in range(12):

@@ -1,4 +1,4 @@
-"""A file of keys: what it changes, and what is wrong with it by line."""
+"""A keymap file: its changes, and its errors with their lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynftrace.tui.console import user_keymap
 from dynftrace.tui.console.keymap import GROUPS
 
 
-def test_a_file_changes_keys(tmp_path: Path) -> None:
+def test_a_keymap_file_changes_keys(tmp_path: Path) -> None:
     file = tmp_path / "keymap.toml"
     file.write_text('[keys]\nmain.run = "f6"\n"functions.toggle" = "t,space"\n')
     assert user_keymap.read(file) == {"main.run": "f6", "functions.toggle": "t,space"}
@@ -49,14 +49,14 @@ def test_a_bad_file_is_one_sentence(tmp_path: Path, text: str, reason: str) -> N
     assert "\n" not in str(raised.value)
 
 
-def test_the_consoles_own_keys_are_keys() -> None:
+def test_the_consoles_own_keys_are_valid() -> None:
     for group in GROUPS.values():
         for binding in group:
             assert all(user_keymap.is_key(key) for key in binding.key.split(",")), binding
     assert not user_keymap.is_key("ctrl+") and not user_keymap.is_key("foo+x")
 
 
-def test_keys_may_change_places(tmp_path: Path) -> None:
+def test_keys_may_be_swapped(tmp_path: Path) -> None:
     file = tmp_path / "keymap.toml"
     file.write_text('[keys]\nmain.run = "s"\nmain.step = "c"\n')
     assert user_keymap.read(file) == {"main.run": "s", "main.step": "c"}

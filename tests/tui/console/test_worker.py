@@ -16,7 +16,7 @@ from ..canned import CannedDriver
 
 
 class Rig:
-    """A runner in a thread of its own, and how often it woke the interface."""
+    """A runner in its own thread, and the number of times it woke the interface."""
 
     def __init__(self, driver: CannedDriver, clock: Clock | None = None) -> None:
         self.driver = driver
@@ -26,7 +26,7 @@ class Rig:
         self.thread.start()
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Wait, ten seconds at most."""
+        """Wait at most ten seconds."""
         for _ in range(5000):
             if condition():
                 return
@@ -34,7 +34,7 @@ class Rig:
         raise AssertionError("it did not come to that")
 
     def view(self) -> View:
-        """The newest view, once there is nothing left to do."""
+        """Return the newest view once all jobs are done."""
         self.until(lambda: self.runner.idle)
         view = self.runner.take()
         assert view is not None
@@ -50,7 +50,7 @@ def rig() -> Iterator[Rig]:
     assert not rig.thread.is_alive()
 
 
-def test_a_view_is_there_when_the_session_is_open(rig: Rig) -> None:
+def test_an_open_session_has_a_view(rig: Rig) -> None:
     assert rig.woken.acquire(timeout=10)
     assert rig.runner.mode == "PAUSED"
     assert rig.view().status.arch == "x86_64"
@@ -58,7 +58,7 @@ def test_a_view_is_there_when_the_session_is_open(rig: Rig) -> None:
 
 
 class StoppedClock:
-    """Time that passes only in `sleep`."""
+    """A clock that advances only in `sleep`."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -72,7 +72,7 @@ class StoppedClock:
         self.seconds += seconds
 
 
-def test_a_running_machine_gives_way_to_a_key() -> None:
+def test_a_running_machine_yields_to_a_key() -> None:
     clock = StoppedClock()
     rig = Rig(CannedDriver(), clock)
     rig.until(lambda: rig.runner.opened)
@@ -85,7 +85,7 @@ def test_a_running_machine_gives_way_to_a_key() -> None:
     rig.thread.join(10)
 
 
-def test_a_job_that_takes_long_is_told() -> None:
+def test_a_long_job_is_shown_as_busy() -> None:
     clock, go_on = StoppedClock(), threading.Event()
     rig = Rig(CannedDriver(), clock)
     rig.until(lambda: rig.runner.opened)
@@ -101,7 +101,7 @@ def test_a_job_that_takes_long_is_told() -> None:
     rig.thread.join(10)
 
 
-def test_jobs_are_done_in_order_and_seen_in_the_view(rig: Rig) -> None:
+def test_jobs_run_in_order_and_update_the_view(rig: Rig) -> None:
     first = rig.runner.submit(lambda driver: driver.execute("echo function > current_tracer"))
     second = rig.runner.submit(lambda driver: driver.execute("echo schedule > set_ftrace_filter"))
     assert second.result(10).status == 0
@@ -133,13 +133,13 @@ def test_the_machine_runs_in_whole_chunks_until_paused(rig: Rig) -> None:
     assert rig.runner.mode == "PAUSED"
 
 
-def test_jobs_come_between_chunks(rig: Rig) -> None:
+def test_jobs_run_between_chunks(rig: Rig) -> None:
     rig.runner.run()
     assert rig.runner.submit(lambda driver: driver.execute("cat trace")).result(10).status == 0
     assert rig.runner.running
 
 
-def test_interrupt_lets_a_chunk_end_and_stops_what_a_job_runs(rig: Rig) -> None:
+def test_an_interrupt_ends_the_chunk_and_stops_the_job(rig: Rig) -> None:
     rig.until(lambda: rig.runner.opened)  # before that nothing can be stopped
     before = rig.driver.now()
     rig.runner.run()
@@ -161,7 +161,7 @@ def test_interrupt_lets_a_chunk_end_and_stops_what_a_job_runs(rig: Rig) -> None:
     job.result(10)
 
 
-def test_a_machine_that_cannot_go_on_is_paused_with_a_reason() -> None:
+def test_a_machine_that_cannot_continue_is_paused_with_a_reason() -> None:
     class Stuck(CannedDriver):
         def run(self, ns: int) -> None:
             raise GuestHang("boot", ns)

@@ -1,4 +1,4 @@
-"""From a function to its events and back to where one came from."""
+"""From a function to its events, and back to the previous location."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def pressed(pilot: Pilot[None], *keys: str) -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(1, 4)), max_size=250))
-def test_a_stack_of_places(steps: list[int | None]) -> None:
+def test_locations_are_kept_on_a_stack(steps: list[int | None]) -> None:
     places, model = Places(), list[Place]()
     for step in steps:
         if step is None:
@@ -43,14 +43,14 @@ def test_a_stack_of_places(steps: list[int | None]) -> None:
         assert len(places) == len(model)
 
 
-async def test_to_its_events_round_and_round_and_back() -> None:
+async def test_a_key_cycles_through_a_functions_events_and_back_returns() -> None:
     async with console(CannedDriver()) as (app, pilot):
         events = app.main.trace.events
         await pressed(pilot, "j", "e")
         assert app.main.active == 4 and not events.follow
         assert "schedule <-" in events.text(events.cursor)
         first = events.cursor
-        assert first == 1, "behind the last event it begins anew"
+        assert first == 1, "after the last event the first must follow"
         await pressed(pilot, "1", "e")
         assert events.cursor == first + len(NAMES)
         await pressed(pilot, "enter")
@@ -69,7 +69,7 @@ async def test_to_its_events_round_and_round_and_back() -> None:
         assert app.main.active == 1
 
 
-async def test_a_function_without_events_stays() -> None:
+async def test_a_function_without_events_keeps_the_cursor() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):
         await pressed(pilot, "G", "e")
@@ -77,7 +77,7 @@ async def test_a_function_without_events_stays() -> None:
         assert len(app.main.places) == 0
 
 
-async def test_back_from_a_site_one_has_gone_to_by_name(session: Session) -> None:
+async def test_back_returns_from_a_site_reached_by_name(session: Session) -> None:
     async with real_console(session) as (app, pilot):
         await do(app, pilot, "echo vfs_read > set_ftrace_filter", "echo function > current_tracer")
         await do(app, pilot, "run syscalls")
@@ -96,7 +96,7 @@ async def test_back_from_a_site_one_has_gone_to_by_name(session: Session) -> Non
         assert app.main.active == 1
 
 
-async def test_calls_of_a_graph_are_gone_to(session: Session) -> None:
+async def test_calls_of_a_graph_can_be_reached(session: Session) -> None:
     async with real_console(session) as (app, pilot):
         await do(app, pilot, "echo 'vfs_*' > set_ftrace_filter")
         await do(app, pilot, "echo function_graph > current_tracer", "run syscalls")

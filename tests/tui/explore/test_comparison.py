@@ -1,4 +1,4 @@
-"""One function on every port; experiments of the palette."""
+"""One function on every port, and the palette's experiments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.line import plain
 
 
-def test_a_function_is_compared_on_every_port_with_the_bytes_of_its_kernel() -> None:
+def test_a_function_is_compared_on_every_port() -> None:
     lines = compared("vfs_read")
     heads = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert heads == list(arches.built_in())
@@ -37,7 +37,7 @@ def test_a_function_is_compared_on_every_port_with_the_bytes_of_its_kernel() -> 
     assert max(map(len, lines)) <= 80
 
 
-def test_a_function_of_one_kernel_alone_and_one_of_none() -> None:
+def test_a_function_may_be_missing_from_some_kernels_but_not_all() -> None:
     found = compared("do_int80_syscall_32")
     assert "x86_64  has no call site in do_int80_syscall_32" in found
     assert any(re.match("i386 .* do_int80_syscall_32 at ", line) for line in found)
@@ -45,7 +45,7 @@ def test_a_function_of_one_kernel_alone_and_one_of_none() -> None:
         compared("nothing")
 
 
-async def test_the_palette_compares_and_experiments() -> None:
+async def test_the_palette_offers_comparisons_and_experiments() -> None:
     session = Session.open(arches.load("x86_64"))
     app = ConsoleApp(lambda: SessionDriver(session))
     async with app.run_test(size=(120, 40)) as pilot:
@@ -69,6 +69,6 @@ async def test_the_palette_compares_and_experiments() -> None:
         assert session.boot.machine.memory.read(ip, 4) != bytes(4)
 
 
-def test_experiments_are_commands_there_are() -> None:
+def test_experiments_are_existing_commands() -> None:
     assert {each.command.split()[0] for each in EXPERIMENTS} <= set(commands())
     assert len({each.title for each in EXPERIMENTS}) == len(EXPERIMENTS)

@@ -1,4 +1,4 @@
-"""The filter line of the functions: completed by tab, and chosen as it is shown."""
+"""The function filter: completion, and choosing exactly the functions shown."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ..console.test_main_screen import console
         ("vfs:x", []),
     ],
 )
-def test_what_a_filter_can_become(text: str, found: list[str]) -> None:
+def test_a_filter_has_completions(text: str, found: list[str]) -> None:
     assert index().complete(text) == found
 
 
-async def test_tab_completes_and_walks() -> None:
+async def test_tab_completes_and_cycles() -> None:
     async with console(CannedDriver(), (80, 24)) as (app, pilot):
         edit = app.query_one("#filter", Input)
         await pilot.press("slash", "v", "tab")
@@ -55,7 +55,7 @@ async def test_tab_completes_and_walks() -> None:
         assert edit.value == "vfs_write !:mod:usbcorex"
 
 
-async def test_tab_without_a_word_is_the_next_pane() -> None:
+async def test_tab_without_a_word_goes_to_the_next_pane() -> None:
     async with console(CannedDriver()) as (app, pilot):
         await pilot.press("slash", "tab")
         assert app.main.active == 2
@@ -64,7 +64,7 @@ async def test_tab_without_a_word_is_the_next_pane() -> None:
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "ppc64"])
-async def test_what_is_shown_is_what_is_chosen(arch: str) -> None:
+async def test_exactly_the_shown_functions_are_chosen(arch: str) -> None:
     session = Session.open(arches.load(arch))
     async with real_console(session) as (app, pilot):
         await do(app, pilot, "insmod usbcore")

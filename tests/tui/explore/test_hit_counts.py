@@ -1,4 +1,4 @@
-"""Hits of the function list: from the trace, from the profiler, and only when there is news."""
+"""Hits in the function list: from the trace or the profiler, updated only if they change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..console.test_console_session import console, do
 
 
 def counted(driver: SessionDriver) -> tuple[str, dict[str, int]]:
-    """What the list says: the title, and hits by name."""
+    """Return the list's title, and hits by name."""
     table = driver.view().functions
     assert isinstance(table, FunctionTable)
     rows = [table.row(index) for index in range(len(table))]
@@ -28,7 +28,7 @@ def counted(driver: SessionDriver) -> tuple[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips", "arm64"])
-def test_the_trace_is_counted_as_it_reads(arch: str) -> None:
+def test_hits_agree_with_the_trace(arch: str) -> None:
     session = Session.open(arches.load(arch))
     driver = SessionDriver(session)
     assert counted(driver) == (IN_TRACE, {})
@@ -53,7 +53,7 @@ def test_calls_of_a_graph_are_counted_once() -> None:
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "ppc32", "x86_64-2008"])
-def test_the_profiler_is_exact(arch: str) -> None:
+def test_hits_agree_with_the_profiler(arch: str) -> None:
     session = Session.open(arches.load(arch))
     driver = SessionDriver(session)
     driver.execute("sleep 2")
@@ -73,7 +73,7 @@ def test_the_profiler_is_exact(arch: str) -> None:
     assert counted(driver) == (IN_TRACE, {})
 
 
-def test_nothing_is_counted_anew_without_news(
+def test_without_new_events_nothing_is_recounted(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = SessionDriver(session)
@@ -98,7 +98,7 @@ def test_nothing_is_counted_anew_without_news(
     assert driver.view().functions is again
 
 
-def test_spreading_knows_only_functions(session: Session) -> None:
+def test_hits_are_assigned_only_to_functions(session: Session) -> None:
     driver = SessionDriver(session)
     driver.view()
     index = driver._index
@@ -118,7 +118,7 @@ async def test_the_cursor_keeps_its_function_while_the_guest_runs(session: Sessi
             rows.order = order
             app.runner.run()
             tables = set[int]()
-            while len(tables) < 4:  # the counts grow
+            while len(tables) < 4:  # counts keep growing
                 await pilot.pause(0.02)
                 tables.add(id(app.view.functions))
                 assert rows.ip == ip and rows.cursor_in_sight

@@ -1,4 +1,4 @@
-"""What is shown of a trace, through any sequence of filters, folds and new events."""
+"""The rows shown of a trace, after any sequence of filters, folds and new events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dynftrace.tui.explore.trace_selection import ShownRows
 
 @cache
 def moments() -> list[TraceExplorer]:
-    """The tree of one buffer while it fills and turns."""
+    """Return the graph of one buffer as it fills and wraps."""
     session = Session.open(arches.load(arches.DEFAULT))
     shell = Shell(session)
     shell.execute("echo 32 > buffer_size_kb; echo 'vfs_*' '*open*' > set_ftrace_filter")
@@ -30,12 +30,12 @@ def moments() -> list[TraceExplorer]:
     for _ in range(6):
         assert shell.execute("run syscalls").status == 0
         found.append(TraceExplorer(session.boot.array.follow()))
-    assert found[-1].text.texts(0, 1) != found[0].text.texts(0, 1), "it has turned"
+    assert found[-1].text.texts(0, 1) != found[0].text.texts(0, 1), "the buffer must have wrapped"
     return found
 
 
 class Looking(RuleBasedStateMachine):
-    """One looks at the trace, and the machine goes on."""
+    """A user explores the trace while the machine runs."""
 
     @initialize()
     def start(self) -> None:
@@ -119,7 +119,7 @@ class Looking(RuleBasedStateMachine):
             if row is not None:
                 assert self.marks.sign(row) and kernels.time(row) == place.time
                 head = kernels.text.texts(row, row + 1)[0].partition("|")[0]
-                # A call may have got its duration since.
+                # A call may have returned since and have a duration now.
                 assert head.split()[:1] == self.told[place].split()[:1]
 
 

@@ -1,4 +1,4 @@
-"""The man page and the completions are what the commands say, and programs can read them."""
+"""The man page and the completions agree with the commands and are valid."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SHARE = ROOT / "tui" / "manual" / "share"
 
 
 @pytest.mark.parametrize("path", manpage.files())
-def test_what_is_committed_is_what_comes_out(path: str) -> None:
+def test_the_committed_files_are_up_to_date(path: str) -> None:
     made = manpage.files()[path]
-    assert (SHARE / path).read_text(encoding="utf-8") == made, "make docs writes it anew"
+    assert (SHARE / path).read_text(encoding="utf-8") == made, "run `make docs` to write it again"
 
 
-def test_nothing_else_is_installed() -> None:
+def test_no_other_files_are_installed() -> None:
     found = {path.relative_to(SHARE).as_posix() for path in SHARE.rglob("*") if path.is_file()}
     assert found == set(manpage.files())
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -41,7 +41,7 @@ def test_nothing_else_is_installed() -> None:
 def commands(
     command: click.Command, parent: click.Context | None, name: str
 ) -> Iterator[click.Context]:
-    """A command, and those below it."""
+    """Yield a command and its subcommands."""
     context = click.Context(command, parent, info_name=name, terminal_width=80)
     yield context
     if isinstance(command, click.Group):
@@ -59,22 +59,22 @@ def test_every_command_and_option_is_in_the_page() -> None:
         for parameter in context.command.params:
             for option in parameter.opts if isinstance(parameter, click.Option) else []:
                 assert manpage.escaped(option) in page
-    # Also those that are loaded when they are asked for: port with its two, and tour.
+    # Including those loaded on demand: port with its two subcommands, and tour.
     assert len(found) >= 10
     assert "dynftrace port check" in page and "dynftrace tour" in page
 
 
 @pytest.mark.parametrize("context", list(commands(cli.dynftrace, None, "dynftrace")))
-def test_help_fits_80_columns_and_says_what_each_option_does(context: click.Context) -> None:
+def test_help_fits_80_columns_and_describes_each_option(context: click.Context) -> None:
     text = context.command.get_help(context)
     assert max(map(len, text.splitlines())) <= 80
-    # Of a list of commands no line is cut.
+    # No line in a list of commands is cut.
     assert "..." not in text.replace("]...", "")
     options = [each for each in context.command.params if isinstance(each, click.Option)]
     assert all(each.help for each in options)
 
 
-def test_help_names_the_architectures_and_builds_there_are() -> None:
+def test_help_names_all_architectures_and_builds() -> None:
     (context, *_) = commands(cli.dynftrace, None, "dynftrace")
     text = " ".join(context.command.get_help(context).split())
     assert f"Architecture of the machine: {', '.join(arches.built_in())}, or" in text
@@ -83,12 +83,12 @@ def test_help_names_the_architectures_and_builds_there_are() -> None:
     assert set(arches.builds()) < set(arches.built_in()) - {arches.DEFAULT}
 
 
-def test_what_is_special_to_roff_stands_for_itself() -> None:
+def test_characters_special_to_roff_are_escaped() -> None:
     assert manpage.escaped(".x --a\n 'b' \\n …") == r"\&.x \-\-a \(aqb\(aq \en \[u2026]"
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
-def test_groff_has_nothing_to_say_about_the_page() -> None:
+def test_groff_prints_no_warning_about_the_page() -> None:
     page = str(SHARE / manpage.PAGE)
     done = subprocess.run(
         ["groff", "-man", "-ww", "-Tutf8", page], capture_output=True, text=True, timeout=60
@@ -98,7 +98,7 @@ def test_groff_has_nothing_to_say_about_the_page() -> None:
 
 
 def complete(*words: str) -> tuple[list[str], set[str]]:
-    """What the program offers for the last of `words`, and the modules it loaded."""
+    """Return the program's candidates for the last of `words`, and the modules it loaded."""
     environment = os.environ | {
         "PYTHONPATH": str(ROOT / ".pkg"),
         "_DYNFTRACE_COMPLETE": "bash_complete",
@@ -139,7 +139,7 @@ def test_completion_is_fast(words: tuple[str, ...], offered: list[str]) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_bash_completes_by_the_script(tmp_path: Path) -> None:
+def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     program = tmp_path / "dynftrace"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dynftrace "$@"\n')
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Pictures without a terminal: sizes, screens, and the first paint's imports."""
+"""Pictures without a terminal: sizes, screens, and the imports of the first paint."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dynftrace.tui.pictures.picture import (
 )
 
 
-def test_parse_size() -> None:
+def test_a_size_is_parsed() -> None:
     assert parse_size("120x40") == (120, 40)
     for text in ("", "120", "x40", "120x", "120x40x1", "-1x4", "99999x4", "a x b"):
         with pytest.raises(UsageError):
             parse_size(text)
 
 
-def test_bad_requests_are_one_sentence() -> None:
+def test_a_bad_request_is_one_sentence() -> None:
     def never() -> Session:
         raise AssertionError("nothing was to be opened")
 
@@ -56,7 +56,7 @@ def test_an_unknown_theme_is_one_sentence(session: Session) -> None:
 
 
 @pytest.mark.parametrize("pose", [POSES["site"], Pose(("ctrl+p", *"exp"))], ids=["site", "palette"])
-def test_a_look_is_what_a_console_of_its_own_shows(
+def test_a_picture_shows_what_a_separate_console_shows(
     session: Session, pose: Pose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def draw(theme: str) -> str:
@@ -72,7 +72,7 @@ def test_a_look_is_what_a_console_of_its_own_shows(
     assert made["no-colour"] == draw("dynftrace")
 
 
-def test_an_error_of_our_own_is_raised_and_not_waited_for() -> None:
+def test_an_error_in_a_picture_is_raised_at_once() -> None:
     def broken() -> Driver:
         raise ZeroDivisionError("ours")
 

@@ -1,4 +1,4 @@
-"""The fixtures of `dynftrace.testing`, in projects made for the purpose."""
+"""The fixtures of `dynftrace.testing`, used in temporary projects."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PACKAGE = str(Path(dynftrace.__file__).parents[1])
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """An empty project that has this dynftrace, and no plugin but its own."""
+    """Return an empty project with this dynftrace and only its plugin."""
     monkeypatch.setenv("PYTHONPATH", PACKAGE)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     return pytester
 
 
 def run(project: pytest.Pytester, *options: str, **outcomes: int) -> str:
-    """What pytest prints, which has these outcomes."""
+    """Return pytest's output; check its outcomes."""
     result = project.runpytest_subprocess("-p", "dynftrace.testing", "-q", *options)
     result.assert_outcomes(**outcomes)
     return result.stdout.str()
@@ -38,7 +38,7 @@ def pictures(project: pytest.Pytester) -> set[str]:
 
 
 def sentence(printed: str) -> str:
-    """The one sentence a failure has."""
+    """Return the single sentence of a failure."""
     found = re.findall(r"^E +Failed: (.*)$", printed, re.MULTILINE)
     assert len(found) == 1, printed
     return str(found[0])
@@ -50,7 +50,7 @@ def test_traced(dynftrace_picture):
 """
 
 
-def test_a_picture_from_its_first_run_to_a_change(project: pytest.Pytester) -> None:
+def test_a_picture_is_missing_then_kept_then_changed(project: pytest.Pytester) -> None:
     project.makepyfile(TEST.format("schedule"))
     picture = project.path / "pictures" / "test_traced.svg"
     new = picture.with_name("test_traced.new.svg")
@@ -78,13 +78,13 @@ def test_a_picture_from_its_first_run_to_a_change(project: pytest.Pytester) -> N
     assert picture.read_text() == first
     assert "vfs_read" in new.read_text()
 
-    # What is as it was leaves nothing to look at.
+    # An unchanged picture leaves no files to review.
     project.makepyfile(TEST.format("schedule"))
     run(project, passed=1)
     assert pictures(project) == {"pictures/test_traced.svg"}
 
 
-def test_names(project: pytest.Pytester) -> None:
+def test_pictures_have_names(project: pytest.Pytester) -> None:
     (project.mkdir("deep") / "test_names.py").write_text(
         """
 import pytest
@@ -111,7 +111,7 @@ class TestIt:
     } <= made
 
 
-def test_what_makes_no_picture_is_a_sentence(project: pytest.Pytester) -> None:
+def test_a_failed_picture_is_one_sentence(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
 def test_screen(dynftrace_picture):
@@ -165,7 +165,7 @@ def test_plain_again(dynftrace_picture):
     run(project, passed=2)
 
 
-def test_sessions_and_their_shell(project: pytest.Pytester) -> None:
+def test_fixtures_give_sessions_and_a_shell(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
 import pytest
@@ -186,7 +186,7 @@ def test_another_machine(dynftrace_session, dynftrace_shell):
     run(project, passed=2)
 
 
-def test_a_module_may_stand_alone_and_a_field_must_exist() -> None:
+def test_a_module_needs_no_list_and_a_field_must_exist() -> None:
     session = open_machine("i386", modules="usbcore", boot=True)
     assert [module.name for module in session.boot.modules.loaded] == ["usbcore"]
     with pytest.raises(AssertionError, match="`nosuch` failed: "):
@@ -219,7 +219,7 @@ def test_a_module_may_stand_alone_and_a_field_must_exist() -> None:
         ("x" * 5000, None),
     ],
 )
-def test_file_names(name: str, file: str | None) -> None:
+def test_a_picture_has_a_safe_file_name(name: str, file: str | None) -> None:
     made = file_name(name)
     assert re.fullmatch(r"\w[\w.-]*", made, re.ASCII) and len(made) <= LONGEST + 9
     assert not made.endswith(".new")
@@ -229,7 +229,7 @@ def test_file_names(name: str, file: str | None) -> None:
         assert re.search(r"(^|-)[0-9a-f]{8}$", made)
 
 
-def test_it_costs_nothing_where_it_is_not_used() -> None:
+def test_the_plugin_itself_loads_little() -> None:
     code = (
         "import sys, pytest; before = set(sys.modules); import dynftrace.testing; "
         "print(sorted(set(sys.modules) - before))"
@@ -251,7 +251,7 @@ def test_it_costs_nothing_where_it_is_not_used() -> None:
     assert done.stdout == f"{ours}\n"
 
 
-def test_the_page_about_it(project: pytest.Pytester) -> None:
+def test_the_examples_in_the_documentation_work(project: pytest.Pytester) -> None:
     page = (Path(__file__).parents[3] / "docs" / "testing.md").read_text(encoding="utf-8")
     found = re.search(r"^\*\*`tests/(\S+)`\*\*\n\n```python\n(.*?)^```", page, re.M | re.S)
     assert found is not None

@@ -1,7 +1,6 @@
-"""The committed drawings are what the console shows now.
+"""The committed drawings agree with what the console shows.
 
-A drawing that changes on purpose is made again by `make screenshots`: the diff of its text
-is what there is to review.
+If a drawing changes on purpose, run `make screenshots` and review the diff of its text.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ TEXT_FOLDER = Path(__file__).with_name("screens")
 
 CONSOLES = consoles()
 ROWS = {name: size[1] for size, named in CONSOLES.values() for name in named}
-"""The drawings, and how many rows each has."""
+"""The drawings, and the number of rows of each."""
 
 DEFAULT_COLOUR = "c5c8c6"
-"""What the export gives text that has no colour of its own."""
+"""The colour that the export gives text without a colour."""
 
 
 @pytest.mark.parametrize("console", CONSOLES)
-def test_shows_what_is_committed(console: str) -> None:
+def test_the_console_shows_the_committed_drawings(console: str) -> None:
     wrong: list[str] = []
     for name, drawn in draw(console).items():
         text, *pictures = (
@@ -44,16 +43,16 @@ def test_shows_what_is_committed(console: str) -> None:
     assert not wrong, "\n".join(("run `make screenshots` if this is on purpose:", *wrong))
 
 
-def test_there_are_no_other_files() -> None:
+def test_no_other_drawings_are_committed() -> None:
     found = {*PICTURE_FOLDER.rglob("*.svg"), *TEXT_FOLDER.iterdir()}
     assert found == {path for name in ROWS for path in files(PICTURE_FOLDER, TEXT_FOLDER, name)}
 
 
-def test_the_page_links_to_all() -> None:
+def test_the_index_links_to_all_drawings() -> None:
     assert (PICTURE_FOLDER / "README.md").read_text(encoding="utf-8") == index()
 
 
-def test_the_documents_show_pictures_that_are_kept() -> None:
+def test_pictures_in_the_documents_exist() -> None:
     shown = {
         (path.parent / target).resolve()
         for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
@@ -64,7 +63,7 @@ def test_the_documents_show_pictures_that_are_kept() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, looks in PICTURES.items() if len(looks) > 1])
-def test_looks_differ_in_colours_alone(name: str) -> None:
+def test_themes_differ_only_in_colours(name: str) -> None:
     by_look = {
         look: (PICTURE_FOLDER / look / f"{name}.svg").read_text(encoding="utf-8") for look in LOOKS
     }
@@ -78,22 +77,22 @@ def test_looks_differ_in_colours_alone(name: str) -> None:
 
 
 def colours(svg: str) -> set[str]:
-    """The colours of text and backgrounds that are set, as six hexadecimal digits."""
+    """Return the colours set for text and backgrounds, as six hexadecimal digits."""
     letters = re.findall(r"\.terminal-r\d+ \{ fill: #([0-9a-f]{6})", svg)
     return {*grounds(svg), *letters} - {DEFAULT_COLOUR}
 
 
 def grounds(svg: str) -> list[str]:
-    """The colour of each background rectangle."""
+    """Return the colour of each background rectangle."""
     return re.findall(r'<rect fill="#([0-9a-f]{6})" x=', svg)
 
 
 def brightness(found: Iterable[str]) -> float:
-    """The mean of all channels, 0 to 255."""
+    """Return the mean of all channels, 0 to 255."""
     channels = [channel for colour in found for channel in bytes.fromhex(colour)]
     return sum(channels) / len(channels)
 
 
 def grey(colour: str) -> bool:
-    """Whether the three channels are equal."""
+    """Return whether the three channels are equal."""
     return len(set(bytes.fromhex(colour))) == 1

@@ -1,4 +1,4 @@
-"""The lines of the Trampoline pane, from hops made by hand."""
+"""The lines of the Trampoline pane, from handmade hops."""
 
 from __future__ import annotations
 
@@ -94,7 +94,9 @@ def test_wrong_words_are_marked() -> None:
     path = hop(CALLER, 0x2000, "ftrace_caller", 0x2040, verified=False)
     lines = path_lines([replace(path, expected=b"\xe8\x01\x02\x03\x05")])
     assert plain(lines[-1]).rstrip() == "! 2000  e8 01 02 03 04  call x"
-    assert ("e8 01 02 03 04", "mark") in lines[-1], "the blanks after them are not"
+    assert ("e8 01 02 03 04", "mark") in lines[-1], (
+        "the spaces after wrong words must not be marked"
+    )
 
 
 def test_data_is_shown_as_data() -> None:

@@ -1,4 +1,4 @@
-"""The lines of the Call site pane, from call sites made by hand."""
+"""The lines of the Call site pane, from handmade call sites."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def test_an_empty_trace_cannot_be_held() -> None:
         assert app.view.count() == 20 and app.view.follow
 
 
-async def test_all_is_drawn_again_after_a_shell_had_the_terminal(
+async def test_everything_is_redrawn_after_a_shell_used_the_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drawn: list[Region] = []

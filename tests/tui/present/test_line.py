@@ -1,4 +1,4 @@
-"""A drawn row as data: what it shows, what it is about, what copying it gives."""
+"""A drawn row as data: its text, its subject, and the text copied from it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def test_a_line_is_drawn_with_its_mark_and_copied_without() -> None:
     assert row.copied == row.text == "T schedule"
 
 
-def test_a_line_says_what_copying_gives() -> None:
+def test_a_line_has_its_own_text_for_copying() -> None:
     row = line("T schedule   [core]", copy="schedule")
     assert row.copied == "schedule"
     assert line("x", copy="").copied == ""
 
 
-def test_a_line_keeps_what_it_is_about_while_words_are_highlighted() -> None:
+def test_highlighting_keeps_the_subject_of_a_line() -> None:
     row = line(("do_Sched sched", "dim"), at=0x40, copy="sched", mark=("▶", "accent"))
     found = highlight(row, "sched")
     assert found.spans == (

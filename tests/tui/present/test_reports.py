@@ -1,4 +1,4 @@
-"""Reports for the box."""
+"""Reports as shown in the box."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ DAMAGE = {
         "b ftrace_caller.stub",
     ),
 }
-"""Commands that damage text, and what ftrace then finds."""
+"""Commands that damage text, and the damage that ftrace finds."""
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_what_is_found_is_shown_where_it_lies_and_fits_80_columns(name: str) -> None:
+def test_damage_is_shown_at_its_place_within_80_columns(name: str) -> None:
     driver = SessionDriver(Session.open(arches.load(name)))
     damage, found = DAMAGE[name]
     assert not driver.execute(damage).error
@@ -87,7 +87,7 @@ def test_what_is_found_is_shown_where_it_lies_and_fits_80_columns(name: str) -> 
     assert driver.execute(traced).status
     (report,) = driver.view().reports
     text = [plain(each) for each in report.lines]
-    assert max(map(len, text)) <= 80 - 4 - 7  # the box is narrower, and has an edge
+    assert max(map(len, text)) <= 80 - 4 - 7  # the box is narrower and has a border
     at = text.index("  found")
     (row,) = (each for each in text[at + 1 :] if each.endswith(found))
     address = int(row.split()[0], 16)

@@ -40,7 +40,7 @@ def test_a_call_out_of_reach_says_why(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "mips", "mips64"])
-def test_a_call_in_reach_says_nothing(arch: str) -> None:
+def test_a_call_within_reach_has_no_note(arch: str) -> None:
     rows = shown(arch, "insmod usbcore")
     assert not any("reach" in row or row.startswith("stubs of") for row in rows)
 
@@ -50,13 +50,13 @@ def test_a_site_of_the_kernel_needs_no_stub() -> None:
     assert not any("reach" in row or row.startswith("stubs of") for row in rows)
 
 
-def test_a_damaged_stub_is_seen_in_the_table() -> None:
+def test_a_damaged_stub_is_shown_in_the_table() -> None:
     rows = shown("ppc64", "insmod usbcore", "poke msleep.stub nop")
     (row,) = [row for row in rows if "msleep.stub" in row]
     assert row.startswith("! ")
 
 
-def test_a_view_in_a_hurry_keeps_the_last_table() -> None:
+def test_a_quick_view_keeps_the_last_table() -> None:
     driver = SessionDriver(Session.open(arches.load("ppc64")))
     driver.execute("insmod usbcore")
     ip = driver.execute("site usb_ifnum_to_if").site

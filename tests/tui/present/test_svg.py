@@ -1,4 +1,4 @@
-"""A tidied picture paints what the exported one paints."""
+"""A tidied picture paints the same as the exported one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def exported(lines: list[list[tuple[str, int]]]) -> str:
 
 
 def painted(svg: str) -> dict[tuple[int, int], str]:
-    """The colour in the middle of each cell, painted over in the order of the file."""
+    """Return the colour in the middle of each cell after painting in file order."""
     cells = {}
     for fill, *numbers in _RECT.findall(svg):
         left, top, width, height = map(float, numbers)
@@ -53,7 +53,7 @@ def painted(svg: str) -> dict[tuple[int, int], str]:
 
 
 @given(rows)
-def test_paints_the_same(lines: list[list[tuple[str, int]]]) -> None:
+def test_a_tidied_picture_paints_the_same(lines: list[list[tuple[str, int]]]) -> None:
     before = exported(lines)
     after = tidy(before)
     assert painted(after) == painted(before)
@@ -63,12 +63,12 @@ def test_paints_the_same(lines: list[list[tuple[str, int]]]) -> None:
     )
 
 
-def test_one_ground_is_one_rectangle() -> None:
+def test_one_background_is_one_rectangle() -> None:
     svg = tidy(exported([[("on red", 3), ("on red bold", 4)], [("on red", 7)]]))
     assert [fill for fill, *_ in _RECT.findall(svg)] == ["#cc555a"]
 
 
-def test_nothing_of_the_content_is_in_the_ids() -> None:
+def test_ids_do_not_depend_on_the_content() -> None:
     assert not re.search(r"terminal-\d", tidy(exported([[("", 1)]])))
 
 

@@ -1,4 +1,4 @@
-"""Sessions as files: what is written is read again, and what is wrong is one sentence."""
+"""Sessions as files: a written session is read back, and each error is one sentence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dynftrace.tui.saved.session_text import as_text, from_text
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where sessions are, for this test."""
+    """Use a temporary folder for sessions."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "dynftrace" / "sessions"
 
@@ -117,7 +117,7 @@ def test_a_file_is_replaced_whole(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "../x", ".hidden", "a/b", "a" * 65, "é", "a\n", "-\0"])
-def test_what_is_no_name_is_no_file(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     for act in (session_file.load, session_file.delete):
         with pytest.raises(UsageError, match="invalid session name"):
             act(name)
@@ -166,7 +166,7 @@ def changed(**what: object) -> str:
         (changed(layout__bookmarks=[[1, 2, 3, 0, "x"]]), "a bookmark must be an integer from"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_file(
+def test_an_error_names_the_file(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -184,7 +184,7 @@ def test_what_is_wrong_is_said_with_the_file(
     assert capsys.readouterr().out.startswith(f"bad  cannot be read: {file}: {reason}")
 
 
-def test_the_list_of_sessions(capsys: pytest.CaptureFixture[str]) -> None:
+def test_sessions_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(("sessions",)) == 0
     assert capsys.readouterr().out == ""
     session_file.save("lesson", Saved(MachineOptions("ppc64"), (5, *commands("ls; ls"), 5)))

@@ -1,4 +1,4 @@
-"""A console that is left and opened again by its name: the machine and the layout are the same."""
+"""A console reopened by its name has the same machine and layout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..console.test_console_session import do
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where sessions are, for this test."""
+    """Use a temporary folder for sessions."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "dynftrace" / "sessions"
 
@@ -98,7 +98,7 @@ async def test_machine_and_layout_are_restored() -> None:
         assert app.main.trace.events.between is not None
         title = str(app.main.trace.border_subtitle)
         assert "A to B" in title
-        # And on from there.
+        # And continue from there.
         await do(app, pilot, "back")
         assert again._session is not None
         assert not again._session.journal.interrupted
@@ -169,7 +169,7 @@ def test_another_machine_is_told() -> None:
     assert "instead of 5 ns" in kept.differs
 
 
-async def test_without_a_session_nothing_is_kept(session: Session, folder: Path) -> None:
+async def test_without_a_session_name_nothing_is_saved(session: Session, folder: Path) -> None:
     app = ConsoleApp(lambda: SessionDriver(session))
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await settle(pilot)
@@ -202,7 +202,7 @@ async def test_without_a_session_nothing_is_kept(session: Session, folder: Path)
         ),
     ],
 )
-def test_options_of_another_machine_are_refused(
+def test_options_for_another_machine_are_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     given: tuple[str, ...],
@@ -223,6 +223,6 @@ def test_options_of_another_machine_are_refused(
         assert app.theme == ("dynftrace-light" if "--theme" in given else "nord")
 
 
-def test_a_session_is_of_the_console(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_console_takes_a_session(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(("--session", "mine", "sh", "-c", "ls")) == 2
     assert "--session applies to the console only" in capsys.readouterr().err

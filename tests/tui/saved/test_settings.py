@@ -1,4 +1,4 @@
-"""The file of settings: defaults for options, and a sentence for what is wrong with it."""
+"""The settings file: defaults for options, and errors of one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dynftrace.tui.saved import settings
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the user's settings are."""
+    """Return the path of the user's settings."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     path = tmp_path / "dynftrace" / "config.toml"
     path.parent.mkdir()
@@ -27,7 +27,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The command in this process: status, output, errors."""
+    """Run the command in this process; return status, output and errors."""
     status = cli.run(arguments)
     captured = capsys.readouterr()
     return status, captured.out, captured.err
@@ -37,24 +37,24 @@ def top() -> click.Context:
     return click.Context(cli.dynftrace, info_name="dynftrace")
 
 
-def test_its_settings_are_defaults(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_are_defaults_for_options(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text('arch = "i386"\ncpus = 3\n\n[keys]\nmain.run = "f5"\n')
     assert settings.read(file, top()) == {"arch": "i386", "cpus": 3}
     list_cpus = ("sh", "-c", "ls per_cpu; site schedule")
     status, out, err = here(capsys, *list_cpus)
     assert (status, err) == (0, "") and "cpu2" in out and "cpu3" not in out
     assert "ip ffffffff" not in out and "schedule  ip c" in out
-    # The command line wins, whichever it gives.
+    # The command line wins.
     status, out, _ = here(capsys, *list_cpus, "--cpus", "1")
     assert status == 0 and "cpu1" not in out and "schedule  ip c" in out
     status, out, _ = here(capsys, *list_cpus, "--arch", "x86_64")
     assert status == 0 and "cpu2" in out and "ip ffffffff" in out
-    # So does a kernel that is a build of another architecture.
+    # So does a kernel that is another architecture's build.
     status, out, err = here(capsys, "sh", "--kernel", "x86_64-2008", "-c", "ls per_cpu")
     assert (status, err) == (0, "") and "cpu2" in out
-    # What is a default is said to be one.
+    # The help shows a default from the file.
     assert "[default: i386]" in " ".join(here(capsys, "sites", "--help")[1].split())
-    # An image says nothing of itself: it is opened on the machine of the setting.
+    # An image does not select a port: the setting's port opens it.
     image = str(arches.load("i386").images() / "vmlinux.elf")
     status, out, err = here(capsys, "sh", "--kernel", image, "-c", "site schedule")
     assert (status, err) == (0, "") and "schedule  ip c" in out
@@ -64,7 +64,7 @@ def test_every_setting_is_an_option_of_the_console() -> None:
     assert set(settings.SETTINGS) <= {option.name for option in cli.dynftrace.params}
 
 
-def test_without_a_file_nothing_is_set(file: Path) -> None:
+def test_without_a_file_there_are_no_settings(file: Path) -> None:
     assert settings.read(file, top()) == {}
     assert settings.read(file / "below" / "no folder", top()) == {}
     file.write_text("# nothing\n")
@@ -108,7 +108,7 @@ def test_a_bad_file_is_one_sentence_with_its_line(
         assert here(capsys, *arguments) == (2, "", f"dynftrace: {raised.value}\n")
 
 
-def test_a_bad_file_leaves_what_wants_no_settings(
+def test_a_bad_file_does_not_affect_commands_without_settings(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_text("colour = 1\n")
@@ -117,13 +117,15 @@ def test_a_bad_file_leaves_what_wants_no_settings(
         assert (status, err) == (0, "") and out
 
 
-def test_a_file_that_is_none(file: Path) -> None:
+def test_a_folder_is_not_a_settings_file(file: Path) -> None:
     file.mkdir()
     with pytest.raises(UsageError, match="Is a directory"):
         settings.read(file, top())
 
 
-def test_the_console_has_its_theme_and_keys(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_console_uses_theme_and_keys_from_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file.write_text('theme = "dynftrace-light"\n[keys]\nmain.run = "f5"\nmain.step = "f6"\n')
     file.with_name("keymap.toml").write_text('[keys]\nmain.step = "f7"\n')
     seen: list[tuple[str, dict[str, str]]] = []
@@ -139,7 +141,7 @@ def test_the_console_has_its_theme_and_keys(file: Path, monkeypatch: pytest.Monk
     assert seen == [("dynftrace-light", keys), ("nord", keys)]
 
 
-def test_completion_does_not_wait_for_it(file: Path) -> None:
+def test_completion_does_not_read_the_file(file: Path) -> None:
     file.write_text("colour = 1\n")
     words = {
         "_DYNFTRACE_COMPLETE": "bash_complete",
@@ -156,7 +158,7 @@ def test_completion_does_not_wait_for_it(file: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "plain,port\n", "")
 
 
-def test_a_theme_there_is_none_of_is_named_with_its_line(
+def test_an_unknown_theme_is_reported_with_its_line(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEXTUAL_DRIVER", "none")
@@ -168,7 +170,7 @@ def test_a_theme_there_is_none_of_is_named_with_its_line(
     assert status == 2 and err.startswith("dynftrace: unknown theme 'puce' ")
 
 
-def test_a_patch_method_the_port_has_not_is_named_with_its_line(
+def test_an_unsupported_patch_method_is_reported_with_its_line(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_text('\npatch = "breakpoint"\n')

@@ -18,7 +18,7 @@ from dynftrace.tui.tours.walk import Walk
 
 
 @pytest.mark.parametrize("name", tours.names())
-def test_a_tour_leads_from_its_first_step_to_its_last(name: str) -> None:
+def test_a_tour_can_be_completed(name: str) -> None:
     """Each check fails before its step, and holds after the step's own commands."""
     tour = tours.load(name)
     steps = list(check_tour(tour))
@@ -35,11 +35,11 @@ def test_a_walk_stays_within_its_tour() -> None:
     walk.found(walk.at, True)
     assert walk.done and walk.go(-1)
     assert (walk.done, walk.effects) == (False, ())
-    walk.found(walk.at + 1, True)  # an answer that comes too late
+    walk.found(walk.at + 1, True)  # this answer comes too late
     assert not walk.done
 
 
-async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
+async def test_the_console_detects_a_completed_step(tmp_path: Path) -> None:
     tour = tours.load("call-site")
     walk, progress = Walk(tour), Progress(tmp_path / "tours.json")
     session = tour.open()
@@ -60,7 +60,7 @@ async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
         await press("f5", "f3")
         assert walk.at == 1 and walk.done
         await press("escape", "f5", "f5")
-        await press("t")  # by a key what the step does by a command
+        await press("t")  # use a key instead of the step's command
         assert walk.at == 3
         assert (walk.done, session.boot.array.tracer) == (True, "function")
         await press("f4")
@@ -69,7 +69,7 @@ async def test_the_console_sees_a_step_done_and_goes_on(tmp_path: Path) -> None:
 
 
 def of_step(name: str, title: str) -> Walk:
-    """A walk at the step called `title`."""
+    """Return a walk at the step called `title`."""
     tour = tours.load(name)
     return Walk(tour, [step.title for step in tour.steps].index(title))
 
@@ -87,7 +87,7 @@ async def test_a_step_is_seen_done_by_whichever_way(way: str, size: tuple[int, i
         else:
             await pilot.press("1", "slash", *"schedul")
             await settle(pilot)
-            assert not walk.done, "another function is under the cursor"
+            assert not walk.done, "not done: another function is under the cursor"
             await pilot.press("e", "enter")
             await settle(pilot)
             if way == "keys":
@@ -107,7 +107,7 @@ async def test_a_step_is_seen_done_by_whichever_way(way: str, size: tuple[int, i
         assert walk.done
 
 
-async def test_what_is_on_the_screen_already_is_not_seen_again_until_it_changes() -> None:
+async def test_a_step_needs_a_change_on_the_screen() -> None:
     walk = of_step("arm64-records", "Two nops")
     session = walk.tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk)
@@ -124,9 +124,9 @@ async def test_what_is_on_the_screen_already_is_not_seen_again_until_it_changes(
         await press("f5")
         assert walk.effects == ()
         await press("1", "space", "t")
-        assert not walk.done, "the site was not looked at"
+        assert not walk.done, "not done: the user has not looked at the site"
         await press("2")
-        assert walk.done, "the command `site schedule` is not needed"
+        assert walk.done, "the step must not require the command `site schedule`"
 
 
 async def test_a_workload_and_registers_are_seen_by_key() -> None:
@@ -142,10 +142,10 @@ async def test_a_workload_and_registers_are_seen_by_key() -> None:
         await pilot.press("s")
         await settle(pilot)
         await settle(pilot)
-        assert walk.done, "the stepping screen shows registers"
+        assert walk.done, "the stepping screen must count as showing registers"
 
 
-async def test_a_tours_keys_close_what_stands_over_the_panes() -> None:
+async def test_a_tours_keys_close_boxes_and_screens() -> None:
     tour = tours.load("call-site")
     walk, session = Walk(tour, 1), tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk)
@@ -161,7 +161,7 @@ async def test_a_tours_keys_close_what_stands_over_the_panes() -> None:
             assert app.screen is app.main and walk.at == at + 1
 
 
-async def test_the_keys_of_a_tour_leave_a_box() -> None:
+async def test_keys_of_a_tour_work_inside_a_box() -> None:
     tour = tours.load("call-site")
     walk = Walk(tour)
     app = ConsoleApp(lambda: SessionDriver(tour.open()), walk)
@@ -182,7 +182,7 @@ async def test_the_keys_of_a_tour_leave_a_box() -> None:
     assert tour.steps[1].hint.replace("`", "") in told[1][1]
 
 
-async def test_the_palette_offers_tours_and_the_console_goes_to_their_machine() -> None:
+async def test_the_palette_starts_a_tour_on_its_machine() -> None:
     app = ConsoleApp(lambda: SessionDriver(tours.load("call-site").open()))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
@@ -194,7 +194,7 @@ async def test_the_palette_offers_tours_and_the_console_goes_to_their_machine() 
     assert app.tour.wanted == "mips-overflow"
 
 
-async def test_the_panel_says_how_to_read_on_where_there_is_more() -> None:
+async def test_the_panel_says_how_to_scroll_if_there_is_more() -> None:
     tour = tours.load("call-site")
     session, walk = tour.open(), Walk(tour)
     app = ConsoleApp(lambda: SessionDriver(session), walk)

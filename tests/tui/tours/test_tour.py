@@ -1,4 +1,4 @@
-"""Tours as files: what is read of them, what is refused, and when a check holds."""
+"""Tours as files: parsing, errors, and when a check passes."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def test_a_tour_has_a_machine_and_steps() -> None:
         ),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused_with_its_line(source: str, reason: str) -> None:
+def test_an_invalid_file_is_refused_with_its_line(source: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         parse(source, "name", "f")
 
 
-def test_a_check_looks_at_each_line_of_what_is_said() -> None:
+def test_a_check_tests_each_line_of_the_output() -> None:
     said = {"cat a": Outcome("one\ntwo\n"), "cat b": Outcome("", "cat: b: gone\n", 1)}
     for command, pattern, holds in (
         ("cat a", "^two$", True),
@@ -95,7 +95,7 @@ def test_a_check_looks_at_each_line_of_what_is_said() -> None:
         assert Shows(command, check.pattern, False).holds((), said.__getitem__) != holds
 
 
-def test_a_deed_is_an_effect_of_that_kind_and_name() -> None:
+def test_an_action_is_checked_by_its_effect() -> None:
     def holds(deed: str, name: str, *effects: Effect) -> bool:
         return Deed(*DEEDS[deed], name).holds(effects, lambda command: Outcome())
 
@@ -107,13 +107,13 @@ def test_a_deed_is_an_effect_of_that_kind_and_name() -> None:
     assert not holds("did step", "")
 
 
-def test_every_effect_can_be_checked_by_its_name() -> None:
+def test_every_effect_has_a_check() -> None:
     assert {effect for effect, _ in DEEDS.values()} == set(get_args(Effect))
     for effect, attribute in DEEDS.values():
         assert not attribute or attribute in {field.name for field in fields(effect)}
 
 
-def test_there_is_no_tour_of_that_name() -> None:
+def test_an_unknown_tour_is_refused_with_the_choices() -> None:
     for name in ("nothing", "../tours/01-call-site", "01-call-site"):
         with pytest.raises(UsageError, match="choose from: call-site"):
             tours.load(name)

@@ -1,4 +1,4 @@
-"""`dynftrace serve`: arguments and refusals, and a visitor with a real browser."""
+"""`dynftrace serve`: its arguments, its errors, and a visit with a real browser."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ENVIRONMENT = os.environ | {
 
 
 class Serving:
-    """A server that runs: its process, where it is, and what it said."""
+    """A running server: its process, its URL, and its output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
@@ -45,7 +45,7 @@ class Serving:
         self.url = found[0]
 
     def consoles(self) -> list[int]:
-        """The processes it started."""
+        """Return the processes it started."""
         folder = Path(f"/proc/{self.process.pid}/task")
         return [
             int(child)
@@ -54,7 +54,7 @@ class Serving:
         ]
 
     def end(self, number: int = signal.SIGINT) -> tuple[int, str, str]:
-        """Send a signal: status, the rest of the output, errors."""
+        """Send a signal; return status, the rest of the output, and errors."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=20)
         return self.process.returncode, out, err
@@ -62,7 +62,7 @@ class Serving:
 
 @contextmanager
 def serving(*arguments: str) -> Iterator[Serving]:
-    """The command with `arguments` at a free port, until it is told to end."""
+    """Run the command with `arguments` on a free port until it is stopped."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dynftrace", "serve", "--port", "0", *arguments],
         stdout=subprocess.PIPE,
@@ -79,7 +79,7 @@ def serving(*arguments: str) -> Iterator[Serving]:
 
 
 def gone(pid: int, seconds: float = 10) -> bool:
-    """Whether the process ends within some time."""
+    """Return whether the process ends in time."""
     end = time.monotonic() + seconds
     while Path(f"/proc/{pid}").exists():
         if time.monotonic() > end:
@@ -89,14 +89,14 @@ def gone(pid: int, seconds: float = 10) -> bool:
 
 
 async def downloaded(path: Path, seconds: float = 20) -> str:
-    """What a browser has saved, once it has."""
+    """Wait for a browser's download and return its content."""
     async with asyncio.timeout(seconds):
         while not path.exists() or not (text := path.read_text(encoding="utf-8")):
             await asyncio.sleep(0.1)
     return text
 
 
-def test_only_what_was_given_goes_on_to_the_console() -> None:
+def test_only_given_options_are_passed_to_the_console() -> None:
     given = ["--module", "a b", "--module=$(x);'", "--cpus", "4", "--patch", "none"]
     with serve.serve_command.make_context(
         "serve", [*given, "--arch", "x86_64", "--theme=nord", "--host", "::1", "--port", "1"]
@@ -110,7 +110,7 @@ def test_only_what_was_given_goes_on_to_the_console() -> None:
         "--patch=none",
         "--theme=nord",
     ]
-    # The console takes them as they were meant.
+    # The console parses them as intended.
     with cli.dynftrace.make_context("dynftrace", found) as context:
         assert context.params["modules"] == ("a b", "$(x);'")
         assert (context.params["cpus"], context.params["theme"]) == (4, "nord")
@@ -119,16 +119,16 @@ def test_only_what_was_given_goes_on_to_the_console() -> None:
         assert context.params["host"] == "127.0.0.1"
 
 
-def test_every_option_of_the_console_is_one_of_serve() -> None:
+def test_serve_has_every_option_of_the_console() -> None:
     def names(command: click.Command) -> set[str]:
         return {each.name or "" for each in command.params}
 
     own = {*serve.OWN_OPTIONS}
-    # A session is of one person, and a server may have several visitors.
+    # A session belongs to one user, and a server may have several visitors.
     assert names(serve.serve_command) - own == names(cli.dynftrace) - {"version", "session"}
 
 
-def test_a_port_that_is_taken_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         status = cli.run(["serve", "--port", str(port)])
@@ -167,7 +167,7 @@ def test_a_missing_package_is_one_sentence(
         (["--port", "65536"], 2, "Usage: dynftrace serve"),
     ],
 )
-def test_what_no_visitor_could_have_is_said_at_once(
+def test_options_that_no_visitor_could_use_are_refused_at_start(
     capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, error: str
 ) -> None:
     assert cli.run(["serve", *arguments]) == status
@@ -186,25 +186,25 @@ def test_what_no_visitor_could_have_is_said_at_once(
         ("", False),
     ],
 )
-def test_names_of_this_computer(host: str, local: bool) -> None:
+def test_names_of_this_computer_are_recognised(host: str, local: bool) -> None:
     assert webserver.is_local(host) is local
 
 
 @pytest.mark.parametrize(
     ("text", "number"), [("100", 100), (7, 7), ("0", 1), ("-3", 1), ("99999", 1000), ("x", 80)]
 )
-def test_cells_stay_within_reason(text: object, number: int) -> None:
+def test_the_number_of_cells_is_limited(text: object, number: int) -> None:
     assert webserver.cells(text, 80) == number
     assert webserver.cells(None, 80) == 80
 
 
-def test_the_page_names_nobody_else() -> None:
+def test_the_page_makes_no_other_network_requests() -> None:
     page = webserver.PAGE.read_text()
     assert "<title>dynftrace</title>" in page
     assert not re.search(r"https?:|[\"'(]//", page)
 
 
-async def test_loopback_by_default_and_no_visit_from_other_pages() -> None:
+async def test_the_server_uses_loopback_and_refuses_other_origins() -> None:
     with serving() as server:
         assert server.host == "127.0.0.1"
         async with aiohttp.ClientSession() as client:
@@ -221,7 +221,7 @@ async def test_loopback_by_default_and_no_visit_from_other_pages() -> None:
             assert await status("ws", Origin="http://127.0.0.1:1") == 403
             assert await status("static/") == 403
             assert server.consoles() == []
-            # Not from the page's script: what it says is left, and its console goes on.
+            # Not from the page's script: it is ignored, and the console goes on.
             async with client.ws_connect(f"ws://{here}/ws", origin=f"http://{here}") as visitor:
                 for text in ("", "{", "[]", '["resize", 1]', '["stdin", 1]', '["ping", "7"]'):
                     await visitor.send_str(text)
@@ -235,7 +235,7 @@ async def test_loopback_by_default_and_no_visit_from_other_pages() -> None:
         assert server.end() == (130, "", "")
 
 
-def test_another_address_is_warned_about() -> None:
+def test_listening_on_another_address_is_warned_about() -> None:
     with serving("--host", "0.0.0.0") as server:
         status, _, error = server.end(signal.SIGTERM)
     assert status == 128 + signal.SIGTERM
@@ -247,8 +247,8 @@ def test_another_address_is_warned_about() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("key", ["", "c"])
-async def test_no_console_outlives_the_server(number: int, key: str) -> None:
-    """Neither one that waits for a key, nor one whose machine runs."""
+async def test_consoles_end_with_the_server(number: int, key: str) -> None:
+    """Both a console that waits for a key and one whose machine runs."""
     with serving() as server:
         async with (
             aiohttp.ClientSession() as client,
@@ -268,7 +268,7 @@ async def test_no_console_outlives_the_server(number: int, key: str) -> None:
 
 @pytest.mark.skipif(PROGRAM is None, reason="chromium is not installed")
 async def test_a_visitor_traces_a_function(tmp_path: Path) -> None:
-    """A browser shows the console, takes its keys, and asks nobody but the server."""
+    """A browser shows the console, sends keys, and makes requests only to the server."""
     with serving("--cpus", "3", "--theme", "dynftrace-light") as server:
         async with chromium(tmp_path / "profile") as page:
             await page.open(server.url)
@@ -289,16 +289,16 @@ async def test_a_visitor_traces_a_function(tmp_path: Path) -> None:
             assert page.requested and page.troubles == []
             here = {f"{scheme}://127.0.0.1:{server.port}/" for scheme in ("http", "ws")}
             assert {re.match(r"\w+://[^/]*/", each)[0] for each in page.requested} == here  # type: ignore[index]
-            # A picture, and the trace, come as downloads.
+            # A picture and the trace are downloads.
             await page.save_in(tmp_path)
             await page.press("F8", 119)
             picture = await downloaded(tmp_path / "dynftrace.svg")
             assert picture.startswith("<svg") and "x86_64" in picture
-            await page.call("Page.bringToFront")  # the download was a page for a moment
+            await page.call("Page.bringToFront")  # the download opened as a page first
             await page.type("4E")
             assert "schedule" in await downloaded(tmp_path / "dynftrace.txt")
             (console,) = server.consoles()
-            # q ends the console, and the page says so.
+            # q ends the console, and the page reports it.
             await page.type("q")
             assert gone(console)
             await page.until_true("document.body.classList.contains('-closed')")

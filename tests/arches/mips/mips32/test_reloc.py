@@ -1,4 +1,4 @@
-"""o32 relocations against their formulas as plain integers, and against GNU ld."""
+"""o32 relocations, compared with their formulas as plain integers and with GNU ld."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ words = st.integers(0, 2**32 - 1)
 
 
 def relocated(order: str, before: list[int], *rows: tuple[int, int, int]) -> list[int]:
-    """Words at PLACE after relocations (type, row of the word, S)."""
+    """Return words at PLACE after relocations (type, row of the word, S)."""
     text = np.array(before, "<u4" if order == "little" else ">u4").view(np.uint8).copy()
     fields = ((kind, 4 * row, symbol, 0) for kind, row, symbol in rows)
     table = batch(PLACE, *fields, explicit=False)
@@ -46,14 +46,14 @@ def test_26_counts_words_and_keeps_the_opcode(order: str, s: int, opcode: int) -
     assert PLACE // REGION * REGION | (word & 0x3FF_FFFF) << 2 == s
 
 
-def test_the_field_of_26_is_a_distance_in_words_of_either_sign() -> None:
+def test_the_field_of_26_is_a_signed_distance_in_words() -> None:
     assert relocated("big", [0x0C00_0010], (R_26, 0, PLACE + 0x100)) == [0x0C00_0050]
     assert relocated("big", [0x0FFF_FFFF], (R_26, 0, PLACE + 0x100)) == [0x0C00_003F]
 
 
 @given(s=addresses, ahl=st.integers(-(2**31), 2**31 - 1))
 @pytest.mark.parametrize("order", ["big", "little"])
-def test_two_halves_make_the_symbol_and_the_addend_of_both(order: str, s: int, ahl: int) -> None:
+def test_hi16_and_lo16_add_up_to_symbol_and_addend(order: str, s: int, ahl: int) -> None:
     high, low = (ahl + 0x8000) >> 16 & 0xFFFF, ahl & 0xFFFF
     before = [0x3C03_0000 | high, 0x2463_0000 | low]
     lui, addiu = relocated(order, before, (HI16, 0, s), (LO16, 1, s))
@@ -62,7 +62,7 @@ def test_two_halves_make_the_symbol_and_the_addend_of_both(order: str, s: int, a
     assert ((lui << 16) + signed) % 2**32 == (s + ahl) % 2**32
 
 
-def test_several_hi16_wait_for_one_lo16_and_a_lo16_may_have_none() -> None:
+def test_several_hi16_share_a_lo16_and_a_lo16_may_be_alone() -> None:
     s = 0x8021_7FF0
     before = [0x3C03_0000, 0x3C04_0001, 0x2463_0020, 0x2484_0020, 0x3C02_0000, 0x8C42_FFFC]
     rows = [(HI16, 0, s), (HI16, 1, s), (LO16, 2, s), (LO16, 3, s), (HI16, 4, s), (LO16, 5, s)]
@@ -72,7 +72,7 @@ def test_several_hi16_wait_for_one_lo16_and_a_lo16_may_have_none() -> None:
     ]
 
 
-def test_a_hi16_is_paired_by_the_order_of_the_table() -> None:
+def test_hi16_and_lo16_are_paired_in_table_order() -> None:
     s, t = 0x8020_9000, 0x8030_0000
     before = [0x3C03_0000, 0x3C04_0000, 0x2463_0000, 0x2484_0000]
     rows = [(HI16, 1, t), (LO16, 3, t), (HI16, 0, s), (LO16, 2, s)]
@@ -114,7 +114,7 @@ def test_none_changes_nothing() -> None:
         (PC16, PLACE + 2, "R_MIPS_PC16"),
     ],
 )
-def test_what_is_too_far_is_an_overflow_with_its_name(kind: int, symbol: int, name: str) -> None:
+def test_an_overflow_names_its_type(kind: int, symbol: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(RelocationOverflow) as caught:
         table = batch(PLACE, (R_32, 8, 7, 0), (kind, 4, symbol, 0), explicit=False)
@@ -123,14 +123,14 @@ def test_what_is_too_far_is_an_overflow_with_its_name(kind: int, symbol: int, na
     assert str(caught.value) == (
         f"module usb: relocation overflow, v:{value:x}, location:c0000004 ({name})"
     )
-    assert not text.any(), "nothing may be written"
+    assert not text.any(), "a failed relocation must write nothing"
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
     [(7, "R_MIPS_GPREL16"), (28, "R_MIPS_HIGHER"), (18, "R_MIPS_64"), (200, "R_MIPS_200")],
 )
-def test_an_unknown_type_is_named(kind: int, name: str) -> None:
+def test_an_error_names_an_unknown_type(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
         table = batch(PLACE, (R_32, 8, 7, 0), (kind, 0, 0, 0), explicit=False)
@@ -189,7 +189,7 @@ object: .word 1
 @pytest.mark.parametrize(
     ("order", "tools"), [("big", "mips-linux-gnu-"), ("little", "mipsel-linux-gnu-")]
 )
-def test_gnu_ld_relocates_alike(tmp_path: Path, order: str, tools: str) -> None:
+def test_relocations_agree_with_gnu_ld(tmp_path: Path, order: str, tools: str) -> None:
     if which(f"{tools}ld") is None:
         pytest.skip(f"{tools}ld is not installed")
     places = {".text": PLACE, ".far": PLACE + 0x1_0000, ".data": PLACE + 0x20_0000}

@@ -1,4 +1,4 @@
-"""n64 relocations against their formulas as plain integers, and against GNU ld."""
+"""n64 relocations, compared with their formulas as plain integers and with GNU ld."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R_32, R_26, HI16, LO16, PC16, R_64, HIGHER, HIGHEST = 2, 4, 5, 6, 10, 18, 28, 29
 
 
 def field_of(kind: int, symbol: int, addend: int, width: int = 4, was: int = 0) -> int:
-    """The field at offset 8 of a section, which held `was`, after one relocation."""
+    """Return the field at offset 8, which held `was`, after one relocation."""
     text = np.zeros(24, np.uint8)
     text[8 : 8 + width] = list(was.to_bytes(width, "big"))
     reloc.ABI.relocate("m", text, batch(PLACE, (kind, 8, symbol, addend)))
@@ -46,14 +46,14 @@ def test_64_is_s_plus_a(s: int, a: int) -> None:
 
 
 @given(s=sym32, a=addends)
-def test_32_is_s_plus_a_sign_extended_or_not(s: int, a: int) -> None:
+def test_32_is_s_plus_a_with_or_without_sign_extension(s: int, a: int) -> None:
     s = max(s, -(2**31) + 0x8000)
     assert field_of(R_32, s, a) == (s + a) % 2**32
     assert field_of(R_32, 0xFFFF_0000, 0x7FFF) == 0xFFFF_7FFF
 
 
 @given(s=sym32, a=addends)
-def test_two_halves_make_an_address_that_sign_extends(s: int, a: int) -> None:
+def test_hi16_and_lo16_make_a_sign_extended_address(s: int, a: int) -> None:
     s = max(s, -(2**31))
     lui = field_of(HI16, s, a, was=0x3C03_1234)
     add = field_of(LO16, s, a, was=0x6463_1234)
@@ -62,7 +62,7 @@ def test_two_halves_make_an_address_that_sign_extends(s: int, a: int) -> None:
 
 
 @given(s=anywhere, a=addends)
-def test_four_parts_make_every_address(s: int, a: int) -> None:
+def test_four_parts_make_any_address(s: int, a: int) -> None:
     kinds = (HIGHEST, HIGHER, HI16, LO16)
     text = np.zeros(16, np.uint8)
     rows = [(kind, 4 * row, s, a) for row, kind in enumerate(kinds)]
@@ -73,7 +73,7 @@ def test_four_parts_make_every_address(s: int, a: int) -> None:
     assert value % 2**64 == (s + a) % 2**64
 
 
-def test_a_jump_and_a_branch() -> None:
+def test_jumps_and_branches_are_relocated() -> None:
     assert field_of(R_26, PLACE + 0x100, 8, was=0x0C00_FFFF) == 0x0C00_0042
     assert field_of(PC16, PLACE + 0x100, -4, was=0x1000_1234) == 0x1000_003D
 
@@ -96,7 +96,7 @@ def test_none_changes_nothing() -> None:
         (PC16, PLACE + 4 + 2**17, "R_MIPS_PC16"),
     ],
 )
-def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, name: str) -> None:
+def test_an_overflow_names_its_type(kind: int, symbol: int, name: str) -> None:
     text = np.zeros(24, np.uint8)
     rows = batch(PLACE, (R_64, 8, 7, 0), (kind, 4, symbol, 0))
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, 
     assert caught.value.kind == name
     assert caught.value.location == PLACE + 4
     assert caught.value.value == (symbol - PLACE - 4 if kind == PC16 else symbol) % 2**64
-    assert not text.any(), "nothing may be written"
+    assert not text.any(), "a failed relocation must write nothing"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, 
         (0xFF, "R_MIPS_255"),
     ],
 )
-def test_an_unknown_type_is_named_and_so_are_several_in_one(kind: int, name: str) -> None:
+def test_an_error_names_unknown_and_combined_types(kind: int, name: str) -> None:
     assert port().relocation_name(kind) == name
     text = np.zeros(16, np.uint8)
     rows = batch(PLACE, (R_64, 8, 7, 0), (kind, 0, PLACE, 0))
@@ -179,7 +179,7 @@ object: .dword 1
 
 
 @pytest.mark.skipif(which(f"{TOOLS}ld") is None, reason=f"{TOOLS}ld is not installed")
-def test_gnu_ld_relocates_alike(tmp_path: Path) -> None:
+def test_relocations_agree_with_gnu_ld(tmp_path: Path) -> None:
     places = {".text": PLACE, ".far": PLACE + 0x1_0000, ".data": PLACE + 0x20_0000}
     before, after, rows = linked(tmp_path, TOOLS, SOURCE, places, flags="-mips64r2 -mabi=64")
     kinds = {R_32, R_26, HI16, LO16, PC16, R_64, HIGHER, HIGHEST}

@@ -1,4 +1,4 @@
-"""ppc32 relocations against their formulas as plain integers, and against GNU ld."""
+"""ppc32 relocations, compared with their formulas as plain integers and with GNU ld."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOOLS = "powerpc-linux-gnu-"
 
 
 def field_of(kind: int, symbol: int, addend: int, width: int, was: int = 0) -> int:
-    """The field at offset 4 of a section, which held `was`, after one relocation."""
+    """Return the field at offset 4, which held `was`, after one relocation."""
     text = np.zeros(16, np.uint8)
     text[4 : 4 + width] = list(was.to_bytes(width, "big"))
     reloc.ABI.relocate("m", text, batch(PLACE, (kind, 4, symbol, addend)))
@@ -44,7 +44,7 @@ def test_rel32_is_s_plus_a_minus_p(s: int, a: int) -> None:
 
 
 @given(s=anywhere, a=addends)
-def test_a_lis_of_ha_and_the_signed_lo_make_the_address(s: int, a: int) -> None:
+def test_ha_and_signed_lo_make_the_address(s: int, a: int) -> None:
     high, low = field_of(6, s, a, 2), field_of(4, s, a, 2)
     signed = low - 0x1_0000 if low & 0x8000 else low
     assert ((high << 16) + signed) % 2**32 == (s + a) % 2**32
@@ -53,7 +53,7 @@ def test_a_lis_of_ha_and_the_signed_lo_make_the_address(s: int, a: int) -> None:
 
 @given(distance=st.integers(-(2**23), 2**23 - 1), word=st.integers(0, 2**32 - 1))
 @pytest.mark.parametrize("kind", [10, 23])
-def test_a_branch_counts_words_and_keeps_the_other_bits(
+def test_a_branch_is_relocated_in_words_and_keeps_other_bits(
     kind: int, distance: int, word: int
 ) -> None:
     field = field_of(kind, PLACE + 4 + 4 * distance, 0, 4, was=word)
@@ -67,18 +67,18 @@ def test_none_changes_nothing() -> None:
 
 @pytest.mark.parametrize("symbol", [PLACE + 4 + 2**25, PLACE - 2**25, PLACE + 2, 0xC000_0000])
 @pytest.mark.parametrize(("kind", "name"), [(10, "R_PPC_REL24"), (23, "R_PPC_LOCAL24PC")])
-def test_a_branch_too_far_is_an_overflow_with_its_name(kind: int, name: str, symbol: int) -> None:
+def test_a_branch_out_of_reach_is_an_overflow(kind: int, name: str, symbol: int) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
         reloc.ABI.relocate("usb", text, batch(PLACE, (1, 8, 7, 0), (kind, 4, symbol, 0)))
     assert caught.value.kind == name
     assert caught.value.location == PLACE + 4
     assert caught.value.value == (symbol - (PLACE + 4)) % 2**32
-    assert not text.any(), "nothing may be written"
+    assert not text.any(), "a failed relocation must write nothing"
 
 
 @pytest.mark.parametrize(("kind", "name"), [(18, "R_PPC_PLTREL24"), (200, "R_PPC_200")])
-def test_an_unknown_type_is_named(kind: int, name: str) -> None:
+def test_an_error_names_an_unknown_type(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
         reloc.ABI.relocate("usb", text, batch(PLACE, (1, 8, 7, 0), (kind, 0, 0, 0)))
@@ -91,13 +91,13 @@ def test_a_field_outside_its_section_is_refused(offset: int) -> None:
         reloc.ABI.relocate("usb", np.zeros(16, np.uint8), batch(PLACE, (1, offset, 7, 0)))
 
 
-def test_addends_in_the_field_are_not_this_abi() -> None:
+def test_rel_sections_are_refused() -> None:
     rows = replace(batch(PLACE, (1, 0, 7, 0)), explicit=False)
     with pytest.raises(ModuleError, match="REL"):
         reloc.ABI.relocate("usb", np.zeros(16, np.uint8), rows)
 
 
-def test_a_call_of_a_stub_changes_nothing_but_its_field() -> None:
+def test_a_call_of_a_stub_changes_only_its_field() -> None:
     text = np.frombuffer(bytes.fromhex("48000001 60000000"), np.uint8).copy()
     reloc.ABI.relocate("usb", text, batch(PLACE, (10, 0, PLACE + 0x100, 0), stub=(0,)))
     assert text.tobytes() == bytes.fromhex("48000101 60000000")
@@ -123,7 +123,7 @@ object: .long 1
 
 
 @pytest.mark.skipif(which(f"{TOOLS}ld") is None, reason=f"{TOOLS}ld is not installed")
-def test_gnu_ld_relocates_alike(tmp_path: Path) -> None:
+def test_relocations_agree_with_gnu_ld(tmp_path: Path) -> None:
     places = {".text": PLACE, ".far": PLACE + 0x10_0000, ".data": PLACE + 0x20_0000}
     before, after, rows = linked(tmp_path, TOOLS, SOURCE, places)
     assert {row[0] for row in rows} == {1, 4, 5, 6, 10, 26}

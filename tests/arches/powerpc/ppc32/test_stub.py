@@ -1,4 +1,4 @@
-"""ppc32 stubs, judged by Capstone and by being run."""
+"""ppc32 stubs, checked with Capstone and by running them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STUBS = Stubs()
 AT, BACK = 0xD100_2000, 0xD100_1000
 
 
-def test_the_words_of_a_stub() -> None:
+def test_the_instructions_of_a_stub() -> None:
     stub = STUBS.make(AT, Function(0xC000_9ABC), 0)
     assert stub == bytes.fromhex("3d80c001 398c9abc 7d8903a6 4e800420")
     assert len(stub) == STUBS.facts.size == STUBS.facts.code
@@ -34,7 +34,7 @@ def test_the_words_of_a_stub() -> None:
 
 
 @pytest.mark.parametrize("target", [0xC000_0000, 0xC000_8000, 0xC123_FFFC, 0x7FFF_8000])
-def test_a_stub_arrives_with_all_arguments_and_the_way_back(target: int) -> None:
+def test_a_stub_preserves_arguments_and_the_return_address(target: int) -> None:
     uc = Uc(UC_ARCH_PPC, UC_MODE_PPC32 | UC_MODE_BIG_ENDIAN)
     uc.ctl_set_tlb_mode(UC_TLB_VIRTUAL)
     for place in (AT, target):
@@ -51,7 +51,7 @@ def test_a_stub_arrives_with_all_arguments_and_the_way_back(target: int) -> None
 
 
 @given(target=st.integers(0, 2**32 - 1))
-def test_a_stub_says_where_it_leads(target: int) -> None:
+def test_the_target_of_a_stub_is_decoded(target: int) -> None:
     assert STUBS.target(AT, STUBS.make(AT, Function(target), 0), 0) == target
 
 
@@ -65,7 +65,7 @@ def test_a_stub_says_where_it_leads(target: int) -> None:
         "3d80c001 398c9abc 7d8903a6",
     ],
 )
-def test_what_is_no_stub_leads_nowhere(stub: str) -> None:
+def test_only_a_stub_has_a_target(stub: str) -> None:
     assert STUBS.target(AT, bytes.fromhex(stub), 0) is None
 
 
@@ -75,7 +75,7 @@ def test_an_address_beyond_32_bits_is_refused(target: int) -> None:
         STUBS.make(AT, Function(target), 0)
 
 
-def test_calls_of_others_need_a_stub_where_they_do_not_reach() -> None:
+def test_external_calls_out_of_reach_need_a_stub() -> None:
     far, near = 0xC000_0000, AT + (1 << 25)
     rows = [(10, 0, far, 0), (10, 4, far, 0), (10, 4, near, 0), (10, 0, near, 0), (1, 0, far, 0)]
     relocations = batch(AT, *rows, external=(1, 2, 3, 4))

@@ -20,8 +20,8 @@ SITE, STUB, TOC, KERNEL_TOC = MODULE, MODULE + 0x100, MODULE + 0x9000, ENTRY + 0
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["still there", "a nop meanwhile"])
-def test_a_module_has_its_toc_pointer_back_whatever_became_of_the_site(gone: bool) -> None:
-    """A CPU may be in the tracer when the site is disabled, and with it the load behind it."""
+def test_a_module_gets_its_toc_pointer_back_even_if_the_site_changed(gone: bool) -> None:
+    """A CPU may be in the tracer when the site and the load after it are disabled."""
     entry = entry_code(PORT, ENTRY)
     caller, stub = (ENTRY + entry.symbols[name] for name in ("ftrace_caller", "ftrace_stub"))
     site = Sites(np.array([SITE], np.uint64), {caller: np.array([STUB], np.uint64)})

@@ -1,4 +1,4 @@
-"""A module calls the kernel through traced functions, and its TOC pointer comes back."""
+"""A module calls the kernel through traced functions and keeps its TOC pointer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dynftrace.core.shell.shell import Shell
 
 LD_R2 = 0xE841_0028
 STACK = 0xC000_0000_5000_0000
-DEVICE = STACK + 0x4000  # a struct usb_device of zeros
+DEVICE = STACK + 0x4000  # a zeroed struct usb_device
 TRACE = "echo function > current_tracer"
 
 
@@ -24,7 +24,7 @@ def session() -> Session:
 
 
 def steps(session: Session, function: str, *arguments: int) -> list[tuple[int, int, int]]:
-    """(pc, instruction, r2) at each step of a call on CPU 0; then (.., 0, the result)."""
+    """Yield (pc, instruction, r2) at each step of a call on CPU 0; then (.., 0, the result)."""
     machine, names = session.boot.machine, session.boot.kallsyms
     vcpu = machine.vcpus[0]
     pointer = names.address(function)
@@ -41,10 +41,10 @@ def steps(session: Session, function: str, *arguments: int) -> list[tuple[int, i
     return [*seen, (pc, 0, vcpu.registers.result)]
 
 
-def test_r2_is_the_modules_where_the_module_runs_and_the_kernels_elsewhere(
+def test_r2_is_the_toc_pointer_of_the_running_code(
     session: Session,
 ) -> None:
-    """usb_get_dev takes a lock of the module, which it finds through r2 behind its own site."""
+    """usb_get_dev takes a lock of the module, which it finds through r2 after its site."""
     facts, memory, names = session.port.facts, session.boot.machine.memory, session.boot.kallsyms
     (module,) = session.boot.modules.loaded
     stubs = range(module.stubs[0].address, module.stubs[-1].address + 48)
@@ -60,23 +60,23 @@ def test_r2_is_the_modules_where_the_module_runs_and_the_kernels_elsewhere(
     quiet = steps(session, "usb_get_dev", DEVICE)
     assert Shell(session).execute(TRACE).status == 0
     traced = steps(session, "usb_get_dev", DEVICE)
-    assert len(traced) > len(quiet) + 100, "functions of both were traced"
+    assert len(traced) > len(quiet) + 100, "functions of kernel and module must be traced"
     assert quiet[-1] == traced[-1] == (STACK, 0, DEVICE)
 
     restored = 0
     for pc, word, r2 in traced[:-1]:
         if pc in stubs or pc in between:
-            continue  # where it changes
+            continue  # r2 changes here
         if pc < module.base:
             assert r2 == kernel, hex(pc)
         elif word == LD_R2:
             restored += 1
         else:
             assert r2 == own, hex(pc)
-    assert restored == 4, "the sites of usb_get_dev and usb_ref, the lock and the unlock"
+    assert restored == 4, "usb_get_dev and usb_ref must have called the lock and the unlock"
 
 
-def test_both_sides_of_such_a_call_are_in_the_trace(session: Session) -> None:
+def test_both_sides_of_a_far_call_are_traced(session: Session) -> None:
     shell = Shell(session)
     shell.execute(TRACE)
     steps(session, "usb_get_dev", DEVICE)

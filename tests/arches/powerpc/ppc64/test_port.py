@@ -1,4 +1,4 @@
-"""What is particular to the ppc64 port: its table of sites, its TOC pointers, its images."""
+"""Properties of the ppc64 port only: its table of sites, TOC pointers and images."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PORT = port()
 FACTS = PORT.facts
 
 
-def test_the_registers_of_an_interrupt_are_in_the_kernels_order() -> None:
+def test_interrupt_registers_have_the_kernels_order() -> None:
     names = [register.name for register in FACTS.abi.pt_regs]
     assert names == [*(f"r{n}" for n in range(32)), "nip", "ctr", "lr", "xer", "cr"]
 
@@ -22,7 +22,7 @@ def test_one_displacement_reaches_the_local_pages() -> None:
     assert 2 * LOCAL_PAGE_SIZE <= 0x8000
 
 
-def test_the_kernels_descriptors_name_code_and_one_toc_pointer() -> None:
+def test_the_kernels_descriptors_share_one_toc_pointer() -> None:
     kernel = Image.load(PORT.images() / "vmlinux.elf", FACTS)
     toc = FACTS.abi.toc
     assert toc is not None

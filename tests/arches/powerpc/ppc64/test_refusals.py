@@ -1,4 +1,4 @@
-"""What the report says of a module's site that is wrong, in a running machine."""
+"""The ftrace bug report for a damaged site of a module, on a running machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SITE = ".usb_ifnum_to_if+0x1c"
 
 @pytest.fixture
 def shell() -> Shell:
-    """usb_ifnum_to_if, and nothing else, is traced."""
+    """Trace only usb_ifnum_to_if."""
     session = Session.open(arches.load("ppc64"), MachineSpec(modules=("usbcore",)))
     shell = Shell(session)
     outcome = shell.execute(
@@ -39,7 +39,7 @@ def shell() -> Shell:
         ),
     ],
 )
-def test_it_names_what_is_wrong(shell: Shell, poke: str, reason: str) -> None:
+def test_the_report_names_the_damage(shell: Shell, poke: str, reason: str) -> None:
     address = shell.session.address_of(SITE)
     poke = poke.replace(f"{SITE}+4", hex(address + 4))
     assert shell.execute(poke).status == 0

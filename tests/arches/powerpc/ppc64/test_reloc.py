@@ -1,4 +1,4 @@
-"""ppc64 relocations against their formulas as plain integers, and against GNU ld."""
+"""ppc64 relocations, compared with their formulas as plain integers and with GNU ld."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BL, NOP, LD_R2 = bytes.fromhex("48000001"), bytes.fromhex("60000000"), bytes.fro
 
 
 def field_of(kind: int, symbol: int, addend: int, width: int, was: int = 0) -> int:
-    """The field at offset 4 of a section, which held `was`, after one relocation."""
+    """Return the field at offset 4, which held `was`, after one relocation."""
     text = np.zeros(16, np.uint8)
     text[4 : 4 + width] = list(was.to_bytes(width, "big"))
     reloc.ABI.relocate("m", text, batch(PLACE, (kind, 4, symbol, addend), toc=TOC))
@@ -54,7 +54,7 @@ def test_rel32_and_rel64_are_s_plus_a_minus_p(s: int, a: int) -> None:
 
 
 @given(distance=st.integers(-(2**23), 2**23 - 1), word=st.integers(0, 2**32 - 1))
-def test_rel24_is_a_distance_in_words_and_keeps_the_other_bits(distance: int, word: int) -> None:
+def test_rel24_is_a_distance_in_words_and_keeps_other_bits(distance: int, word: int) -> None:
     field = field_of(10, PLACE + 4 + 4 * distance, 0, 4, was=word)
     assert field & 0xFC00_0003 == word & 0xFC00_0003
     assert field >> 2 & 0xFF_FFFF == distance % 2**24
@@ -66,7 +66,7 @@ def test_toc16_is_s_plus_a_minus_toc(s: int, a: int) -> None:
 
 
 @given(s=within_2gb, a=addends)
-def test_an_addis_of_ha_and_the_signed_lo_make_the_distance_from_the_toc(s: int, a: int) -> None:
+def test_ha_and_signed_lo_make_the_distance_from_the_toc(s: int, a: int) -> None:
     high, low = field_of(50, s, a, 2), field_of(48, s, a, 2)
     signed = low - 0x1_0000 if low & 0x8000 else low
     assert ((high << 16) + signed) % 2**32 == (s + a - TOC) % 2**32
@@ -79,7 +79,7 @@ def test_ds_fields_keep_the_extended_opcode(s: int, xo: int) -> None:
     assert field_of(63, TOC - 0x4000, 8, 2, was=xo) == 0xC008 | xo
 
 
-def test_toc_is_the_pointer_whatever_the_symbol() -> None:
+def test_toc_is_the_toc_pointer_for_any_symbol() -> None:
     assert field_of(51, 0, 0, 8) == TOC
 
 
@@ -104,7 +104,7 @@ def test_none_changes_nothing() -> None:
         (64, TOC + 2, "R_PPC64_TOC16_LO_DS"),
     ],
 )
-def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, name: str) -> None:
+def test_an_overflow_names_its_type(kind: int, symbol: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
         reloc.ABI.relocate("usb", text, batch(PLACE, (38, 8, 7, 0), (kind, 4, symbol, 0), toc=TOC))
@@ -114,7 +114,7 @@ def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, 
 
 
 @pytest.mark.parametrize(("kind", "name"), [(6, "R_PPC64_ADDR16_HA"), (200, "R_PPC64_200")])
-def test_an_unknown_type_is_named(kind: int, name: str) -> None:
+def test_an_error_names_an_unknown_type(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
         reloc.ABI.relocate("usb", text, batch(PLACE, (38, 8, 7, 0), (kind, 0, 0, 0)))
@@ -127,16 +127,16 @@ def test_a_field_outside_its_section_is_refused(offset: int) -> None:
         reloc.ABI.relocate("usb", np.zeros(16, np.uint8), batch(PLACE, (38, offset, 7, 0)))
 
 
-def test_addends_in_the_field_are_not_this_abi() -> None:
+def test_rel_sections_are_refused() -> None:
     rows = replace(batch(PLACE, (38, 0, 7, 0)), explicit=False)
     with pytest.raises(ModuleError, match="REL"):
         reloc.ABI.relocate("usb", np.zeros(16, np.uint8), rows)
 
 
-# What stands behind a call that goes to a stub
+# The instruction after a call of a stub
 
 
-def test_the_nop_behind_a_call_of_a_stub_brings_r2_back() -> None:
+def test_the_nop_after_a_call_of_a_stub_becomes_the_load_of_r2() -> None:
     text = np.frombuffer((BL + NOP) * 3, np.uint8).copy()
     rows = [(10, offset, PLACE + 0x100, 0) for offset in (0, 8, 16)]
     reloc.ABI.relocate("usb", text, batch(PLACE, *rows, stub=(0, 2)))
@@ -152,7 +152,7 @@ def test_the_nop_behind_a_call_of_a_stub_brings_r2_back() -> None:
 @pytest.mark.parametrize(
     ("behind", "got"), [(LD_R2, "e8410028"), (bytes(4), "00000000"), (b"", "nothing")]
 )
-def test_without_a_nop_behind_the_call_the_module_is_refused(behind: bytes, got: str) -> None:
+def test_without_a_nop_after_the_call_the_module_is_refused(behind: bytes, got: str) -> None:
     before = BL + NOP + BL + behind
     text = np.frombuffer(before, np.uint8).copy()
     rows = batch(PLACE, (10, 0, PLACE, 0), (10, 8, PLACE, 0), stub=(0, 1))
@@ -198,7 +198,7 @@ object: .quad 1
 
 
 @pytest.mark.skipif(which(f"{TOOLS}ld") is None, reason=f"{TOOLS}ld is not installed")
-def test_gnu_ld_relocates_alike(tmp_path: Path) -> None:
+def test_relocations_agree_with_gnu_ld(tmp_path: Path) -> None:
     places = {".text": PLACE, ".far": PLACE + 0x10_0000, ".data": PLACE + 0x20_0000}
     places[".toc"] = PLACE + 0x3F_0000
     before, after, rows = linked(tmp_path, TOOLS, SOURCE, places, "--no-toc-optimize")

@@ -1,4 +1,4 @@
-"""ppc64 stubs, judged by the manual's words, Capstone and by being run."""
+"""ppc64 stubs, checked with the manual, Capstone and by running them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def engine(*places: int) -> Uc:
     return uc
 
 
-def test_the_words_of_a_stub() -> None:
+def test_the_instructions_of_a_stub() -> None:
     stub = STUBS.make(AT, TARGET, TOC)
     assert len(stub) == STUBS.facts.size
     assert stub == bytes.fromhex(
@@ -65,7 +65,7 @@ def test_the_words_of_a_stub() -> None:
 
 
 @pytest.mark.parametrize("distance", [-0x1_6000, 0x40, 0x7FF0, 0x8000, 0x1234_8000, -0x8000_8000])
-def test_a_stub_arrives_with_the_callees_toc_and_the_callers_saved(distance: int) -> None:
+def test_a_stub_loads_the_callees_toc_and_saves_the_callers(distance: int) -> None:
     sp, back = 0xC000_0000_1000_2000, AT + 0x1000
     toc = AT - distance
     uc = engine(AT, KERNEL, sp)
@@ -84,7 +84,7 @@ def test_a_stub_arrives_with_the_callees_toc_and_the_callers_saved(distance: int
     assert [uc.reg_read(UC_PPC_REG_0 + number) for number in range(3, 11)] == [*range(3, 11)]
 
 
-def test_a_call_through_a_stub_comes_back_with_the_callers_toc() -> None:
+def test_a_call_through_a_stub_returns_with_the_callers_toc() -> None:
     """`bl stub; ld r2,40(r1)` in the module, `li r3,5; blr` in the kernel."""
     sp, site = 0xC000_0000_1000_2000, AT - 0x100
     uc = engine(AT - 0x1000, KERNEL, sp)
@@ -99,19 +99,19 @@ def test_a_call_through_a_stub_comes_back_with_the_callers_toc() -> None:
 
 
 @given(distance=distances, entry=st.integers(0, 2**64 - 1))
-def test_a_stub_says_where_it_leads(distance: int, entry: int) -> None:
+def test_the_target_of_a_stub_is_decoded(distance: int, entry: int) -> None:
     stub = STUBS.make(AT, Function(entry, KERNEL_TOC), AT - distance)
     assert STUBS.target(AT, stub, AT - distance) == entry
 
 
 @pytest.mark.parametrize("word", range(7))
-def test_one_wrong_word_of_code_and_it_is_no_stub(word: int) -> None:
+def test_a_stub_with_one_wrong_word_has_no_target(word: int) -> None:
     stub = bytearray(STUBS.make(AT, TARGET, TOC))
     stub[4 * word + 3] ^= 4
     assert STUBS.target(AT, bytes(stub), TOC) is None
 
 
-def test_what_is_elsewhere_or_too_short_is_no_stub() -> None:
+def test_an_unmapped_or_short_stub_has_no_target() -> None:
     stub = STUBS.make(AT, TARGET, TOC)
     assert STUBS.target(AT + 16, stub, TOC) is None
     assert STUBS.target(AT, stub, TOC + 8) is None
@@ -119,7 +119,7 @@ def test_what_is_elsewhere_or_too_short_is_no_stub() -> None:
     assert STUBS.target(AT, stub[:40], TOC) is None
 
 
-def test_a_changed_descriptor_leads_elsewhere() -> None:
+def test_a_changed_descriptor_changes_the_target() -> None:
     stub = STUBS.make(AT, TARGET, TOC)
     assert STUBS.target(AT, stub[:39] + b"\x78" + stub[40:], TOC) == KERNEL - 0x34 + 0x78
 
@@ -135,7 +135,7 @@ def test_a_target_without_a_toc_pointer_is_refused() -> None:
         STUBS.make(AT, Function(KERNEL), TOC)
 
 
-def test_calls_of_others_need_a_stub_however_near() -> None:
+def test_external_calls_need_a_stub_at_any_distance() -> None:
     rows = [(10, 0, AT, 0), (10, 8, AT, 0), (38, 16, AT, 0), (10, 24, AT, 4), (10, 32, KERNEL, 0)]
     relocations = batch(AT, *rows, external=(1, 2, 3, 4))
     assert STUBS.needed(relocations).tolist() == [False, True, False, False, True]

@@ -1,4 +1,4 @@
-"""Calls the machine makes on i386, with more arguments than there are registers for them."""
+"""Calls made by the machine on i386, with more arguments than argument registers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DIGITS = """
         or      eax, edx
         ret
 """
-"""A function of six arguments, of which it makes the digits of a number, the first the lowest."""
+"""A function that makes a number of its six arguments; the first is the lowest digit."""
 
 
 @pytest.fixture(params=[True, False], ids=["in a task", "on a borrowed CPU"])
@@ -40,10 +40,10 @@ def session(request: pytest.FixtureRequest) -> Session:
     return session
 
 
-def test_six_arguments_arrive(session: Session) -> None:
+def test_six_arguments_are_passed(session: Session) -> None:
     assert session.call(hex(PLACE), range(1, 7)) == 0x654321
 
 
-def test_seven_are_refused(session: Session) -> None:
+def test_seven_arguments_are_refused(session: Session) -> None:
     with pytest.raises(UsageError, match="a call takes at most 6 arguments"):
         session.call(hex(PLACE), range(7))

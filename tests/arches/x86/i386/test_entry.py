@@ -1,4 +1,4 @@
-"""ftrace_caller and ftrace_regs_caller of i386: what they tell a tracer, keep and give back."""
+"""ftrace_caller and ftrace_regs_caller of i386: arguments and preserved registers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ NUMBERS = {each.name: each.number for each in ABI.pt_regs}
 
 GENERAL = {name: 0x1111_1111 * n for n, name in enumerate(NUMBERS, 1) if name[:2] != "ei"}
 AT_ENTRY = {**GENERAL, "eip": IP, "eflags": 0x8D7, "esp": SP}
-"""Registers at a site; of the flags, all that arithmetic leaves, and the one that is always 1."""
+"""Registers at a site; flags are those of arithmetic, and the bit that is always 1."""
 
 SPOILED = {name: 0xDEAD_0000 + n for n, name in enumerate(("eax", "ecx", "edx"))}
-"""What a tracer need not keep."""
+"""Registers that a tracer may change."""
 
 
 @dataclass
 class World:
-    """A traced function that has just been entered, with its site enabled."""
+    """A traced function that was just entered, with its site enabled."""
 
     caller: str
     slot: str
@@ -63,7 +63,7 @@ class World:
         return np.frombuffer(self.uc.mem_read(address, 4 * count), "<u4").tolist()
 
     def to_the_tracer(self) -> tuple[int, int, int, int]:
-        """Run to its first instruction; the arguments it finds."""
+        """Run to the tracer's first instruction and return its arguments."""
         self.uc.emu_start(IP, self.labels["ftrace_stub"])
         now = self.read()
         assert now["eip"] == self.labels["ftrace_stub"]
@@ -72,13 +72,13 @@ class World:
         return now["eax"], now["edx"], now["ecx"], regs
 
     def back(self) -> dict[str, int]:
-        """Let the tracer return, having changed all it may; the registers behind the site."""
+        """Return from a tracer that clobbered all it may; give the registers after the site."""
         self.write({**SPOILED, "eflags": 0x2})
         self.uc.emu_start(self.labels["ftrace_stub"], IP + 5)
         return self.read()
 
 
-def test_without_registers_the_tracer_is_told_that_there_are_none() -> None:
+def test_without_saved_registers_the_tracer_gets_a_null_pointer() -> None:
     world = World("ftrace_caller", "ftrace_call")
     assert world.to_the_tracer() == (IP, PARENT, OP, 0)
     kept = AT_ENTRY | {"eip": IP + 5, "eflags": 0}
@@ -95,7 +95,7 @@ def test_the_tracer_sees_the_registers_of_the_traced_function() -> None:
     assert world.back() == AT_ENTRY | {"eip": IP + 5}
 
 
-def test_what_the_tracer_changes_of_the_registers_the_function_has() -> None:
+def test_the_function_gets_the_registers_the_tracer_changed() -> None:
     world = World("ftrace_regs_caller", "ftrace_regs_call")
     *_, regs = world.to_the_tracer()
     changed = {name: 0x5000_0000 + n for n, name in enumerate(NUMBERS)}

@@ -1,4 +1,4 @@
-"""What the i386 port says of itself, beyond what every port owes."""
+"""Properties of the i386 port beyond the contract."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def site(compiled: bytes, ip: int = IP) -> Sites:
 
 
 @pytest.mark.parametrize("compiled", [CALL, bytes.fromhex("0f 1f 44 00 00")])
-def test_either_form_the_compiler_leaves_becomes_the_nop_of_32_bits(compiled: bytes) -> None:
+def test_both_compiled_forms_become_the_32_bit_nop(compiled: bytes) -> None:
     edit = PORT.init_nop(site(compiled), IP + 0x10)
     assert edit.reachable.all()
     assert (edit.expected[0].tobytes(), edit.replacement[0].tobytes()) == (compiled, NOP)
 
 
-def test_any_other_form_is_not_what_is_expected() -> None:
+def test_any_other_form_is_refused() -> None:
     assert PORT.init_nop(site(NOP), IP + 0x10).expected[0].tobytes() == CALL
 
 
@@ -35,7 +35,7 @@ def test_a_call_wraps_around_the_end_of_the_address_space() -> None:
     assert PORT.call_target(0xFFFF_FFF0, edit.replacement[0].tobytes()) == 0x20
 
 
-def test_arguments_without_a_register_lie_above_the_return_address() -> None:
+def test_further_arguments_are_above_the_return_address() -> None:
     effect = PORT.enter_call(IP, [1, 2, 3, 4, -5], 0x1_0002, 0xC000_1234)
     assert effect.registers == {"eip": IP, "eax": 1, "edx": 2, "ecx": 3, "esp": 0xFFF4}
     words = (0xC000_1234, 4, 2**32 - 5)
@@ -43,7 +43,7 @@ def test_arguments_without_a_register_lie_above_the_return_address() -> None:
     assert PORT.enter_call(IP, [1], 0x1_0000, 0).registers["esp"] == 0xFFFC
 
 
-def test_nothing_is_out_of_reach_of_anything_in_the_kernel() -> None:
+def test_every_address_is_within_reach() -> None:
     area = PORT.facts.map
     for target in (area.tracer, area.modules, area.modules_end, area.local):
         assert PORT.make_call(site(NOP), target).reachable.all()

@@ -1,4 +1,4 @@
-"""i386 relocations against their formulas as plain integers, and against GNU ld."""
+"""i386 relocations, compared with their formulas as plain integers and with GNU ld."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TOOLS = "i686-linux-gnu-"
 
 
 def batch(*rows: tuple[int, int, int]) -> Relocations:
-    """Rows of (type, offset, S); A stands in the field."""
+    """Make relocations from rows of (type, offset, S); A is in the field."""
     return relocating.batch(PLACE, *((*row, 0) for row in rows), explicit=False)
 
 
 def field_of(kind: int, symbol: int, addend: int) -> int:
-    """The field at offset 3, which held `addend`, after one relocation."""
+    """Return the field at offset 3, which held `addend`, after one relocation."""
     text = np.zeros(16, np.uint8)
     text[3:7] = list((addend % 2**32).to_bytes(4, "little"))
     ABI.relocate("m", text, batch((kind, 3, symbol)))
@@ -56,7 +56,7 @@ def test_r_386_none_changes_nothing(a: int) -> None:
 
 
 @pytest.mark.parametrize(("kind", "name"), [(3, "R_386_GOT32"), (77, "R_386_77")])
-def test_an_unknown_type_is_named_and_nothing_is_written(kind: int, name: str) -> None:
+def test_an_error_names_an_unknown_type(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
         ABI.relocate("usb", text, batch((1, 8, 7), (kind, 0, 0)))
@@ -76,7 +76,7 @@ def test_a_section_smaller_than_the_field_is_refused() -> None:
         ABI.relocate("usb", np.zeros(3, np.uint8), batch((2, 0, PLACE)))
 
 
-def test_addends_in_the_relocation_are_not_this_abi() -> None:
+def test_rela_sections_are_refused() -> None:
     explicit = replace(batch((1, 0, 7)), explicit=True)
     with pytest.raises(ModuleError, match="RELA relocations, but this ABI has only REL"):
         ABI.relocate("usb", np.zeros(16, np.uint8), explicit)
@@ -102,7 +102,7 @@ there:  ret
 
 
 @pytest.mark.skipif(which(f"{TOOLS}ld") is None, reason=f"{TOOLS}ld is not installed")
-def test_gnu_ld_writes_the_same_bytes(tmp_path: Path) -> None:
+def test_relocations_agree_with_gnu_ld(tmp_path: Path) -> None:
     places = {".text": PLACE, ".data": 0x0800_0000, ".there": 0xC100_0000}
     before, after, rows = relocating.linked(tmp_path, TOOLS, SOURCE, places)
     assert {row[0] for row in rows} == {1, 2, 4}

@@ -1,4 +1,4 @@
-"""What the x86-64 port says of itself, beyond what every port owes."""
+"""Properties of the x86-64 port beyond the contract."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_call_never_needs_a_stub() -> None:
     assert edit.via == ()
 
 
-def test_only_what_cannot_be_encoded_is_explained() -> None:
+def test_only_an_impossible_call_is_explained() -> None:
     edit = PORT.make_call(Sites(np.array([IP], np.uint64)), FAR)
     assert not edit.reachable.any()
     nop = edit.expected[0].tobytes()

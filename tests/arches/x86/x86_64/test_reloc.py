@@ -1,4 +1,4 @@
-"""x86-64 relocations against their formulas, written down here as plain integers."""
+"""x86-64 relocations, compared with their formulas as plain integers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACE = 0xFFFF_FFFF_A000_0000
 
 
 def batch(*rows: tuple[int, int, int, int]) -> Relocations:
-    """Rows of (type, offset, S, A)."""
+    """Make relocations from rows of (type, offset, S, A)."""
     return relocating.batch(PLACE, *rows)
 
 
@@ -75,18 +75,18 @@ def test_r_x86_64_none_changes_nothing() -> None:
         (11, 2**31, "R_X86_64_32S"),
     ],
 )
-def test_what_does_not_fit_is_an_overflow_with_its_name(kind: int, symbol: int, name: str) -> None:
+def test_an_overflow_names_its_type(kind: int, symbol: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     rows = batch((1, 8, 7, 0), (kind, 3, symbol, 0))
     with pytest.raises(RelocationOverflow, match="relocation overflow") as caught:
         reloc.ABI.relocate("usb", text, rows)
     assert caught.value.kind == name
     assert caught.value.location == PLACE + 3
-    assert not text.any(), "nothing may be written"
+    assert not text.any(), "a failed relocation must write nothing"
 
 
 @pytest.mark.parametrize(("kind", "name"), [(42, "R_X86_64_REX_GOTPCRELX"), (200, "R_X86_64_200")])
-def test_an_unknown_type_is_named(kind: int, name: str) -> None:
+def test_an_error_names_an_unknown_type(kind: int, name: str) -> None:
     text = np.zeros(16, np.uint8)
     with pytest.raises(UnknownRelocation, match=name):
         reloc.ABI.relocate("usb", text, batch((1, 8, 7, 0), (kind, 0, 0, 0)))
@@ -105,7 +105,7 @@ def test_a_section_smaller_than_the_field_is_refused() -> None:
         reloc.ABI.relocate("usb", np.zeros(3, np.uint8), batch((2, 0, PLACE, 0)))
 
 
-def test_addends_in_the_field_are_not_this_abi() -> None:
+def test_rel_sections_are_refused() -> None:
     implicit = replace(batch((1, 0, 7, 0)), explicit=False)
     with pytest.raises(ModuleError, match="REL"):
         reloc.ABI.relocate("usb", np.zeros(16, np.uint8), implicit)

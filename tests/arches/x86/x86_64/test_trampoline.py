@@ -1,4 +1,4 @@
-"""The copies of ftrace_caller, as Capstone reads them, and what cannot be copied."""
+"""Copies of ftrace_caller, checked with Capstone, and entry code that cannot be copied."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def made(caller: str, entry: EntryCode = ENTRY, at: int = AT) -> TrampolineCode 
 
 
 def outward(code: bytes, at: int) -> list[tuple[int, str, int]]:
-    """Offset, mnemonic and target of every instruction that reaches out of `code`, as it does."""
+    """Return offset, mnemonic and target of every instruction that refers outside `code`."""
     engine = PORT.facts.engine
     decoder = Cs(engine.cs_arch, engine.cs_mode)
     decoder.detail = True
@@ -38,12 +38,12 @@ def outward(code: bytes, at: int) -> list[tuple[int, str, int]]:
                 target = operand.imm % (1 << 64)
             if target is not None and not at <= target < at + len(code):
                 found.append((insn.address - at, insn.mnemonic, target))
-    assert end == at + len(code), "every byte is read"
+    assert end == at + len(code), "Capstone must decode every byte"
     return found
 
 
 @pytest.mark.parametrize("caller", CALLERS)
-def test_only_its_user_is_another(caller: str) -> None:
+def test_a_copy_differs_only_in_its_user(caller: str) -> None:
     trampoline = made(caller)
     assert trampoline is not None
     code = trampoline.code[: trampoline.op].rstrip(b"\0")
@@ -67,7 +67,7 @@ def test_only_its_user_is_another(caller: str) -> None:
     assert changed and changed <= fields
 
 
-def test_what_is_not_as_it_must_be_is_not_copied() -> None:
+def test_unsuitable_entry_code_is_not_copied() -> None:
     for name in ("ftrace_graph_call", "function_trace_op", "function_trace_stop", "ftrace_call"):
         symbols = {label: at for label, at in ENTRY.symbols.items() if label != name}
         assert made("ftrace_caller", EntryCode(ENTRY.code, symbols)) is None
@@ -81,6 +81,6 @@ def test_what_is_not_as_it_must_be_is_not_copied() -> None:
         assert (near is None) == (distance > 0x7FFF_FFFF)
 
 
-def test_the_kernel_of_2008_and_other_ports_have_none() -> None:
+def test_other_ports_have_no_trampolines() -> None:
     having = [name for name in arches.built_in() if trampolines_of(arches.load(name)) is not None]
     assert having == ["x86_64"]

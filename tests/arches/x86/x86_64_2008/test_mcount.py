@@ -1,4 +1,4 @@
-"""What a site calls, run from the start of functions to behind it: registers stay, ip is told."""
+"""The call at a site, run from the function's start: registers are kept, ip is passed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SITES = calls_of_mcount(PORT, IMAGE, read)
 
 
 class Cpu:
-    """An emulator with the image and the entry code, and a note of what is called with what."""
+    """An emulator with the image and the entry code that records calls and arguments."""
 
     def __init__(self) -> None:
         self.uc = Uc(UC_ARCH_X86, UC_MODE_64)
@@ -65,7 +65,7 @@ class Cpu:
         self.uc.hook_add(UC_HOOK_CODE, note, None, address, address)
 
     def run(self, start: int, end: int) -> dict[str, int]:
-        """From the first instruction of a function to `end`; the registers there."""
+        """Run from a function's first instruction to `end`; return the registers there."""
         for row, name in enumerate(NUMBERS):
             self.uc.reg_write(NUMBERS[name], 0x1111_0000_0000 * row + 7)
         self.uc.reg_write(NUMBERS["rsp"], STACK + 0x3FF8)
@@ -86,7 +86,7 @@ def call(ip: int, target: int) -> bytes:
 
 
 @pytest.mark.parametrize("way", ["mcount", "mcount_indirect", "ftrace_caller"])
-def test_registers_stay_and_ip_and_parent_are_told(way: str) -> None:
+def test_registers_are_preserved_and_ip_and_parent_are_passed(way: str) -> None:
     offsets = set()
     for ip in SITES[::25].tolist():
         start, end = start_of(ip), ip + 5
@@ -99,19 +99,19 @@ def test_registers_stay_and_ip_and_parent_are_told(way: str) -> None:
         cpu.uc.mem_write(ip, call(ip, target))
         stub = cpu.labels["ftrace_stub"] if way == "ftrace_caller" else symbol("ftrace_stub")
         if way == "mcount_indirect":
-            # A tracer that is not the one it leaves out.
+            # Not the stub for which it skips the call.
             stub = symbol("mcount_indirect") + 14
             assert read(stub, 1) == b"\xc3"
             cpu.uc.mem_write(symbol("ftrace_trace_function"), stub.to_bytes(8, "little"))
         cpu.watch(stub)
         assert cpu.run(start, end) == quiet, hex(ip)
-        # ftrace_caller ends with the return that is its stub.
+        # The final return of ftrace_caller is ftrace_stub.
         assert cpu.told[0] == (ip, PARENT), hex(ip)
         assert len(cpu.told) == (2 if way == "ftrace_caller" else 1)
-    assert len(offsets) > 3, "prologues of several lengths"
+    assert len(offsets) > 3, "prologues must have several lengths"
 
 
-def test_the_pointer_is_not_followed_when_nobody_traces() -> None:
+def test_without_a_tracer_the_pointer_is_not_called() -> None:
     ip = int(SITES[0])
     cpu = Cpu()
     cpu.uc.mem_write(ip, call(ip, symbol("mcount_indirect")))
@@ -120,7 +120,7 @@ def test_the_pointer_is_not_followed_when_nobody_traces() -> None:
     assert not cpu.told
 
 
-def test_every_function_with_a_site_has_made_its_frame_before_it() -> None:
+def test_every_site_comes_after_the_functions_frame() -> None:
     frame = bytes.fromhex("55 48 89 e5")  # push rbp; mov rbp, rsp
     for ip in SITES.tolist():
         start = start_of(ip)

@@ -37,20 +37,22 @@ def test_a_site_goes_through_its_forms(nop: str, disabled: str) -> None:
     assert forms == [(compiled, disabled), (disabled, enabled), (enabled, disabled)]
 
 
-def test_the_jmp_goes_to_the_end_of_the_site_and_nowhere_else() -> None:
+def test_the_jmp_goes_to_the_end_of_the_site() -> None:
     jmp = PORT.with_nop("jmp").init_nop(SITE, MCOUNT).replacement[0].tobytes()
     (insn,) = list(Cs(CS_ARCH_X86, CS_MODE_64).disasm(jmp, IP, 1))
     assert (insn.mnemonic, int(insn.op_str, 16)) == ("jmp", IP + 5)
     assert PORT.call_target(IP, jmp) is None
     assert dict(PORT.emulate({"rip": IP, "rsp": 0x1000}, IP, jmp).registers) == {"rip": IP + 5}
-    assert PORT.call_target(IP, b"\xeb\x04" + jmp[2:]) == IP + 6, "another jump is one"
+    assert PORT.call_target(IP, b"\xeb\x04" + jmp[2:]) == IP + 6, (
+        "any other jump must have a target"
+    )
 
 
-def test_only_these_two_disable_a_site() -> None:
+def test_only_two_nops_are_accepted() -> None:
     assert PORT.facts.nops == ("nop", "jmp")
     with pytest.raises(ValueError, match="unknown nop 'b'"):
         PORT.with_nop("b")
 
 
-def test_nothing_lists_the_sites() -> None:
+def test_the_port_has_no_list_of_sites() -> None:
     assert PORT.facts.sites.sections == () and PORT.facts.discovery == ("ftraced",)
