@@ -1,1 +1,1 @@
-"""Dynamic ftrace: records of call sites, who wants them, and text that follows."""
+"""Dynamic ftrace: records of call sites, their users, and the text patched accordingly."""

@@ -37,7 +37,7 @@ def reported(
     target: int,
     trampoline: str = "",
 ) -> FtraceBug:
-    """Return `bug` with its symbol and the lines for dmesg.
+    """Return the bug with its symbol and the lines for dmesg.
 
     `flags` and `users` are the record's, `target` is the address that its call should
     reach, `trampoline` the text about that address if it is the trampoline of one ops.

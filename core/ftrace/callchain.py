@@ -3,9 +3,9 @@
 A scan of the stack finds more: unused room in a frame still holds return addresses of
 earlier calls. If the ABI chains frames (`Abi.frames`), the active calls are those in the
 chain. Otherwise they are followed from function to function: the next caller is the first
-return address whose call calls the function found last. If there is none, it is the first
-whose call goes through a register. A function that ended in a jump to another one is not
-on the stack, and the callers up to the next match are then missed.
+return address whose call calls the function found last. If no call does, it is the first
+whose call goes through a register. A function that ended in a jump to another function is
+not on the stack, and the callers up to the next match are then missed.
 
 If the machine has delivered an interrupt, the chain continues with the registers saved on
 the stack, that is with the interrupted function at its interrupted instruction.
@@ -83,7 +83,7 @@ class CallChain:
         """Return the index of the site that called the caller with return address `at`.
 
         The site's place is above the frame that the caller leaves to its callees. A site
-        whose function's return address lies beside its own is preferred.
+        whose function's return address is next to its own is preferred.
         """
         least = self._found[at].place if at >= 0 else None
         if least is not None:
@@ -145,7 +145,7 @@ class CallChain:
     def _parent(self, inner: Symbol, at: int, live: set[int] | None) -> ReturnAddress | None:
         """Return where `inner` returns to, if index `at` is its site and saved that address.
 
-        If a register holds it, the site has stored it beside its own return address.
+        If a register holds it, the site has stored it next to its own return address.
         """
         beside = self._beside(at) if self._sites[at] and live is None else None
         return None if beside is None else self._by_link(inner, beside, at, live)

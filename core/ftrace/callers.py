@@ -1,4 +1,4 @@
-"""The callers of a traced function, for a tracer that asks for them.
+"""The callers of a traced function, for tracers that record stack traces.
 
 The tracer runs on the stack of the traced function. The first return addresses there
 belong to the tracer's C code, to ftrace_caller, and to the call site. The result begins

@@ -113,8 +113,8 @@ def load_entry(
     where = layout(tracer)
     text = port.entry_source() if source is None else source
     address = port.facts.map.tracer
-    behind = address + PAGE_SIZE
-    symbols = _places(tracer, where, behind)
+    base = address + PAGE_SIZE
+    symbols = _places(tracer, where, base)
 
     def of_kernel(name: str) -> int:
         found = kernel.symbols.address_of(name)
@@ -131,14 +131,14 @@ def load_entry(
     labels = {name: address + offset for name, offset in code.symbols.items()}
     try:
         linked = link(
-            *(port, tracer, _NAME, where, behind),
+            *(port, tracer, _NAME, where, base),
             lambda name: labels.get(name) or of_kernel(name),
             toc=kernel_toc(port.facts, memory, kallsyms),
         )
     except UnknownSymbol as error:
         raise MissingSymbolError(str(kernel.path), error.symbol) from error
     except RelocationOverflow as error:
-        raise kernel.error(f"it is out of reach of the tracer at {behind:#x}: {error}") from error
+        raise kernel.error(f"it is out of reach of the tracer at {base:#x}: {error}") from error
     except ModuleError as error:
         raise tracer.error(str(error)) from error
     memory.map(address, PAGE_SIZE + linked.size, REGION)

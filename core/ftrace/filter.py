@@ -183,7 +183,7 @@ class NameTable:
         """Return the places of `piece` in the buffer; its first item is not "any".
 
         A match that runs over the end of its name is included. It comes after all matches
-        inside that name, so the caller finds it only if there are none.
+        inside that name, so the caller uses it only if the name has no match inside.
         """
         head = piece[0]
         if isinstance(head, int):

@@ -175,7 +175,7 @@ class Ftrace:
         bases: Mapping[int, int],
         stubs: Sequence[ModuleStub] = (),
     ) -> None:
-        """Make records of a module that is in memory but has not run, and trace what is wanted.
+        """Make records of a module that is in memory but has not run, and enable wanted sites.
 
         `stubs` are the stubs that its calls use (`struct dyn_arch_ftrace`). Raises
         `ImageError` for an invalid list of sites, and `FtraceBug`.
@@ -190,7 +190,7 @@ class Ftrace:
                 self._follow()
 
     def module_release(self, name: str) -> None:
-        """Drop the records of a module that will not run again, also from the hashes."""
+        """Drop the records of a module that will not run again, and its sites in the hashes."""
         known = len(self.records)
         if self.ftraced is not None:
             self.ftraced.module_gone(name)

@@ -51,7 +51,7 @@ Ranges = Mapping[str, tuple[tuple[int, int], ...]]
 """Code of each module, as start and end (exclusive)."""
 
 _LIMIT_NS = 640_000
-"""Virtual ns after which the lock of the table is taken to be stuck."""
+"""Virtual ns after which a holder of the table's lock counts as stuck."""
 _INT = 4
 """Size of the guest's int in bytes."""
 
@@ -270,11 +270,11 @@ class Ftraced:
         if not len(places):
             return
         head = self._symbols["ftrace_free_records"]
-        behind = np.append(places[1:], np.uint64(self._memory.read_int(head)))
+        following = np.append(places[1:], np.uint64(self._memory.read_int(head)))
         done = 0
         for page, row in zip(pages, rows, strict=True):
             count = int(row.sum())
-            page.slots["next"][row] = behind[done : done + count]
+            page.slots["next"][row] = following[done : done + count]
             page.slots["ip"][row] = 0
             page.slots["flags"][row] = SlotFlag.FREE
             done += count

@@ -22,7 +22,7 @@ PARTS = 16
 """Parts of the port's area for the sites of hashes; each `SiteArea` has its own part."""
 
 _NOTHING = np.zeros(1, np.uint64)
-"""One site that does not exist, for a filter that matches nothing: no sites mean all."""
+"""A nonexistent site, for a filter that matches nothing: an empty list means all sites."""
 
 
 class OpsList:

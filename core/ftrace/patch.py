@@ -64,7 +64,7 @@ class Processors(Protocol):
 
 
 def stub_target(port: Port, stub: ModuleStub, found: bytes) -> int | None:
-    """Return the address that `stub` leads to if it holds `found`; None if that is no stub."""
+    """Return the address that `stub` leads to if it holds `found`; None if it is no stub."""
     if port.stubs is None:
         return port.call_target(stub.address, found)
     return port.stubs.target(stub.address, found, stub.toc)
@@ -220,9 +220,9 @@ class Patcher:
             self._under_breakpoint = None
 
     def emulate(self, cpu: int, ip: int) -> bool:
-        """Have `cpu`, at the breakpoint of a site being patched, do the site's new text.
+        """Emulate the new text of the site at `ip`, whose breakpoint `cpu` has hit.
 
-        Return False if there is no such site at `ip`.
+        Return False if no site at `ip` is being patched.
         """
         edit, machine = self._under_breakpoint, self._machine
         rows = [] if edit is None else np.flatnonzero(edit.address == np.uint64(ip)).tolist()

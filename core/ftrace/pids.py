@@ -69,7 +69,7 @@ class FtracePids:
 
     @property
     def func(self) -> int | None:
-        """Pointer to the function that is called first for users that obey; None without pids."""
+        """Pointer to the function that checks the task for users that obey pids; None without."""
         return self._users.entry[PID_FUNC] if self.pids or self.notrace else None
 
     def set(self, pids: Collection[int], notrace: Collection[int]) -> None:

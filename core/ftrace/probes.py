@@ -121,7 +121,7 @@ class FunctionProbes:
             raise
 
     def remove(self, command: ProbeCommand, counted: bool, ips: Addresses | None) -> None:
-        """Remove `command` from those of `ips` (None: all sites) that have it.
+        """Remove `command` from the sites `ips` (None: from all) that have it.
 
         Raises `TracefsError` (ENODEV if the probe does not exist or ftrace is off, EINVAL
         if none of `ips` has it) and `FtraceBug`.
@@ -143,7 +143,7 @@ class FunctionProbes:
                 self._drop(probe, gone)
 
     def set_tracing_on(self, on: bool) -> None:
-        """Tell the guest's probes whether tracing is on: some act only on a change."""
+        """Store in the guest whether tracing is on: some probes act only on a change."""
         address = self._symbol(TRACING_IS_ON)
         if address is not None:
             self._memory.write_int(address, on, 4)

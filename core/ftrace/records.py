@@ -139,7 +139,7 @@ class Records:
         return ips
 
     def refuse(self, rows: slice, ip: int) -> None:
-        """Remove the records `rows`, whose sites are no nops; keep that of `ip` as `raw`."""
+        """Remove the records `rows`, whose sites did not become nops; mark that of `ip` `raw`."""
         keep = np.ones(len(self.table), np.bool_)
         keep[rows] = self.table["ip"][rows] == np.uint64(ip)
         self.table["raw"][rows] = True

@@ -1,11 +1,12 @@
 """Run vCPUs until none is inside the tracer.
 
-A vCPU can stop between any two blocks: between the tracer's look at its buffer and its write
-too. So call `settle()` before changing the data that the tracer works on. It runs each such
-vCPU until it has left the tracer's code, the lowest number first: the same blocks every time.
-A task cannot be preempted in there, since the tracer runs with interrupts off.
+A vCPU can stop between any two blocks, even between the tracer's check of its buffer and the
+write. So call `settle()` before changing the data that the tracer works on. It runs each
+vCPU inside the tracer until it has left it, in the order of their numbers, so the result is
+deterministic. No task is preempted there, since the tracer runs with interrupts off.
 
-If a CPU's tracer itself asked for the change, that CPU waits for it and has nothing half done.
+A vCPU whose tracer requested the change is skipped: it waits for the change, and its data
+are consistent.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..machine.vcpu import Vcpu
 from .entry import REGION
 
 LIMIT_NS = 64_000
-"""Virtual ns after which a vCPU is taken to be stuck in the tracer."""
+"""Virtual ns after which a vCPU counts as stuck in the tracer."""
 
 
 def settle(machine: Machine) -> None:

@@ -3,7 +3,7 @@
 A site without users is a nop. A site with a single user calls that user's trampoline, if
 it has one (trampolines.py). Any other site calls ftrace_caller, or ftrace_regs_caller if
 one of its users wants registers. So what a site should call follows from its users
-(`ftrace_get_addr_new`). What it calls now is kept in its record (`ftrace_get_addr_curr`),
+(`ftrace_get_addr_new`). What it calls now is stored in its record (`ftrace_get_addr_curr`),
 since its users may have changed.
 """
 

@@ -5,11 +5,11 @@ With several, each user gets a copy of ftrace_caller (or of ftrace_regs_caller i
 registers) that calls only its function. A site that no other user wants calls that copy,
 which need not look up its users (FTRACE_OPS_FL_ALLOC_TRAMP).
 
-A CPU or an interrupted task may stay inside a trampoline for any time, so none is ever
-removed. A user that is registered again gets its old trampoline back. After it is gone,
-another user may get the trampoline if function and `FtraceOps.op` are the same, so that a
-CPU inside still does the right thing. If no room is left, a user shares ftrace_caller, as
-in a kernel without memory.
+A CPU or an interrupted task may stay inside a trampoline for any time, so trampolines are
+never removed. A user that is registered again gets its old trampoline back. After a user is
+unregistered, another user may get its trampoline if function and `FtraceOps.op` are the
+same, so that a CPU inside still works correctly. If no room is left, a user shares
+ftrace_caller, as in a kernel that is out of memory.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class OpsTrampolines:
     def ready(
         self, registered: Sequence[FtraceOps], code_of: Callable[[int], int]
     ) -> list[OpsTrampoline | None]:
-        """Return the trampoline of each registered ops, made if necessary; None for none.
+        """Return each registered ops' trampoline, made if necessary; None if no room is left.
 
         `code_of` returns the code that a function pointer leads to. The slot and the word
         `op` are as they were when the trampoline was last used.

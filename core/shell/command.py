@@ -26,7 +26,7 @@ class Changes(Enum):
 
 
 class Argument(Enum):
-    """Kind of name that a command's arguments are, for completion."""
+    """What a command's arguments name, for completion."""
 
     NONE = 0
     FILE = 1
@@ -43,7 +43,7 @@ class UsageMistake(DynftraceError):
 
 @dataclass(slots=True)
 class Context:
-    """One run of a command: the session, and the parts of the outcome as they come."""
+    """One run of a command: the session, and the outcome so far."""
 
     session: Session
     commands: Mapping[str, Command]

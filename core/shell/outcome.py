@@ -1,8 +1,8 @@
 """The result of a command: its output, its exit status, and what it did.
 
-Text is for people. Whoever needs to know *what a command did* (the console, the tours, the
-journal) asks the effects, which each command states itself; nobody reads command lines or
-output again to find out.
+Text is for people. Code that needs to know *what a command did* (the console, the tours, the
+journal) reads the effects, which the command states itself, and never parses command lines
+or output.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class ShowedSite:
 
     ip: int
     function: str
-    """Without the prefix that the ABI gives names of code."""
+    """Without the ABI's prefix of names of code."""
     recorded: bool = True
     """Whether ftrace has a record of it; rec.ip is then `ip`."""
 
@@ -45,7 +45,7 @@ class ShowedStubs:
 
 @dataclass(frozen=True, slots=True)
 class ShowedBits:
-    """The bit fields of the instruction at `address`, which lies in `symbol` ("" if in none)."""
+    """The bit fields of the instruction at `address`, in `symbol` ("" for no symbol)."""
 
     address: int
     symbol: str
@@ -100,14 +100,14 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """`step`, `next` or `finish` ran; `cpu` is the vCPU on which that ended."""
+    """`step`, `next` or `finish` ran; `cpu` is the vCPU on which it ended."""
 
     cpu: int
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A module was loaded; `module` is its own name, not that of its file."""
+    """A module was loaded; `module` is its name, not its file's."""
 
     module: str
 
@@ -148,7 +148,7 @@ Showed = (
     | ShowedPatchMethods
     | ReadFile
 )
-"""Effects on the reader alone. They need the output: a redirected command has none of them."""
+"""Effects of showing output. A redirected command has none of them: nobody saw its output."""
 
 Effect = (
     Showed
@@ -172,7 +172,7 @@ class Outcome:
     error: str = ""
     status: int = 0
     effects: tuple[Effect, ...] = ()
-    """In the order in which they happened, also those of a command that failed later."""
+    """In the order in which they happened, including those before a failure."""
     changed: bool = False
     """Whether the machine's state may have changed, so that `back` has to undo it."""
     wrong: tuple[str, int] | None = None

@@ -22,7 +22,7 @@ _FILTER = "set_ftrace_filter"
 
 
 def preview(shell: Shell, text: str) -> str:
-    """Say what the last command of `text` would select, or its usage; "" while unclear."""
+    """Return what the last command of `text` would select, or its usage; "" if not clear yet."""
     try:
         commands = parse(text)
     except ShellSyntaxError as error:
@@ -42,7 +42,7 @@ def preview(shell: Shell, text: str) -> str:
 def _choice(shell: Shell, command: SimpleCommand) -> str:
     """Say which functions an `echo` into a filter file would select; "" for other files.
 
-    As long as no file is typed, words that name functions are taken as for set_ftrace_filter.
+    Until a file is typed, words that name functions are taken as for set_ftrace_filter.
     """
     tree = shell.session.boot.tracefs
     to = command.redirections[-1] if command.redirections else None

@@ -71,7 +71,7 @@ class Shell:
 
     def _execute(self, command: SimpleCommand) -> Outcome:
         """Execute one command, and record it in the journal if it may have changed the state."""
-        changed = True  # an exception leaves a state that nobody knows
+        changed = True  # after an exception, the state is unknown
         try:
             outcome = self._do(command)
             changed = outcome.changed
@@ -101,7 +101,7 @@ class Shell:
         This counts as a change even if the write fails: opening may have emptied the file.
         """
         path, tree = redirection.path.text, self.session.boot.tracefs
-        # Nobody saw what went into a file.
+        # The user has not seen output that went into a file.
         effects = tuple(each for each in outcome.effects if not isinstance(each, Showed))
         error, status = outcome.error, 1
         try:
@@ -114,7 +114,7 @@ class Shell:
                 if outcome.output:
                     handle.write(outcome.output)
         except FtraceBug as bug:
-            # The kernel's errno alone would not say which site it is.
+            # The kernel's errno alone does not name the site.
             error += f"{self._prefix}write error: {os.strerror(bug.errno)}: {bug}\n"
         except DynftraceError as refused:
             error += f"{self._prefix}write error: {refused}\n"

@@ -69,6 +69,6 @@ class TracefsTree(Tracefs):
         super().__init__(root, lock, {"/proc": proc_files(array.stack)})
 
     def module_loaded(self, name: str) -> None:
-        """Apply the filter words that waited for the module `name`. Raises `FtraceBug`."""
+        """Apply the filter words that wait for the module `name`. Raises `FtraceBug`."""
         for file in self._filters.values():
             file.module_loaded(name)

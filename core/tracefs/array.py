@@ -54,7 +54,7 @@ LOCAL = "local"
 COUNTER = "counter"
 
 MARK_SIZE = 1024
-"""Most bytes of text in one event (TRACE_BUF_SIZE)."""
+"""Greatest number of bytes of text in one event (TRACE_BUF_SIZE)."""
 
 MARKER_COMM = "sh"
 """Name of the task that writes to trace_marker."""
@@ -186,7 +186,7 @@ class TraceArray:
 
     @property
     def clock_in_ns(self) -> bool:
-        """Whether time stamps are in ns; those of `counter` are counts."""
+        """Whether time stamps are in ns; the clock `counter` gives plain numbers."""
         return self.clock != COUNTER
 
     def set_clock(self, name: str) -> None:
@@ -225,7 +225,7 @@ class TraceArray:
 
     @property
     def all_options(self) -> Mapping[str, bool]:
-        """All options and whether they are on, also those of all tracers."""
+        """All options, including those of every tracer, and whether they are on."""
         return {**self.options, **self.graph.options, **self.function_options}
 
     @property
@@ -251,7 +251,7 @@ class TraceArray:
             self._update_registration()
 
     def _set_function_option(self, name: str, value: bool) -> None:
-        """Change the function that the tracer registers; registers it again if it is on."""
+        """Change the function that the tracer registers; if it is on, register it again."""
         self.function_options[name] = value
         called = FUNCTION_STACK_TRACE_CALL if value else FUNCTION_TRACE_CALL
         function = self.kallsyms.address(called)
@@ -337,7 +337,7 @@ class TraceArray:
         return function_text(table, context)
 
     def context(self, in_buffer: int = 0, overrun: int = 0) -> TextContext:
-        """Return what the lines of events need besides the events."""
+        """Return what the rows of events need besides the events."""
         options = {name.replace("-", "_"): self.options[name] for name in _TEXT_OPTIONS}
         return TextContext(
             symbols=self.kallsyms,
@@ -357,7 +357,7 @@ class TraceArray:
         )
 
     def _reset_all(self) -> None:
-        """Drop all events, also those of the snapshot."""
+        """Drop all events, including those of the snapshot."""
         self.ring.reset()
         self.snapshot.clear()
 

@@ -106,7 +106,7 @@ class Commands:
         self.probes.forget(ips)
 
     def dump(self, cpu: int, only: bool) -> None:
-        """Move the events of all CPUs, or `only` those of `cpu`, to the kernel's log.
+        """Move the events of all CPUs to the kernel's log; with `only`, the events of `cpu`.
 
         The log entries have the time of `cpu`. Tracing is off afterwards.
         """

@@ -55,7 +55,7 @@ class TraceEvent(Protocol):
 
     @property
     def fields(self) -> Sequence[Field]:
-        """Its fields, without those of `COMMON`."""
+        """Its fields, without the fields in `COMMON`."""
         ...
 
     @property

@@ -57,7 +57,7 @@ class Enable(File):
         self._events = events
 
     def read(self) -> str:
-        """Return 1 if all are on, 0 if none is, X if some are, ? if there are no events."""
+        """Return 1 if all are on, 0 if all are off, X if they differ, ? without events."""
         states = {event.on for event in self._events}
         return "X\n" if len(states) > 1 else f"{int(states.pop())}\n" if states else "?\n"
 

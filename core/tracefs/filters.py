@@ -1,10 +1,10 @@
 """The functions to trace: set_ftrace_filter, set_ftrace_notrace and similar files.
 
 A file is opened with the present choice or, by `>`, with an empty one. Each word written
-adds or removes functions, and the close puts the new choice into force. A word that
-matches nothing is refused (the writer gets EINVAL), but the words before it and the
-emptying still count. A word with `:mod:` that matches nothing is kept until such a
-module is loaded.
+adds or removes functions, and closing the file makes the new choice effective. A word that
+matches nothing is refused (the writer gets EINVAL), but the emptying and the words before
+it remain effective. A word with `:mod:` that matches nothing is stored until such a module
+is loaded.
 Source: ftrace_regex_open(), ftrace_regex_write(), ftrace_regex_release(),
 cache_mod() and process_cached_mods() in kernel/trace/ftrace.c.
 
@@ -105,7 +105,7 @@ class FilterFile(File):
         return [*lines, *waiting]
 
     def module_loaded(self, name: str) -> None:
-        """Apply the words that waited for the module `name`. Raises `FtraceBug`."""
+        """Apply the words that wait for the module `name`. Raises `FtraceBug`."""
         names = self.functions.names()
         chosen = self.choice.get()
         still: list[FilterWord] = []
@@ -142,7 +142,7 @@ class FilterEdit(Handle):
                 self._take(names, word)
 
     def close(self) -> None:
-        """Put the choice into force, unless a bug has shut ftrace off. Raises `FtraceBug`."""
+        """Make the choice effective, unless a bug has shut ftrace off. Raises `FtraceBug`."""
         if not self._filter.ftrace.disabled:
             self._filter.choice.put(self._chosen)
 

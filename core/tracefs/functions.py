@@ -33,7 +33,7 @@ class _Listing:
 
 
 class FunctionTable:
-    """The records by name; rebuilt only after records came or went."""
+    """The records by name; rebuilt only after records were added or removed."""
 
     def __init__(self, ftrace: Ftrace) -> None:
         self.ftrace = ftrace

@@ -24,7 +24,7 @@ class Options(Protocol):
 
     @property
     def all_options(self) -> Mapping[str, bool]:
-        """All options, also those of all tracers."""
+        """All options, including those of every tracer."""
         ...
 
     def set_option(self, name: str, value: bool) -> None:
@@ -41,7 +41,7 @@ class TraceOptions(File):
         self._options = options
 
     def read(self) -> str:
-        """Return one option a line, among them those of the current tracer."""
+        """Return one option a line, including those of the current tracer."""
         shown = {**self._options.options, **self._options.tracer_options}
         return "".join(f"{name}\n" if on else f"no{name}\n" for name, on in shown.items())
 

@@ -21,8 +21,8 @@ Functions
   set_ftrace_filter                 the functions to trace; empty means all
   set_ftrace_notrace                the functions not to trace
         Words, separated by white space: a name, a glob (* ? [a-z]), or a line
-        number of available_filter_functions; WORD:mod:MODULE for those of one
-        module; !WORD removes. > replaces the list, >> adds to it.
+        number of available_filter_functions; WORD:mod:MODULE means only those
+        in MODULE; !WORD removes. > replaces the list, >> adds to it.
         In set_ftrace_filter, WORD:COMMAND[:COUNT] executes a command when one
         of them is called, at most COUNT times: traceon, traceoff, stacktrace,
         snapshot, dump and cpudump (into dmesg); !WORD:COMMAND[:0] removes it.
@@ -30,7 +30,7 @@ Functions
   set_ftrace_notrace_pid            the tasks not to trace
   enabled_functions                 functions whose site holds a call now
   touched_functions                 functions whose site ever held one
-  dyn_ftrace_total_info             how many sites there are
+  dyn_ftrace_total_info             number of call sites
 
 Tracing
   available_tracers                 names for current_tracer
@@ -38,7 +38,7 @@ Tracing
   tracing_on                        0 stops writing to the buffer, 1 resumes
   tracing_cpumask                   CPUs that write, a hexadecimal mask
   trace                             the buffer as text; writing with > clears it
-  trace_pipe                        the same; reading takes it out of the buffer
+  trace_pipe                        the same; reading removes it from the buffer
   trace_marker                      text written here becomes an event
   trace_clock                       the clock of time stamps, [in use]
   trace_options, options/           options of the text and of the tracers
@@ -66,7 +66,7 @@ How much of a stack is used
   /proc/sys/kernel/stack_tracer_enabled
                                     1 checks the stack at each call, 0 stops
   stack_max_size                    most bytes in use so far; 0 resets it
-  stack_trace                       the calls that used them
+  stack_trace                       the calls on the stack at that time
   stack_trace_filter                functions to check at; empty means all
 
 Events of your own
@@ -96,8 +96,8 @@ FTRACED = """\
 
 This kernel has no list of its call sites: ftraced finds those that are called
   available_filter_functions        grows; a function that never ran is missing
-  ftraced_enabled                   0: no more sites become nops, 1: they do;
-                                    says suspended while functions are traced
+  ftraced_enabled                   1: sites found become nops, 0: they do not;
+                                    reads suspended while functions are traced
 """
 """Appended for a kernel whose call sites ftraced finds."""
 

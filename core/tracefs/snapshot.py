@@ -1,7 +1,7 @@
 """snapshot: a spare buffer that is swapped for the one in use.
 
-The spare buffer is kept by the host. A swap puts its events and counters into the buffer
-that the guest writes to and keeps the previous content, as the kernel swaps two pointers.
+The host holds the spare buffer. A swap exchanges its events and counters with those of the
+buffer that the guest writes to; the kernel swaps two pointers instead.
 If the guest's buffer has become smaller since the last swap, it takes only the newest
 events; the kernel shrinks the spare buffer earlier. Source: tracing_snapshot_write(),
 update_max_tr() and print_snapshot_help() in kernel/trace/trace.c.
@@ -40,7 +40,7 @@ class Lines(Protocol):
     """A trace array, as far as the text of a snapshot needs it."""
 
     def context(self, in_buffer: int = 0, overrun: int = 0) -> TextContext:
-        """Return what the lines of events need besides the events."""
+        """Return what the rows of events need besides the events."""
         ...
 
     def as_text(self, table: EventTable, context: TextContext) -> TraceText:
@@ -120,7 +120,7 @@ class SnapshotFile(File):
         self._snapshot = snapshot
 
     def read(self) -> str:
-        """Return header and lines, or the help."""
+        """Return header and rows, or the help."""
         return "".join(self._snapshot.text())
 
     def write(self, text: str) -> None:

@@ -83,7 +83,7 @@ class Trace(File):
         self._cpu = cpu
 
     def read(self) -> str:
-        """Return header and lines."""
+        """Return header and rows."""
         return "".join(self._events.text(self._cpu).file())
 
     def write(self, text: str) -> None:
@@ -95,7 +95,7 @@ class Trace(File):
 
 
 class TracePipe(File):
-    """The events that were not read yet; reading takes them out of the buffers."""
+    """The unread events; reading takes them out of the buffers."""
 
     mode = 0o440
     consumes = True
@@ -105,7 +105,7 @@ class TracePipe(File):
         self._cpu = cpu
 
     def read(self) -> str:
-        """Return lines without a header; empty if there are no events."""
+        """Return rows without a header; empty without events."""
         return "".join(self._events.consume(self._cpu))
 
 

@@ -108,7 +108,7 @@ class Tracefs:
         lock: threading.RLock,
         beside: Mapping[str, Directory] = MappingProxyType({}),
     ) -> None:
-        """`beside` has trees with other mount points, such as /proc, by path."""
+        """`beside` has trees with other mount points (/proc), by path."""
         self.root = root
         self.beside = beside
         self._lock = lock

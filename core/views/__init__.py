@@ -1,1 +1,1 @@
-"""What front ends show of a call site and of the way from it to the tracer."""
+"""Call sites, and the paths from them to the tracer, as data for front ends."""

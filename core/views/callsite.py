@@ -1,12 +1,12 @@
 """One call site: as it was compiled, as ftrace expects it, and as it is.
 
-Three texts of the same few instructions stand side by side: what the compiler left, what
-ftrace left there according to the record, and what guest memory holds. For a module, what
-the compiler left is the text after relocation by insmod. The site itself then has a fourth
-text, that of the file, in which a call has a relocation instead of a target.
+The same few instructions have three texts: what the compiler left, what ftrace left there
+according to the record, and what guest memory holds. For a module, the compiler's text is
+the text after relocation by insmod. The site itself then has a fourth text, the file's, in
+which a call has a relocation instead of a target.
 
-If instructions differ in length, the three texts can be cut differently. A row ends where
-an instruction ends in all three, if there is such a place near by.
+If instructions differ in length, the three texts can be cut differently. A row ends at the
+next address at which an instruction ends in all three texts, if that is near enough.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Files(Protocol):
         ...
 
     def stored(self, address: int, size: int) -> FileText | None:
-        """Return what a module's file has for `address`, not relocated; None without a file."""
+        """Return the unrelocated text for `address` in a module's file; None without a file."""
         ...
 
     def source_line(self, address: int) -> tuple[str, int] | None:
@@ -52,10 +52,10 @@ class Files(Protocol):
 
 
 _LEAD = 256
-"""Bytes of a function before its site, up to which these instructions are shown."""
+"""Limit of the bytes between a function's start and its site that are shown."""
 
 _MOST_ROW = 32
-"""Bytes within which instruction ends of the three texts should meet again."""
+"""Limit of a row in bytes, within which instructions should end together in all three texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class CallSite:
 def find_sites(records: Records, text: str, prefix: str = "") -> list[int]:
     """Return the ips of the records that `text` names: `FUNC`, `FUNC [MODULE]` or `0xIP`.
 
-    A name may omit the `prefix` that the ABI puts before names of code.
+    A name may omit `prefix`, the ABI's prefix of names of code.
     """
     if text[:2].lower() == "0x":
         try:
@@ -209,7 +209,7 @@ class SiteReader:
         )
 
     def _unfound(self, ftraced: Ftraced, ip: int, before: int, after: int) -> CallSite:
-        """Return the call of mcount at `ip`, of which ftraced has made no record yet."""
+        """Return the call of mcount at `ip`, which has no record yet."""
         ftrace = self._ftrace
         call = ftrace.port.modify_call(
             Sites(np.array([ip], np.uint64)), ftrace.mcount, ftrace.mcount
@@ -276,7 +276,7 @@ class SiteReader:
         )
 
     def _window(self, ip: int, after: int) -> tuple[int, int]:
-        """Return the addresses to decode: from the function's start, if near, to past the site."""
+        """Return the range to decode: from the function's start, if near, to past the site."""
         facts = self._ftrace.port.facts
         end = ip + facts.sites.size
         symbol = self._ftrace.kallsyms.lookup(ip)
@@ -292,7 +292,7 @@ def _kept(changed: int) -> str:
     if not changed:
         return ""
     words = "word changes" if changed == 1 else f"{changed} words change"
-    return f"only its first {words}: a task may stand at any of the others"
+    return f"only its first {words}: a task may be at any of the others"
 
 
 def _unrecorded(ftraced: Ftraced, noted: bool) -> str:
@@ -346,7 +346,7 @@ def _asm(disasm: Disassembler, address: int, data: bytes, site: range) -> str:
 
 
 def _in_file(disasm: Disassembler, stored: FileText, address: int, loaded: bytes) -> Code | None:
-    """Return what `stored` has in place of `loaded`; None if both are the same.
+    """Return the bytes of `stored` instead of `loaded`; None if both are the same.
 
     Before relocation, displacements in the file mean nothing: a branch is shown with the
     symbol of its relocation, or with its distance if it has no relocation.

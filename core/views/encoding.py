@@ -1,7 +1,7 @@
-"""The bit fields of call sites as they are, and as they are once enabled.
+"""The bit fields of call sites, as they are now and as they would be when enabled.
 
-The fields are the port's (`Port.encoding`). If they hold a distance, the addresses that a
-call may want to reach come along: its target, the callers in entry.S, and the modules.
+The port describes the fields (`Port.encoding`). If they hold a distance, the view includes
+addresses that a call may have to reach: its target, the callers in entry.S, and modules.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .disasm import Disassembler, Insn
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """An address that a call may want to reach."""
+    """An address that a call may have to reach."""
 
     name: str
     address: int
@@ -116,7 +116,7 @@ class EncodingReader:
         return now, self._disasm.site(ip, state.if_enabled)
 
     def _goals(self, insn: Insn) -> list[Goal]:
-        """Return what a call may want to reach; for a branch within its function its target."""
+        """Return the addresses that a call may have to reach; for a local branch, its target."""
         if insn.target is not None and self._same_function(insn.address, insn.target):
             return [Goal(self._disasm.name(insn.target) or "target", insn.target)]
         entry = self._ftrace.entry

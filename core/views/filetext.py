@@ -26,7 +26,7 @@ class Pending:
     kind: str
     """The ABI's name of its type."""
     symbol: str
-    """Name of its symbol; empty for a symbol without one, such as a section's."""
+    """Name of its symbol; empty for a symbol without a name, such as a section's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class LoadedFiles:
         return None
 
     def stored(self, address: int, size: int) -> FileText | None:
-        """Return what a module's file has for `address`, not relocated; None without a file."""
+        """Return the unrelocated text for `address` in a module's file; None without a file."""
         return file_text(self._modules.loaded, address, size)
 
     def source_line(self, address: int) -> tuple[str, int] | None:

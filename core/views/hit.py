@@ -12,7 +12,7 @@ _BEFORE = (
     *(FieldKind.TASK, FieldKind.CPU, FieldKind.FLAGS, FieldKind.TIME),
     *(FieldKind.OVERHEAD, FieldKind.DURATION),
 )
-"""Kinds of the fields before what the event tells."""
+"""Kinds of the fields before the event's own text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class Hit:
     """One hit of an fprobe."""
 
     head: str
-    """Task, CPU and time, as in its line of the trace."""
+    """Task, CPU and time, as in its row of the trace."""
     what: str
-    """The rest of that line."""
+    """The rest of that row."""
     parent: int
     """Return address of the function."""
     registers: tuple[int, ...]

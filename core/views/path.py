@@ -81,8 +81,8 @@ class Hop:
     def wrong(self, insn: Insn) -> bool:
         """Return whether an instruction differs from what ftrace left there."""
         at = insn.address - self.address
-        kept = self.expected[at : at + len(insn.data)]
-        return bool(self.expected) and kept != insn.data
+        expected = self.expected[at : at + len(insn.data)]
+        return bool(self.expected) and expected != insn.data
 
 
 class PathReader:

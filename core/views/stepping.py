@@ -1,7 +1,7 @@
 """The state of one vCPU while the user steps.
 
 It consists of the code around pc with function names, the registers and their values
-before the last step, the task, the clock, and the hop of a traced call that pc is in: the
+before the last step, the task, the clock, and the hop of a traced call that contains pc: the
 site, a module's stub, ftrace_caller, its slot, or the tracer that the slot calls.
 """
 
@@ -25,7 +25,7 @@ from .disasm import Disassembler, Insn
 from .path import SITE, SLOT, STUB, TRACER, PathReader
 
 BEFORE = 2048
-"""Most bytes shown before pc; if the function began earlier, the code begins at pc."""
+"""Limit of the bytes shown before pc; if the function began earlier, the code begins at pc."""
 
 BEHIND = 256
 """Least bytes shown after pc, as far as code goes."""

@@ -1,7 +1,7 @@
 """A module's stubs: each as it is in memory, and the number of call sites that need it.
 
-Sites as compiled call the stub of mcount, enabled sites that of ftrace_caller or of
-ftrace_regs_caller. The other stubs are for the module's calls of functions elsewhere.
+Sites as compiled call the stub of mcount; enabled sites call the stub of ftrace_caller or
+of ftrace_regs_caller. The other stubs serve the module's calls of functions out of reach.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shell's commands, each file a noun they are about."""
+"""The shell's commands, one file for each subject."""
 
 from __future__ import annotations
 

@@ -26,22 +26,22 @@ def icache(context: Context, arguments: Arguments) -> None:
     """Show which CPUs are flushed after a patch, leave some out, or flush them again."""
     boot = context.boot
     patcher, cpus = boot.ftrace.patcher, len(boot.machine.vcpus)
-    told = {*range(cpus)} if patcher.flush_cpus is None else {*patcher.flush_cpus}
+    flushed = {*range(cpus)} if patcher.flush_cpus is None else {*patcher.flush_cpus}
     if not arguments:
         for cpu in range(cpus):
-            words = "flushed after a patch" if cpu in told else "not flushed: may run old text"
+            words = "flushed after a patch" if cpu in flushed else "not flushed: may run old text"
             context.line(f"cpu{cpu}  {words}")
         return
     verb, wanted = arguments[0].text, [cpu_number(context, word.text) for word in arguments[1:]]
     if verb == "skip":
         expect(arguments, 2)
-        patcher.flush_cpus = tuple(sorted(told.difference(wanted)))
+        patcher.flush_cpus = tuple(sorted(flushed.difference(wanted)))
     elif verb == "flush":
         boot.machine.flush(cpus=wanted or None)
-        told.update(wanted or range(cpus))
-        patcher.flush_cpus = None if len(told) == cpus else tuple(sorted(told))
+        flushed.update(wanted or range(cpus))
+        patcher.flush_cpus = None if len(flushed) == cpus else tuple(sorted(flushed))
     else:
-        raise UsageMistake(f"unexpected argument '{verb}'")
+        raise UsageMistake(f"unknown action '{verb}' (choose from: skip, flush)")
 
 
 COMMANDS = (
@@ -58,8 +58,8 @@ COMMANDS = (
         "[skip|flush CPU…]",
         "show or choose which CPUs are flushed",
         icache,
-        details="A skipped CPU keeps running the text that it has run before until it is flushed,\n"
-        "like a stale instruction cache. `flush` without a CPU flushes all of them.",
+        details="A skipped CPU has a stale instruction cache: text that it has executed before\n"
+        "stays the old text until the CPU is flushed. `flush` alone flushes all CPUs.",
         changes=Changes.WITH_ARGUMENTS,
     ),
 )

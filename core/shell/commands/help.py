@@ -11,7 +11,7 @@ def help_command(context: Context, arguments: Arguments) -> None:
     if arguments:
         name = arguments[0].text
         if name not in context.commands:
-            raise UsageMistake(f"unknown command '{name}'")
+            raise UsageMistake(f"unknown command '{name}' (`help` lists the commands)")
         command = context.commands[name]
         context.line(f"usage: {command.synopsis}")
         context.line(command.summary)

@@ -104,7 +104,7 @@ def _assembled(context: Context, source: str, address: int) -> bytes | None:
             raise
         context.wrong = source, error.column
         lines = (f"poke: {error.reason}", f"  {source}", f"  {'':{error.column}}^")
-        # A character without a cell of its own, such as a tab, would move the mark.
+        # A character that is not one cell wide, such as a tab, would misplace the mark.
         context.fail("\n".join(re.sub(r"[\0-\x1f\x7f]", " ", line) for line in lines))
         return None
 
@@ -127,7 +127,7 @@ COMMANDS = (
         poke,
         Argument.FUNCTION,
         "ASM is assembled for that address and may name symbols; HEX is pairs of digits.\n"
-        "Every CPU is flushed. ftrace does not learn of the change: that is the point.",
+        "Every CPU is flushed. ftrace is not informed of the change.",
         changes=Changes.ALWAYS,
     ),
 )

@@ -55,7 +55,7 @@ def finish(context: Context, arguments: Arguments) -> None:
 
 
 def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> None:
-    """Run a vCPU by `way`, which takes its number and returns that of the one that arrived."""
+    """Run a vCPU by `way`, which takes its number and returns that of the vCPU that arrived."""
     expect(arguments, 0, 1)
     cpu = _cpu(context, arguments)
     context.line(context.session.instruction(cpu))
@@ -77,7 +77,7 @@ def until(context: Context, arguments: Arguments) -> None:
 
 
 def _cpu(context: Context, arguments: Arguments) -> int:
-    """Return the given CPU, or by default the one that was stepped or stopped last."""
+    """Return the given CPU, by default the CPU that was last stepped or stopped."""
     if arguments:
         return cpu_number(context, arguments[0].text)
     return context.boot.stepper.last or 0
@@ -102,9 +102,9 @@ COMMANDS = (
         "[N [CPU]]",
         "execute N instructions, showing each",
         step,
-        details="CPU defaults to the one that was stepped or stopped last, at first 0. Below each\n"
-        "instruction is what it has changed: registers and virtual time. Interrupts and\n"
-        "the other CPUs wait for the next run.",
+        details="CPU defaults to the one last stepped or stopped, initially 0. Below each\n"
+        "instruction are its effects: changed registers and virtual time. Interrupts and\n"
+        "the other CPUs wait until the machine runs again.",
         changes=Changes.ALWAYS,
     ),
     Command(
@@ -112,8 +112,8 @@ COMMANDS = (
         "[CPU]",
         "like step, but run a call up to its return",
         over,
-        details="CPU as for step. The other CPUs run too until the call returns, which must be\n"
-        f"within {_SECONDS} s of virtual time.",
+        details="CPU as for step. The other CPUs run too until the call returns. It must\n"
+        f"return within {_SECONDS} s of virtual time.",
         changes=Changes.ALWAYS,
     ),
     Command(

@@ -33,8 +33,8 @@ def back(context: Context, arguments: Arguments) -> None:
     session.reboot()
     redo(session, left, context.repeat, "the way back")
     for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
-        for told in ["the machine ran on its own"] if kind else same:
-            context.line(f"undone: {told}")
+        for what in ["the machine ran on its own"] if kind else same:
+            context.line(f"undone: {what}")
     context.did(WentBack(count))
 
 

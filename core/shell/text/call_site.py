@@ -55,7 +55,7 @@ def _codes(row: SiteRow) -> tuple[Code, ...]:
 
 
 def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
-    """Return one line if all forms of the text are the same, else one for each form."""
+    """Return one line if all forms of the text are the same, else a line for each form."""
     mark = "!" if row.wrong else "*" if row.changed else " "
     if not row.wrong and not row.changed and row.in_file is None:
         label = "the same" if row.is_site else ""

@@ -1,8 +1,8 @@
 """An instruction's bit fields drawn to scale, and how far its target can be from it.
 
-Every bit has the same width, so that one sees why one call reaches 2 GB and another 32 MB.
-Below that come each field with its meaning, the rule for the target, and the range of
-targets as a line with the addresses of interest on it.
+Every bit has the same width, which shows why one call reaches 2 GB and another 32 MB. Each
+field with its meaning, the rule for the target, and the range of targets as a line with the
+addresses of interest follow below.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ def _scale(ip: int, reach: tuple[int, int], goals: Sequence[Goal]) -> Iterator[s
             yield f"{f'{goal.name}, {distance}: out of reach >':>{_LINE}}"
         else:
             column = _column(goal.address, reach)
-            told = f"{goal.name}, {distance}"
-            fits = column + 2 + len(told) <= _LINE
-            yield " " * column + f"^ {told}" if fits else f"{f'{told} ^':>{column + 1}}"
+            label = f"{goal.name}, {distance}"
+            fits = column + 2 + len(label) <= _LINE
+            yield " " * column + f"^ {label}" if fits else f"{f'{label} ^':>{column + 1}}"
 
 
 def _column(address: int, reach: tuple[int, int]) -> int:

@@ -48,7 +48,7 @@ def test_far_calls_and_linked_stubs_are_traced_side_by_side(shell: Shell) -> Non
     assert [module.name for module in modules] == ["usbcore", "usbcore_trampoline"]
     shown = sh(shell, "site usb_ifnum_to_if").split("\n\n")
     assert "through _mcount " in shown[0] and "lui" in shown[0]
-    why = "only its first word changes: a task may stand at any of the others"
+    why = "only its first word changes: a task may be at any of the others"
     assert why in shown[0] and why not in shown[1]
     assert "through ftrace_caller_trampoline" in shown[1]
     assert "jal ftrace_caller_trampoline" in shown[1]

@@ -57,7 +57,7 @@ def test_invalid_arguments_are_refused() -> None:
         ("icache skip", "missing argument"),
         ("icache skip 2", "CPU 2 does not exist: valid CPUs are 0-1"),
         ("icache flush x", "CPU must be a number, not 'x'"),
-        ("icache look 1", "unexpected argument 'look'"),
+        ("icache look 1", "unknown action 'look' (choose from: skip, flush)"),
         ("patch none none", "unexpected argument 'none'"),
     ):
         assert error in shell.execute(text).error
