@@ -103,8 +103,8 @@ def test_every_row_with_an_instruction_has_bits() -> None:
     assert not driver.execute("insmod usbcore").error
     assert not driver.execute("echo usb_ifnum_to_if > set_ftrace_filter").error
     assert not driver.execute("echo function > current_tracer").error
-    (row,) = find_sites(session.boot.ftrace.records, "usb_ifnum_to_if", ".")
-    driver.look_at(int(session.boot.ftrace.records.table["ip"][row]))
+    (ip,) = find_sites(session.boot.ftrace.records, "usb_ifnum_to_if", ".")
+    driver.look_at(ip)
     view = driver.view()
     drawn = {each.at: plain(each) for each in (*view.site, *view.path) if each.at is not None}
     assert len(drawn) > 50
