@@ -162,7 +162,7 @@ class Relocations:
     """The relocations of one section with symbols resolved, shape (n,) each.
 
     `place` is P, the guest address of the field; `symbol` is S; `addend` is A
-    (int64). If `explicit` is false the file uses REL: A stands in the field,
+    (int64). If `explicit` is false the file uses REL: A is in the field,
     the port reads it there, and `addend` is 0. `external` says which symbols the
     file itself does not define, and `stub` which calls go to a stub: S is
     then the stub's address. `toc` is the object's TOC pointer, 0 without one.

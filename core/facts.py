@@ -90,7 +90,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Toc:
-    """An ABI whose functions each bring a pointer to their data (ELFv1's table of contents).
+    """An ABI in which each function has a pointer to its data (ELFv1's table of contents).
 
     The address of a function, in C, is that of its descriptor in `opd`: three words of a
     pointer's size with the address of its code, the value `register` must have there, and
@@ -133,7 +133,7 @@ class Frames:
 class Abi:
     """The calling convention, and the registers that an interrupt must save.
 
-    `pt_regs` lists the registers an interrupt saves, in the order they lie in
+    `pt_regs` lists the registers an interrupt saves, in the order they have in
     memory, one `pointer_size` slot each; it contains `pc`, `sp` and the flags.
     """
 
@@ -285,4 +285,4 @@ class Facts:
     """How call sites are found, of `DISCOVERIES`; the first is the default."""
     example: ExampleSite = ExampleSite()
     self_jump: bytes = b""
-    """A jump to itself as its bytes lie in memory: a wrong text that does no harm."""
+    """Bytes in memory of a jump to itself: a wrong text that does no harm."""

@@ -74,7 +74,7 @@ def words(text: bytes) -> list[int]:
 
 
 def pack(*words: int) -> bytes:
-    """Return instructions as they lie in memory."""
+    """Return the bytes of instructions in memory."""
     return b"".join(word.to_bytes(WORD, "little") for word in words)
 
 

@@ -98,7 +98,7 @@ JR, JALR, ADDU, OR, DADDU = 8, 9, 33, 37, 45
 _COP1, _COP2, _BC = 17, 18, 8  # branches of coprocessors: BC in the rs field
 _BRANCHES = frozenset({J, JAL, JALX, *range(BEQ, BEQ + 4), *range(20, 24)})
 _REGIMM_BRANCHES = frozenset({0, 1, 2, 3, 16, 17, 18, 19})  # the rt field: bltz … bgezall
-_REGIMM_CALLS = frozenset({16, 17, 18, 19})  # bltzal, bgezal and their likely kin
+_REGIMM_CALLS = frozenset({16, 17, 18, 19})  # bltzal, bgezal, and the likely forms
 _BGEZAL = 17
 
 
@@ -114,7 +114,7 @@ def word_at(text: bytes, order: str, offset: int = 0) -> int:
 
 
 def pack(order: str, *words: int) -> bytes:
-    """Return instructions as they lie in memory."""
+    """Return the bytes of instructions in memory."""
     return b"".join(word.to_bytes(WORD, "little" if order == "little" else "big") for word in words)
 
 
@@ -125,7 +125,7 @@ def words_of(text: Bytes, order: str) -> Words:
 
 
 def bytes_of(words: Words, order: str) -> Bytes:
-    """Return words, shape (n, k), as they lie in memory, shape (n, 4 k)."""
+    """Return the bytes in memory, shape (n, 4 k), of words, shape (n, k)."""
     typed = words.astype("<u4" if order == "little" else ">u4")
     return np.ascontiguousarray(typed).view(np.uint8)
 

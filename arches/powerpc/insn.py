@@ -75,7 +75,7 @@ def word_at(text: bytes, offset: int = 0) -> int:
 
 
 def pack(*words: int) -> bytes:
-    """Return instructions as they lie in memory."""
+    """Return the bytes of instructions in memory."""
     return b"".join(word.to_bytes(WORD, "big") for word in words)
 
 

@@ -243,7 +243,7 @@ class Machine:
     ) -> None:
         """Flush translated code in [start, end), or everywhere, of all vCPUs or of `cpus`.
 
-        This is the kernel's `flush_icache_range`. A vCPU that is left out goes on running the
+        This is the kernel's `flush_icache_range`. A vCPU that is left out continues to run the
         old bytes of code that it has run before.
         """
         for vcpu in self.vcpus if cpus is None else [self._vcpu(cpu) for cpu in cpus]:

@@ -281,7 +281,7 @@ class Session:
     # Call sites
 
     def call_site(self, ip: int) -> CallSite:
-        """Return the call site at `ip` as it was compiled, as it is expected, and as it is.
+        """Return the call site at `ip`: its compiled, expected and actual text.
 
         Raises `UsageError` if no call site is there.
         """
