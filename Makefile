@@ -1,6 +1,6 @@
-# Everything a checkout can do; `make help` lists it.
-# The first target run makes .venv with the exact versions of requirements.lock,
-# by uv where it is installed and by pip where it is not.
+# All tasks of a checkout; `make help` lists them.
+# The first target creates .venv with the exact versions of requirements.lock,
+# with uv if it is installed, otherwise with pip.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -8,7 +8,7 @@ ARGS ?=
 
 .PHONY: console test check images screenshots docs bench dist lock clean help
 
-console: .venv/.ready ## open the console (ARGS='--cpus 4' and the like are passed on)
+console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
 
 test: .venv/.ready ## run the tests, on all cores
@@ -23,14 +23,14 @@ check: .venv/.ready ## check lint, format, types and layers
 images: ## rebuild the guest kernels and modules (needs a gcc for each of PORTS)
 	$(MAKE) -C arches/guest
 
-screenshots: .venv/.ready ## draw every screen again: screenshots/ and tests/tui/screens/
+screenshots: .venv/.ready ## redraw every screen: screenshots/ and tests/tui/screens/
 	$(BIN)/python -m dynftrace.tui.pictures.screenshots screenshots tests/tui/screens
 
 docs: .venv/.ready ## regenerate the README's tables, the man page and the completions
 	$(BIN)/python -m dynftrace.tui.manual.readme README.md
 	$(BIN)/python -m dynftrace.tui.manual.manpage tui/manual/share
 
-bench: .venv/.ready ## measure the targets, as ratios within one run
+bench: .venv/.ready ## run the benchmarks
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 dist: .venv/.ready ## build the source archive and the wheel into dist/
@@ -38,7 +38,7 @@ dist: .venv/.ready ## build the source archive and the wheel into dist/
 	if command -v uv >/dev/null; then uv build -q; \
 	else $(BIN)/python -m pip -q install build && $(BIN)/python -m build >/dev/null; fi
 
-lock: ## choose the versions of requirements.lock again (needs uv)
+lock: ## update the versions in requirements.lock (needs uv)
 	uv pip compile --universal --upgrade --python-version 3.11 --group dev --extra serve pyproject.toml \
 		--no-header --no-emit-index-url --no-annotate -q -o requirements.lock
 
@@ -54,7 +54,7 @@ lock: ## choose the versions of requirements.lock again (needs uv)
 	fi
 	touch $@
 
-clean: ## remove everything that was built
+clean: ## remove all build output
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 help:

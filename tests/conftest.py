@@ -52,7 +52,7 @@ def session() -> Session:
 
 @pytest.fixture
 def sh(session: Session) -> Callable[[str], str]:
-    """Executes a command list in `session`, which must succeed; returns its output."""
+    """Return a function that executes commands in `session` and returns their output."""
     from dynftrace.core.shell.shell import Shell
 
     shell = Shell(session)

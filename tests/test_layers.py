@@ -1,7 +1,7 @@
-"""The layers and the rooms: who may import whom, and that nobody imports in a circle.
+"""The layers and the rooms: permitted imports, and no import cycles.
 
-Type-only imports count like all others: to understand a file, a reader has to
-open what it names, whether or not the interpreter does.
+Imports for types count like all others: to understand a file, a reader has to open
+the modules it names, even if the interpreter does not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = {"core": {"core"}, "arches": {"arches", "core"}, "tui": {"tui", "core", "arches"}}
-"""What each folder may import."""
+"""The imports each folder may have."""
 
 ROOMS = {
     "core": (
@@ -53,13 +53,13 @@ ROOMS = {
         "manual",
     ),
 }
-"""The rooms of a layer, lowest first: a room imports only from itself and from those before it."""
+"""The rooms of a layer, lowest first; a room imports only from itself and earlier rooms."""
 
 CONTRACT = ("abi", "arch", "crash", "encoding", "errors", "facts")
-"""The modules of `core/` itself: what a port and the rest of `core/` agree on."""
+"""The modules directly in `core/`: the contract of a port and the rest of `core/`."""
 
 NO_TOOLKIT = ("present", "explore", "saved", "tours", "files")
-"""Rooms of `tui/` that never import the terminal toolkit."""
+"""Rooms of `tui/` that must not import the terminal toolkit."""
 
 ARCHITECTURE = re.compile(
     r"x86|amd64|i386|ppc|powerpc|mips|arm64|aarch64|riscv|s390", re.IGNORECASE
@@ -68,7 +68,7 @@ ARCHITECTURE = re.compile(
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module of the three layers by its dotted name, such as `core.elf.image`."""
+    """Return every module of the three layers by dotted name, such as `core.elf.image`."""
     found = {}
     for layer in LAYERS:
         for path in sorted((ROOT / layer).rglob("*.py")):
@@ -83,7 +83,7 @@ def source(name: str) -> ast.Module:
 
 
 def named(name: str) -> Iterator[str]:
-    """Everything that module `name` imports, absolute; the project's own without `dynftrace.`."""
+    """Return the absolute imports of module `name`; the project's own without `dynftrace.`."""
     package = modules()[name].relative_to(ROOT).parent.parts
     for node in ast.walk(source(name)):
         if isinstance(node, ast.Import):
@@ -96,7 +96,7 @@ def named(name: str) -> Iterator[str]:
 
 
 def imports(name: str) -> set[str]:
-    """The project's modules that module `name` imports."""
+    """Return the project's modules that module `name` imports."""
     found = set()
     for each in named(name):
         own = each if each in modules() else each.rpartition(".")[0]
@@ -106,7 +106,7 @@ def imports(name: str) -> set[str]:
 
 
 def room(name: str) -> str | None:
-    """The room of a module; None if it lies in none."""
+    """Return the room of a module, or None if it has no room."""
     layer, *path = name.split(".")
     if not path:
         return None
@@ -120,7 +120,7 @@ def room(name: str) -> str | None:
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_imports_only_what_lies_below(layer: str) -> None:
+def test_a_layer_imports_only_lower_layers(layer: str) -> None:
     found = {
         (name, other)
         for name in modules()
@@ -132,7 +132,7 @@ def test_a_layer_imports_only_what_lies_below(layer: str) -> None:
 
 
 @pytest.mark.parametrize("layer", ROOMS)
-def test_a_room_imports_only_what_lies_below(layer: str) -> None:
+def test_a_room_imports_only_lower_rooms(layer: str) -> None:
     order = ROOMS[layer]
     wrong, homeless = set(), set()
     for name, path in modules().items():
@@ -149,7 +149,7 @@ def test_a_room_imports_only_what_lies_below(layer: str) -> None:
     assert (wrong, homeless) == (set(), set())
 
 
-def test_nobody_imports_in_a_circle() -> None:
+def test_there_are_no_import_cycles() -> None:
     graph = {name: imports(name) for name in modules()}
     try:
         TopologicalSorter(graph).prepare()
@@ -157,7 +157,7 @@ def test_nobody_imports_in_a_circle() -> None:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
-def test_only_the_console_and_what_shows_it_import_the_toolkit() -> None:
+def test_only_rooms_of_the_console_import_the_toolkit() -> None:
     found = {
         name
         for name in modules()
@@ -168,8 +168,8 @@ def test_only_the_console_and_what_shows_it_import_the_toolkit() -> None:
     assert not found
 
 
-def test_widgets_know_no_machine() -> None:
-    """A widget draws what it is given; of `core` it knows errors and the models of a trace."""
+def test_widgets_do_not_import_the_machine() -> None:
+    """A widget draws its data; from `core` it imports only errors and models of a trace."""
     found = {
         (name, other)
         for name in modules()
@@ -180,7 +180,7 @@ def test_widgets_know_no_machine() -> None:
     assert not found
 
 
-def test_views_know_no_shell() -> None:
+def test_views_do_not_import_the_shell() -> None:
     found = {
         (name, other)
         for name in modules()
@@ -191,7 +191,7 @@ def test_views_know_no_shell() -> None:
     assert not found
 
 
-def test_the_console_takes_only_names_and_loading_from_arches() -> None:
+def test_the_console_imports_only_names_and_loading_from_arches() -> None:
     found = {
         each
         for name in modules()
@@ -206,7 +206,7 @@ def test_core_names_no_architecture() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for name, path in modules().items()
-        # The porting recipe is full of examples.
+        # The porting guide contains many examples.
         if name.split(".")[0] == "core" and name != "core.arch"
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if ARCHITECTURE.search(line)
@@ -214,5 +214,5 @@ def test_core_names_no_architecture() -> None:
     assert not found
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert not [name for name in modules() if not ast.get_docstring(source(name))]

@@ -1,7 +1,7 @@
-"""The walk of docs/porting.md: each step's files as printed, and what turns green.
+"""The walk in docs/porting.md: write each step's files as printed, then run the checks.
 
-The package is not installed by pip, which would ask the network for a build tool:
-the entry point is written where an installer puts it.
+pip does not install the package, because it would download a build tool. Instead the
+test writes the entry point where an installer puts it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _BLOCK = re.compile(
 
 @dataclass
 class Step:
-    """A section of the guide."""
+    """One section of the guide."""
 
     title: str
     files: dict[str, str] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
     green: list[str] = field(default_factory=list)
     mistake: list[str] = field(default_factory=list)
-    """Commands that make one, and last what a check says of it."""
+    """Commands that introduce a mistake, and at the end the check's report of it."""
 
 
 def steps() -> Iterator[Step]:
@@ -57,7 +57,7 @@ def steps() -> Iterator[Step]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """That of somebody who has dynftrace and the package in `folder` installed."""
+    """Return an environment with dynftrace and the package in `folder` installed."""
     paths = [str(ROOT.parent), str(ROOT / ".pkg"), str(folder)]
     program = Path(sys.executable).parent
     return os.environ | {
@@ -68,7 +68,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def install(folder: Path) -> None:
-    """Write what an installer makes of pyproject.toml."""
+    """Write the metadata that an installer derives from pyproject.toml."""
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     name = project["name"].replace("-", "_")
     info = folder / f"{name}-{project['version']}.dist-info"
@@ -96,7 +96,7 @@ def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def shell(folder: Path, command: str) -> None:
-    """A command of the guide, which must succeed."""
+    """Run a command of the guide; it must succeed."""
     done = subprocess.run(
         ["sh", "-e", "-c", command],
         cwd=folder,
@@ -108,14 +108,14 @@ def shell(folder: Path, command: str) -> None:
 
 
 def put(folder: Path, step: Step) -> None:
-    """The files of a step, as they are then."""
+    """Write the files of a step."""
     for name, text in step.files.items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
-def test_the_walk_turns_green_step_by_step(tmp_path: Path) -> None:
+def test_each_step_of_the_walk_passes_its_checks(tmp_path: Path) -> None:
     if shutil.which(COMPILER) is None or shutil.which("make") is None:
         pytest.skip(f"{COMPILER} and make are not installed")
     green: list[str] = []

@@ -1,1 +1,1 @@
-"""The targets of the design, measured: `python -m tests.benchmarks [NAME…]`."""
+"""Benchmarks of the design's targets: `python -m tests.benchmarks [NAME…]`."""

@@ -1,4 +1,4 @@
-"""Run the benchmarks and print one table; a name or more chooses among them."""
+"""Run all benchmarks, or those named, and print one table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ BENCHMARKS = ("guest", "ftraced", "graph", "sites", "image", "events", "console"
 
 
 def rows(names: list[str]) -> Iterator[Row]:
-    """The rows of each benchmark named, as they are measured."""
+    """Yield the rows of each named benchmark as they are measured."""
     for name in names:
         run: Callable[[], Iterator[Row]] = import_module(f"{__package__}.{name}").rows
         yield from run()
 
 
 def main() -> int:
-    """Print the table; 0 when every target is met."""
+    """Print the table; return 0 if every target is met."""
     names = sys.argv[1:] or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:

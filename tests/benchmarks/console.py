@@ -1,4 +1,4 @@
-"""The console in a terminal: first paint, keys while the guest runs, a long list filtered."""
+"""The console in a terminal: first paint, keys while the guest runs, filtering a long list."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CONSOLE = ["-m", "dynftrace"]
 KEYS = 60
 FUNCTIONS = 60_000
 SETTLED = 1.0
-"""Seconds the guest has run when keys are pressed: until then its buffers fill."""
+"""Seconds that the guest runs before keys are pressed, so that its buffers are full."""
 
 
 def rows() -> Iterator[Row]:
-    """The rows of the console: in a terminal, in tmux where there is one, and headless."""
+    """Yield the console's rows: in a terminal, in tmux if installed, and headless."""
     yield _first_paint()
     yield _keys("in a terminal", Terminal)
     if shutil.which("tmux"):
@@ -55,7 +55,7 @@ def _first_paint() -> Row:
 
 
 def _keys(where: str, open_terminal: Callable[[list[str]], Painted]) -> Row:
-    """Cursor down while the guest runs: until the next function's row is painted."""
+    """Measure cursor down while the guest runs, until the next row is painted."""
     session = Session.open(arches.load(arches.DEFAULT))
     listed = session.boot.tracefs.read("available_filter_functions")
     names = [name[:12] for name in listed.split()]
@@ -89,7 +89,7 @@ def _keys(where: str, open_terminal: Callable[[list[str]], Painted]) -> Row:
 
 
 def _headless() -> Row:
-    """The same without a terminal, in an interpreter of its own."""
+    """Measure the same without a terminal, in a separate interpreter."""
     command = [sys.executable, "-m", "tests.benchmarks.headless", str(KEYS)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     idle, busy = (
@@ -106,7 +106,7 @@ def _headless() -> Row:
 
 
 def _filter() -> Row:
-    """One more letter in the filter line of a long list, until the list is painted."""
+    """Measure one more letter in the filter of a long list, until the list is painted."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vmlinux"
         path.write_bytes(elf_writer.kernel(FUNCTIONS))

@@ -1,4 +1,4 @@
-"""Five million events: what they weigh, how fast one seeks and filters among them."""
+"""Five million events: memory, and the speed of seeking and filtering."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Names:
 
 
 def pages(cpu: int, events: int) -> NDArray[np.uint8]:
-    """Full sub-buffers of function events, one every 100 ns, shape (p, 4096)."""
+    """Return full sub-buffers of function events, one every 100 ns, shape (p, 4096)."""
     layout = LITTLE.function_event()
     each = (RB_PAGE_SIZE - RB_PAGE_HEADER) // layout.itemsize
     count = events // each
@@ -43,7 +43,7 @@ def pages(cpu: int, events: int) -> NDArray[np.uint8]:
     rows["header"] = np.where(np.arange(each) == 0, 0, 100) << 5 | 6
     rows["type"] = TraceType.FN
     rows["pid"] = 1 + number % 7
-    # The needle is in the last hundredth only: a search has to pass over the rest.
+    # The needle is only in the last hundredth, so a search has to scan the rest.
     common = number * 7919 % (FUNCTIONS - 1)
     rows["ip"] = np.where(number == int(count * each * 0.995), FUNCTIONS - 1, common) << 6
     rows["parent"] = (number * 104_729 % 97) << 6
@@ -58,7 +58,7 @@ def pages(cpu: int, events: int) -> NDArray[np.uint8]:
 
 
 def rows() -> Iterator[Row]:
-    """Memory, decoding, seek and filter of one large table."""
+    """Yield memory, decoding, seek and filter of one large table."""
     raw = [pages(cpu, EVENTS // CPUS) for cpu in range(CPUS)]
 
     def decode() -> EventTable:

@@ -1,4 +1,4 @@
-"""What call sites cost in 2008, in each of the states they went through."""
+"""The cost of call sites in 2008, in each of their states."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ STATES = {
     "jmp": "a jmp over the call",
     "nop": "nops",
 }
-"""The states of all sites, in the order of the years, as the table shows them."""
+"""The states of all sites, in historical order, as in the table."""
 
 
 def rows() -> Iterator[Row]:
-    """Each state against the same kernel built without sites, then the first against the last."""
+    """Compare each state with the same kernel without sites, then the first with the last."""
     port = arches.load(KERNEL)
     plain = Image.load(port.images() / "vmlinux-plain.elf", port.facts)
     image = Image.load(port.images() / "vmlinux.elf", port.facts)
@@ -55,13 +55,13 @@ def rows() -> Iterator[Row]:
 
 
 def _kernel(port: Port, image: Image, state: str) -> Machine:
-    """The kernel of 2008 with all of its sites in one state, booted; nothing patches it."""
+    """Boot the kernel of 2008 with all sites in one state, and without patching."""
     sites = Sites(calls_of_mcount(port, image, lambda at, size: _text(image, at, size)))
     compiled = np.array([np.frombuffer(_text(image, ip, 5), np.uint8) for ip in sites.ip.tolist()])
     sites = Sites(sites.ip, compiled=compiled)
     mcount, indirect = (_address(image, name) for name in ("mcount", "mcount_indirect"))
     if state == "pointer":
-        # As compiled before sites could be patched: mcount is the one that looks.
+        # As compiled before sites could be patched: mcount itself checks for a tracer.
         edit = port.modify_call(sites, mcount, indirect)
     else:
         edit = port.with_nop(state).init_nop(sites, mcount)

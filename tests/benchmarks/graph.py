@@ -1,4 +1,4 @@
-"""What a traced call costs more: with its return traced or profiled, and with the stop flag."""
+"""The extra cost of a traced call: its return traced or profiled, and the stop flag."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .guest import CALLS, LIMIT, LOOP, called
 from .measure import Row, paired
 
 _TEST = re.compile(r"(ftrace_caller:\n)( +/\* HAVE_FUNCTION_TRACE_MCOUNT_TEST \*/\n.*\n.*\n)")
-"""The test of function_trace_stop in ftrace_caller, of x86-64."""
+"""x86-64's test of function_trace_stop in ftrace_caller."""
 
 
 def rows() -> Iterator[Row]:
-    """A call with its return against the call alone, profiled against traced; the flag's test."""
+    """Compare call and return with the call alone, profiled with traced, and the flag's test."""
     port = arches.load(arches.DEFAULT)
     function = _loop(port, "function", port.entry_source())
     pair = paired(_loop(port, "function_graph", port.entry_source()), function, rounds=7)
@@ -45,7 +45,7 @@ def rows() -> Iterator[Row]:
         "(no target)",
         True,
     )
-    # In front of ftrace_caller nothing comes to it, and what follows stays where it is.
+    # Before ftrace_caller the code is never reached, and the code after it does not move.
     source, count = _TEST.subn(r"\2\1", port.entry_source())
     assert count == 1
     pair = paired(function, _loop(port, "function", source), rounds=15)
@@ -60,7 +60,7 @@ def rows() -> Iterator[Row]:
 
 
 def _loop(port: Port, value: str, source: str, file: str = "current_tracer") -> Callable[[], None]:
-    """Calls of a kernel with this entry.S, traced by `value` in `file`; the buffer is full soon."""
+    """Run calls with this entry.S, traced by `value` in `file`; the buffer fills up soon."""
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.object(type(port), "entry_source", lambda self: source),
@@ -74,4 +74,4 @@ def _loop(port: Port, value: str, source: str, file: str = "current_tracer") -> 
 
 
 def _ended(result: int) -> None:
-    del result  # the loop has none
+    del result  # the loop has no symbol

@@ -1,4 +1,4 @@
-"""What call sites cost the guest: as nops, and traced."""
+"""The cost of call sites for the guest: as nops, and traced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMIT = 60_000_000_000
 
 
 def rows() -> Iterator[Row]:
-    """The kernel with nops against the one without sites; a traced call against a hooked one."""
+    """Compare nops with a kernel without sites, and a traced call with a hooked one."""
     port = arches.load(arches.DEFAULT)
     yield _nops(port)
     yield from _calls(port)
@@ -53,7 +53,7 @@ def _nops(port: Port) -> Row:
 
 
 def allocations(machine: Machine, image: Image) -> Callable[[], None]:
-    """A guest task that allocates and frees: short functions that call many others."""
+    """Run a guest task that allocates and frees: short functions that call many others."""
     source = (
         f"push rbx; mov ebx, {ALLOCATIONS}; again: mov edi, 64; xor esi, esi; call __kmalloc; "
         "mov rdi, rax; call kfree; dec ebx; jnz again; xor eax, eax; pop rbx; ret"
@@ -71,7 +71,7 @@ def _finished(result: int) -> None:
 def boot(
     port: Port, image: Image, patch: Callable[[Machine], None] = lambda machine: None
 ) -> Machine:
-    """A kernel booted without ftrace, after `patch` changed its text."""
+    """Boot a kernel without ftrace, after `patch` has changed its text."""
     symbols = Kallsyms()
     symbols.add(image.symbols)
     machine = Machine(port, 1, symbols=symbols)
@@ -132,7 +132,7 @@ def _calls(port: Port) -> Iterator[Row]:
 
 
 def _hooked(session: Session, loop: Callable[[], None]) -> Callable[[], None]:
-    """The loop with its sites on and a Python function as the tracer: who, from where, when."""
+    """Run the loop with enabled sites and a Python tracer that notes ip, parent and time."""
     events: list[tuple[int, int, int]] = []
     vcpu = session.boot.machine.vcpus[0]
     ip, parent = (argument.number for argument in session.port.facts.abi.arguments[:2])

@@ -1,6 +1,6 @@
-"""Seconds from key to paint without a terminal: `python -m tests.benchmarks.headless KEYS`.
+"""Seconds from key to paint, without a terminal: `python -m tests.benchmarks.headless KEYS`.
 
-Prints a line of them while the guest is paused, and one while it runs.
+Prints one line of times with the guest paused, and one with the guest running.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dynftrace.tui.pictures.picture import settle
 
 
 class Watched(ConsoleApp):
-    """A console that says when it has painted."""
+    """A console that notes the time of each paint."""
 
     CSS_PATH = str(Path(dynftrace.__file__).parent / "tui" / "console" / "console.tcss")
     painted = 0.0
@@ -36,7 +36,7 @@ class Watched(ConsoleApp):
 
 
 async def moves(app: Watched, rows: Rows, keys: int) -> list[float]:
-    """The cursor down, `keys` times: seconds until that is painted."""
+    """Press cursor down `keys` times; return the seconds until each is painted."""
     took = []
     for _ in range(keys):
         await asyncio.sleep(0.05)

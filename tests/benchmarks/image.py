@@ -19,7 +19,7 @@ OTHERS = 90_000
 
 
 def rows() -> Iterator[Row]:
-    """The whole way to a session, against one walk over the symbols."""
+    """Compare opening a session with one walk over the symbols."""
     port = arches.load(arches.DEFAULT)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vmlinux"

@@ -1,9 +1,8 @@
-"""Timing that can be compared: two things in turn, the ratio of each pair.
+"""Comparable timings: measure two works in turn, and take the ratio of each pair.
 
-A machine's speed drifts; two runs next to each other drift alike. So each row
-is a ratio against something measured in the same run, and the absolute figure
-stands beside it for the reader. Processor time of this thread is taken where
-the work is all here, wall time where another process or thread does it.
+A machine's speed drifts, but neighbouring runs drift alike. So each row is a ratio to
+a reference measured in the same run; the absolute figure is shown beside it. Work in
+this thread is measured in processor time, work elsewhere in wall time.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ class Row:
 
     name: str
     measured: str
-    """The figure itself, with its unit."""
+    """The absolute figure with its unit."""
     ratio: float
-    """Against `reference`, median of the pairs."""
+    """Ratio to `reference`, median of the pairs."""
     reference: str
     target: str
     met: bool
 
 
 def seconds(work: Work) -> float:
-    """Wall seconds of one call, the collector out of the way."""
+    """Return the wall seconds of one call, with the garbage collector disabled."""
     gc.collect()
     gc.disable()
     try:
@@ -44,14 +43,14 @@ def seconds(work: Work) -> float:
 
 
 def median(work: Work, rounds: int = 5) -> float:
-    """Median seconds of `rounds` calls after one that is not counted."""
+    """Return the median seconds of `rounds` calls, after one warm-up."""
     work()
     return statistics.median(seconds(work) for _ in range(rounds))
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Medians in seconds of two works measured in turn, and of their ratios a / b."""
+    """Median seconds of two works measured in turn, and the median of their ratios a / b."""
 
     a: float
     b: float
@@ -71,6 +70,6 @@ def paired(a: Work, b: Work, rounds: int = 7) -> Pair:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The value below which `share` (0..1) of `values` lie, by nearest rank."""
+    """Return the value below which `share` (0..1) of `values` are, by nearest rank."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

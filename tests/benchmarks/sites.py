@@ -1,4 +1,4 @@
-"""Turning 40,000 call sites on and off at once."""
+"""Enabling and disabling 40,000 call sites at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SITES = 40_000
 
 
 def rows() -> Iterator[Row]:
-    """Verify, write and flush all at once, against a write and a flush for each site."""
+    """Compare patching all sites at once with a write and a flush for each site."""
     port = arches.load(arches.DEFAULT)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vmlinux"

@@ -1,4 +1,4 @@
-"""The console in a real terminal: a pseudo-terminal that waits for text to be painted."""
+"""The console on a pseudo-terminal that can wait for painted text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATIENCE = 30.0
 
 
 class Painted(ABC):
-    """A child that paints; `wait` reads until some text has been painted."""
+    """A child that paints; `wait` reads until it has painted a given text."""
 
     def __init__(self) -> None:
         self._painted = b""
@@ -40,7 +40,7 @@ class Painted(ABC):
 
     @abstractmethod
     def fileno(self) -> int:
-        """What becomes readable when something was painted."""
+        """Return the file that becomes readable after a paint."""
 
     @abstractmethod
     def read(self) -> bytes:
@@ -51,14 +51,14 @@ class Painted(ABC):
         """Send keys."""
 
     def send(self, keys: str) -> None:
-        """Type `keys`, and look only at what is painted from now on."""
+        """Type `keys`, and ignore everything painted before."""
         while select.select([self], [], [], 0)[0]:
             self.read()
         self._painted = b""
         self.type(keys)
 
     def wait(self, text: str) -> float:
-        """Seconds until `text` has been painted; raises `TimeoutError`."""
+        """Return the seconds until `text` is painted; raise `TimeoutError` if it is not."""
         start = time.perf_counter()
         wanted = text.encode()
         while wanted not in _ESCAPE.sub(b"", self._painted):
@@ -92,7 +92,7 @@ class Terminal(Painted):
         os.close(self._fd)
 
     def fileno(self) -> int:
-        """The terminal's other end."""
+        """Return the other end of the terminal."""
         return self._fd
 
     def read(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The console in tmux: keys go in, and what is painted comes out, by tmux's control mode."""
+"""The console in tmux, with keys and paints through tmux's control mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
 class Tmux(Painted):
-    """A child in a window of tmux of `columns` x `rows`, on a server of its own."""
+    """A child in a tmux window of `columns` x `rows`, on a separate server."""
 
     def __init__(self, arguments: list[str], columns: int = 120, rows: int = 40) -> None:
         super().__init__()
@@ -45,16 +45,16 @@ class Tmux(Painted):
         self._client.communicate()
 
     def fileno(self) -> int:
-        """What becomes readable when something was painted."""
+        """Return the file that becomes readable after a paint."""
         return self._fd
 
     def read(self) -> bytes:
-        """What was painted, from tmux's `%output` lines."""
+        """Return painted text from tmux's `%output` lines."""
         *lines, self._rest = (self._rest + os.read(self._fd, 1 << 16)).split(b"\n")
         painted = [line.split(b" ", 2)[2] for line in lines if line.startswith(b"%output ")]
         return _OCTAL.sub(lambda octal: bytes([int(octal[1], 8)]), b"".join(painted))
 
     def type(self, keys: str) -> None:
-        """Send keys as they are."""
+        """Send keys literally."""
         self._stdin.write(f"send-keys -l {shlex.quote(keys)}\n".encode())
         self._stdin.flush()

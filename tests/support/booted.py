@@ -22,7 +22,7 @@ from dynftrace.core.session.services import FtraceServices
 
 @dataclass
 class Booted:
-    """One machine whose records are made; it has run if it was booted."""
+    """A machine with ftrace records; it has run only if it was booted."""
 
     port: Port
     kernel: Image
@@ -32,38 +32,38 @@ class Booted:
     modules: Modules
 
     def text(self) -> bytes:
-        """The kernel's text as it is now."""
+        """Return the kernel's current text."""
         section = self.kernel.section(".text")
         assert section is not None
         return self.machine.memory.read(section.address, section.size)
 
     def address(self, name: str) -> int:
-        """Where a function of the kernel, the tracer or a module is."""
+        """Return the address of a function of the kernel, the tracer or a module."""
         address = self.kallsyms.address(name)
         assert address is not None
         return address
 
     def site(self, name: str) -> bytes:
-        """The bytes at the call site of a function whose site comes first in it."""
+        """Return the bytes at the call site of a function that begins with its site."""
         return self.machine.memory.read(self.address(name), self.port.facts.sites.size)
 
     def filter(self, *names: str) -> FtraceHash:
-        """A hash of the sites of these functions."""
+        """Return a hash of the sites of these functions."""
         return FtraceHash.of(np.array([self.address(name) for name in names], np.uint64))
 
     def counter(self, name: str = "counter") -> FtraceOps:
-        """An ops whose function counts its calls."""
+        """Return ops whose function counts its calls."""
         return FtraceOps(name, self.address("function_count_call"))
 
     def counted(self) -> int:
-        """Calls counted so far, on all CPUs."""
+        """Return the calls counted so far on all CPUs."""
         raw = self.machine.memory.read(self.address("function_count"), 64)
         order = "<" if self.port.facts.byteorder == "little" else ">"
         return int(np.frombuffer(raw, f"{order}u8").sum())
 
 
 def load(kernel: Path | None = None, arch: str = "x86_64", cpus: int = 2) -> Booted:
-    """Load a kernel, by default the teaching kernel, and make its records."""
+    """Load a kernel, by default the teaching kernel, and create its records."""
     port = arches.load(arch)
     image = Image.load(kernel or port.images() / "vmlinux.elf", port.facts)
     kallsyms, services = Kallsyms(), LateServices()
@@ -76,7 +76,7 @@ def load(kernel: Path | None = None, arch: str = "x86_64", cpus: int = 2) -> Boo
 
 
 def boot(arch: str = "x86_64", cpus: int = 2) -> Booted:
-    """Load and start the teaching kernel, and let it run until CPU 0 is idle."""
+    """Load and start the teaching kernel, and run it until CPU 0 is idle."""
     booted = load(None, arch, cpus)
     machine = booted.machine
     machine.start(booted.kernel.entry)

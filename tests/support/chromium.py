@@ -1,4 +1,4 @@
-"""A headless Chromium with one page, driven by the DevTools protocol."""
+"""A headless Chromium with one page, controlled by the DevTools protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FLAGS = (
     "--window-size=1300,850",
 )
 
-# The page keeps its terminal to itself. Its script sets `this.terminal`, which is seen here.
+# The page's terminal is private; intercept the assignment to `this.terminal` in its script.
 CAPTURE = """
 Object.defineProperty(Object.prototype, "terminal", {
   configurable: true,
@@ -50,7 +50,7 @@ SCREEN = """
 
 
 class Page:
-    """A page: what it asked for, what its terminal shows, and keys for it."""
+    """A page: its network requests, the text of its terminal, and key presses."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -60,7 +60,7 @@ class Page:
         self.troubles: list[str] = []
 
     async def call(self, method: str, **params: object) -> dict[str, Any]:
-        """What `method` answers; what happens meanwhile is noted."""
+        """Call `method` and return its answer; record events that arrive meanwhile."""
         number = next(self._numbers)
         message: dict[str, object] = {"id": number, "method": method, "params": params}
         if self._session is not None:
@@ -85,7 +85,7 @@ class Page:
             self.troubles.append(str(params["entry"]))
 
     async def open(self, url: str) -> None:
-        """Go to `url`, in a new tab."""
+        """Open `url` in a new tab."""
         target = (await self.call("Target.createTarget", url="about:blank"))["targetId"]
         attached = await self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -95,21 +95,21 @@ class Page:
         await self.call("Page.navigate", url=url)
 
     async def close(self) -> None:
-        """End the whole browser."""
+        """Close the whole browser."""
         self._session = None
         await self.call("Browser.close")
 
     async def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression."""
+        """Return the value of a JavaScript expression."""
         answer = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         return answer["result"].get("value")
 
     async def screen(self) -> str:
-        """The rows of the terminal."""
+        """Return the rows of the terminal."""
         return str(await self.evaluate(SCREEN))
 
     async def until(self, pattern: str, seconds: float = 30) -> str:
-        """The rows once they have `pattern` somewhere."""
+        """Wait until the terminal contains `pattern`, and return its rows."""
         shown = ""
         try:
             async with asyncio.timeout(seconds):
@@ -121,13 +121,13 @@ class Page:
         return shown
 
     async def until_true(self, expression: str, seconds: float = 30) -> None:
-        """Wait for a JavaScript expression to hold."""
+        """Wait until a JavaScript expression is true."""
         async with asyncio.timeout(seconds):
             while not await self.evaluate(expression):
                 await asyncio.sleep(0.1)
 
     async def type(self, text: str) -> None:
-        """Keys for the terminal; a newline is enter."""
+        """Type keys into the terminal; a newline is enter."""
         await self.evaluate("window.seen.focus()")
         for key in text:
             code = 13 if key == "\n" else 0
@@ -145,7 +145,7 @@ class Page:
             )
 
     async def press(self, name: str, code: int) -> None:
-        """A key that writes nothing: its name, and its number in the browser."""
+        """Press a key that produces no text, by name and browser key code."""
         await self.evaluate("window.seen.focus()")
         for kind in ("rawKeyDown", "keyUp"):
             await self.call(
@@ -153,7 +153,7 @@ class Page:
             )
 
     async def save_in(self, folder: Path) -> None:
-        """Have downloads come into `folder`."""
+        """Save downloads in `folder`."""
         session, self._session = self._session, None
         await self.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
         self._session = session
@@ -161,7 +161,7 @@ class Page:
 
 @asynccontextmanager
 async def chromium(folder: Path) -> AsyncIterator[Page]:
-    """A browser whose profile is `folder`."""
+    """Run a browser with its profile in `folder`."""
     assert PROGRAM is not None
     process = await asyncio.create_subprocess_exec(
         PROGRAM,

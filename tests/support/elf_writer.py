@@ -1,7 +1,7 @@
-"""Writes small and large ELF files without a compiler, for tests and benchmarks.
+"""Write small and large ELF files without a compiler, for tests and benchmarks.
 
-Knows nothing of the reader it serves: its structures are written down here
-again. Everything is columns, so that 130,000 symbols take milliseconds.
+Shares no code with the reader under test: the structures are defined here again.
+All data is in columns, so that 130,000 symbols take milliseconds.
 
     text = Section(".text", PROGBITS, ALLOC | EXEC, code, address=0xffffffff81000000)
     write_elf(path, EXEC_FILE, [text], symbols)
@@ -54,7 +54,7 @@ SEGMENT = np.dtype(
 
 @dataclass
 class Section:
-    """A section; in an executable each loaded one becomes a segment of its own."""
+    """A section; in an executable each loaded section has its own segment."""
 
     name: str
     type: int
@@ -63,7 +63,7 @@ class Section:
     address: int = 0
     align: int = 16
     size: int | None = None
-    """Of a NOBITS section."""
+    """Size in bytes of a NOBITS section."""
     link: int = 0
     info: int = 0
     entsize: int = 0
@@ -71,7 +71,7 @@ class Section:
 
 @dataclass
 class Symbols:
-    """Symbols in columns; the locals come first. `section` counts from 1, 0 is undefined."""
+    """Symbols in columns, locals first; `section` counts from 1, and 0 means undefined."""
 
     names: list[str] = field(default_factory=list)
     value: list[int] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Symbols:
         binding: int = GLOBAL,
         size: int = 0,
     ) -> int:
-        """Append one; returns its index in the file's table."""
+        """Append a symbol and return its index in the file's table."""
         self.names.append(name)
         self.value.append(value)
         self.size.append(size)
@@ -100,7 +100,7 @@ class Symbols:
 
 
 def relocations(rows: list[tuple[int, int, int, int]]) -> bytes:
-    """Rows of (offset, type, symbol index, addend)."""
+    """Pack rows of (offset, type, symbol index, addend)."""
     table = np.zeros(len(rows), RELOCATION)
     for row, (offset, kind, symbol, addend) in enumerate(rows):
         table[row] = (offset, symbol << 32 | kind, addend)
@@ -108,14 +108,14 @@ def relocations(rows: list[tuple[int, int, int, int]]) -> bytes:
 
 
 def rela(name: str, target: int, data: bytes, symtab: int) -> Section:
-    """The relocation section of section `target`."""
+    """Return the relocation section of section `target`."""
     return Section(
         f".rela{name}", RELA, INFO_LINK, data, align=8, link=symtab, info=target, entsize=24
     )
 
 
 def symbol_tables(symbols: Symbols, strtab: int) -> tuple[Section, Section]:
-    """.symtab and .strtab, the latter being section `strtab`."""
+    """Return .symtab and .strtab; .strtab is section number `strtab`."""
     count = len(symbols.names)
     encoded = [name.encode() for name in symbols.names]
     lengths = np.fromiter((len(name) + 1 for name in encoded), np.int64, count)
@@ -136,7 +136,7 @@ def symbol_tables(symbols: Symbols, strtab: int) -> tuple[Section, Section]:
 
 
 def elf(kind: int, sections: list[Section], symbols: Symbols, entry: int = 0) -> bytes:
-    """A whole x86-64 file; the symbol table is section len(sections) + 1."""
+    """Return a whole x86-64 file; its symbol table is section len(sections) + 1."""
     symtab, strtab = symbol_tables(symbols, len(sections) + 2)
     names = Section(".shstrtab", STRTAB, 0, align=1)
     every = [*sections, symtab, strtab, names]
@@ -183,7 +183,7 @@ FUNCTION_SIZE = 16
 
 
 def call(ip: NDArray[np.uint64], target: int) -> NDArray[np.uint8]:
-    """`call target` at each ip, shape (n, 5)."""
+    """Encode `call target` at each ip, shape (n, 5)."""
     code = np.empty((len(ip), 5), np.uint8)
     code[:, 0] = 0xE8
     distance = (np.uint64(target) - ip - np.uint64(5)).astype(np.uint32).astype("<u4")
@@ -192,10 +192,10 @@ def call(ip: NDArray[np.uint64], target: int) -> NDArray[np.uint8]:
 
 
 def kernel(functions: list[str] | int, symbols: int = 0, entry: str | None = None) -> bytes:
-    """A kernel of functions that return their argument + 1, each with an `__fentry__` site.
+    """Return a kernel whose functions return their argument + 1 and have an `__fentry__` site.
 
-    `functions` are their names or their number; `symbols` more data symbols are
-    added. Text begins with `__fentry__`, a plain return. `__mcount_loc` lies in
+    `functions` are their names or their number; `symbols` is the number of extra data
+    symbols. Text begins with `__fentry__`, a plain return. `__mcount_loc` is in
     .init.data between the usual two symbols.
     """
     if isinstance(functions, int):
@@ -243,12 +243,11 @@ def module(
     returns: dict[str, int] | None = None,
     ends: tuple[str, str] | None = None,
 ) -> bytes:
-    """A module of functions with `__fentry__` sites that call another function and add 1.
+    """Return a module whose functions have `__fentry__` sites, call another and add 1.
 
-    `calls` says which function each calls (its own or another's), `returns`
-    what it returns; the others only add 1 to their argument. `.modinfo` is
-    `info`. `exports` go to `__ksymtab`. `ends` names its init and exit, for a
-    `struct module`.
+    `calls` maps a function to the one it calls (in this module or not), `returns` to its
+    result; the others only add 1 to their argument. `.modinfo` is `info`. `exports` go to
+    `__ksymtab`. `ends` names init and exit for `struct module`.
     """
     calls, returns = calls or {}, returns or {}
     table = Symbols()
@@ -305,6 +304,6 @@ def module(
 
 
 def write(path: Path, content: bytes) -> Path:
-    """Write a file; returns its path."""
+    """Write a file and return its path."""
     path.write_bytes(content)
     return path

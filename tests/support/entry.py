@@ -1,4 +1,4 @@
-"""A port's entry code without the tracer: what it calls of that lies in the next page."""
+"""A port's entry code without the tracer; the tracer's symbols are in the next page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ CALLED = {
     "prepare_ftrace_return_mips": 0x1F40,
     "ftrace_return_to_handler": 0x1F80,
 }
-"""Functions of the tracer that entry code calls by name, and their places behind it."""
+"""The tracer's functions that entry code calls, and their offsets after the code."""
 
 
 def entry_code(port: Port, at: int | None = None) -> EntryCode:
-    """entry.S assembled for `at`, by default where the port has it."""
+    """Assemble entry.S for `at`, by default the port's own address."""
     base = port.facts.map.tracer if at is None else at
 
     def place(name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Kernels whose call sites are found as they run: as the checks of a port have it."""
+"""Kernels whose call sites are found as they run; shared with the port checks."""
 
 from __future__ import annotations
 

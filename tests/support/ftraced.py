@@ -1,4 +1,4 @@
-"""The kernel of 2008 and what its image says, for tests of how its sites are found."""
+"""The kernel of 2008 and its image, for tests of how its sites are found."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def word(session: Session, name: str, size: int = 4) -> int:
 
 
 def mcount_calls(session: Session) -> str:
-    """The name of what mcount calls, as its bytes say."""
+    """Return the name of the function that mcount's bytes call."""
     at = address(session, "mcount_call")
     target = session.port.call_target(at, session.boot.machine.memory.read(at, 5))
     assert target is not None
@@ -47,7 +47,7 @@ def mcount_calls(session: Session) -> str:
 
 
 def site_of(session: Session, function: str) -> int:
-    """Where a function of the kernel calls mcount, by looking at its image."""
+    """Find in the image where a function of the kernel calls mcount."""
     sites = calls_of_mcount(session.port, session.image, lambda a, n: text_of(session, a, n))
     start = address(session, function)
     return int(sites[np.searchsorted(sites, start)])

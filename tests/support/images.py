@@ -1,4 +1,4 @@
-"""The committed images of each port, and how they are built."""
+"""The committed images of each port, and their build parameters."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Images:
     """The images of one port."""
 
     arch: str
-    """As `--arch` names it."""
+    """Name in `--arch`."""
     port: str
-    """As the Makefile names it."""
+    """Name in the Makefile."""
     folder: str
     tools: str
-    """What the compiler's name begins with."""
+    """Prefix of the compiler's name."""
     machine: str
-    """What it is for."""
+    """The compiler's target."""
 
     @property
     def path(self) -> Path:

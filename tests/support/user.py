@@ -1,4 +1,4 @@
-"""Somebody at the shell of a machine, by the name of its port: as the checks of a port have it."""
+"""A user at the shell of a machine, chosen by port name; shared with the port checks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dynftrace.core.session.session import MachineSpec
 
 
 class User(user.User):
-    """One who can look at call sites as well; what fails is a `Failure` in the check's words."""
+    """A user who can also inspect call sites; an error is the check's `Failure`."""
 
     def __init__(self, arch: str, **options: object) -> None:
         spec = MachineSpec(**options)  # type: ignore[arg-type]
         super().__init__(PortUnderTest(arches.load(arch)), spec, modules=not spec.modules)
 
     def state(self, function: str) -> str:
-        """`nop` or `enabled`, as the first line about its call site says; all hops are right."""
+        """Return `nop` or `enabled` from the first line of `site`, and verify all hops."""
         assert all(
             hop.verified
             for hop in self.session.call_path(
