@@ -162,7 +162,7 @@ async def test_search_and_markers_know_only_the_rows_shown() -> None:
         await filtered(pilot, "cpu:1")
         await pilot.press("slash", *"[000]", "enter")
         await pilot.pause()
-        assert toasts(app)[-1] == "no '[000]' in the rows shown"
+        assert toasts(app)[-1] == "'[000]' not found in the rows shown"
 
 
 async def test_bookmarks_are_data_and_stay_with_their_events() -> None:
