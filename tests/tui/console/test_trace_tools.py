@@ -162,7 +162,7 @@ async def test_search_and_markers_use_only_shown_rows() -> None:
         await filtered(pilot, "cpu:1")
         await pilot.press("slash", *"[000]", "enter")
         await pilot.pause()
-        assert toasts(app)[-1] == "no '[000]' in the rows shown"
+        assert toasts(app)[-1] == "'[000]' not found in the rows shown"
 
 
 async def test_bookmarks_stay_with_their_events() -> None:

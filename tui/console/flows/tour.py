@@ -58,7 +58,7 @@ class TourFlow:
             self.check()
 
     def _look(self, view: View) -> bool:
-        """Add the effects of the panes that show something new; return whether there are any."""
+        """Add the effects of the panes that show something new; return whether any are new."""
         new = False
         contents = view.contents()
         self._seen = {pane: what for pane, what in self._seen.items() if pane in self._visible}

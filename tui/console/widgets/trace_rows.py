@@ -193,7 +193,7 @@ class TraceRows(Rows):
         if found is None:
             found = self.shown.find(needle, here + 1, 1)
         if found is None:
-            self._not_found("in")
+            self._not_found()
             return
         self.go_to_row(found)
         self.refresh(Region(0, 0, self.size.width, self.size.height))
@@ -206,10 +206,10 @@ class TraceRows(Rows):
             return
         found = self.shown.find(self.needle, here + step, step)
         if found is None:
-            self._not_found("below in" if step > 0 else "above in")
+            self._not_found(", below the cursor" if step > 0 else ", above the cursor")
         else:
             self.go_to_row(found)
 
-    def _not_found(self, where: str) -> None:
+    def _not_found(self, where: str = "") -> None:
         rows = "the trace" if self.shown.rows is None else "the rows shown"
-        self.notify(f"no {self.needle!r} {where} {rows}", timeout=3)
+        self.notify(f"{self.needle!r} not found in {rows}{where}", timeout=3)
