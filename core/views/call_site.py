@@ -24,7 +24,7 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.ftraced import Ftraced
 from ..ftrace.records import Records
 from ..ftrace.sites import calls_in
-from ..ftrace.state import ENABLED, FAILED, NOP, RecordState
+from ..ftrace.state import RecordState
 from ..machine.memory import Memory
 from .disasm import Disassembler, Insn
 from .filetext import FileText
