@@ -6,7 +6,9 @@ bytes and a pointer, terminated by an empty name (arches/guest/include/workload.
 
 from __future__ import annotations
 
-from ..errors import MemoryFault
+from collections.abc import Sequence
+
+from ..errors import MemoryFault, UsageError
 from ..machine.memory import Memory
 from .kallsyms import Kallsyms
 
@@ -34,3 +36,11 @@ def workload_names(memory: Memory, kallsyms: Kallsyms) -> list[str]:
             break
         names.append(name)
     return names
+
+
+def check_workload(name: str, known: Sequence[str]) -> None:
+    """Raise `UsageError` unless `name` is one of the workloads that are `known`."""
+    if not known:
+        raise UsageError(f"unknown workload '{name}': this kernel has no workloads")
+    if name not in known:
+        raise UsageError(f"unknown workload '{name}' (choose from: {', '.join(known)})")

@@ -25,7 +25,7 @@ from ..kernel.kernel import KERNEL, load_kernel
 from ..machine.function import function_at
 from ..machine.memory import PAGE_SIZE, Memory
 from ..modules.module import STUB_SUFFIX
-from ..views.callsite import Code
+from ..views.call_site import Code
 from ..views.disasm import Disassembler
 
 EXAMPLE = "schedule"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..views.callsite import Code
+from ..views.call_site import Code
 from .support import CALLER, Support
 
 _UNITS = (("GB", 30), ("MB", 20), ("KB", 10), ("bytes", 0))

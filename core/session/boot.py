@@ -23,7 +23,7 @@ from ..modules.module import Modules
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.subbuffer import PageFormat
 from ..tracefs import TraceArray, TracefsTree
-from ..views.callsite import SiteReader
+from ..views.call_site import SiteReader
 from ..views.disasm import Disassembler, Insn
 from ..views.encoding import EncodingReader
 from ..views.filetext import LoadedFiles

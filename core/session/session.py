@@ -21,10 +21,10 @@ from ..asm.assemble import assemble_line, typed_values
 from ..elf.image import Image
 from ..errors import AssemblyError, GuestError, GuestInterrupted, MemoryFault, UsageError
 from ..kernel.kernel import KERNEL
-from ..kernel.workloads import workload_names
+from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
 from ..modules.module import Module
-from ..views.callsite import CallSite
+from ..views.call_site import CallSite
 from ..views.disasm import Insn
 from ..views.listings import Listing, listing
 from ..views.path import Hop
@@ -223,11 +223,7 @@ class Session:
 
     def check_workload(self, name: str) -> None:
         """Raise `UsageError` for a name the guest does not know."""
-        known = self.workloads()
-        if not known:
-            raise UsageError(f"unknown workload '{name}': this kernel has no workloads")
-        if name not in known:
-            raise UsageError(f"unknown workload '{name}' (choose from: {', '.join(known)})")
+        check_workload(name, self.workloads())
 
     def call(self, function: str, arguments: Sequence[int] = ()) -> int:
         """Call a function of the guest, by name or address, and return its result.

@@ -22,7 +22,7 @@ from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.vcpu import State, Vcpu
-from ..views.callsite import find_sites
+from ..views.call_site import find_sites
 from ..views.disasm import Disassembler, Insn
 
 LIMIT_NS = 10_000_000_000

@@ -25,10 +25,10 @@ from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.text.dumptext import dump_text
-from ..trace.text.functiontext import function_text
+from ..trace.text.eventtext import function_text
+from ..trace.text.fieldtexts import cmdlines
 from ..trace.text.graphtext import graph_text
 from ..trace.text.textcontext import TextContext, TextOptions
-from ..trace.text.tracefields import cmdlines
 from ..trace.text.tracetext import TraceText
 from .commands import Commands
 from .event import TraceEvent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-from ..trace.text.rowfields import FieldKind, joined
+from ..trace.text.fieldkinds import FieldKind, joined
 from ..trace.text.tracetext import TraceText
 
 _BEFORE = (

@@ -20,7 +20,7 @@ from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
-from .callsite import Files
+from .call_site import Files
 from .disasm import Disassembler, Insn
 from .path import SITE, SLOT, STUB, TRACER, PathReader
 

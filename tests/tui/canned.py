@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dynftrace.core.abi import TraceType
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
 from dynftrace.core.trace.select.explorer import TraceExplorer
-from dynftrace.core.trace.text.functiontext import FunctionFormatter
-from dynftrace.core.trace.text.rowfields import Fields
+from dynftrace.core.trace.text.eventtext import FunctionFormatter
+from dynftrace.core.trace.text.fieldkinds import Fields
 from dynftrace.core.trace.text.rowmap import RowMap, stack_rows
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText

@@ -25,7 +25,7 @@ from ..present.view import STEPPING, Done, View
 from ..saved.session_store import SessionStore
 from ..tours.progress import Progress
 from ..tours.walk import Walk
-from . import keymap, palette, theme
+from . import command_palette, keymap, theme
 from .flows.files import FileFlow
 from .flows.report import ReportFlow
 from .flows.save import SaveFlow
@@ -132,7 +132,7 @@ class ConsoleApp(TypeAhead):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Return the entries of the palette."""
-        return palette.commands(self, self, self.main)
+        return command_palette.commands(self, self, self.main)
 
     # Views
 

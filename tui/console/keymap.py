@@ -1,4 +1,4 @@
-"""Every key of the console, in one place.
+"""The keys of the console's screens and panes; a box or an input has its few keys itself.
 
 A keymap file refers to a binding by its id (`[keys]`, `functions.toggle = "x"`). The
 tooltip is the binding's line in the help. The footer shows only bindings with `show`, so

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from ...core.views.callsite import ENABLED, FAILED, CallSite, Code, SiteRow
+from ...core.ftrace.state import ENABLED, FAILED
+from ...core.views.call_site import CallSite, Code, SiteRow
 from .line import Line, Span, Subject, about, line
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad")}

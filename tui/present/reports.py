@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from ...core.errors import FtraceBug, GuestOops
 from ...core.ftrace.bug import Step
-from ...core.views.callsite import Code
+from ...core.views.call_site import Code
 from ...core.views.disasm import Insn
 from .call_site import byte_spans
 from .line import Line, line

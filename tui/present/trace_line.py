@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...core.trace.text.rowfields import FieldKind, Fields
+from ...core.trace.text.fieldkinds import FieldKind, Fields
 from .line import Line, line
 
 _TONES = {

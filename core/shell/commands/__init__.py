@@ -10,11 +10,11 @@ from .cpu import COMMANDS as CPU
 from .experiments import COMMANDS as EXPERIMENTS
 from .files import COMMANDS as FILES
 from .help import COMMANDS as HELP
+from .machine import COMMANDS as SYSTEM
 from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
-from .system import COMMANDS as SYSTEM
 from .workloads import COMMANDS as WORKLOADS
 
 

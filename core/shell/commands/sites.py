@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...views.callsite import find_sites
+from ...views.call_site import find_sites
 from ...views.stubs import module_stubs
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
 from ..outcome import ShowedBits, ShowedPath, ShowedRecords, ShowedSite, ShowedStubs

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from ...views.callsite import ENABLED, CallSite, Code, SiteRow
+from ...ftrace.state import ENABLED
+from ...views.call_site import CallSite, Code, SiteRow
 from ...views.path import SITE, Hop
 from ...views.stubs import StubView
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..buffer.details import SYSCALL
-from ..text.tracefields import comm_of
+from ..text.fieldtexts import comm_of
 from ..text.tracetext import TraceText
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ..text.fieldkinds import Fields
 from ..text.graphtext import GraphFormatter
-from ..text.rowfields import Fields
 from .calls import Calls
 from .eventindex import KEY, EventIndex
 

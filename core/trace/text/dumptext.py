@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.events import EventTable
-from .functiontext import FunctionFormatter
-from .rowfields import FieldKind, Fields
+from .eventtext import FunctionFormatter
+from .fieldkinds import FieldKind, Fields
+from .fieldtexts import comm_of, flag_characters, overhead_mark, preempt_characters
 from .rowmap import RowMap, stack_rows
 from .textcontext import TextContext
-from .tracefields import comm_of, flag_characters, overhead_mark, preempt_characters
 from .tracetext import TraceText
 
 HEAD = "Dumping ftrace buffer:"

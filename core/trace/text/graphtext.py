@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from ...abi import TraceType
 from ..buffer.events import EventTable
-from .functiontext import FunctionFormatter
+from .eventtext import FunctionFormatter
+from .fieldkinds import FieldKind, Fields, joined
+from .fieldtexts import comm_of, overhead_mark
 from .graphrows import ARROW_IN, ARROW_OUT, DASHES, OWN, STACK, TASKS, GraphRows
 from .header import header
-from .rowfields import FieldKind, Fields, joined
 from .rowmap import stack_rows
 from .textcontext import TextContext
-from .tracefields import comm_of, overhead_mark
 from .tracetext import TraceText
 
 INDENT = 2

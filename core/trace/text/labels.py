@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.events import EventTable
+from .fieldtexts import printable
 from .textcontext import TextContext
-from .tracefields import printable
 
 
 class Labels:

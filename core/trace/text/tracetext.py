@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..buffer.events import EventTable
+from .fieldkinds import Fields
 from .graphrows import GraphRows
 from .labels import Labels
-from .rowfields import Fields
 from .rowmap import RowMap
 from .textcontext import TextContext
 

@@ -9,7 +9,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.portcheck.support import LongSupport, StubSupport, Support, support
 from dynftrace.core.portcheck.support_text import COLUMNS, support_lines, support_table
-from dynftrace.core.views.callsite import Code
+from dynftrace.core.views.call_site import Code
 
 NEAR = Support(
     name="near",

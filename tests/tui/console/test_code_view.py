@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 
 from dynftrace import arches
 from dynftrace.core.session.session import Session
-from dynftrace.core.views.callsite import find_sites
+from dynftrace.core.views.call_site import find_sites
 from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.messages import BitsWanted
 from dynftrace.tui.console.widgets.code_view import CodeView

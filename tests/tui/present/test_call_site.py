@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dynftrace.core.views.callsite import CallSite, Code, SiteRow
+from dynftrace.core.views.call_site import CallSite, Code, SiteRow
 from dynftrace.tui.present.call_site import site_lines, site_row
 from dynftrace.tui.present.line import plain
 

@@ -14,8 +14,8 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.trace.select.explorer import TraceExplorer
 from dynftrace.core.trace.select.rowfilter import RowFilter
 from dynftrace.core.trace.select.selection import Folds
+from dynftrace.core.trace.text.fieldkinds import joined
 from dynftrace.core.trace.text.graphrows import GraphRows
-from dynftrace.core.trace.text.rowfields import joined
 
 from ..text.test_graphtext import Story
 from .test_rowfilter import graph, slowly

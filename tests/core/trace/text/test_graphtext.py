@@ -9,6 +9,7 @@ from dynftrace.core.abi import TraceType
 from dynftrace.core.trace.buffer.details import RETURN, Details
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
 from dynftrace.core.trace.select.explorer import TraceExplorer
+from dynftrace.core.trace.text.fieldtexts import overhead_mark
 from dynftrace.core.trace.text.graphtext import (
     GraphOptions,
     duration_text,
@@ -17,7 +18,6 @@ from dynftrace.core.trace.text.graphtext import (
     retval_text,
 )
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
-from dynftrace.core.trace.text.tracefields import overhead_mark
 from dynftrace.core.trace.text.tracetext import TraceText
 
 NAMES = ("", "sys_open", "getname", "kfree", "do_IRQ")

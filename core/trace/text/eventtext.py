@@ -19,12 +19,12 @@ from ...events.syscalls import SyscallEvent
 from ..buffer.details import HIT, SYSCALL
 from ..buffer.events import EventTable
 from ..buffer.timetext import split_time
+from .fieldkinds import Field, FieldKind, Fields
+from .fieldtexts import comm_of, flag_characters, preempt_characters
 from .header import header
 from .labels import Labels
-from .rowfields import Field, FieldKind, Fields
 from .rowmap import RowMap, stack_rows
 from .textcontext import TextContext
-from .tracefields import comm_of, flag_characters, preempt_characters
 from .tracetext import TraceText
 
 _SHAPES = {TraceType.FN: FieldKind.CALLER, HIT: FieldKind.CALLER}

@@ -10,7 +10,7 @@ import pytest
 from dynftrace.core.errors import UsageError
 from dynftrace.core.ftrace.records import Records
 from dynftrace.core.shell.text.call_site import site_lines
-from dynftrace.core.views.callsite import CallSite, Code, SiteReader, find_sites
+from dynftrace.core.views.call_site import CallSite, Code, SiteReader, find_sites
 from dynftrace.core.views.filetext import FileText, Pending
 
 from .siteworld import FENTRY, LATE, NOP5, PROBE, PROLOGUE, SCHEDULE, STUB, World, call

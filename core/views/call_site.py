@@ -24,9 +24,6 @@ from ..ftrace.ftrace import Ftrace
 from ..ftrace.ftraced import Ftraced
 from ..ftrace.records import Records
 from ..ftrace.sites import calls_in
-from ..ftrace.state import ENABLED as ENABLED
-from ..ftrace.state import FAILED as FAILED
-from ..ftrace.state import NOP as NOP
 from ..ftrace.state import RecordState
 from ..machine.memory import Memory
 from .disasm import Disassembler, Insn
