@@ -18,7 +18,7 @@ from dynftrace.tui.present.svg import plain_text
 
 ROOT = Path(__file__).parents[3]
 PICTURE_FOLDER = ROOT / "screenshots"
-TEXT_FOLDER = Path(__file__).with_name("screens")
+TEXT_FOLDER = Path(__file__).parents[1] / "screens"
 
 CONSOLES = consoles()
 ROWS = {name: size[1] for size, named in CONSOLES.values() for name in named}
