@@ -76,10 +76,6 @@ class FtraceText:
             wrong = next(change for change, ip in places if ip in change.edit.address)
             raise self._shut_off(found, wrong.step, wrong.target) from found
 
-    def stub_of(self, edit: Edit) -> ModuleStub | None:
-        """Return the first module stub that a call of `edit` uses; None if it uses none."""
-        return next(iter(self._stubs(edit)), None)
-
     def _stubs(self, edit: Edit) -> list[ModuleStub]:
         """Return the module stubs that the calls of `edit` use."""
         return self._records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))

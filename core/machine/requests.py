@@ -13,18 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from .. import abi
 from ..abi import RequestKind, Vector
-from ..arch import Port
-from ..errors import GuestError, GuestInterrupted, GuestOops, UsageError
+from ..errors import GuestError, GuestInterrupted, UsageError
 from . import host_call, interrupt
-from .memory import Memory
-from .scheduler import Scheduler
-from .symbols import Symbols
+from .host_call import Host
 from .vcpu import State, Vcpu
 
 ARGUMENTS = 6
@@ -53,28 +49,6 @@ class SavedRequests:
     sequence: int
     results: tuple[tuple[int, int], ...]
     started: Started | None
-
-
-class Host(Protocol):
-    """The machine, as far as requests need it."""
-
-    @property
-    def port(self) -> Port: ...
-
-    @property
-    def memory(self) -> Memory: ...
-
-    @property
-    def vcpus(self) -> Sequence[Vcpu]: ...
-
-    @property
-    def symbols(self) -> Symbols: ...
-
-    @property
-    def oopses(self) -> Sequence[GuestOops]: ...
-
-    @property
-    def scheduler(self) -> Scheduler: ...
 
 
 class Requests:
