@@ -125,10 +125,10 @@ def _mended(
 ) -> bool:
     """Whether another operand in its place makes the instruction valid."""
     begin = operand.column - instruction.column
-    before, behind = instruction.text[:begin], instruction.text[begin + len(operand.text) :]
+    before, after = instruction.text[:begin], instruction.text[begin + len(operand.text) :]
     others = dict.fromkeys((*(each.text for each in given), *_common(facts)))
     return any(
-        not trial(before + other + behind) for other in others if other and other != operand.text
+        not trial(before + other + after) for other in others if other and other != operand.text
     )
 
 

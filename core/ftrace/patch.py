@@ -65,7 +65,7 @@ class Processors(Protocol):
 
 
 def stub_target(port: Port, stub: ModuleStub, found: bytes) -> int | None:
-    """Return the address that `stub` leads to if it holds `found`; None if it is no stub."""
+    """Return the address that `stub` leads to if it holds `found`, or None if it is damaged."""
     if port.stubs is None:
         return port.call_target(stub.address, found)
     return port.stubs.target(stub.address, found, stub.toc)

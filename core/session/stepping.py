@@ -159,12 +159,12 @@ class Stepper:
                     set(exits), lambda each: each.registers.sp & -THREAD_SIZE == base, rest, what
                 )
                 vcpu = machine.vcpus[number]
-            behind, pops = exits[vcpu.registers.pc]
+            after, pops = exits[vcpu.registers.pc]
             self._step(vcpu.number)
             if vcpu.state is not State.RUNNING:
                 return vcpu.number
             pc, now = vcpu.registers.pc, vcpu.registers.sp
-            if pc == behind:
+            if pc == after:
                 continue  # the branch was not taken
             symbol = self._kallsyms.lookup(pc)
             if not self._is_return(pc) and (symbol is None or symbol.name != RETURN_TO_HANDLER):
@@ -281,8 +281,8 @@ class Stepper:
             delayed = port.has_delay_slot(insn.data)
             leaves = insn.branches and not insn.calls and insn.target not in inside
             if leaves and not slot:
-                behind = insns[number + 1] if delayed and number + 1 < len(insns) else insn
-                exits[insn.address] = behind.end, stacked and insn.returns
+                last = insns[number + 1] if delayed and number + 1 < len(insns) else insn
+                exits[insn.address] = last.end, stacked and insn.returns
             slot = delayed and not slot
         return exits
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +31,21 @@ from .disasm import Disassembler, Insn
 from .filetext import FileText
 
 UNFOUND, NOTED = "not found yet", "noted by ftraced"
+
+
+class Unrecorded(Enum):
+    """Why a site that ftraced could find has no record."""
+
+    OFF = auto()
+    """ftrace is off."""
+    SUSPENDED = auto()
+    """Functions are traced, so ftraced finds nothing."""
+    NOT_NOTED = auto()
+    """mcount has not noted it: it was not called, or no slot was free."""
+    STOPPED = auto()
+    """It is noted, but the user has disabled ftraced."""
+    NOTED = auto()
+    """It is noted; ftraced converts it when it wakes."""
 
 
 class Files(Protocol):
@@ -114,8 +130,10 @@ class CallSite:
     rows: tuple[SiteRow, ...]
     caller: str = CALLER
     """The function that it calls, or would call if it were enabled."""
-    standing: str = ""
-    """Why it has no record, or why most of its words never change; else empty."""
+    unrecorded: Unrecorded | None = None
+    """Why it has no record; None if it has one."""
+    changed_words: int = 0
+    """Number of its words that ever change, the first ones; 0 if all do."""
     relocations: tuple[str, ...] = ()
     """Type and symbol of each relocation of the site in the module's file."""
 
@@ -199,7 +217,7 @@ class SiteReader:
             source=self._source(state.ip),
             readable=around.readable,
             caller=state.caller,
-            standing=_kept(state.changed_words),
+            changed_words=state.changed_words,
             reason=state.reason,
             rows=around.rows,
             relocations=around.relocations,
@@ -226,7 +244,7 @@ class SiteReader:
             via=None,
             source=self._source(ip),
             readable=around.readable,
-            standing=_unrecorded(ftraced, noted),
+            unrecorded=_unrecorded(ftraced, noted),
             reason="",
             rows=around.rows,
             relocations=around.relocations,
@@ -284,25 +302,13 @@ class SiteReader:
         return start, max(end, last)
 
 
-def _kept(changed: int) -> str:
-    """Say why most words of a site stay when it is enabled, if only `changed` words change."""
-    if not changed:
-        return ""
-    words = "word changes" if changed == 1 else f"{changed} words change"
-    return f"only its first {words}: a task may be at any of the others"
-
-
-def _unrecorded(ftraced: Ftraced, noted: bool) -> str:
-    """Say why a site that ftraced could find has no record."""
+def _unrecorded(ftraced: Ftraced, noted: bool) -> Unrecorded:
+    """Return why a site that ftraced could find has no record."""
     if ftraced.off:
-        return "no record: ftrace is off"
-    if not noted and ftraced.suspended:
-        return "no record: ftraced finds nothing while functions are traced"
-    if not noted:
-        return "no record: not called since mcount began to note callers, or no slot was free"
-    if ftraced.stopped:
-        return "ftraced has noted it, but ftraced_enabled is 0: it makes no nops"
-    return "ftraced has noted it, and makes it a nop when it wakes"
+        return Unrecorded.OFF
+    if noted:
+        return Unrecorded.STOPPED if ftraced.stopped else Unrecorded.NOTED
+    return Unrecorded.SUSPENDED if ftraced.suspended else Unrecorded.NOT_NOTED
 
 
 @dataclass(frozen=True, slots=True)

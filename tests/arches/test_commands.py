@@ -110,11 +110,11 @@ def test_a_snapshot_splits_the_trace_at_the_call(
 ) -> None:
     user("echo sys_* > set_ftrace_filter; echo function > current_tracer")
     user("echo sys_pipe:snapshot:1 >> set_ftrace_filter; echo > trace; run syscalls")
-    before, behind = user("cat snapshot"), user("cat trace")
+    before, after = user("cat snapshot"), user("cat trace")
     assert f": {user.prefix}sys_pipe <-" in before.splitlines()[-1]
     assert before.count("sys_unlink <-") == 2 and before.count("sys_pipe <-") == 1
-    assert behind.count("sys_unlink <-") == behind.count("sys_pipe <-") == 0
-    assert "sys_read <-" in behind.splitlines()[-1]
+    assert after.count("sys_unlink <-") == after.count("sys_pipe <-") == 0
+    assert "sys_read <-" in after.splitlines()[-1]
     assert commands(user) == ["sys_pipe:snapshot:count=0"]
     user.alive()
 

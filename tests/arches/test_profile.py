@@ -258,8 +258,8 @@ def test_the_profiler_leaves_nothing_for_the_graph_tracer(user: User) -> None:
     reads = {pid for kind, name, pid in told if (kind, name) == (RETURN, f"{user.prefix}sys_read")}
     assert reads
     for pid in reads:
-        behind = told[told.index((RETURN, f"{user.prefix}sys_read", pid)) :]
-        assert [name for kind, name, of in behind if (kind, of) == (ENTRY, pid)]
+        later = told[told.index((RETURN, f"{user.prefix}sys_read", pid)) :]
+        assert [name for kind, name, of in later if (kind, of) == (ENTRY, pid)]
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from ...core.ftrace.state import ENABLED, FAILED
+from ...core.shell.text.call_site import standing
 from ...core.views.call_site import CallSite, Code, SiteRow
 from .line import Line, Span, Subject, about, line
 
@@ -67,8 +68,8 @@ def site_lines(view: CallSite) -> tuple[Line, ...]:
                 for text in (why, view.reason)
                 for part in wrap(text and f"! {text}", _WIDTH - len(before), subsequent_indent="  ")
             ]
-    if view.standing:
-        lines.append(line((f"  {view.standing}", "dim")))
+    if why := standing(view):
+        lines.append(line((f"  {why}", "dim")))
     if view.relocated:
         why = ", ".join(view.relocations) or "by insmod"
         lines.append(line((f"  in the file: not relocated ({why})", "dim")))

@@ -10,12 +10,21 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from ...ftrace.state import ENABLED
-from ...views.call_site import CallSite, Code, SiteRow
+from ...views.call_site import CallSite, Code, SiteRow, Unrecorded
 from ...views.path import SITE, Hop
 from ...views.stubs import StubView
 
 _WIDTH = 80
 """Columns of a terminal; longer sentences are wrapped."""
+
+_UNRECORDED = {
+    Unrecorded.OFF: "no record: ftrace is off",
+    Unrecorded.SUSPENDED: "no record: ftraced finds nothing while functions are traced",
+    Unrecorded.NOT_NOTED: "no record: not called since mcount began to note callers, "
+    "or no slot was free",
+    Unrecorded.STOPPED: "ftraced has noted it, but ftraced_enabled is 0: it makes no nops",
+    Unrecorded.NOTED: "ftraced has noted it, and makes it a nop when it wakes",
+}
 
 
 def site_lines(site: CallSite) -> list[str]:
@@ -37,8 +46,8 @@ def site_lines(site: CallSite) -> list[str]:
     digits = max((len(f"{row.address:x}") for row in site.rows), default=0)
     for row in site.rows:
         lines += _row_lines(row, digits, 3 * width - 1, "loaded" if site.relocated else "compiled")
-    if site.standing:
-        lines.append(site.standing)
+    if why := standing(site):
+        lines.append(why)
     if site.relocated:
         lines.append(f"in file: not relocated ({', '.join(site.relocations) or 'by insmod'})")
     if any(row.changed and not row.wrong for row in site.rows):
@@ -48,6 +57,17 @@ def site_lines(site: CallSite) -> list[str]:
         whole = f"{wrong}: {site.reason}" if site.reason else wrong
         lines += _filled(whole, f"{wrong}:", site.reason)
     return lines
+
+
+def standing(site: CallSite) -> str:
+    """Say why the site has no record, or why most of its words never change; else return ""."""
+    if site.unrecorded is not None:
+        return _UNRECORDED[site.unrecorded]
+    if not site.changed_words:
+        return ""
+    count = site.changed_words
+    words = "word changes" if count == 1 else f"{count} words change"
+    return f"only its first {words}: a task may be at any of the others"
 
 
 def _codes(row: SiteRow) -> tuple[Code, ...]:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from ...facts import Abi
 from ...kernel.kallsyms import Kallsyms
+from ...trace.text.fieldkinds import FieldKind, joined
 from ...views.hit import Hit
+
+_BEFORE = (
+    *(FieldKind.TASK, FieldKind.CPU, FieldKind.FLAGS, FieldKind.TIME),
+    *(FieldKind.OVERHEAD, FieldKind.DURATION),
+)
+"""Kinds of the fields before the event's own text."""
 
 
 def hit_lines(hit: Hit, abi: Abi, pointer_size: int, kallsyms: Kallsyms) -> Sequence[str]:
     """Return a line for each register, with the symbol if it holds an address of code."""
     names = [register.name for register in abi.pt_regs]
     width, digits = max(map(len, names)), 2 * pointer_size
-    lines = [hit.head, hit.what, f"called from {kallsyms.format(hit.parent)}"]
+    before = list(takewhile(lambda field: field[0] in _BEFORE, hit.fields))
+    head = joined(before).strip().removesuffix(":")
+    what = joined(hit.fields[len(before) :]).strip()
+    lines = [head, what, f"called from {kallsyms.format(hit.parent)}"]
     for name, value in zip(names, hit.registers, strict=False):
         symbol = kallsyms.lookup(value)
         place = f"  {kallsyms.format(value)}" if symbol is not None and symbol.function else ""

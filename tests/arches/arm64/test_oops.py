@@ -208,9 +208,9 @@ def test_the_trace_goes_on_past_an_interrupt() -> None:
     """From the handler's frame to the saved registers, and on to the frames of their x29."""
     names = [register.name for register in FACTS.abi.pt_regs]
     regs = SP + 0x20
-    behind = regs + 8 * len(names)
-    saved = dict.fromkeys(names, 0) | {"x29": behind + 16, "sp": behind, "pc": TEXT + 0x404}
-    handler = (behind + 16, 0, 7, 7)
+    after = regs + 8 * len(names)
+    saved = dict.fromkeys(names, 0) | {"x29": after + 16, "sp": after, "pc": TEXT + 0x404}
+    handler = (after + 16, 0, 7, 7)
     rest = (0, 0, 0, TEXT + 0x504)
     stack = (*handler, *saved.values(), *rest)
     lines = report(Fault(Access.READ, 8), stack=stack, fp=SP)

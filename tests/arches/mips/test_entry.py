@@ -74,17 +74,17 @@ def world(arch: str, form: str) -> World:
     mcount, stub = kernel, base + 0x100
     put(mcount, jump(insn.J, mcount, caller), insn.NOP)
     add = insn.addiu if facts.pointer_size == 4 else insn.daddiu
-    behind = (insn.jr(insn.RA), insn.NOP)
+    after = (insn.jr(insn.RA), insn.NOP)
     move = insn.move(insn.AT, insn.RA)
     if form == "far":
         high, low = (mcount + 0x8000) >> 16 & 0xFFFF, mcount & 0xFFFF
         address = insn.lui(insn.V1, high), add(insn.V1, insn.V1, low)
         ip = base
-        put(ip, *address, move, 0x0060_F809, port.form.slot, *behind)
+        put(ip, *address, move, 0x0060_F809, port.form.slot, *after)
     else:
         ip = base + insn.WORD
         to = caller if form == "kernel" else stub
-        put(base, move, jump(insn.JAL, ip, to), port.form.slot, *behind)
+        put(base, move, jump(insn.JAL, ip, to), port.form.slot, *after)
         t0 = 8 if facts.pointer_size == 4 else 12
         high, low = (caller + 0x8000) >> 16 & 0xFFFF, caller & 0xFFFF
         put(stub, insn.lui(t0, high), add(t0, t0, low), t0 << 21 | insn.JR, insn.NOP)

@@ -101,11 +101,11 @@ def test_a_step_shows_branch_and_slot_as_one(shell: Shell) -> None:
     lines = [line for line in shown if line.startswith("cpu0  ")]
     pcs = [int(line.split()[1], 16) for line in lines]
     memory = shell.session.boot.machine.memory
-    behind = {pc + 4 for pc in pcs if port.has_delay_slot(memory.read(pc, 4))}
-    jumps = [line for line, pc in zip(lines, pcs, strict=True) if pc + 4 in behind]
+    after = {pc + 4 for pc in pcs if port.has_delay_slot(memory.read(pc, 4))}
+    jumps = [line for line, pc in zip(lines, pcs, strict=True) if pc + 4 in after]
     assert jumps and all("; " in line for line in jumps)
     for before, pc in pairwise(pcs):
-        if before + 4 in behind:
+        if before + 4 in after:
             assert pc != before + 4
 
 

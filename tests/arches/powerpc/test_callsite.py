@@ -47,12 +47,12 @@ def test_sites_of_the_kernel_are_encoded(port: PowerPort) -> None:
     mcount = kernel + 0x100
     sites = Sites(array(kernel + 0x200, kernel + 0x10))
     first = port.init_nop(sites, mcount)
-    behind = [NOP] * (port.facts.sites.size // 4 - 1)
-    assert words(first.expected[0]) == ["4bffff01", *behind]
-    assert words(first.expected[1]) == ["480000f1", *behind]
-    assert words(first.replacement[0]) == [NOP, *behind]
+    after = [NOP] * (port.facts.sites.size // 4 - 1)
+    assert words(first.expected[0]) == ["4bffff01", *after]
+    assert words(first.expected[1]) == ["480000f1", *after]
+    assert words(first.replacement[0]) == [NOP, *after]
     call = port.make_call(sites, caller)
-    assert words(call.replacement[0]) == ["48fffe41", *behind]
+    assert words(call.replacement[0]) == ["48fffe41", *after]
     assert (call.expected == first.replacement).all()
     for edit in (first, call, port.make_nop(sites, caller)):
         assert edit.reachable.all()
@@ -67,9 +67,9 @@ def test_sites_of_a_module_go_through_its_stubs(port: PowerPort) -> None:
         {caller: array(module + 0x1000, other + 0x2000, 0, module + 4 * REACH)},
     )
     edit = port.make_call(sites, caller)
-    behind = [LD_R2] if port.facts.sites.size == 8 else []
-    assert words(edit.replacement[0]) == ["48000f01", *behind]
-    assert words(edit.replacement[1]) == ["48001f01", *behind]
+    after = [LD_R2] if port.facts.sites.size == 8 else []
+    assert words(edit.replacement[0]) == ["48000f01", *after]
+    assert words(edit.replacement[1]) == ["48001f01", *after]
     assert edit.reachable.tolist() == [True, True, False, False]  # no stub; a stub too far
     assert not edit.replacement[2:].any()
     assert [via.tolist() for via in edit.via] == [[module + 0x1000, other + 0x2000, 0, 0]]
@@ -212,11 +212,11 @@ def test_the_target_of_text_is_decoded(port: PowerPort) -> None:
 
 
 def test_only_the_forms_of_a_site_are_emulated(port: PowerPort) -> None:
-    behind = [NOP, LD_R2] if port.facts.sites.size == 8 else [""]
-    for each in behind:
+    after = [NOP, LD_R2] if port.facts.sites.size == 8 else [""]
+    for each in after:
         effect = port.emulate({}, 0x1000, bytes.fromhex(BL + each))
         assert effect.registers == {"nip": 0x1000, "lr": 0x1004}
-    legal = {BL + each for each in behind} | {NOP * (port.facts.sites.size // 4)}
+    legal = {BL + each for each in after} | {NOP * (port.facts.sites.size // 4)}
     for text in (BL, "48000000", BL + BL, NOP + LD_R2, LD_R2, BL + NOP, ""):
         if text not in legal:
             with pytest.raises(ValueError, match="no call site has the text"):

@@ -144,10 +144,10 @@ def test_the_nop_after_a_call_of_a_stub_becomes_the_load_of_r2() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behind", "got"), [(LD_R2, "e8410028"), (bytes(4), "00000000"), (b"", "nothing")]
+    ("after", "got"), [(LD_R2, "e8410028"), (bytes(4), "00000000"), (b"", "nothing")]
 )
-def test_without_a_nop_after_the_call_the_module_is_refused(behind: bytes, got: str) -> None:
-    before = BL + NOP + BL + behind
+def test_without_a_nop_after_the_call_the_module_is_refused(after: bytes, got: str) -> None:
+    before = BL + NOP + BL + after
     text = np.frombuffer(before, np.uint8).copy()
     rows = batch(PLACE, (10, 0, PLACE, 0), (10, 8, PLACE, 0), stub=(0, 1))
     with pytest.raises(ModuleError) as caught:
