@@ -108,10 +108,11 @@ def test_operands_are_split_outside_brackets() -> None:
 @pytest.mark.parametrize("name", arches.names())
 def test_poke_marks_the_wrong_column(name: str) -> None:
     session = Session.open(arches.load(name), MachineSpec(boot=False))
-    outcome = Shell(session).execute("poke schedule 'nop; bxl 0xc000'")
+    command = "poke schedule 'nop; bxl 0xc000'"
+    outcome = Shell(session).execute(command)
     assert (outcome.status, outcome.output) == (1, "")
     assert outcome.error == ("poke: unknown instruction 'bxl'\n  nop; bxl 0xc000\n       ^\n")
-    assert outcome.wrong == ("nop; bxl 0xc000", 5)
+    assert outcome.wrong == command.index("bxl")
 
 
 def test_poke_marks_the_target_of_a_branch_out_of_reach() -> None:
