@@ -176,39 +176,5 @@ ftrace_graph_caller:
         add     x2, sp, #320                    // sp of its caller, also at return
         b       prepare_ftrace_return
 
-/*
- * void return_to_handler(void)
- *
- * A function returns to this while it is traced. Returns for it, with its result
- * in x0..x7, to the address returned by
- *
- *     unsigned long ftrace_return_to_handler(unsigned long frame_pointer,
- *                                            unsigned long retval)
- */
-        .globl return_to_handler
-return_to_handler:
-        stp     x0, x1, [sp, #-64]!
-        stp     x2, x3, [sp, #16]
-        stp     x4, x5, [sp, #32]
-        stp     x6, x7, [sp, #48]
-        mov     x1, x0
-        add     x0, sp, #64
-        bl      ftrace_return_to_handler
-        mov     x30, x0
-        ldp     x2, x3, [sp, #16]
-        ldp     x4, x5, [sp, #32]
-        ldp     x6, x7, [sp, #48]
-        ldp     x0, x1, [sp], #64
-        ret
-
-/* unsigned int function_trace_stop: while it is not 0, nothing is traced. */
-        .balign 4
-        .globl function_trace_stop
-function_trace_stop:
-        .long   0
-
-/* struct ftrace_ops *function_trace_op: the tracer's argument `op`. */
-        .balign 8
-        .globl function_trace_op
-function_trace_op:
-        .quad   0
+#define GET_FRAME add x0, sp, #64
+#include "../graph.S"
