@@ -1,7 +1,7 @@
-"""Mementos: every object that a checkpoint covers has a `save`, which returns how to restore it.
+"""Mementos: each object that a checkpoint covers has a method `save`.
 
-`save()` returns a function that puts the object back into its present state, however often it
-is called. An object saves only what is its own; values that never change are shared.
+It returns a function that restores the state the object has now, as often as it is called. An
+object saves only what it owns, and shares values that never change.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class Ftrace:
                 self._follow()
 
     def save(self) -> Restore:
-        """Return how to restore the host's part of ftrace, after the machine's memory."""
+        """Return a function that restores the host's part of ftrace, after the machine's memory."""
         parts = [attributes(self, "ops"), self.records.save(), self.text.save(), self.pids.save()]
         parts += [each.save() for each in self.ops]
         if not isinstance(self._tracer, Untraceable):

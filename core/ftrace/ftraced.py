@@ -209,7 +209,7 @@ class Ftraced:
             self._free(pages, [_within(page.slots["ip"], code) for page in pages])
 
     def save(self) -> Restore:
-        """Return how to restore the host's part; the slots are the machine's."""
+        """Return a function that restores the host's part; the machine saves the slots."""
         return attributes(self, "recorder", "_initialized", "_suspended", "_off", "_modules")
 
     def _update(self) -> int:

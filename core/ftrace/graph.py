@@ -86,7 +86,7 @@ class FunctionGraph:
         self._switch = Tracepoint.find(machine.memory, ftrace.kallsyms, *SCHED_SWITCH)
 
     def save(self) -> Restore:
-        """Return how to restore the host's part; the guest's table is the machine's."""
+        """Return a function that restores the host's part; the machine saves the guest's table."""
         kept = attributes(self, "settings", "_user", "_sleep_off")
         return in_order(kept, self.ops.save(), self._area.save())
 

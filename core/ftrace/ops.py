@@ -89,7 +89,7 @@ class FtraceOps:
     """Whether it is called only for the tasks of set_ftrace_pid (FTRACE_OPS_FL_PID)."""
 
     def save(self) -> Restore:
-        """Return how to restore its function and its hashes."""
+        """Return a function that restores its function and its hashes."""
         return attributes(self, "func", "filter_hash", "notrace_hash")
 
     def matches(self, ips: Addresses) -> NDArray[np.bool_]:

@@ -46,7 +46,7 @@ class OpsList:
         return self.entry_of(number) if ops.op is None else ops.op
 
     def save(self) -> Restore:
-        """Return how to restore the host's part of the table."""
+        """Return a function that restores the host's part of the table."""
         return self._area.save()
 
     def write(self, ops: Sequence[FtraceOps], pid_func: int | None = None) -> None:
@@ -96,7 +96,7 @@ class SiteArea:
         self._used = 0  # the half that was written last
 
     def save(self) -> Restore:
-        """Return how to restore which half is in use; its contents are the machine's."""
+        """Return a function that restores which half is in use; the machine saves its contents."""
         return attributes(self, "_used")
 
     def write(self, hashes: Sequence[Addresses]) -> list[int]:

@@ -99,7 +99,7 @@ class Patcher:
         self._method = method
 
     def save(self) -> Restore:
-        """Return how to restore the method and the vCPUs to flush."""
+        """Return a function that restores the method and the vCPUs to flush."""
         return attributes(self, "_method", "flush_cpus")
 
     def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:

@@ -83,5 +83,5 @@ class FtracePids:
             self._users.follow_pids()
 
     def save(self) -> Restore:
-        """Return how to restore the pids; the guest's list is the machine's."""
+        """Return a function that restores the pids; the machine saves the guest's list."""
         return in_order(attributes(self, "pids", "notrace"), self._area.save())

@@ -142,7 +142,7 @@ class FunctionProbes:
             self._memory.write_int(address, on, 4)
 
     def save(self) -> Restore:
-        """Return how to restore the probes; their tables are the machine's."""
+        """Return a function that restores the probes; the machine saves their tables."""
         parts = [attributes(self, "_probes"), self._area.save()]
         parts += [attributes(each, "ips", "place") for each in self._probes]
         return in_order(*parts, *(each.ops.save() for each in self._probes))

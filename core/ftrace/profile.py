@@ -53,7 +53,7 @@ class ProfileTables:
         """Number of the current or last profiling."""
 
     def save(self) -> Restore:
-        """Return how to restore the number of the profiling; the tables are the machine's."""
+        """Return a function that restores the number; the machine saves the tables."""
         return attributes(self, "_number")
 
     def reset(self) -> None:

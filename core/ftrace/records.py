@@ -134,7 +134,7 @@ class Records:
         self._keep(keep)
 
     def save(self) -> Restore:
-        """Return how to restore all records."""
+        """Return a function that restores all records."""
         kept = ("table", "names", "compiled", "_modules", "_stubs", "_groups", "_next")
         return in_order(attributes(self, *kept), self._changed)
 

@@ -56,7 +56,7 @@ class StackTracer:
         self._callers = callers
 
     def save(self) -> Restore:
-        """Return how to restore the host's part; the maximum is the machine's."""
+        """Return a function that restores the host's part; the machine saves the maximum."""
         kept = attributes(self, "enabled", "trace")
         return kept if self.ops is None else in_order(kept, self.ops.save())
 

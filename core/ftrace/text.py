@@ -49,7 +49,7 @@ class FtraceText:
         self._on_bug = on_bug
 
     def save(self) -> Restore:
-        """Return how to restore the host's part; the text itself is the machine's."""
+        """Return a function that restores the host's part; the machine saves the text itself."""
         return in_order(attributes(self, "disabled", "bug"), self.patcher.save())
 
     def verify(self, edit: Edit, step: Step, target: int) -> None:

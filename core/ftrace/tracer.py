@@ -71,7 +71,7 @@ class Tracer:
         self._list = OpsList(machine.port.facts, entry, machine.memory)
 
     def save(self) -> Restore:
-        """Return how to restore the host's part; the text is the machine's."""
+        """Return a function that restores the host's part; the machine saves the text."""
         parts = [attributes(self, "slot", "graph"), self._list.save()]
         if self.trampolines is not None:
             parts.append(self.trampolines.save())

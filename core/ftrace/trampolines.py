@@ -128,7 +128,7 @@ class OpsTrampolines:
         return tuple(self._all)
 
     def save(self) -> Restore:
-        """Return how to restore the trampolines and their users; kallsyms has their names."""
+        """Return a function that restores the trampolines; kallsyms saves their names."""
         return attributes(self, "_all")
 
     def _own(self, ops: FtraceOps) -> OpsTrampoline | None:

@@ -44,7 +44,7 @@ class Kallsyms:
         self._merged = None
 
     def save(self) -> Restore:
-        """Return how to restore the tables."""
+        """Return a function that restores the tables."""
         return attributes(self, "_tables", "_merged")
 
     def address(self, name: str, module: str | None = None) -> int | None:

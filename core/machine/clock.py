@@ -118,7 +118,7 @@ class Clock:
         return self._stop_request[0] != 0
 
     def save(self) -> Restore:
-        """Return how to restore the three pages."""
+        """Return a function that restores the three pages."""
         pages = self.bytes.copy()
 
         def restore() -> None:

@@ -51,7 +51,7 @@ class Dmesg:
         return "".join(f"{line}\n" for line in self._lines)
 
     def save(self) -> Restore:
-        """Return how to restore the log."""
+        """Return a function that restores the log."""
         return attributes(self, "_lines", "total")
 
 

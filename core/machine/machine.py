@@ -267,7 +267,7 @@ class Machine:
     # Checkpoints
 
     def save(self) -> Restore:
-        """Return how to restore the machine, between two runs.
+        """Return a function that restores the machine, between two runs.
 
         Restoring flushes every vCPU: none goes on running old bytes of changed text.
         """

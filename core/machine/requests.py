@@ -222,7 +222,7 @@ class Requests:
     # Checkpoints
 
     def save(self) -> Restore:
-        """Return how to restore the answers, between two runs."""
+        """Return a function that restores the answers, between two runs."""
         return attributes(self, "_sequence", "_results", "started")
 
 

@@ -293,7 +293,7 @@ class Scheduler:
     # Checkpoints
 
     def save(self) -> Restore:
-        """Return how to restore the turns, between two runs."""
+        """Return a function that restores the turns, between two runs."""
         kept = attributes(self, "_reached", "_open")
         return kept if self._open is None else in_order(kept, attributes(self._open, "stops"))
 

@@ -341,7 +341,7 @@ class Vcpu:
         self._uc.context_restore(context)
 
     def save(self) -> Restore:
-        """Return how to restore this vCPU, which also flushes translated code."""
+        """Return a function that restores this vCPU, which also flushes translated code."""
         kept = attributes(self, "state", "idle_calls", "_inside")
         context, pages, interrupts = self.save_context(), self._clock.save(), self.interrupts.copy()
 

@@ -118,7 +118,7 @@ class Modules:
         self._ftrace = ftrace
 
     def save(self) -> Restore:
-        """Return how to restore which modules are loaded."""
+        """Return a function that restores which modules are loaded."""
         return attributes(self, "loaded")
 
     def find(self, name: str) -> Module | None:

@@ -7,9 +7,9 @@ from .boot import Boot
 
 
 def save(boot: Boot) -> Restore:
-    """Return a function that restores the present state of `boot`; both between two runs.
+    """Return a function that restores the present state of `boot`.
 
-    A run from there repeats byte for byte.
+    Save and restore between two runs. A run from a restored state repeats byte for byte.
     """
     owners = (
         *(boot.machine, boot.kallsyms, boot.ftrace, boot.modules, boot.ring),

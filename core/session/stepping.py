@@ -63,7 +63,7 @@ class Stepper:
         self._before: dict[int, tuple[int, dict[str, int]]] = {}
 
     def save(self) -> Restore:
-        """Return how to restore the marks of the last step."""
+        """Return a function that restores the marks of the last step."""
         return attributes(self, "steps", "last", "_before")
 
     # Changes of the last step

@@ -70,7 +70,7 @@ class TracefsTree(Tracefs):
         super().__init__(root, lock, {"/proc": proc_files(array.stack)})
 
     def save(self) -> Restore:
-        """Return how to restore the filter words that wait for a module."""
+        """Return a function that restores the filter words that wait for a module."""
         return in_order(*(attributes(file, "waiting") for file in self._filters.values()))
 
     def module_loaded(self, name: str) -> None:

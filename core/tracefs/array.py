@@ -120,7 +120,7 @@ class TraceArray:
         self._registered = False
 
     def save(self) -> Restore:
-        """Return how to restore the tracer, the events and all settings, after `ftrace`."""
+        """Return a function that restores tracer, events and settings, after `ftrace`."""
         kept = ("tracer", "tracing_on", "clock", "tracing_cpumask", "_registered")
         parts = [attributes(self, *kept, "options", "function_options")]
         if self.ops is not None:

@@ -97,7 +97,7 @@ class Fprobes:
         self._next = FIRST_EVENT_ID
 
     def save(self) -> Restore:
-        """Return how to restore the definitions and which of them are on."""
+        """Return a function that restores the definitions and which of them are on."""
         states = (attributes(event, "ops", "was_on") for event in self._events)
         return in_order(attributes(self, "_events", "_next"), *states)
 

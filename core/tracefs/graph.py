@@ -59,7 +59,7 @@ class Graph:
         self._tracer = None if stub is None else FunctionGraph(machine, ftrace, stub)
 
     def save(self) -> Restore:
-        """Return how to restore the settings and the tracer."""
+        """Return a function that restores the settings and the tracer."""
         kept = attributes(self, "options", "settings")
         return kept if self._tracer is None else in_order(kept, self._tracer.save())
 

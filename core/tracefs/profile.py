@@ -52,7 +52,7 @@ class Profile:
         self._ops = None if function is None else FtraceOps("ftrace_profile_ops", function)
 
     def save(self) -> Restore:
-        """Return how to restore the host's part; the tables are the machine's."""
+        """Return a function that restores the host's part; the machine saves the tables."""
         return in_order(attributes(self, "_counting"), self._tables.save())
 
     @property

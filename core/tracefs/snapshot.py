@@ -100,7 +100,7 @@ class Snapshot:
         yield from self._lines.as_text(table, self._lines.context(len(table), lost)).file()
 
     def save(self) -> Restore:
-        """Return how to restore the spare buffer."""
+        """Return a function that restores the spare buffer."""
         return attributes(self, "_spare")
 
     def _empty(self) -> tuple[Contents, ...]:

@@ -130,7 +130,7 @@ class Syscalls:
         return iter(self._events)
 
     def save(self) -> Restore:
-        """Return how to restore which events are on; the guest's tables are the machine's."""
+        """Return a function that restores which events are on; the machine saves its tables."""
         return in_order(*(attributes(event, "on") for event in self._events))
 
     def update(self, changed: SwitchedSyscall) -> None:

@@ -129,7 +129,7 @@ class RingBuffer:
         return range(len(self._descriptors))
 
     def save(self) -> Restore:
-        """Return how to restore the host's part, after the machine's memory."""
+        """Return a function that restores the host's part, after the machine's memory."""
         kept = attributes(self, "expanded", "time_start", "_size_kb", "_overrun_seen")
         return in_order(kept, *(region.save() for region in self._regions), self._replaced)
 

@@ -73,7 +73,7 @@ class Region:
         self.pages = pages
 
     def save(self) -> Restore:
-        """Return how to restore the area in use and its size, after the machine's memory."""
+        """Return a function that restores which area is in use, and its size."""
         return attributes(self, "_now", "pages")
 
     def view(self) -> NDArray[np.uint8]:
