@@ -10,6 +10,7 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.abi import FTRACE_RETFUNC_DEPTH, RequestKind, TraceType, Vector
 
+from ..support.ports import FAMILIES
 from ..support.user import User
 
 TRACERS = ("function", "function_graph")
@@ -28,7 +29,9 @@ def pids(user: User) -> set[int]:
 
 
 @pytest.mark.parametrize("tracer", TRACERS)
-def test_only_chosen_tasks_are_traced(user: User, tracer: str) -> None:
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_only_chosen_tasks_are_traced(arch: str, tracer: str) -> None:
+    user = User(arch)
     before = user.text()
     user(f"echo {tracer} > current_tracer; run syscalls")
     all_of_them = pids(user)

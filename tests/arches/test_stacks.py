@@ -17,6 +17,7 @@ from dynftrace.core.ftrace.entry import REGION
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.machine.function import function_at
 
+from ..support.ports import FAMILIES
 from ..support.user import User
 
 SWITCH = "/proc/sys/kernel/stack_tracer_enabled"
@@ -137,7 +138,9 @@ def shadow(user: User) -> Shadow:
     return kept
 
 
-def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> None:
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_every_stack_has_the_functions_that_have_not_returned(arch: str) -> None:
+    user = User(arch, cpus=1)
     user("echo 2048 > buffer_size_kb; echo 1 > options/func_stack_trace")
     kept = shadow(user)
     user("echo function > current_tracer; run syscalls; echo 0 > tracing_on")

@@ -18,6 +18,8 @@ from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.ports import FAMILIES
+
 FUNCTION = "vfs_write"
 TRACED = f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer"
 LIMIT_NS = 1_000_000_000
@@ -172,7 +174,9 @@ def test_finish_under_the_graph_tracer_stops_at_return_to_handler(shell: Shell) 
     assert where(session, cpu) not in ("return_to_handler", FUNCTION)
 
 
-def test_back_undoes_each_step(shell: Shell) -> None:
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_back_undoes_each_step(arch: str) -> None:
+    shell = traced(arch)
     session = shell.session
     sh(shell, f"until {FUNCTION} syscalls")
     states = [digest(session)]
@@ -185,8 +189,8 @@ def test_back_undoes_each_step(shell: Shell) -> None:
         assert digest(session) == state
 
 
-def test_the_next_workload_waits_for_the_current_one(shell: Shell) -> None:
-    other = traced(shell.session.port.facts.name)
+def test_the_next_workload_waits_for_the_current_one() -> None:
+    shell, other = traced(arches.DEFAULT), traced(arches.DEFAULT)
     sh(other, "run syscalls")
     sh(other, "run locks")
     session = shell.session
@@ -204,8 +208,9 @@ def one() -> Shell:
     return traced("x86_64")
 
 
-@pytest.mark.parametrize("native", [None, False])
-@pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips", "arm64"])
+@pytest.mark.parametrize(
+    ("arch", "native"), [*((arch, None) for arch in FAMILIES), (arches.DEFAULT, False)]
+)
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_stopping_inside_blocks_changes_nothing(
