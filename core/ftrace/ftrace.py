@@ -13,7 +13,6 @@ import contextlib
 import errno
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from ..abi import FTRACE_OPS_MAX
@@ -28,33 +27,20 @@ from ..errors import (
 )
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from .bug import Step
 from .entry import CALLER, REGS_CALLER, Entry, load_entry
-from .ftraced import FTRACED, Found, Ftraced, SavedFtraced
+from .ftraced import FTRACED, Found, Ftraced
 from .ops import FtraceHash, FtraceOps
 from .patch import STOP_MACHINE, Patcher
-from .pids import FtracePids, SavedPids
-from .records import Records, SavedRecords
+from .pids import FtracePids
+from .records import Records
 from .settle import settle
 from .sites import call_sites, code_ranges
 from .state import RecordState, record_state
 from .text import FtraceText
 from .tracer import Tracer, Untraceable
-from .trampolines import OpsTrampoline, OpsTrampolines
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SavedFtrace:
-    """Ftrace at one moment, for `Ftrace.restore`."""
-
-    records: SavedRecords
-    ops: tuple[tuple[FtraceOps, FtraceHash, FtraceHash], ...]
-    disabled: bool
-    slot: int
-    ftraced: SavedFtraced | None
-    graph: bool
-    trampolines: tuple[OpsTrampoline, ...]
-    pids: SavedPids
+from .trampolines import OpsTrampolines
 
 
 class Ftrace:
@@ -204,34 +190,15 @@ class Ftrace:
             with contextlib.suppress(FtraceBug):
                 self._follow()
 
-    def save(self) -> SavedFtrace:
-        """Return the host's part of ftrace; the text is part of the machine's snapshot."""
-        ops = tuple((each, each.filter_hash, each.notrace_hash) for each in self.ops)
-        return SavedFtrace(
-            records=self.records.save(),
-            ops=ops,
-            disabled=self.disabled,
-            slot=self.slot,
-            ftraced=None if self.ftraced is None else self.ftraced.save(),
-            graph=self.graph,
-            trampolines=() if self.trampolines is None else self.trampolines.save(),
-            pids=self.pids.save(),
-        )
-
-    def restore(self, saved: SavedFtrace) -> None:
-        """Restore `saved`, after the machine's memory of the same moment has been restored."""
-        self.records.restore(saved.records)
-        self.ops = [each for each, _, _ in saved.ops]
-        for each, filter_hash, notrace_hash in saved.ops:
-            each.filter_hash, each.notrace_hash = filter_hash, notrace_hash
-        self.text.disabled = saved.disabled
+    def save(self) -> Restore:
+        """Return how to restore the host's part of ftrace, after the machine's memory."""
+        parts = [attributes(self, "ops"), self.records.save(), self.text.save(), self.pids.save()]
+        parts += [each.save() for each in self.ops]
         if not isinstance(self._tracer, Untraceable):
-            self._tracer.slot, self._tracer.graph = saved.slot, saved.graph
-        if self.trampolines is not None:
-            self.trampolines.restore(saved.trampolines)
-        self.pids.restore(saved.pids)
-        if self.ftraced is not None and saved.ftraced is not None:
-            self.ftraced.restore(saved.ftraced)
+            parts.append(self._tracer.save())
+        if self.ftraced is not None:
+            parts.append(self.ftraced.save())
+        return in_order(*parts)
 
     # Users
 

@@ -32,6 +32,7 @@ from ..elf.image import Image
 from ..errors import FtraceBug, MemoryFault, MissingSymbolError
 from ..machine.machine import Machine
 from ..machine.vcpu import Vcpu
+from ..memento import Restore, attributes
 from .records import Records
 
 FTRACED = "ftraced"
@@ -54,17 +55,6 @@ _LIMIT_NS = 640_000
 """Virtual ns after which a holder of the table's lock counts as stuck."""
 _INT = 4
 """Size of the guest's int in bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedFtraced:
-    """The host's part of ftraced at one moment."""
-
-    recorder: int
-    initialized: bool
-    suspended: bool
-    off: bool
-    modules: Ranges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,17 +208,9 @@ class Ftraced:
             pages = list(self._pages())
             self._free(pages, [_within(page.slots["ip"], code) for page in pages])
 
-    def save(self) -> SavedFtraced:
-        """Return the host's part, for `restore`."""
-        modules = dict(self._modules)
-        return SavedFtraced(self.recorder, self._initialized, self._suspended, self._off, modules)
-
-    def restore(self, saved: SavedFtraced) -> None:
-        """Restore `saved`, after the machine's memory of the same moment has been restored."""
-        self.recorder = saved.recorder
-        self._initialized, self._suspended = saved.initialized, saved.suspended
-        self._off = saved.off
-        self._modules = dict(saved.modules)
+    def save(self) -> Restore:
+        """Return how to restore the host's part; the slots are the machine's."""
+        return attributes(self, "recorder", "_initialized", "_suspended", "_off", "_modules")
 
     def _update(self) -> int:
         """Convert the sites in fresh slots; return how many there were (`ftrace_update_code`)."""

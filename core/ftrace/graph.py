@@ -19,6 +19,7 @@ import numpy as np
 from .. import abi
 from ..errors import DynftraceError, TracefsError
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from .entry import GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER
 from .ftrace import Ftrace
 from .ops import FtraceHash, FtraceOps
@@ -83,6 +84,11 @@ class FunctionGraph:
         self._layout = abi.fgraph_control(facts.byteorder)
         self._area = SiteArea(facts, machine.memory, "fgraph_hash", _PART)
         self._switch = Tracepoint.find(machine.memory, ftrace.kallsyms, *SCHED_SWITCH)
+
+    def save(self) -> Restore:
+        """Return how to restore the host's part; the guest's table is the machine's."""
+        kept = attributes(self, "settings", "_user", "_sleep_off")
+        return in_order(kept, self.ops.save(), self._area.save())
 
     @property
     def user(self) -> GraphUser | None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses
+from ..memento import Restore, attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,10 @@ class FtraceOps:
     """
     pid: bool = False
     """Whether it is called only for the tasks of set_ftrace_pid (FTRACE_OPS_FL_PID)."""
+
+    def save(self) -> Restore:
+        """Return how to restore its function and its hashes."""
+        return attributes(self, "func", "filter_hash", "notrace_hash")
 
     def matches(self, ips: Addresses) -> NDArray[np.bool_]:
         """Return which of n call sites this ops wants."""

@@ -15,6 +15,7 @@ from .. import abi
 from ..arch import Addresses
 from ..facts import Facts
 from ..machine.memory import PAGE_SIZE, Memory
+from ..memento import Restore, attributes
 from .entry import Entry
 from .ops import FtraceHash, FtraceOps
 
@@ -43,6 +44,10 @@ class OpsList:
     def op_of(self, number: int, ops: FtraceOps) -> int:
         """Return the third argument for the function of `ops`, registered as `number`."""
         return self.entry_of(number) if ops.op is None else ops.op
+
+    def save(self) -> Restore:
+        """Return how to restore the host's part of the table."""
+        return self._area.save()
 
     def write(self, ops: Sequence[FtraceOps], pid_func: int | None = None) -> None:
         """Make ftrace_ops_list_func call `ops`, at most `FTRACE_OPS_MAX`.
@@ -88,15 +93,18 @@ class SiteArea:
         self._name = name
         self._half = (facts.map.hashes_end - facts.map.hashes) // (2 * PARTS)
         self._base = facts.map.hashes + 2 * part * self._half
-        self.used = 0
-        """Number of the half that was written last."""
+        self._used = 0  # the half that was written last
+
+    def save(self) -> Restore:
+        """Return how to restore which half is in use; its contents are the machine's."""
+        return attributes(self, "_used")
 
     def write(self, hashes: Sequence[Addresses]) -> list[int]:
         """Write the sites of all hashes one after the other; return the address of each."""
         sites = np.concatenate([*hashes, _NOTHING[:0]])
-        self.used = 1 - self.used
-        base = self._base + self.used * self._half
-        name = f"{self._name}{self.used}"
+        self._used = 1 - self._used
+        base = self._base + self._used * self._half
+        name = f"{self._name}{self._used}"
         present = self._memory.region_at(base)
         if len(sites) and (present is None or present.size < sites.nbytes):
             if present is not None:

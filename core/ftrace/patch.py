@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes, Edit, ModuleStub, Port
 from ..errors import FtraceBug, MemoryFault, UsageError
+from ..memento import Restore, attributes
 
 STOP_MACHINE = "stop_machine"
 BREAKPOINT = "breakpoint"
@@ -96,6 +97,10 @@ class Patcher:
         if method not in known:
             raise UsageError(f"unknown patch method {method!r} (choose from: {', '.join(known)})")
         self._method = method
+
+    def save(self) -> Restore:
+        """Return how to restore the method and the vCPUs to flush."""
+        return attributes(self, "_method", "flush_cpus")
 
     def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:
         """Compare every place with the expected text, then the `stubs` that the calls use.

@@ -10,12 +10,12 @@ kernel/trace/pid_list.c.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from .entry import Entry
 from .opslist import SiteArea
 from .settle import settle
@@ -44,15 +44,6 @@ class PidUsers(Protocol):
     def follow_pids(self) -> None:
         """Change how users that obey pids are called. Raises `FtraceBug`."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class SavedPids:
-    """The pids at one moment."""
-
-    pids: tuple[int, ...]
-    notrace: tuple[int, ...]
-    used: int
 
 
 class FtracePids:
@@ -91,10 +82,6 @@ class FtracePids:
         if self.func != before:
             self._users.follow_pids()
 
-    def save(self) -> SavedPids:
-        """Return the pids; the guest's list is part of the machine's snapshot."""
-        return SavedPids(self.pids, self.notrace, self._area.used)
-
-    def restore(self, saved: SavedPids) -> None:
-        """Restore `saved`, after the machine's memory of the same moment has been restored."""
-        self.pids, self.notrace, self._area.used = saved.pids, saved.notrace, saved.used
+    def save(self) -> Restore:
+        """Return how to restore the pids; the guest's list is the machine's."""
+        return in_order(attributes(self, "pids", "notrace"), self._area.save())

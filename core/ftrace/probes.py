@@ -22,6 +22,7 @@ from ..abi import ProbeCommand
 from ..arch import Addresses
 from ..errors import DynftraceError, MissingSymbolError, TracefsError
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from .ftrace import Ftrace
 from .ops import FtraceHash, FtraceOps
 from .opslist import SiteArea
@@ -53,14 +54,6 @@ class FunctionProbe:
     """Its call sites, ascending, as in its table in the guest."""
     place: int = 0
     """Guest address of their counts."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SavedProbes:
-    """The probes at one moment; `SavedFtrace` has the hashes of registered ones."""
-
-    probes: tuple[tuple[FunctionProbe, Addresses, int, FtraceHash], ...]
-    used: int
 
 
 class FunctionProbes:
@@ -148,17 +141,11 @@ class FunctionProbes:
         if address is not None:
             self._memory.write_int(address, on, 4)
 
-    def save(self) -> SavedProbes:
-        """Return the probes; their tables are part of the machine's snapshot."""
-        probes = ((each, each.ips, each.place, each.ops.filter_hash) for each in self._probes)
-        return SavedProbes(tuple(probes), self._area.used)
-
-    def restore(self, saved: SavedProbes) -> None:
-        """Restore `saved`, after machine and ftrace of the same moment have been restored."""
-        self._probes = [each for each, *_ in saved.probes]
-        for each, ips, place, chosen in saved.probes:
-            each.ips, each.place, each.ops.filter_hash = ips, place, chosen
-        self._area.used = saved.used
+    def save(self) -> Restore:
+        """Return how to restore the probes; their tables are the machine's."""
+        parts = [attributes(self, "_probes"), self._area.save()]
+        parts += [attributes(each, "ips", "place") for each in self._probes]
+        return in_order(*parts, *(each.ops.save() for each in self._probes))
 
     def _check(self) -> None:
         """Raise `TracefsError` (ENODEV) if functions cannot be probed."""

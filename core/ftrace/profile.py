@@ -19,6 +19,7 @@ from .. import abi
 from ..errors import MemoryFault, TracefsError
 from ..machine.machine import Machine
 from ..machine.memory import Region
+from ..memento import Restore, attributes
 from .ftrace import Ftrace
 from .opslist import area_part
 from .settle import settle
@@ -50,6 +51,10 @@ class ProfileTables:
         self._area = area_part(machine.port.facts, _PART)
         self._number = 0
         """Number of the current or last profiling."""
+
+    def save(self) -> Restore:
+        """Return how to restore the number of the profiling; the tables are the machine's."""
+        return attributes(self, "_number")
 
     def reset(self) -> None:
         """Empty the tables, with room for at least 1.5 times the number of functions.

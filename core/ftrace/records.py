@@ -9,13 +9,13 @@ layout; its low bits count the ftrace_ops that want the record.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntFlag
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes, ModuleStub, Sites
+from ..memento import Restore, attributes, in_order
 from .entry import CALLER, REGS_CALLER, TRAMPOLINE
 
 KERNEL = -1
@@ -62,18 +62,6 @@ RECORD = np.dtype(
 With TRAMP the site should call the trampoline `tramp`, with TRAMP_EN it calls `tramp_en`.
 In a `failed` record the text was not what ftrace expected; a `raw` one never became a nop.
 """
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SavedRecords:
-    """The records at one moment, for `Records.restore`."""
-
-    table: NDArray[np.void]
-    names: list[str]
-    compiled: Bytes
-    modules: dict[int, str]
-    stubs: dict[int, tuple[ModuleStub, ...]]
-    groups: dict[int, list[int]]
 
 
 class Records:
@@ -145,24 +133,10 @@ class Records:
         self.table["raw"][rows] = True
         self._keep(keep)
 
-    def save(self) -> SavedRecords:
-        """Return a copy of all records."""
-        return SavedRecords(
-            self.table.copy(),
-            self.names,
-            self.compiled,
-            dict(self._modules),
-            dict(self._stubs),
-            dict(self._groups),
-        )
-
-    def restore(self, saved: SavedRecords) -> None:
-        """Restore the records that `save` returned."""
-        self.table = saved.table.copy()
-        self.names, self.compiled = saved.names, saved.compiled
-        self._modules, self._groups = dict(saved.modules), dict(saved.groups)
-        self._stubs = dict(saved.stubs)
-        self._changed()
+    def save(self) -> Restore:
+        """Return how to restore all records."""
+        kept = ("table", "names", "compiled", "_modules", "_stubs", "_groups", "_next")
+        return in_order(attributes(self, *kept), self._changed)
 
     def sites(self, rows: NDArray[np.intp] | slice) -> Sites:
         """Return the sites `rows` as a batch for a verb of the port."""

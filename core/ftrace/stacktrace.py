@@ -18,6 +18,7 @@ from ..errors import MissingSymbolError
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.vcpu import Vcpu
+from ..memento import Restore, attributes, in_order
 from .callers import Callers
 from .ftrace import Ftrace
 from .ops import FtraceHash, FtraceOps
@@ -53,6 +54,11 @@ class StackTracer:
         self._memory = machine.memory
         self._ftrace = ftrace
         self._callers = callers
+
+    def save(self) -> Restore:
+        """Return how to restore the host's part; the maximum is the machine's."""
+        kept = attributes(self, "enabled", "trace")
+        return kept if self.ops is None else in_order(kept, self.ops.save())
 
     @property
     def max_size(self) -> int:

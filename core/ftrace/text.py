@@ -16,6 +16,7 @@ from ..arch import Edit, ModuleStub
 from ..errors import FtraceBug
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from . import bug
 from .bug import Step, callee_name, stub_name, with_callees
 from .patch import Patcher, joined
@@ -46,6 +47,10 @@ class FtraceText:
         self._records = records
         self._trampolines = trampolines
         self._on_bug = on_bug
+
+    def save(self) -> Restore:
+        """Return how to restore the host's part; the text itself is the machine's."""
+        return in_order(attributes(self, "disabled", "bug"), self.patcher.save())
 
     def verify(self, edit: Edit, step: Step, target: int) -> None:
         """Raise `FtraceBug` and shut ftrace off if `edit` does not find the text it expects.

@@ -22,6 +22,7 @@ from ..errors import MissingSymbolError
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from .bug import Step
 from .entry import GRAPH_CALL, GRAPH_CALLER, Entry
 from .ops import FtraceOps
@@ -68,6 +69,13 @@ class Tracer:
         self._kallsyms = kallsyms
         self._text = text
         self._list = OpsList(machine.port.facts, entry, machine.memory)
+
+    def save(self) -> Restore:
+        """Return how to restore the host's part; the text is the machine's."""
+        parts = [attributes(self, "slot", "graph"), self._list.save()]
+        if self.trampolines is not None:
+            parts.append(self.trampolines.save())
+        return in_order(*parts)
 
     def follow(self, ops: Sequence[FtraceOps], pid_func: int | None) -> None:
         """Make the text call the registered `ops`.

@@ -22,6 +22,7 @@ from ..arch import Port, trampolines_of
 from ..elf.symbols import SymbolTable
 from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import PAGE_SIZE, Memory
+from ..memento import Restore, attributes
 from .entry import CALLER, REGION, REGS_CALLER, TRAMPOLINE, Entry
 from .ops import FtraceOps
 
@@ -121,16 +122,14 @@ class OpsTrampolines:
         name = self._kallsyms.format
         return f"\ttramp: {name(own.address)} ({name(own.func)})"
 
-    def save(self) -> tuple[OpsTrampoline, ...]:
-        """Return the trampolines and their users, for `restore`."""
+    @property
+    def made(self) -> tuple[OpsTrampoline, ...]:
+        """All trampolines made so far, also those of users that are no longer registered."""
         return tuple(self._all)
 
-    def restore(self, saved: tuple[OpsTrampoline, ...]) -> None:
-        """Restore `saved`, after the machine's memory of the same moment has been restored."""
-        self._all = list(saved)
-        self._kallsyms.remove(MODULE)
-        for each in saved:
-            self._name(each)
+    def save(self) -> Restore:
+        """Return how to restore the trampolines and their users; kallsyms has their names."""
+        return attributes(self, "_all")
 
     def _own(self, ops: FtraceOps) -> OpsTrampoline | None:
         """Return the trampoline that `ops` already has."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..elf.symbols import Symbol, SymbolTable
+from ..memento import Restore, attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +43,9 @@ class Kallsyms:
         self._tables = [(name, table) for name, table in self._tables if name != module]
         self._merged = None
 
-    def save(self) -> tuple[tuple[str | None, SymbolTable], ...]:
-        """Return the current tables, for `restore`."""
-        return tuple(self._tables)
-
-    def restore(self, saved: tuple[tuple[str | None, SymbolTable], ...]) -> None:
-        """Go back to what `save` returned."""
-        self._tables = list(saved)
-        self._merged = None
+    def save(self) -> Restore:
+        """Return how to restore the tables."""
+        return attributes(self, "_tables", "_merged")
 
     def address(self, name: str, module: str | None = None) -> int | None:
         """Return the address of `name` in the first table that has it, or in `module` only."""

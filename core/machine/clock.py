@@ -35,6 +35,7 @@ from unicorn.unicorn_const import UC_HOOK_BLOCK
 from unicorn.unicorn_py3.unicorn import uclib
 
 from .. import abi
+from ..memento import Restore
 from .memory import PAGE_SIZE, host_pages
 from .native import native_hook
 
@@ -116,13 +117,14 @@ class Clock:
         """Whether the guest asked for the machine's attention."""
         return self._stop_request[0] != 0
 
-    def save(self) -> bytes:
-        """Return the three pages, for `restore`."""
-        return self.bytes.tobytes()
+    def save(self) -> Restore:
+        """Return how to restore the three pages."""
+        pages = self.bytes.copy()
 
-    def restore(self, saved: bytes) -> None:
-        """Go back to what `save` of this clock returned."""
-        self.bytes[:] = np.frombuffer(saved, np.uint8)
+        def restore() -> None:
+            self.bytes[:] = pages
+
+        return restore
 
     def _hook_python(self, uc: Uc) -> None:
         control, request = self._control, self._stop_request

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from ..memento import Restore, attributes
+
 LIMIT = 16_384
 """Lines kept; the oldest are dropped first, as in the kernel's ring."""
 
@@ -48,14 +50,9 @@ class Dmesg:
         """Return the whole log, each line with its newline."""
         return "".join(f"{line}\n" for line in self._lines)
 
-    def save(self) -> tuple[int, tuple[str, ...]]:
-        """Return the state to `restore`."""
-        return self.total, self.lines
-
-    def restore(self, saved: tuple[int, tuple[str, ...]]) -> None:
-        """Go back to what `save` returned."""
-        self.total, lines = saved
-        self._lines = deque(lines, maxlen=LIMIT)
+    def save(self) -> Restore:
+        """Return how to restore the log."""
+        return attributes(self, "_lines", "total")
 
 
 def _printable(char: str) -> str:

@@ -8,11 +8,13 @@ block. An idle vCPU costs nothing: its time jumps to its next interrupt.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from ..abi import LOCAL_PAGE_SIZE, LOCAL_PAGES
 from ..arch import Port
 from ..crash import Access, Fault
 from ..errors import GuestError, GuestOops, MemoryFault, UsageError
+from ..memento import Restore, attributes, in_order
 from . import hypercall, interrupt, oops
 from .dmesg import Dmesg
 from .function import function_at
@@ -20,7 +22,7 @@ from .memory import Memory
 from .requests import Requests
 from .scheduler import Scheduler
 from .services import NoServices, Services
-from .snapshot import Snapshot, copy_memory, put_memory
+from .snapshot import copy_memory, put_memory
 from .symbols import NoSymbols, Symbols
 from .vcpu import State, Stop, Vcpu, Why
 
@@ -264,23 +266,13 @@ class Machine:
 
     # Checkpoints
 
-    def snapshot(self) -> Snapshot:
-        """Return the machine as it is, between two runs."""
-        return Snapshot(
-            regions=copy_memory(self.memory),
-            vcpus=tuple(vcpu.save() for vcpu in self.vcpus),
-            dmesg=self.dmesg.save(),
-            requests=self.requests.save(),
-            oopses=tuple(self.oopses),
-            scheduler=self.scheduler.save(),
-        )
+    def save(self) -> Restore:
+        """Return how to restore the machine, between two runs.
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot of this machine."""
-        put_memory(self.memory, snapshot.regions)
-        for vcpu, saved in zip(self.vcpus, snapshot.vcpus, strict=True):
-            vcpu.restore(saved)
-        self.dmesg.restore(snapshot.dmesg)
-        self.requests.restore(snapshot.requests)
-        self.oopses[:] = snapshot.oopses
-        self.scheduler.restore(snapshot.scheduler)
+        Restoring flushes every vCPU: none goes on running old bytes of changed text.
+        """
+        oopses = attributes(self, "oopses")
+        memory = partial(put_memory, self.memory, copy_memory(self.memory))
+        vcpus = (vcpu.save() for vcpu in self.vcpus)
+        log, asked = self.dmesg.save(), self.requests.save()
+        return in_order(memory, *vcpus, log, asked, self.scheduler.save(), oopses)

@@ -19,6 +19,7 @@ import numpy as np
 from .. import abi
 from ..abi import RequestKind, Vector
 from ..errors import GuestError, GuestInterrupted, UsageError
+from ..memento import Restore, attributes
 from . import host_call, interrupt
 from .host_call import Host
 from .vcpu import State, Vcpu
@@ -40,15 +41,6 @@ class Started:
     name: str
     oopses: int
     """Number of oopses at its start."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedRequests:
-    """State of `Requests` between runs."""
-
-    sequence: int
-    results: tuple[tuple[int, int], ...]
-    started: Started | None
 
 
 class Requests:
@@ -229,14 +221,9 @@ class Requests:
 
     # Checkpoints
 
-    def save(self) -> SavedRequests:
-        """Return the state to `restore`, between two runs."""
-        return SavedRequests(self._sequence, tuple(self._results.items()), self.started)
-
-    def restore(self, saved: SavedRequests) -> None:
-        """Go back to what `save` returned."""
-        self._sequence, self.started = saved.sequence, saved.started
-        self._results = dict(saved.results)
+    def save(self) -> Restore:
+        """Return how to restore the answers, between two runs."""
+        return attributes(self, "_sequence", "_results", "started")
 
 
 def _text(text: str, size: int, what: str) -> bytes:

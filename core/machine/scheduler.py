@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..errors import GuestError, GuestHang, GuestInterrupted, GuestOops
+from ..memento import Restore, attributes, in_order
 from .vcpu import State, Stop, Vcpu, Why
 
 SLICE_NS = 50_000
@@ -46,14 +47,6 @@ class Turn:
     """Virtual ns at which it ends."""
     stops: int = STOPS_A_TURN
     """Calls and traps that the machine still answers in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class SavedScheduler:
-    """State of a `Scheduler` between runs."""
-
-    reached: int
-    turn: Turn | None
 
 
 class Guest(Protocol):
@@ -299,14 +292,10 @@ class Scheduler:
 
     # Checkpoints
 
-    def save(self) -> SavedScheduler:
-        """Return the state to `restore`, between two runs."""
-        return SavedScheduler(self._reached, None if self._open is None else replace(self._open))
-
-    def restore(self, saved: SavedScheduler) -> None:
-        """Go back to what `save` returned."""
-        self._reached = saved.reached
-        self._open = None if saved.turn is None else replace(saved.turn)
+    def save(self) -> Restore:
+        """Return how to restore the turns, between two runs."""
+        kept = attributes(self, "_reached", "_open")
+        return kept if self._open is None else in_order(kept, attributes(self._open, "stops"))
 
 
 def _nowhere(vcpu: Vcpu) -> bool:

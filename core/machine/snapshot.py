@@ -1,8 +1,6 @@
-"""The whole machine at one moment, and how to restore it.
+"""A copy of guest RAM, part of a checkpoint (session/checkpoint.py).
 
-Most of a machine's RAM is never written, so a snapshot keeps only the pages that are not zero.
-Restoring brings back exactly the regions of that moment and flushes all translated code. A run
-from there repeats byte for byte. Checkpoints (session/checkpoint.py) add the host's state.
+Most of a machine's RAM is never written, so a copy keeps only the pages that are not zero.
 """
 
 from __future__ import annotations
@@ -12,11 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GuestOops
 from .memory import PAGE_SIZE, Memory, Region
-from .requests import SavedRequests
-from .scheduler import SavedScheduler
-from .vcpu import VcpuState
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,18 +23,6 @@ class RegionImage:
     executable: bool
     row: NDArray[np.intp]
     pages: NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
-    """State of a machine between two runs, for that machine only."""
-
-    regions: tuple[RegionImage, ...]
-    vcpus: tuple[VcpuState, ...]
-    dmesg: tuple[int, tuple[str, ...]]
-    requests: SavedRequests
-    oopses: tuple[GuestOops, ...]
-    scheduler: SavedScheduler
 
 
 def copy_memory(memory: Memory) -> tuple[RegionImage, ...]:

@@ -34,6 +34,7 @@ from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
 from ..crash import Fault
 from ..facts import Facts
+from ..memento import Restore, attributes
 from .clock import Clock
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
@@ -339,26 +340,19 @@ class Vcpu:
         """Go back to what `save_context` of this vCPU returned."""
         self._uc.context_restore(context)
 
-    def save(self) -> VcpuState:
-        """Return all state of this vCPU, for `restore`."""
-        return VcpuState(
-            state=self.state,
-            context=self.save_context(),
-            pages=self._clock.save(),
-            interrupts=self.interrupts.copy(),
-            idle_calls=self.idle_calls,
-            inside=self._inside,
-        )
+    def save(self) -> Restore:
+        """Return how to restore this vCPU, which also flushes translated code."""
+        kept = attributes(self, "state", "idle_calls", "_inside")
+        context, pages, interrupts = self.save_context(), self._clock.save(), self.interrupts.copy()
 
-    def restore(self, saved: VcpuState) -> None:
-        """Go back to what `save` returned, and flush translated code."""
-        self.state = saved.state
-        self.restore_context(saved.context)
-        self._flush_all()
-        self._clock.restore(saved.pages)
-        self.interrupts = saved.interrupts.copy()
-        self.idle_calls = saved.idle_calls
-        self._inside = saved.inside
+        def restore() -> None:
+            kept()
+            self.restore_context(context)
+            self._flush_all()
+            pages()
+            self.interrupts = interrupts.copy()
+
+        return restore
 
     def _flush_all(self) -> None:
         self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
@@ -378,15 +372,3 @@ class Vcpu:
     def _on_interrupt(self, uc: Uc, number: int, data: object) -> None:
         self._trap = number
         uc.emu_stop()
-
-
-@dataclass(frozen=True, slots=True)
-class VcpuState:
-    """State of a `Vcpu` between two runs."""
-
-    state: State
-    context: UcContext
-    pages: bytes
-    interrupts: Interrupts
-    idle_calls: int
-    inside: int | None

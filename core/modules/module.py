@@ -34,6 +34,7 @@ from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
+from ..memento import Restore, attributes
 from .modinfo import exports, guest_string, image_string, modinfo
 
 STUB_SUFFIX = ".stub"
@@ -116,13 +117,9 @@ class Modules:
         self._kallsyms = kallsyms
         self._ftrace = ftrace
 
-    def save(self) -> tuple[Module, ...]:
-        """Return the loaded modules, for `restore`."""
-        return tuple(self.loaded)
-
-    def restore(self, saved: tuple[Module, ...]) -> None:
-        """Restore `saved`, after machine, kallsyms and ftrace of the same moment."""
-        self.loaded = list(saved)
+    def save(self) -> Restore:
+        """Return how to restore which modules are loaded."""
+        return attributes(self, "loaded")
 
     def find(self, name: str) -> Module | None:
         """Return the loaded module `name`; dashes count as underscores."""

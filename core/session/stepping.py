@@ -22,6 +22,7 @@ from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.vcpu import State, Vcpu
+from ..memento import Restore, attributes
 from ..views.call_site import find_sites
 from ..views.disasm import Disassembler, Insn
 
@@ -36,15 +37,6 @@ class Change:
     name: str
     old: int
     new: int
-
-
-@dataclass(frozen=True, slots=True)
-class SavedStepper:
-    """State of a `Stepper`."""
-
-    steps: int
-    last: int | None
-    before: tuple[tuple[int, tuple[int, dict[str, int]]], ...]
 
 
 class Stepper:
@@ -70,13 +62,9 @@ class Stepper:
         """Number of the vCPU of the last step."""
         self._before: dict[int, tuple[int, dict[str, int]]] = {}
 
-    def save(self) -> SavedStepper:
-        """Return the state to `restore`."""
-        return SavedStepper(self.steps, self.last, tuple(self._before.items()))
-
-    def restore(self, saved: SavedStepper) -> None:
-        """Go back to what `save` returned."""
-        self.steps, self.last, self._before = saved.steps, saved.last, dict(saved.before)
+    def save(self) -> Restore:
+        """Return how to restore the marks of the last step."""
+        return attributes(self, "steps", "last", "_before")
 
     # Changes of the last step
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from ..memento import Restore, attributes, in_order
 from .array import TraceArray
 from .buffers import files as buffer_files
 from .events import files as event_files
@@ -67,6 +68,10 @@ class TracefsTree(Tracefs):
             }
         )
         super().__init__(root, lock, {"/proc": proc_files(array.stack)})
+
+    def save(self) -> Restore:
+        """Return how to restore the filter words that wait for a module."""
+        return in_order(*(attributes(file, "waiting") for file in self._filters.values()))
 
     def module_loaded(self, name: str) -> None:
         """Apply the filter words that wait for the module `name`. Raises `FtraceBug`."""

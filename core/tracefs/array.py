@@ -21,6 +21,7 @@ from ..ftrace.ops import FtraceHash, FtraceOps
 from ..ftrace.stacktrace import StackTracer
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
 from ..trace.buffer.ringbuffer import RingBuffer
@@ -117,6 +118,16 @@ class TraceArray:
         self.snapshot = Snapshot(ring, self)
         self.commands = Commands(machine, ftrace, self.snapshot, self)
         self._registered = False
+
+    def save(self) -> Restore:
+        """Return how to restore the tracer, the events and all settings, after `ftrace`."""
+        kept = ("tracer", "tracing_on", "clock", "tracing_cpumask", "_registered")
+        parts = [attributes(self, *kept, "options", "function_options")]
+        if self.ops is not None:
+            parts.append(self.ops.save())
+        owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
+        parts += [each.save() for each in (*owned, self.snapshot, self.commands.probes)]
+        return in_order(*parts)
 
     @property
     def cpus(self) -> int:

@@ -18,6 +18,7 @@ from ..events.fprobe import Fprobe, parse, parse_removal, refused
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kernel.kallsyms import Kallsyms
+from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
 
@@ -94,6 +95,11 @@ class Fprobes:
         self._reset = reset
         self._events: list[FprobeEvent] = []
         self._next = FIRST_EVENT_ID
+
+    def save(self) -> Restore:
+        """Return how to restore the definitions and which of them are on."""
+        states = (attributes(event, "ops", "was_on") for event in self._events)
+        return in_order(attributes(self, "_events", "_next"), *states)
 
     def __iter__(self) -> Iterator[FprobeEvent]:
         return iter(self._events)

@@ -21,6 +21,7 @@ from ..ftrace.graph import STUB, FunctionGraph, GraphSettings, GraphUser
 from ..ftrace.ops import FtraceHash
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from ..trace.text.graphtext import GraphOptions
 from .number import kstrtoul
 from .tree import File, Node
@@ -56,6 +57,11 @@ class Graph:
         self.settings = GraphSettings()
         stub = kallsyms.address(STUB)
         self._tracer = None if stub is None else FunctionGraph(machine, ftrace, stub)
+
+    def save(self) -> Restore:
+        """Return how to restore the settings and the tracer."""
+        kept = attributes(self, "options", "settings")
+        return kept if self._tracer is None else in_order(kept, self._tracer.save())
 
     @property
     def available(self) -> bool:

@@ -23,6 +23,7 @@ from ..ftrace.ops import FtraceHash, FtraceOps
 from ..ftrace.profile import CALL, ProfileTables, variance
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from ..trace.text.graphtext import duration_text
 from .graph import Graph
 from .number import boolean
@@ -49,6 +50,10 @@ class Profile:
         self._counting = False
         function = kallsyms.address(CALL)
         self._ops = None if function is None else FtraceOps("ftrace_profile_ops", function)
+
+    def save(self) -> Restore:
+        """Return how to restore the host's part; the tables are the machine's."""
+        return in_order(attributes(self, "_counting"), self._tables.save())
 
     @property
     def on(self) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from ..memento import Restore, attributes
 from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.ringbuffer import RingBuffer
@@ -98,13 +99,9 @@ class Snapshot:
         lost = sum(each.lost(int((present == cpu).sum())) for cpu, each in enumerate(spare))
         yield from self._lines.as_text(table, self._lines.context(len(table), lost)).file()
 
-    def save(self) -> tuple[Contents, ...] | None:
-        """Return the spare buffer, for `restore`."""
-        return self._spare
-
-    def restore(self, saved: tuple[Contents, ...] | None) -> None:
-        """Restore `saved`."""
-        self._spare = saved
+    def save(self) -> Restore:
+        """Return how to restore the spare buffer."""
+        return attributes(self, "_spare")
 
     def _empty(self) -> tuple[Contents, ...]:
         return tuple(Contents() for _ in self._ring.cpus)

@@ -18,6 +18,7 @@ from ..events.syscalls import SyscallEvent, events_of, read_syscalls
 from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
 
@@ -127,6 +128,10 @@ class Syscalls:
 
     def __iter__(self) -> Iterator[SwitchedSyscall]:
         return iter(self._events)
+
+    def save(self) -> Restore:
+        """Return how to restore which events are on; the guest's tables are the machine's."""
+        return in_order(*(attributes(event, "on") for event in self._events))
 
     def update(self, changed: SwitchedSyscall) -> None:
         """Write the switch of `changed` to the guest.

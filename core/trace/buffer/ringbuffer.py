@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from ...abi import RB_PAGE_HEADER, RB_PAGE_SIZE, RingBufferFlag
 from ...errors import MemoryFault, TracefsError
+from ...memento import Restore, attributes, in_order
 from .contents import COUNTERS, Contents
 from .events import EventTable
 from .ringmemory import BufferMemory, Descriptor, Region
@@ -81,17 +82,6 @@ class Consumed:
     """Number of events, by CPU, overwritten since the previous consuming read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """The host's state of the buffers, to be restored with a snapshot of the machine."""
-
-    expanded: bool
-    size_kb: tuple[int, ...]
-    overrun_seen: tuple[int, ...]
-    regions: tuple[tuple[int, int], ...]
-    time_start: int
-
-
 class RingBuffer:
     """The buffers of all CPUs."""
 
@@ -138,24 +128,14 @@ class RingBuffer:
         """The numbers of the CPUs."""
         return range(len(self._descriptors))
 
-    def save(self) -> Saved:
-        """Return the host's state of the buffers; the machine saves their memory."""
-        return Saved(
-            self.expanded,
-            tuple(self._size_kb),
-            tuple(self._overrun_seen),
-            tuple(region.save() for region in self._regions),
-            self.time_start,
-        )
+    def save(self) -> Restore:
+        """Return how to restore the host's part, after the machine's memory."""
+        kept = attributes(self, "expanded", "time_start", "_size_kb", "_overrun_seen")
+        return in_order(kept, *(region.save() for region in self._regions), self._replaced)
 
-    def restore(self, saved: Saved) -> None:
-        """Restore what `save` returned, after the machine's memory has been restored."""
-        self.expanded = saved.expanded
-        self._size_kb = list(saved.size_kb)
-        self._overrun_seen = list(saved.overrun_seen)
-        self.time_start = saved.time_start
-        for region, state in zip(self._regions, saved.regions, strict=True):
-            region.restore(state)
+    def _replaced(self) -> None:
+        """Note that equal counters no longer mean equal events."""
+        self.resets += 1
 
     # Flags
 

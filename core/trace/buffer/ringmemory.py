@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...abi import RB_PAGE_SIZE
+from ...memento import Restore, attributes
 
 Descriptor: TypeAlias = NDArray[np.void]
 """A writable view of one `struct ring_buffer_cpu`, shape ()."""
@@ -71,13 +72,9 @@ class Region:
         self._now = 1 - self._now
         self.pages = pages
 
-    def save(self) -> tuple[int, int]:
-        """Return which area is in use, and the number of pages."""
-        return self._now, self.pages
-
-    def restore(self, saved: tuple[int, int]) -> None:
-        """Restore what `save` returned, after memory has been restored to the same time."""
-        self._now, self.pages = saved
+    def save(self) -> Restore:
+        """Return how to restore the area in use and its size, after the machine's memory."""
+        return attributes(self, "_now", "pages")
 
     def view(self) -> NDArray[np.uint8]:
         """Return a writable view of all pages, shape (p, 4096)."""

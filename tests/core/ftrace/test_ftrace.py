@@ -240,34 +240,6 @@ def test_registering_more_ops_than_fit_is_ebusy(guest: Booted) -> None:
     assert len(guest.ftrace.ops) == FTRACE_OPS_MAX
 
 
-def test_restoring_a_snapshot_restores_ftrace(guest: Booted) -> None:
-    ops = guest.counter()
-    guest.ftrace.register(ops)
-    machine, parts = guest.machine, (guest.kallsyms, guest.ftrace, guest.modules)
-    moment, saved = machine.snapshot(), [part.save() for part in parts]
-    text, names = guest.text(), list(guest.ftrace.records.names)
-
-    def one_way() -> int:
-        guest.modules.insmod(guest.port.images() / "usbcore.ko")
-        guest.ftrace.set_hashes(ops, guest.filter("schedule"))
-        guest.ftrace.register(guest.counter("two"))
-        machine.run(3 * MS)
-        return guest.counted()
-
-    first = one_way()
-    machine.memory.write(guest.address("kfree"), b"\xcc")
-    with pytest.raises(FtraceBug):
-        guest.ftrace.unregister(guest.ftrace.ops[1])
-    machine.restore(moment)
-    for part, state in zip(parts, saved, strict=True):
-        part.restore(state)
-    assert guest.text() == text
-    assert guest.ftrace.records.names == names
-    assert guest.ftrace.ops == [ops] and ops.filter_hash.empty and not guest.ftrace.disabled
-    assert guest.modules.loaded == [] and guest.kallsyms.address("usb_ifnum_to_if") is None
-    assert one_way() == first, "the restored machine must count the same calls"
-
-
 # Other kernels
 
 

@@ -341,12 +341,12 @@ class InRecorder:
 def test_a_cpu_inside_the_recorder_notes_a_site_once(session: Session) -> None:
     """Convert with CPU 0 stopped at many places inside ftrace_record_ip."""
     cpu, ftrace = InRecorder(session), session.boot.ftrace
-    kept = session.boot.machine.snapshot(), ftrace.save()
+    restore_machine, restore_ftrace = session.boot.machine.save(), ftrace.save()
     assert ftrace.ftraced is not None
     hits = 0
     for steps in range(20, 80, 4):
-        session.boot.machine.restore(kept[0])
-        ftrace.restore(kept[1])
+        restore_machine()
+        restore_ftrace()
         hits += cpu.step(steps)
         ftrace.ftraced.collect()
         cpu.finish()
@@ -370,20 +370,6 @@ def test_a_site_being_noted_when_tracing_begins_is_traced_later(
     row = ftrace.records.find(cpu.ip)
     assert row is not None and ftrace.records.users[row] == 1
     assert session.boot.machine.memory.read(cpu.ip, 1)[0] == CALL
-
-
-def test_restoring_a_snapshot_restores_ftraced(session: Session) -> None:
-    sh(session, RUN)
-    machine_, ftrace, lines = session.boot.machine.snapshot(), session.boot.ftrace.save(), []
-    for _ in range(2):
-        sh(session, RUN + RUN)
-        lines.append(session.boot.tracefs.read("available_filter_functions_addrs"))
-        count = FtraceOps("count", address(session, "function_count_call"))
-        session.boot.ftrace.register(count)
-        session.boot.machine.restore(machine_)
-        session.boot.ftrace.restore(ftrace)
-        assert total(session) == SLOTS and mcount_calls(session) == "ftrace_record_ip"
-    assert lines[0] == lines[1]
 
 
 def test_a_reboot_begins_with_an_empty_table(session: Session) -> None:

@@ -104,20 +104,6 @@ def test_the_graph_tracer_and_another_user_have_their_own_sites(guest: Booted) -
     assert guest.text() == before
 
 
-def test_restoring_a_snapshot_restores_the_graph_tracer(guest: Booted) -> None:
-    graph = tracer(guest)
-    saved, memory = guest.ftrace.save(), guest.machine.snapshot()
-    graph.start()
-    guest.machine.run(2 * MS)
-    guest.machine.restore(memory)
-    guest.ftrace.restore(saved)
-    assert slot(guest) is None and not guest.ftrace.graph
-    graph.start()
-    assert slot(guest) == guest.address(GRAPH_CALLER)
-    guest.machine.run(2 * MS)
-    assert not guest.machine.oopses
-
-
 @pytest.mark.parametrize("gone", [GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER])
 def test_entry_code_without_the_slot_has_no_graph_tracer(session: Session, gone: str) -> None:
     symbols = {n: a for n, a in session.boot.ftrace.entry.symbols.items() if n != gone}

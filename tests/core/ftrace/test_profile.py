@@ -126,21 +126,6 @@ def test_tables_without_room_are_enomem(guest: Booted, monkeypatch: pytest.Monke
     assert not len(tables.rows(0, "time"))
 
 
-def test_restoring_a_snapshot_restores_the_tables(guest: Booted) -> None:
-    saved, memory = guest.ftrace.save(), guest.machine.snapshot()
-    tables = counting(guest)
-    guest.machine.run(2 * MS)
-    guest.machine.restore(memory)
-    guest.ftrace.restore(saved)
-    assert (
-        not len(tables.rows(0, "time"))
-        and guest.machine.memory.region_at(tables._area.start) is None
-    )
-    again = counting(guest)
-    guest.machine.run(2 * MS)
-    assert len(again.rows(0, "time")) and not guest.machine.oopses
-
-
 def test_a_clock_that_is_behind_gives_no_negative_time(guest: Booted) -> None:
     """Poke the time of a call, as if the task had moved to a CPU whose clock is behind.
 

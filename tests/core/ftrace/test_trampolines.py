@@ -47,7 +47,7 @@ def called(guest: Booted, function: str) -> int | None:
 def own(guest: Booted, ops: FtraceOps) -> int:
     """Return the address of the ops' trampoline."""
     assert guest.ftrace.trampolines is not None
-    (found,) = (each for each in guest.ftrace.trampolines.save() if each.ops is ops)
+    (found,) = (each for each in guest.ftrace.trampolines.made if each.ops is ops)
     return found.address
 
 
@@ -275,9 +275,9 @@ def test_a_returning_user_gets_its_trampoline_back(user: User) -> None:
     assert trampolines is not None
     for _ in range(5):
         user("echo 1 > events/fprobes/enable; run syscalls; echo 0 > events/fprobes/enable")
-    assert len(trampolines.save()) == 2
+    assert len(trampolines.made) == 2
     user("echo 'f:other vfs_read' >> dynamic_events; echo 1 > events/fprobes/enable")
-    assert len(trampolines.save()) == 3
+    assert len(trampolines.made) == 3
     assert len({each.address for each in trampolines.of(user.session.boot.ftrace.ops)}) == 3
     user("run syscalls")
     user.alive()
@@ -305,26 +305,6 @@ def test_trampolines_continue_on_the_next_page(guest: Booted) -> None:
     assert called(guest, "vfs_read") == own(guest, users[11])
     guest.machine.requests.run_workload("syscalls", 1)
     assert guest.counted() and not guest.machine.oopses
-
-
-def test_restoring_a_snapshot_restores_trampolines(guest: Booted) -> None:
-    ftrace = guest.ftrace
-    one, two = counter(guest, "one", "schedule"), counter(guest, "two", "kfree")
-    ftrace.register(one)
-    saved, memory = ftrace.save(), guest.machine.snapshot()
-
-    def again() -> tuple[int, int]:
-        ftrace.register(two)
-        guest.machine.requests.run_workload("syscalls", 2)
-        return own(guest, two), guest.counted()
-
-    first = again()
-    guest.machine.restore(memory)
-    ftrace.restore(saved)
-    assert ftrace.trampolines is not None and not ftrace.trampolines.save()
-    assert "__builtin__ftrace" not in guest.kallsyms.format(first[0])
-    assert again() == first
-    assert guest.kallsyms.name(first[0]) == "ftrace_trampoline [__builtin__ftrace]"
 
 
 def test_a_trampoline_calls_the_changed_function(guest: Booted) -> None:

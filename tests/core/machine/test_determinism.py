@@ -45,17 +45,6 @@ def test_two_machines_and_both_clocks_agree() -> None:
     assert work(opened(native=False)) == result
 
 
-def test_the_kernel_repeats_itself_from_a_snapshot() -> None:
-    session = opened(cpus=3)
-    session.run_workload("syscalls", 1)
-    snapshot = session.boot.machine.snapshot()
-    before = digest(session)
-    result = work(session)
-    session.boot.machine.restore(snapshot)
-    assert digest(session) == before != result
-    assert work(session) == result
-
-
 def test_the_result_does_not_depend_on_the_lengths_of_runs() -> None:
     whole, pieces = opened(), opened()
     start = whole.now

@@ -42,12 +42,3 @@ def test_since_returns_new_lines_only() -> None:
     dmesg.write(0, "new")
     assert dmesg.since(before) == ("[    0.000000] new",)
     assert len(dmesg.since(-5)) == 2
-
-
-def test_a_restored_log_forgets_later_lines() -> None:
-    dmesg = Dmesg()
-    dmesg.write(0, "kept")
-    saved = dmesg.save()
-    dmesg.write(0, "later")
-    dmesg.restore(saved)
-    assert (dmesg.total, dmesg.lines) == (1, ("[    0.000000] kept",))

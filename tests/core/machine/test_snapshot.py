@@ -1,4 +1,4 @@
-"""Snapshots: restore the whole machine, then repeat the run byte for byte."""
+"""Restoring the whole machine, then repeating the run byte for byte."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from dynftrace.core.abi import TICK_NS, Hypercall
 from dynftrace.core.errors import MemoryFault
 from dynftrace.core.machine.scheduler import SLICE_NS
+from dynftrace.core.machine.snapshot import copy_memory
 from dynftrace.core.machine.vcpu import State
 
 from .guest import DATA, LOCAL, STACK, TEXT, Guest, assemble, hypercall, irqs
@@ -49,11 +50,11 @@ def digest(guest: Guest) -> str:
 def test_a_run_from_a_snapshot_repeats_byte_for_byte(native: bool | None) -> None:
     guest = busy(native)
     guest.machine.run(TICK_NS + 123_456)
-    snapshot, before = guest.machine.snapshot(), digest(guest)
+    restore, before = guest.machine.save(), digest(guest)
     guest.machine.run(2 * TICK_NS)
     after = digest(guest)
     for _ in range(2):
-        guest.machine.restore(snapshot)
+        restore()
         assert digest(guest) == before
         guest.machine.run(2 * TICK_NS)
         assert digest(guest) == after
@@ -72,12 +73,12 @@ def test_restoring_maps_and_unmaps_regions() -> None:
     memory = guest.machine.memory
     memory.map(0x10000, 0x4000, "module")
     memory.write(0x11000, b"data of the module")
-    snapshot, before = guest.machine.snapshot(), digest(guest)
+    restore, before = guest.machine.save(), digest(guest)
     memory.unmap("module")
     memory.map(0x10000, 0x2000, "module")
     memory.write(0x10000, b"another of that name")
     memory.map(0x20000, 0x1000, "ring buffer")
-    guest.machine.restore(snapshot)
+    restore()
     assert digest(guest) == before
     with pytest.raises(MemoryFault):
         memory.read(0x20000, 1)
@@ -88,12 +89,12 @@ def test_restored_code_runs_as_before() -> None:
     guest.put("f", 0x3000, "mov ebx, 1; ret")
     guest.boot(f"l: call {TEXT + 0x3000}; jmp l")
     guest.machine.run(SLICE_NS)
-    snapshot = guest.machine.snapshot()
+    restore = guest.machine.save()
     guest.machine.memory.write(TEXT + 0x3000, assemble("mov ebx, 2; ret"))
     guest.machine.flush()
     guest.machine.run(SLICE_NS)
     assert guest.register("rbx") == 2
-    guest.machine.restore(snapshot)
+    restore()
     guest.machine.run(SLICE_NS)
     assert guest.register("rbx") == 1
 
@@ -102,10 +103,10 @@ def test_restoring_revives_a_dead_cpu() -> None:
     guest = Guest()
     guest.boot("xor ecx, ecx; l: inc ecx; cmp ecx, 50000; jb l; ud2")
     guest.machine.run(SLICE_NS)
-    snapshot = guest.machine.snapshot()
+    restore = guest.machine.save()
     guest.machine.run(TICK_NS)
     (oops,) = guest.machine.oopses
-    guest.machine.restore(snapshot)
+    restore()
     assert guest.machine.vcpus[0].state is State.RUNNING
     assert not guest.machine.oopses
     assert len(guest.machine.dmesg) == 0
@@ -117,5 +118,5 @@ def test_a_snapshot_keeps_only_pages_in_use() -> None:
     guest = Guest()
     guest.machine.memory.map(0x1000_0000, 64 << 20, "ram")
     guest.machine.memory.write(0x1000_0000 + 0x5010, b"x")
-    kept = {image.name: image.row.tolist() for image in guest.machine.snapshot().regions}
+    kept = {image.name: image.row.tolist() for image in copy_memory(guest.machine.memory)}
     assert kept == {"ram": [5], "kernel": []}

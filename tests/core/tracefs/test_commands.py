@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from dynftrace import arches
 from dynftrace.core.errors import FtraceBug, TracefsError
-from dynftrace.core.session import checkpoint
 from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
@@ -127,21 +126,6 @@ def test_each_kind_of_command_is_one_user(session: Session, sh: Sh) -> None:
     assert f"kfree ({len(taken) + 2}) R" in sh("cat enabled_functions")
     session.reboot()
     assert listed(session) == [ALL]
-
-
-def test_restoring_a_snapshot_restores_the_commands(session: Session, sh: Sh) -> None:
-    sh("echo kfree:stacktrace:1000 >> set_ftrace_filter; run boot")
-    (_, before) = listed(session)
-    moment = checkpoint.save(session.boot)
-    sh("echo schedule:stacktrace:5 do_exit:traceoff >> set_ftrace_filter; run boot")
-    sh("echo '!kfree:stacktrace:0' >> set_ftrace_filter")
-    checkpoint.restore(session.boot, moment)
-    assert listed(session) == [ALL, before]
-    assert "kfree (1) " in sh("cat enabled_functions")
-    sh("run boot")
-    assert listed(session)[1] != before
-    sh("echo '!kfree:stacktrace:0' >> set_ftrace_filter")
-    assert sh("cat enabled_functions") == ""
 
 
 def test_a_poked_site_is_a_bug_and_no_command_is_added(session: Session, sh: Sh) -> None:

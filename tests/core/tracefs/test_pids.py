@@ -9,7 +9,6 @@ import pytest
 
 from dynftrace.core.abi import TraceType
 from dynftrace.core.errors import TracefsError
-from dynftrace.core.session import checkpoint
 from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
@@ -67,15 +66,3 @@ def test_a_reboot_clears_the_pids(session: Session, sh: Sh) -> None:
     session.boot.tracefs.write("current_tracer", "function")
     session.run(5_000_000)
     assert len(session.boot.ring.events()) > 0
-
-
-def test_restoring_a_snapshot_restores_the_pids(session: Session, sh: Sh) -> None:
-    sh("echo 4 2 > set_ftrace_pid; echo function > current_tracer; run boot")
-    moment = checkpoint.save(session.boot)
-    sh("echo > set_ftrace_pid; echo 9 > set_ftrace_notrace_pid; run boot")
-    checkpoint.restore(session.boot, moment)
-    assert sh("cat set_ftrace_pid set_ftrace_notrace_pid") == "2\n4\nno pid\n"
-    sh("echo > trace; run boot")
-    assert set(session.boot.ring.events().events["pid"].tolist()) <= {2, 4}
-    sh("echo > set_ftrace_pid; echo > trace; run boot")
-    assert 0 in session.boot.ring.events().events["pid"]

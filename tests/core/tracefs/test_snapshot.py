@@ -127,6 +127,6 @@ def test_a_snapshot_command_allocates_the_buffer(session: Session, sh: Sh) -> No
     assert sh("cat snapshot") == said("nop", "allocated")
     sh("echo sys_unlink > set_ftrace_filter; echo function > current_tracer; run syscalls")
     assert sh("cat set_ftrace_filter") == "sys_unlink\nvfs_write:snapshot:count=0\n"
-    assert session.boot.array.snapshot.save() is not None
+    assert session.boot.array.snapshot.allocated
     session.reboot()
     assert session.boot.tracefs.read("snapshot") == said("nop", "freed")

@@ -134,25 +134,6 @@ def test_without_memory_for_all_cpus_no_buffer_changes() -> None:
     assert writer.ring.size_text() == "X\n"
 
 
-def test_restoring_a_snapshot_restores_the_buffers() -> None:
-    writer = Writer(2)
-    writer.write(5)
-    saved = writer.ring.save()
-    regions = {name: (at, data.copy()) for name, (at, data) in writer.memory.regions.items()}
-    descriptors = [descriptor.copy() for descriptor in writer.descriptors]
-    writer.ring.resize(40)
-    writer.write(500)
-    writer.ring.consume()
-    writer.memory.regions = regions
-    for descriptor, before in zip(writer.descriptors, descriptors, strict=True):
-        descriptor[()] = before
-    writer.ring.restore(saved)
-    assert ids(writer.ring.events()) == [1, 2, 3, 4, 5]
-    assert writer.ring.size_text() == "7 (expanded: 1408)\n"
-    writer.ring.resize(40)
-    assert ids(writer.ring.events()) == [1, 2, 3, 4, 5]
-
-
 def test_growing_keeps_all_events_and_shrinking_the_newest() -> None:
     writer = Writer()
     ring = writer.ring
