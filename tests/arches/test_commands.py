@@ -18,9 +18,14 @@ from ..support.ports import FAMILIES
 from ..support.user import User
 
 
-@pytest.fixture(params=arches.names())
-def user(request: pytest.FixtureRequest) -> User:
-    return User(str(request.param), cpus=1)
+@pytest.fixture(scope="module", params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def user(arch: str) -> User:
+    return User(arch, cpus=1)
 
 
 def functions(user: User) -> list[str]:

@@ -25,7 +25,7 @@ CHOSEN = ("*open*", "path_*", "sys_close", "sys_fork", "kernel_clone", "do_exit"
 _BEFORE = -1
 
 
-@pytest.fixture(params=arches.names())
+@pytest.fixture(scope="module", params=arches.names())
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -15,6 +15,7 @@ from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import equilibrium
+from ..support.user import subject
 
 WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers"]
 MACHINES = [*((arch, 4) for arch in arches.names()), *((arches.DEFAULT, cpus) for cpus in (1, 2))]
@@ -23,7 +24,7 @@ MACHINES = [*((arch, 4) for arch in arches.names()), *((arches.DEFAULT, cpus) fo
 SETTLE_NS = 200_000_000
 
 
-@pytest.fixture(params=arches.names())
+@pytest.fixture(scope="module", params=arches.names())
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -36,7 +37,7 @@ def guest(request: pytest.FixtureRequest) -> Session:
 
 @pytest.fixture
 def session(arch: str) -> Session:
-    return Session.open(arches.load(arch))
+    return subject(arch).session()
 
 
 def word(session: Session, symbol: str, size: int = 4) -> int:

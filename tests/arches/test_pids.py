@@ -17,9 +17,14 @@ TRACERS = ("function", "function_graph")
 KINDS = (TraceType.FN, TraceType.GRAPH_ENT)
 
 
-@pytest.fixture(params=arches.names())
-def user(request: pytest.FixtureRequest) -> User:
-    return User(str(request.param))
+@pytest.fixture(scope="module", params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def user(arch: str) -> User:
+    return User(arch)
 
 
 def pids(user: User) -> set[int]:

@@ -22,7 +22,7 @@ Row = tuple[int, int, int]
 """Hits, time and the sum of squared times, ns."""
 
 
-@pytest.fixture(params=arches.names())
+@pytest.fixture(scope="module", params=arches.names())
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

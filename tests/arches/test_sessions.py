@@ -20,7 +20,7 @@ from ..support import equilibrium
 from ..support.user import User
 
 
-@pytest.fixture(params=arches.names())
+@pytest.fixture(scope="module", params=arches.names())
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

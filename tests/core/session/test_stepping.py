@@ -19,22 +19,26 @@ from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.ports import FAMILIES
+from ...support.user import subject
 
 FUNCTION = "vfs_write"
 TRACED = f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer"
 LIMIT_NS = 1_000_000_000
 
 
-@pytest.fixture(params=arches.names())
-def shell(request: pytest.FixtureRequest) -> Shell:
-    """Return a machine whose vfs_write is traced."""
-    return traced(str(request.param))
+@pytest.fixture(scope="module", params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def shell(arch: str) -> Shell:
+    return traced(arch)
 
 
 def traced(arch: str, native: bool | None = None) -> Shell:
-    shell = Shell(Session.open(arches.load(arch), MachineSpec(native_clock=native)))
-    if shell.session.boot.ftrace.ftraced is not None:
-        sh(shell, "run syscalls; sleep 1; run syscalls; sleep 1")
+    """Return a machine whose vfs_write is traced; equal machines are shared."""
+    shell = Shell(subject(arch).session(MachineSpec(native_clock=native)))
     sh(shell, TRACED)
     return shell
 
@@ -190,14 +194,15 @@ def test_back_undoes_each_step(arch: str) -> None:
 
 
 def test_the_next_workload_waits_for_the_current_one() -> None:
-    shell, other = traced(arches.DEFAULT), traced(arches.DEFAULT)
-    sh(other, "run syscalls")
-    sh(other, "run locks")
-    session = shell.session
-    # Before the guest has taken the request.
-    session.boot.stepper.until("do_IRQ", "syscalls")
+    shell = traced(arches.DEFAULT)
+    sh(shell, "run syscalls")
     sh(shell, "run locks")
-    assert digest(session) == digest(other.session)
+    wanted = digest(shell.session)
+    shell = traced(arches.DEFAULT)
+    # Before the guest has taken the request.
+    shell.session.boot.stepper.until("do_IRQ", "syscalls")
+    sh(shell, "run locks")
+    assert digest(shell.session) == wanted
 
 
 # On one port
