@@ -55,8 +55,8 @@ class Context:
     effects: list[Effect] = field(default_factory=list)
     changed: bool = False
     """Whether the machine's state may have changed: set before a command runs, see `Changes`."""
-    wrong: tuple[str, int] | None = None
-    """Words that could not be parsed, joined by blanks, and the error's column in them."""
+    wrong: int | None = None
+    """Column of what could not be parsed, in the text as it was typed."""
 
     def did(self, effect: Effect) -> None:
         """State what the command has done."""
@@ -114,6 +114,15 @@ def expect(arguments: Arguments, least: int, most: int | None = None) -> None:
         raise UsageMistake("missing argument")
     if most is not None and len(arguments) > most:
         raise UsageMistake(f"unexpected argument '{arguments[most].text}'")
+
+
+def typed_column(words: Arguments, column: int) -> int:
+    """Return where `column` of `words`, joined by blanks, was typed."""
+    for word in words:
+        if column <= len(word.text):
+            return word.columns[column]
+        column -= len(word.text) + 1
+    return words[-1].columns[-1]
 
 
 def number(text: str, what: str, least: int = 0) -> int:

@@ -175,8 +175,8 @@ class Outcome:
     """In the order in which they happened, including those before a failure."""
     changed: bool = False
     """Whether the machine's state may have changed, so that `back` has to undo it."""
-    wrong: tuple[str, int] | None = None
-    """Words that the last command could not parse, joined by blanks, and the error's column."""
+    wrong: int | None = None
+    """Column of what the last command could not parse, in the text as it was typed; from 0."""
 
 
 def combine(outcomes: Iterable[Outcome]) -> Outcome:

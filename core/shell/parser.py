@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
 
 from ..errors import DynftraceError
@@ -58,6 +58,8 @@ class Word:
 
     text: str
     pattern: str
+    columns: tuple[int, ...] = field(compare=False)
+    """Where each character of `text` was typed, and where the word ends; counts from 0."""
 
     @property
     def is_glob(self) -> bool:
@@ -171,10 +173,13 @@ def _word(text: str, at: int) -> tuple[Word, int]:
     """Return the word that begins at `at`, and its end."""
     plain: list[str] = []
     pattern: list[str] = []
+    columns: list[int] = []
 
-    def literal(part: str) -> None:
-        plain.append(part)
-        pattern.extend("\\" + c if c in _GLOB else c for c in part)
+    def literal(part: Iterable[tuple[int, str]]) -> None:
+        for column, character in part:
+            columns.append(column)
+            plain.append(character)
+            pattern.append("\\" + character if character in _GLOB else character)
 
     while at < len(text) and text[at] not in _ENDS_WORD:
         character = text[at]
@@ -182,36 +187,40 @@ def _word(text: str, at: int) -> tuple[Word, int]:
             end = text.find("'", at + 1)
             if end < 0:
                 raise ShellSyntaxError("unterminated quoted string", incomplete=True)
-            literal(text[at + 1 : end])
+            literal(enumerate(text[at + 1 : end], at + 1))
             at = end + 1
         elif character == '"':
             part, at = _double_quoted(text, at + 1)
             literal(part)
         elif character == "\\":
             if at + 1 == len(text):
-                literal("\\")
+                literal([(at, "\\")])
             elif text[at + 1] != "\n":
-                literal(text[at + 1])
+                literal([(at + 1, text[at + 1])])
             at += 2
         else:
+            columns.append(at)
             plain.append(character)
             pattern.append(character)
             at += 1
-    return Word("".join(plain), "".join(pattern)), at
+    return Word("".join(plain), "".join(pattern), (*columns, at)), at
 
 
-def _double_quoted(text: str, at: int) -> tuple[str, int]:
-    """Return the text up to the closing double quote, and the position after that quote."""
-    parts: list[str] = []
+def _double_quoted(text: str, at: int) -> tuple[list[tuple[int, str]], int]:
+    """Return what is before the closing double quote, and the position after that quote.
+
+    Each character has its position in `text`.
+    """
+    parts: list[tuple[int, str]] = []
     while at < len(text):
         character = text[at]
         if character == '"':
-            return "".join(parts), at + 1
+            return parts, at + 1
         if character == "\\" and at + 1 < len(text) and text[at + 1] in '$`"\\\n':
             if text[at + 1] != "\n":
-                parts.append(text[at + 1])
+                parts.append((at + 1, text[at + 1]))
             at += 2
         else:
-            parts.append(character)
+            parts.append((at, character))
             at += 1
     raise ShellSyntaxError("unterminated quoted string", incomplete=True)

@@ -9,7 +9,6 @@ can compare them by identity.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -47,18 +46,6 @@ TRACE_SHARE = 6
 _NOTHING_FOUND: tuple[Line, ...] = (
     line(("no call site has a record yet: c lets the machine run", "dim")),
 )
-
-
-def column_in(command: str, words: str, column: int) -> int | None:
-    """Return the column in `command`, as typed, of `column` in `words`, as joined by the shell.
-
-    None if the words were typed differently, for example with backslashes.
-    """
-    before, after = (
-        r"\s+".join(map(re.escape, part.split(" "))) for part in (words[:column], words[column:])
-    )
-    match = re.match(rf"(.*{before})(?={after})", command, re.DOTALL)
-    return None if match is None else match.end(1)
 
 
 class SessionDriver:
@@ -118,8 +105,9 @@ class SessionDriver:
         last = self.boot.stepper.last
         if self._watched is not None and outcome.changed and last is not None:
             self._watched = last
-        column = None if outcome.wrong is None else column_in(command, *outcome.wrong)
-        return Done(command, outcome.output, outcome.error, outcome.status, outcome.effects, column)
+        return Done(
+            command, outcome.output, outcome.error, outcome.status, outcome.effects, outcome.wrong
+        )
 
     def complete(self, text: str) -> Sequence[str]:
         """Return the lines that `text` can become."""

@@ -15,6 +15,7 @@ from ..command import (
     UsageMistake,
     expect,
     number,
+    typed_column,
 )
 
 MOST_WORDS = 4096
@@ -60,10 +61,10 @@ def poke(context: Context, arguments: Arguments) -> None:
     expect(arguments, 2)
     session, boot = context.session, context.boot
     address = session.address_of(arguments[0].text)
-    words = [word.text for word in arguments[1:]]
-    data = hex_bytes(words)
+    words = arguments[1:]
+    data = hex_bytes([word.text for word in words])
     if data is None:
-        data = _assembled(context, " ".join(words), address)
+        data = _assembled(context, words, address)
         if data is None:
             return
     if not data:
@@ -91,8 +92,9 @@ def hex_bytes(words: list[str]) -> bytes | None:
     return bytes.fromhex("".join(digits))
 
 
-def _assembled(context: Context, source: str, address: int) -> bytes | None:
-    """Assemble `source`; on an error print it with a mark below, and return None."""
+def _assembled(context: Context, words: Arguments, address: int) -> bytes | None:
+    """Assemble `words`; on an error print it with a mark below, and return None."""
+    source = " ".join(word.text for word in words)
     try:
         return context.session.assemble(source, address)
     except AssemblyError as error:
@@ -102,7 +104,7 @@ def _assembled(context: Context, source: str, address: int) -> bytes | None:
             ) from error
         if error.column is None:
             raise
-        context.wrong = source, error.column
+        context.wrong = typed_column(words, error.column)
         lines = (f"poke: {error.reason}", f"  {source}", f"  {'':{error.column}}^")
         # A character that is not one cell wide, such as a tab, would misplace the mark.
         context.fail("\n".join(re.sub(r"[\0-\x1f\x7f]", " ", line) for line in lines))

@@ -92,10 +92,6 @@ class EventTable:
         """Return a table of only these events."""
         return EventTable(self.events[rows], self.addresses, self.details, self.damaged)
 
-    def of_cpu(self, cpu: int) -> EventTable:
-        """Return a table of the events of one CPU."""
-        return self.take(np.flatnonzero(self.events["cpu"] == cpu))
-
     def ips(self) -> NDArray[np.uint64]:
         """Return the traced address of every event."""
         found: NDArray[np.uint64] = self.addresses[self.events["ip"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -205,10 +206,9 @@ def test_the_emulators_exceptions_are_understood(facts: Facts, number: int) -> N
         uc.emu_stop()
 
     uc.hook_add(UC_HOOK_INTR, trapped)
-    try:
+    unaligned = pytest.raises(UcError, match="unaligned")
+    with unaligned if number in (12, 13) else nullcontext():
         uc.emu_start(start, start + 12)
-    except UcError as error:
-        assert "unaligned" in str(error), "only an unaligned access may raise an error"
     assert seen == [number]
     if number == 17:
         assert uc.reg_read(UC_MIPS_REG_PC) - facts.engine.traps[number].reported_at == start + 4

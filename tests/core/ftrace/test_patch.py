@@ -189,5 +189,8 @@ def test_an_unknown_method_is_refused(patcher: Patcher) -> None:
     assert patcher.method == "breakpoint"
 
 
-def test_an_empty_edit_does_nothing(patcher: Patcher) -> None:
+def test_an_empty_edit_does_not_even_let_the_guest_run(machine: Machine, patcher: Patcher) -> None:
+    machine.run(100_000)
+    before = machine.now
     patcher.apply(PORT.make_call(sites(), G), "breakpoint")
+    assert machine.now == before

@@ -55,21 +55,25 @@ COMMANDS = (
     "sleep 0.002",
     "step 5; next; finish",
     "until vfs_read syscalls",
-    "icache skip 1; patch breakpoint",
+    "patch breakpoint",
     "icache flush; patch stop_machine",
     "cat trace enabled_functions",
 )
 """Changes of every kind of state, in no order."""
 
 BUG = (
-    "echo nop > current_tracer; echo > set_ftrace_filter; echo > set_ftrace_notrace;"
-    "poke schedule 9090909090; echo function > current_tracer"
+    "echo nop > current_tracer; echo 0 > function_profile_enabled; echo 0 > events/enable;"
+    "echo 0 > /proc/sys/kernel/stack_tracer_enabled; echo > set_ftrace_filter;"
+    "echo > set_ftrace_notrace; poke schedule 9090909090; echo function > current_tracer"
 )
 """Shuts ftrace off."""
 
+OOPS = "icache skip 1; call 16"
+"""Kills a CPU."""
+
 SCRATCH = {
-    *("_cache", "_engine", "_follower", "_kernel_exports", "_listing", "_merged"),
-    *("generation", "resets", "_hooks", "_passing", "_reached"),
+    *("_batches", "_cache", "_engine", "_follower", "_kernel_exports", "_listing", "_merged"),
+    *("generation", "resets", "_hooks", "_passing", "_reached", "_seen", "_trap"),
 }
 """Caches and their counters, handles of hooks, and what each run of a vCPU sets anew."""
 
@@ -136,14 +140,15 @@ def test_any_earlier_moment_comes_back_and_goes_on_as_before(arch: str, seed: in
     """Restores moments in any order; the commands after each lead to the next one again."""
     session = Session.open(arches.load(arch))
     shell, dice = Shell(session), random.Random(seed)
-    parts = [dice.choices(COMMANDS, k=5) for _ in range(5)] + [[BUG]]
+    order = dice.sample(COMMANDS, len(COMMANDS))
+    parts = [*(order[at : at + 7] for at in range(0, len(order), 7)), [BUG], [OOPS]]
     restores, moments = [], []
     for part in parts:
         restores.append(checkpoint.save(session.boot))
         moments.append(moment(session))
         for command in part:
             shell.execute(command)
-    assert session.boot.ftrace.disabled
+    assert session.boot.ftrace.disabled and session.boot.machine.oopses
     moments.append(moment(session))
     for number in dice.sample(range(len(parts)), len(parts)):
         restores[number]()

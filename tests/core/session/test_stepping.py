@@ -334,4 +334,8 @@ def test_an_idle_cpu_can_step_but_not_finish(one: Shell) -> None:
     assert outcome.error == f"finish: CPU {idle.number} is not running\n"
     sh(one, f"next {idle.number}")
     assert where(session, idle.number) == "common_interrupt"
-    assert one.execute("next 7").status == 2 and one.execute("until").status == 2
+
+
+@pytest.mark.parametrize("command", ["next 7", "until", "finish 0 1"])
+def test_wrong_arguments_are_a_usage_error(one: Shell, command: str) -> None:
+    assert one.execute(command).status == 2

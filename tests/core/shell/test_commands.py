@@ -150,6 +150,21 @@ def test_invalid_pokes_are_refused(session: Session, shell: Shell, command: str)
     assert session.boot.machine.memory.read(session.address_of("schedule"), 32) == before
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "poke schedule bxl 0",
+        "poke 'schedule' nop\\;   bxl 0x40",
+        "site schedule; poke schedule 'nop; bxl 1'",
+        "poke schedule \"nop; \"'bxl' 1",
+    ],
+)
+def test_a_wrong_instruction_is_found_in_the_text_as_typed(shell: Shell, command: str) -> None:
+    outcome = shell.execute(command)
+    assert outcome.status == 1
+    assert outcome.wrong == command.index("bxl")
+
+
 def test_dump_shows_words_and_what_they_point_to(session: Session, sh: Sh) -> None:
     memory = session.boot.machine.memory
     ip, place = session.address_of("schedule"), session.port.facts.map.direct_map + 0x100

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dynftrace import arches
 from dynftrace.core.session.session import Session
 from dynftrace.tui.console.app import ConsoleApp
-from dynftrace.tui.console.driver import SessionDriver, column_in
+from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.widgets.candidates import Candidates
 from dynftrace.tui.console.widgets.command_line import CommandLine
 from dynftrace.tui.console.widgets.same_as import SameAs
 from dynftrace.tui.pictures.picture import settle
-
-
-@pytest.mark.parametrize(
-    ("command", "words", "column", "found"),
-    [
-        ("poke schedule bxl 0", "bxl 0", 0, 14),
-        ("poke 'bxl' bxl   0x40", "bxl 0x40", 4, 17),
-        ("poke schedule 'nop; bxl 1'; site schedule", "nop; bxl 1", 5, 20),
-        (r"poke schedule nop\; bxl", "nop; bxl", 5, None),
-    ],
-)
-def test_the_column_of_the_wrong_word_is_found(
-    command: str, words: str, column: int, found: int | None
-) -> None:
-    assert column_in(command, words, column) == found
 
 
 async def test_the_wrong_word_can_be_corrected() -> None:

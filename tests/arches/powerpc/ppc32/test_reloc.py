@@ -85,12 +85,6 @@ def test_an_error_names_an_unknown_type(kind: int, name: str) -> None:
     assert not text.any()
 
 
-@pytest.mark.parametrize("offset", [13, 16, 2**32 - 1])
-def test_a_field_outside_its_section_is_refused(offset: int) -> None:
-    with pytest.raises(ModuleError, match="outside its section"):
-        reloc.ABI.relocate("usb", np.zeros(16, np.uint8), batch(PLACE, (1, offset, 7, 0)))
-
-
 def test_rel_sections_are_refused() -> None:
     rows = replace(batch(PLACE, (1, 0, 7, 0)), explicit=False)
     with pytest.raises(ModuleError, match="REL"):

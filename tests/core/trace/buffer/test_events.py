@@ -27,7 +27,6 @@ def test_events_of_equal_time_keep_the_order_of_cpus_and_buffers() -> None:
     table = EventTable.merge([(0, decode(zero)), (1, decode(one))])
     assert table.ips().tolist() == [0x10, 0x20, 0x11, 0x12, 0x21]
     assert table.events["cpu"].tolist() == [0, 1, 0, 0, 1]
-    assert table.of_cpu(1).ips().tolist() == [0x20, 0x21]
 
 
 def test_texts_of_several_cpus_stay_with_their_events() -> None:

@@ -232,7 +232,8 @@ class Consuming(RuleBasedStateMachine):
     def consume(self, cpu: int | None, limit: int | None) -> None:
         taken = self.writer.ring.consume(cpu, limit)
         for each in (0, 1):
-            self.seen[each] += ids(taken.table.of_cpu(each))
+            table = taken.table
+            self.seen[each] += ids(table.take(table.events["cpu"] == each))
             self.lost[each] += taken.lost.get(each, 0)
 
     @rule(cpu=st.sampled_from([None, 0, 1]), kb=st.integers(1, 24))
