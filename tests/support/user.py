@@ -8,13 +8,18 @@ from functools import lru_cache
 from dynftrace import arches
 from dynftrace.core.portcheck import user
 from dynftrace.core.portcheck.subject import PortUnderTest
-from dynftrace.core.session.session import MachineSpec
+from dynftrace.core.session.session import MachineSpec, Session
 
 
 @lru_cache(maxsize=3)
 def subject(arch: str) -> PortUnderTest:
     """Return a port, with the machines that tests opened on it."""
     return PortUnderTest(arches.load(arch))
+
+
+def opened(arch: str = arches.DEFAULT, **options: object) -> Session:
+    """Return a session at its start; sessions with equal options are one and the same."""
+    return subject(arch).session(MachineSpec(**options))  # type: ignore[arg-type]
 
 
 class User(user.User):

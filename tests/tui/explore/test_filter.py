@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input
 
-from dynftrace import arches
-from dynftrace.core.session.session import Session
 from dynftrace.tui.pictures.picture import settle
 
+from ...support.user import opened
 from ..canned import CannedDriver, index
 from ..console.test_console_session import console as real_console
 from ..console.test_console_session import do
@@ -71,7 +70,7 @@ PATTERNS = (
 
 @pytest.mark.parametrize(("arch", "patterns"), [("x86_64", PATTERNS), ("ppc64", PATTERNS[:2])])
 async def test_exactly_the_shown_functions_are_chosen(arch: str, patterns: tuple[str, ...]) -> None:
-    session = Session.open(arches.load(arch))
+    session = opened(arch)
     async with real_console(session) as (app, pilot):
         await do(app, pilot, "insmod usbcore")
         for pattern in patterns:
