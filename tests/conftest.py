@@ -42,12 +42,13 @@ def plain_environment(
 
 @pytest.fixture
 def session() -> Session:
-    """Boot the teaching kernel on two CPUs."""
+    """Return a session of the default port after its boot, shared by all tests."""
     # Imported here, so that tests of small parts load only what they test.
     from dynftrace import arches
-    from dynftrace.core.session.session import Session
 
-    return Session.open(arches.load(arches.DEFAULT))
+    from .support.user import subject
+
+    return subject(arches.DEFAULT).session()
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from ..elf.image import Image
 from ..ftrace.entry import CALLER, NEEDED, SLOTS
 from ..ftrace.sites import call_sites, calls_of_mcount
 from ..kernel.kernel import KERNEL
+from ..memento import Restore
 from ..session.session import MachineSpec, Session
 from .equilibrium import reach, reach_with_modules
 from .outcome import Absent, Failure, expect
@@ -32,6 +33,7 @@ class PortUnderTest:
         self.port = port
         self.called: dict[str, int] = {}
         """Addresses reserved for the C functions that `entry` calls, by name; no code is there."""
+        self._sessions: dict[tuple[MachineSpec, bool], tuple[Session, Restore]] = {}
 
     def image(self, name: str) -> Image:
         """Return one of its images. Raises `Absent` and `ImageError`."""
@@ -116,8 +118,14 @@ class PortUnderTest:
     def session(self, spec: MachineSpec | None = None, modules: bool = False) -> Session:
         """Return an open machine on which ftraced, if any, has found all sites.
 
-        With `modules`, this includes the sites that loading modules runs into.
+        With `modules`, this includes the sites that loading modules runs into. The session is
+        opened once for each `spec` and shared: each call takes it back to its start.
         """
-        session = Session.open(self.port, spec)
-        (reach_with_modules if modules else reach)(session)
+        key = (spec or MachineSpec(), modules)
+        if key not in self._sessions:
+            session = Session.open(self.port, spec)
+            (reach_with_modules if modules else reach)(session)
+            self._sessions[key] = session, session.save()
+        session, restart = self._sessions[key]
+        restart()
         return session

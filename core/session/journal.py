@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeAlias
 
 from ..errors import GuestInterrupted, UsageError
+from ..memento import Restore, attributes
 
 Action: TypeAlias = str | int
 """A command as the shell takes it, or virtual ns that the machine ran on its own."""
@@ -46,6 +47,9 @@ class Journal:
         """Note that the current action, which is not in the journal yet, was interrupted."""
         if self._cut is None:
             self._cut = len(self._actions)
+
+    def save(self) -> Restore:
+        return attributes(self, "_actions", "_cut")
 
     def clear(self) -> None:
         """Forget everything: the machine was started anew."""

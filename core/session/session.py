@@ -23,12 +23,14 @@ from ..errors import AssemblyError, GuestError, GuestInterrupted, MemoryFault, U
 from ..kernel.kernel import KERNEL
 from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
+from ..memento import Restore, attributes, in_order
 from ..modules.module import Module
 from ..views.call_site import CallSite
 from ..views.disasm import Insn
 from ..views.listings import Listing, listing
 from ..views.path import Hop
 from ..views.stepping import Stepping
+from . import checkpoint
 from .boot import Boot
 from .journal import Journal
 
@@ -103,6 +105,13 @@ class Session:
             self.boots += 1
             self._start()
             self.journal.clear()
+
+    def save(self) -> Restore:
+        """Return a function that goes back to the present state, also after a reboot."""
+        with self.lock:
+            return in_order(
+                attributes(self, "boot", "boots"), checkpoint.save(self.boot), self.journal.save()
+            )
 
     def _load(self) -> Boot:
         """Return a machine with the kernel in it that has not run yet."""

@@ -14,12 +14,18 @@ from dynftrace import arches
 from dynftrace.core.abi import RequestKind, TraceType, Vector
 from dynftrace.core.shell.shell import Shell
 
+from ..support.ports import FAMILIES
 from ..support.user import User
 
 
-@pytest.fixture(params=arches.names())
-def user(request: pytest.FixtureRequest) -> User:
-    return User(str(request.param), cpus=1)
+@pytest.fixture(scope="module", params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def user(arch: str) -> User:
+    return User(arch, cpus=1)
 
 
 def functions(user: User) -> list[str]:
@@ -147,7 +153,7 @@ def test_unloading_a_module_removes_its_commands(user: User) -> None:
     user.alive()
 
 
-@pytest.mark.parametrize("arch", arches.names())
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_counts_go_down_on_any_cpu(arch: str) -> None:
     user = User(arch)
     user("echo _raw_spin_lock > set_ftrace_filter; echo function > current_tracer")
@@ -163,7 +169,7 @@ def test_counts_go_down_on_any_cpu(arch: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("arch", arches.names())
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_commands_may_be_added_and_removed_at_any_moment(arch: str) -> None:
     user, dice = User(arch), random.Random(11)
     before, machine = user.text(), user.session.boot.machine

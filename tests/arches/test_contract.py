@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.portcheck import CHECKS, Check, NotProvided, Passed, PortUnderTest
+from dynftrace.core.portcheck import CHECKS, Check, NotProvided, Passed
+
+from ..support.user import subject
 
 STUBS = {"out of reach", "damaged stub"}
 
@@ -26,11 +26,6 @@ HAS_NOT = {
     "arm64-mcount": {*SHARED, "pt_regs"},
 }
 """Optional parts that ports do not provide, by name of the check."""
-
-
-@cache
-def subject(name: str) -> PortUnderTest:
-    return PortUnderTest(arches.load(name))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)

@@ -30,8 +30,12 @@ class NoNames:
         return None
 
 
+FEW = 4
+"""Test every Nth instruction."""
+
+
 def instructions(port: Port) -> Iterator[Insn]:
-    """Yield the instructions of the teaching kernel, without data."""
+    """Yield every Nth instruction of the teaching kernel, without data."""
     image = Image.load(port.images() / KERNEL, port.facts)
     disasm = Disassembler(port.facts, NoNames())
     for section in image.sections:
@@ -39,7 +43,7 @@ def instructions(port: Port) -> Iterator[Insn]:
             text = image.read(section.address, section.size)
             assert text is not None
             insns = disasm.decode(section.address, text.tobytes())
-            yield from (insn for insn in insns if insn.decoded)
+            yield from (insn for insn in insns[::FEW] if insn.decoded)
 
 
 def raw(port: Port, encoding: Encoding, size: int) -> bytes:
@@ -78,7 +82,7 @@ def test_the_fields_make_the_instruction_and_its_target(port: Port) -> None:
         if encoding.rule.startswith("target = ip") or "28 bits" in encoding.rule:
             assert insn.target == computed(insn, encoding) % modulus, insn
     assert len(forms) >= 3
-    assert targets > 500 or port.facts.name == "i386"  # there a call reaches every address
+    assert targets > 100 or port.facts.name == "i386"  # there a call reaches every address
 
 
 def test_a_call_reaches_exactly_the_range_of_its_field(port: Port) -> None:

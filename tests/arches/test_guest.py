@@ -15,26 +15,29 @@ from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import equilibrium
+from ..support.user import subject
 
 WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers"]
-CPUS = [1, 2, 4]
+MACHINES = [*((arch, 4) for arch in arches.names()), *((arches.DEFAULT, cpus) for cpus in (1, 2))]
+"""Ports and numbers of CPUs."""
+
 SETTLE_NS = 200_000_000
 
 
-@pytest.fixture(params=arches.names())
+@pytest.fixture(scope="module", params=arches.names())
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=CPUS)
-def guest(request: pytest.FixtureRequest, arch: str) -> Session:
-    spec = MachineSpec(cpus=request.param, modules=("usbcore", "usbhub"))
-    return Session.open(arches.load(arch), spec)
+@pytest.fixture(params=MACHINES, ids=lambda each: f"{each[0]}-{each[1]}")
+def guest(request: pytest.FixtureRequest) -> Session:
+    arch, cpus = request.param
+    return Session.open(arches.load(arch), MachineSpec(cpus=cpus, modules=("usbcore", "usbhub")))
 
 
 @pytest.fixture
 def session(arch: str) -> Session:
-    return Session.open(arches.load(arch))
+    return subject(arch).session()
 
 
 def word(session: Session, symbol: str, size: int = 4) -> int:

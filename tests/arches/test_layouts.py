@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,6 +20,13 @@ from ..support.images import GUEST, PORTS, Images
 def images(request: pytest.FixtureRequest) -> Images:
     assert isinstance(request.param, Images)
     return request.param
+
+
+@cache
+def described(images: Images) -> tuple[ELFFile, dict[str, DIE]]:
+    """Return the debug data and its structures, read once."""
+    elf = images.elf()
+    return elf, structures(elf)
 
 
 def structures(elf: ELFFile) -> dict[str, DIE]:
@@ -102,9 +110,9 @@ def test_ftraced_and_the_machine_agree_on_the_slots() -> None:
 
 @pytest.mark.parametrize("name", layouts("little", 8))
 def test_host_and_guest_agree_on_layouts(images: Images, name: str) -> None:
-    elf = images.elf()
+    elf, found = described(images)
     layout = layouts("little" if elf.little_endian else "big", elf.elfclass // 8)[name]
-    die = structures(elf)[name]
+    die = found[name]
     assert byte_size(die) == layout.itemsize
     assert layout.fields is not None
     of_host = {field: (int(at[1]), at[0].itemsize) for field, at in layout.fields.items()}

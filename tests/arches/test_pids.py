@@ -10,15 +10,21 @@ import pytest
 from dynftrace import arches
 from dynftrace.core.abi import FTRACE_RETFUNC_DEPTH, RequestKind, TraceType, Vector
 
+from ..support.ports import FAMILIES
 from ..support.user import User
 
 TRACERS = ("function", "function_graph")
 KINDS = (TraceType.FN, TraceType.GRAPH_ENT)
 
 
-@pytest.fixture(params=arches.names())
-def user(request: pytest.FixtureRequest) -> User:
-    return User(str(request.param))
+@pytest.fixture(scope="module", params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def user(arch: str) -> User:
+    return User(arch)
 
 
 def pids(user: User) -> set[int]:
@@ -28,7 +34,9 @@ def pids(user: User) -> set[int]:
 
 
 @pytest.mark.parametrize("tracer", TRACERS)
-def test_only_chosen_tasks_are_traced(user: User, tracer: str) -> None:
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_only_chosen_tasks_are_traced(arch: str, tracer: str) -> None:
+    user = User(arch)
     before = user.text()
     user(f"echo {tracer} > current_tracer; run syscalls")
     all_of_them = pids(user)

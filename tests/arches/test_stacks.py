@@ -17,6 +17,7 @@ from dynftrace.core.ftrace.entry import REGION
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.machine.function import function_at
 
+from ..support.ports import FAMILIES
 from ..support.user import User
 
 SWITCH = "/proc/sys/kernel/stack_tracer_enabled"
@@ -31,7 +32,7 @@ SITE_AT = {
 """Offset of the site's return address from sp when ftrace_caller is called; see entry.S."""
 
 
-@pytest.fixture(params=arches.names())
+@pytest.fixture(scope="module", params=arches.names())
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -137,10 +138,12 @@ def shadow(user: User) -> Shadow:
     return kept
 
 
-def test_every_stack_has_the_functions_that_have_not_returned(user: User) -> None:
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_every_stack_has_the_functions_that_have_not_returned(arch: str) -> None:
+    user = User(arch, alone=True, cpus=1)
     user("echo 2048 > buffer_size_kb; echo 1 > options/func_stack_trace")
     kept = shadow(user)
-    user("echo function > current_tracer; run syscalls; echo 0 > tracing_on")
+    user("echo function > current_tracer; run locks; echo 0 > tracing_on")
     found = stacks(user)
     assert 0 <= len(kept.wanted) - len(found) <= 1  # the run may end between call and event
     assert len(found) > 1000
@@ -214,7 +217,8 @@ def table(user: User) -> list[tuple[int, int, str]]:
 
 
 @pytest.mark.parametrize("others", [(), ("function",)], ids=["alone", "among others"])
-def test_the_maximum_is_the_stack_of_the_deepest_call(user: User, others: tuple[str, ...]) -> None:
+def test_the_maximum_is_the_stack_of_the_deepest_call(arch: str, others: tuple[str, ...]) -> None:
+    user = User(arch, alone=True, cpus=1)
     before = user.text()
     session = user.session
     (vcpu,) = session.boot.machine.vcpus

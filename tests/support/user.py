@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from dynftrace import arches
 from dynftrace.core.portcheck import user
 from dynftrace.core.portcheck.subject import PortUnderTest
-from dynftrace.core.session.session import MachineSpec
+from dynftrace.core.session.session import MachineSpec, Session
+
+
+@lru_cache(maxsize=3)
+def subject(arch: str) -> PortUnderTest:
+    """Return a port, with the machines that tests opened on it."""
+    return PortUnderTest(arches.load(arch))
+
+
+def opened(arch: str = arches.DEFAULT, **options: object) -> Session:
+    """Return a session at its start; sessions with equal options are one and the same."""
+    return subject(arch).session(MachineSpec(**options))  # type: ignore[arg-type]
 
 
 class User(user.User):
-    """A user who can also inspect call sites; an error is the check's `Failure`."""
+    """A user who can also inspect call sites; an error is the check's `Failure`.
 
-    def __init__(self, arch: str, **options: object) -> None:
+    Users with equal options share a machine: a new one takes it back to its start. Tests that
+    put hooks into the engine must be `alone`.
+    """
+
+    def __init__(self, arch: str, alone: bool = False, **options: object) -> None:
         spec = MachineSpec(**options)  # type: ignore[arg-type]
-        super().__init__(PortUnderTest(arches.load(arch)), spec, modules=not spec.modules)
+        port = PortUnderTest(arches.load(arch)) if alone else subject(arch)
+        super().__init__(port, spec, modules=not spec.modules)
 
     def state(self, function: str) -> str:
         """Return `nop` or `enabled` from the first line of `site`, and verify all hops."""

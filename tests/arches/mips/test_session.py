@@ -11,12 +11,14 @@ from dynftrace import arches
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.user import opened
+
 PORTS = ("mips", "mipsel", "mips64")
 
 
 @pytest.fixture(params=PORTS)
 def shell(request: pytest.FixtureRequest) -> Shell:
-    return Shell(Session.open(arches.load(request.param), MachineSpec()))
+    return Shell(opened(request.param))
 
 
 def sh(shell: Shell, text: str) -> str:

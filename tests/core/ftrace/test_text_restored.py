@@ -183,7 +183,7 @@ class Sequence:
 
 
 @pytest.mark.parametrize("arch", arches.names())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(step, max_size=14))
 def test_undoing_everything_restores_the_text(arch: str, steps: list[tuple[str, object]]) -> None:
     sequence = Sequence(boot(arch))
@@ -199,7 +199,7 @@ def test_undoing_everything_restores_the_text(arch: str, steps: list[tuple[str, 
 
 
 @pytest.mark.parametrize("arch", arches.names())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.one_of(step, poke), max_size=14))
 def test_a_bug_changes_no_byte(arch: str, steps: list[tuple[str, object]]) -> None:
     sequence = Sequence(boot(arch))

@@ -18,21 +18,27 @@ from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.ports import FAMILIES
+from ...support.user import subject
+
 FUNCTION = "vfs_write"
 TRACED = f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer"
 LIMIT_NS = 1_000_000_000
 
 
-@pytest.fixture(params=arches.names())
-def shell(request: pytest.FixtureRequest) -> Shell:
-    """Return a machine whose vfs_write is traced."""
-    return traced(str(request.param))
+@pytest.fixture(scope="module", params=arches.names())
+def arch(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def shell(arch: str) -> Shell:
+    return traced(arch)
 
 
 def traced(arch: str, native: bool | None = None) -> Shell:
-    shell = Shell(Session.open(arches.load(arch), MachineSpec(native_clock=native)))
-    if shell.session.boot.ftrace.ftraced is not None:
-        sh(shell, "run syscalls; sleep 1; run syscalls; sleep 1")
+    """Return a machine whose vfs_write is traced; equal machines are shared."""
+    shell = Shell(subject(arch).session(MachineSpec(native_clock=native)))
     sh(shell, TRACED)
     return shell
 
@@ -172,7 +178,9 @@ def test_finish_under_the_graph_tracer_stops_at_return_to_handler(shell: Shell) 
     assert where(session, cpu) not in ("return_to_handler", FUNCTION)
 
 
-def test_back_undoes_each_step(shell: Shell) -> None:
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_back_undoes_each_step(arch: str) -> None:
+    shell = traced(arch)
     session = shell.session
     sh(shell, f"until {FUNCTION} syscalls")
     states = [digest(session)]
@@ -185,15 +193,16 @@ def test_back_undoes_each_step(shell: Shell) -> None:
         assert digest(session) == state
 
 
-def test_the_next_workload_waits_for_the_current_one(shell: Shell) -> None:
-    other = traced(shell.session.port.facts.name)
-    sh(other, "run syscalls")
-    sh(other, "run locks")
-    session = shell.session
-    # Before the guest has taken the request.
-    session.boot.stepper.until("do_IRQ", "syscalls")
+def test_the_next_workload_waits_for_the_current_one() -> None:
+    shell = traced(arches.DEFAULT)
+    sh(shell, "run syscalls")
     sh(shell, "run locks")
-    assert digest(session) == digest(other.session)
+    wanted = digest(shell.session)
+    shell = traced(arches.DEFAULT)
+    # Before the guest has taken the request.
+    shell.session.boot.stepper.until("do_IRQ", "syscalls")
+    sh(shell, "run locks")
+    assert digest(shell.session) == wanted
 
 
 # On one port
@@ -204,8 +213,9 @@ def one() -> Shell:
     return traced("x86_64")
 
 
-@pytest.mark.parametrize("native", [None, False])
-@pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips", "arm64"])
+@pytest.mark.parametrize(
+    ("arch", "native"), [*((arch, None) for arch in FAMILIES), (arches.DEFAULT, False)]
+)
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_stopping_inside_blocks_changes_nothing(

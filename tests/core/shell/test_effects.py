@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session.session import MachineSpec, Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.outcome import (
     Effect,
     Loaded,
@@ -28,11 +28,13 @@ from dynftrace.core.shell.outcome import (
 )
 from dynftrace.core.shell.shell import Shell
 
+from ...support.user import opened
+
 
 @pytest.fixture(scope="module")
 def far() -> Shell:
     """A machine whose modules need stubs and whose code symbols have a prefix."""
-    return Shell(Session.open(arches.load("ppc64"), MachineSpec(modules=("usbcore",))))
+    return Shell(opened("ppc64", modules=("usbcore",)))
 
 
 def effects(shell: Shell, text: str) -> tuple[Effect, ...]:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
+
+from ...support.user import opened
 
 FAR = [name for name in arches.names() if arches.load(name).stubs is not None]
 
@@ -19,7 +20,7 @@ FUNCTION = "usb_ifnum_to_if"
 @pytest.fixture(params=FAR)
 def shell(request: pytest.FixtureRequest) -> Shell:
     """A machine with usbcore, loaded far away if the port has two areas."""
-    shell = Shell(Session.open(arches.load(request.param), MachineSpec(cpus=1)))
+    shell = Shell(opened(request.param, cpus=1))
     shell.session.insmod("usbcore", far=shell.session.port.facts.modules_far is not None)
     return shell
 

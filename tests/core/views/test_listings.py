@@ -7,9 +7,11 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
 from dynftrace import arches
-from dynftrace.core.session.session import MachineSpec, Session
+from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.views.listings import Listing
+
+from ...support.user import opened
 
 LISTED = [name for name in arches.names() if arches.load(name).facts.sites.sections]
 
@@ -17,7 +19,7 @@ LISTED = [name for name in arches.names() if arches.load(name).facts.sites.secti
 @pytest.fixture(scope="module", params=LISTED)
 def session(request: pytest.FixtureRequest) -> Session:
     """A machine with usbcore."""
-    return Session.open(arches.load(request.param), MachineSpec(modules=("usbcore",), cpus=1))
+    return opened(request.param, modules=("usbcore",), cpus=1)
 
 
 def test_every_record_comes_from_one_entry(session: Session) -> None:

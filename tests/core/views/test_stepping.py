@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.views.stepping import HOPS
+
+from ...support.user import opened
 
 MODULE_FUNCTION = "usb_ifnum_to_if"
 
@@ -15,7 +16,7 @@ MODULE_FUNCTION = "usb_ifnum_to_if"
 @pytest.fixture(params=arches.names())
 def shell(request: pytest.FixtureRequest) -> Shell:
     """A machine with usbcore and a traced function."""
-    shell = Shell(Session.open(arches.load(str(request.param)), MachineSpec(cpus=2)))
+    shell = Shell(opened(str(request.param)))
     far = " --far" if shell.session.port.facts.modules_far is not None else ""
     commands = [f"insmod{far} usbcore"]
     if shell.session.boot.ftrace.ftraced is not None:

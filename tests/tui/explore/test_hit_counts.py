@@ -16,6 +16,7 @@ from dynftrace.tui.explore.function_table import FunctionTable
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.view import IN_TRACE, PROFILED
 
+from ...support.user import opened
 from ..console.test_console_session import console, do
 
 
@@ -29,7 +30,7 @@ def counted(driver: SessionDriver) -> tuple[str, dict[str, int]]:
 
 @pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips", "arm64"])
 def test_hits_agree_with_the_trace(arch: str) -> None:
-    session = Session.open(arches.load(arch))
+    session = opened(arch)
     driver = SessionDriver(session)
     assert counted(driver) == (IN_TRACE, {})
     driver.execute("echo function > current_tracer")
@@ -54,7 +55,7 @@ def test_calls_of_a_graph_are_counted_once() -> None:
 
 @pytest.mark.parametrize("arch", ["x86_64", "ppc32", "x86_64-2008"])
 def test_hits_agree_with_the_profiler(arch: str) -> None:
-    session = Session.open(arches.load(arch))
+    session = opened(arch)
     driver = SessionDriver(session)
     driver.execute("sleep 2")
     assert driver.execute("echo 1 > function_profile_enabled").status == 0

@@ -170,7 +170,7 @@ def words(rows: list[Row]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=25)
 @given(st.data())
 def test_masks_agree_with_the_lines_of_the_function_tracer(data: st.DataObject) -> None:
     rows = rows_of_lines()
@@ -178,7 +178,7 @@ def test_masks_agree_with_the_lines_of_the_function_tracer(data: st.DataObject) 
     assert functions().select(RowFilter.parse(text)).rows.tolist() == slowly(text, rows)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=25)
 @given(st.data())
 def test_masks_agree_with_the_lines_of_the_graph(data: st.DataObject) -> None:
     rows = rows_of_graph()
