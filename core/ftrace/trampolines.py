@@ -22,7 +22,7 @@ from ..arch import Port, trampolines_of
 from ..elf.symbols import SymbolTable
 from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import PAGE_SIZE, Memory
-from .entry import CALLER, REGION, REGS_CALLER, TRAMPOLINE, Entry
+from .entry import CALLER, REGS_CALLER, TRAMPOLINE, Entry
 from .ops import FtraceOps
 
 MODULE = "__builtin__ftrace"
@@ -68,7 +68,7 @@ class OpsTrampolines:
         self._entry = entry
         self._memory = memory
         self._kallsyms = kallsyms
-        self._first = memory.region(REGION).end + PAGE_SIZE
+        self._first = entry.end + PAGE_SIZE
         self._all: list[OpsTrampoline] = []
 
     def ready(
@@ -160,7 +160,8 @@ class OpsTrampolines:
         if made is None or len(made.code) > PLACE:
             return None
         if number % _EACH == 0:
-            self._memory.map(address, PAGE_SIZE, f"{TRAMPOLINE}s{number // _EACH}")
+            name = f"{TRAMPOLINE}s{number // _EACH}"
+            self._memory.map(address, PAGE_SIZE, name, writable=False)
         self._memory.write(address, made.code)
         slot, op = address + made.slot, address + made.op
         self._all.append(OpsTrampoline(ops, caller, address, made.code, slot, func, op))

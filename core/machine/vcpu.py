@@ -23,7 +23,7 @@ from unicorn.unicorn_const import (
     UC_CTL_TLB_TYPE,
     UC_HOOK_CODE,
     UC_HOOK_INTR,
-    UC_PROT_ALL,
+    UC_PROT_EXEC,
     UC_PROT_READ,
     UC_PROT_WRITE,
     UC_TLB_VIRTUAL,
@@ -364,9 +364,11 @@ class Vcpu:
         self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
 
     def _map(self, region: Region) -> None:
-        # A CPU that runs into data must fault at once. Data taken for code is one block without
-        # a branch, for which the engine has too few temporaries: it overwrites its own memory.
-        access = UC_PROT_ALL if region.executable else UC_PROT_READ | UC_PROT_WRITE
+        access = UC_PROT_READ
+        if region.executable:
+            access |= UC_PROT_EXEC
+        if region.writable:
+            access |= UC_PROT_WRITE
         self._uc.mem_map_ptr(region.address, region.size, access, region.host_address)
         self._faults.mapped(region.address, region.end)
 
