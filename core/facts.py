@@ -52,6 +52,19 @@ class Branches:
 
 
 @dataclass(frozen=True, slots=True)
+class LongBlocks:
+    """Blocks that the emulator cannot translate (core/machine/longblocks.py).
+
+    All instructions are aligned words of 4 bytes.
+    """
+
+    most: int
+    """Instructions that are safe in one block."""
+    ends: tuple[tuple[int, int], ...]
+    """Mask and value of instructions that surely end a block; others may too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Engine:
     """Settings of the emulator, disassembler and assembler, as their own constants."""
 
@@ -84,6 +97,10 @@ class Engine:
     """The emulator's CPU model, if its default lacks instructions."""
     branches: Branches | None = None
     """None if branches have no delay slots."""
+    long_blocks: LongBlocks | None = None
+    """None if the emulator translates blocks of any length."""
+    survives_exceptions: bool = True
+    """Whether the emulator still works after an exception. If not, a new one replaces it."""
     traps: Mapping[int, Trap] = field(default_factory=dict)
     """Traps by the interrupt numbers of the emulator; each becomes an oops."""
 

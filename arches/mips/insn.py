@@ -256,6 +256,16 @@ def move(rd: int, rs: int) -> int:
 NOP = 0
 """`nop`, which is sll zero,zero,0."""
 
+BLOCK_ENDS = (
+    (0xF800_0000, J << 26),  # and jal
+    (0xFC00_003E, JR),  # and jalr
+    (0xF400_0000, BEQ << 26),  # and blez
+    (0xF400_0000, 20 << 26),  # the likely forms of both
+    (0xFC0D_0000, REGIMM << 26 | 1 << 16),  # bgez, bgezal, and their likely forms
+)
+"""Mask and value of jumps and branches. Those that compare for `not equal`, `less` or `greater`
+are left out: with equal registers they never branch, and the emulator takes them for nops."""
+
 MOVES_AT_RA = (move(AT, RA), r_type(ADDU, RA, ZERO, AT), r_type(DADDU, RA, ZERO, AT))
 """`move at,ra` as assemblers write it; the oldest use an addition."""
 

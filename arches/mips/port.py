@@ -37,7 +37,15 @@ from unicorn.unicorn_const import (
 from ...core.arch import Edit, Effect, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
-from ...core.facts import AddressMap, Branches, CallSites, Engine, ExampleSite, Register
+from ...core.facts import (
+    AddressMap,
+    Branches,
+    CallSites,
+    Engine,
+    ExampleSite,
+    LongBlocks,
+    Register,
+)
 from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops
 from .callsite import Form
@@ -85,6 +93,14 @@ BRANCHES = {
 """`CPUMIPSState.hflags` and `MIPS_HFLAG_BMASK` of Unicorn 2.1.4."""
 
 
+CPUS = {
+    UC_MODE_MIPS32: mips_const.UC_CPU_MIPS32_4KEC,
+    UC_MODE_MIPS64: mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC,
+}
+"""CPUs with release 2 of the architecture and without MIPS16, in which an odd address would
+start code of another encoding."""
+
+
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
     """Return the engines for one byte order and the word size of the modes."""
     big = order == "big"
@@ -100,8 +116,12 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
         ks_prelude=".set noreorder; .set noat;",
         ks_branches=r"b|bal|beqz?l?|bnez?l?|b[gl][te]z(?:al)?l?",
         ks_branch_bits=18,
-        uc_cpu=mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC if uc_mode == UC_MODE_MIPS64 else None,
+        uc_cpu=CPUS[uc_mode],
         branches=BRANCHES[uc_mode],
+        long_blocks=LongBlocks(most=128, ends=insn.BLOCK_ENDS),
+        # After an exception during a translation, such as a fetch from data, the emulator uses a
+        # temporary of that translation in the next one and dies.
+        survives_exceptions=False,
         cs_names=N64_NAMES if uc_mode == UC_MODE_MIPS64 else {"fp": "s8"},
         cs_returns=frozenset({"jr"}),
         cs_calls=frozenset({"jal", "bal", "bgezal", "bltzal", "bgezall", "bltzall", "jalr"}),

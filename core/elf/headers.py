@@ -71,6 +71,11 @@ class Segment:
         """Whether it contains code."""
         return bool(self.flags & elf.PF_X)
 
+    @property
+    def writable(self) -> bool:
+        """Whether a program may change it."""
+        return bool(self.flags & elf.PF_W)
+
 
 @dataclass(frozen=True, slots=True)
 class Headers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,32 @@ from .symbols import SymbolTable
 
 PAGE_SIZE = 4096
 
+TEXT, RODATA, DATA = "text", "rodata", "data"
+
 NOT_LOADED = frozenset({".modinfo"})
 """Sections that only the loader reads."""
 
 Resolver = Callable[[str], int | None]
 """Returns the address of an undefined symbol, or None if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The pages of one kind of section: `text`, `rodata` or `data`."""
+
+    name: str
+    offset: int
+    """In bytes from the base, a multiple of the page size."""
+    size: int
+    """In bytes, a multiple of the page size."""
+
+
+class Map(Protocol):
+    """Adds zero-filled memory to the guest (`Memory.map`)."""
+
+    def __call__(
+        self, address: int, size: int, name: str, *, executable: bool, writable: bool
+    ) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +62,8 @@ class Layout:
     size: int
     """In bytes, a multiple of the page size."""
     align: int
+    parts: tuple[Part, ...]
+    """All pages by their permissions, in ascending order; none is empty."""
     stubs: int = 0
     """Offset of the room for stubs, after the code."""
     stubs_size: int = 0
@@ -56,6 +80,8 @@ class Linked:
 
     base: int
     size: int
+    parts: tuple[Part, ...]
+    """As in `Layout`."""
     bases: Mapping[int, int]
     """Address of each loaded section, by index."""
     symbols: SymbolTable
@@ -66,6 +92,20 @@ class Linked:
     """Its TOC pointer; 0 if the ABI has none."""
     stubs: tuple[ModuleStub, ...] = ()
     """Its stubs, by address."""
+
+    def map(self, add: Map, name: str) -> None:
+        """Add the memory of every part, named after `name` and the part.
+
+        Only text is executable, and only data is writable (CONFIG_STRICT_MODULE_RWX).
+        """
+        for part in self.parts:
+            add(
+                self.base + part.offset,
+                part.size,
+                part_name(name, part.name),
+                executable=part.name == TEXT,
+                writable=part.name == DATA,
+            )
 
     def write(self, write: Callable[[int, bytes], None]) -> None:
         """Call `write` with the address and bytes of every section and stub."""
@@ -80,26 +120,34 @@ def layout(image: Image, stubs_size: int = 0, stubs_align: int = 1) -> Layout:
 
     `stubs_size` bytes right after the code stay free for stubs, within reach of a branch.
     """
-    groups: tuple[list[Section], list[Section], list[Section]] = ([], [], [])
+    groups: dict[str, list[Section]] = {TEXT: [], RODATA: [], DATA: []}
     for section in image.sections:
         if section.loaded and section.name not in NOT_LOADED:
             writable = bool(section.flags & elf.SHF_WRITE)
-            groups[0 if section.executable else 2 if writable else 1].append(section)
+            groups[TEXT if section.executable else DATA if writable else RODATA].append(section)
     offsets: dict[int, int] = {}
     end = 0
     align = PAGE_SIZE
     stubs = 0
-    for group in groups:
-        end = _up(end, PAGE_SIZE)
+    parts = []
+    for name, group in groups.items():
+        start = end = _up(end, PAGE_SIZE)
         for section in group:
             align = max(align, section.align)
             end = _up(end, max(section.align, 1))
             offsets[section.index] = end
             end += section.size
-        if group is groups[0]:
+        if name == TEXT:
             stubs = _up(end, stubs_align)
             end = stubs + stubs_size if stubs_size else end
-    return Layout(offsets, _up(end, PAGE_SIZE), align, stubs, stubs_size)
+        if end > start:
+            parts.append(Part(name, start, _up(end, PAGE_SIZE) - start))
+    return Layout(offsets, _up(end, PAGE_SIZE), align, tuple(parts), stubs, stubs_size)
+
+
+def part_name(name: str, part: str) -> str:
+    """Return the name of the memory of a part (`TEXT`, `RODATA` or `DATA`) of the file `name`."""
+    return f"{name} {part}"
 
 
 def stub_callees(port: Port, image: Image) -> int:
@@ -155,7 +203,7 @@ def link(
             if stubs is not None:
                 found = stubs.redirect(found, [symbols.names[row] for row in table.symbol.tolist()])
             port.relocate(name, raw, found)
-    return Linked(base, where.size, bases, symbols, content, toc)
+    return Linked(base, where.size, where.parts, bases, symbols, content, toc)
 
 
 def relocations(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ..arch import EntryCode, Port
 from ..asm.assemble import assemble
 from ..elf.image import Image
-from ..elf.linker import PAGE_SIZE, Layout, layout, link
+from ..elf.linker import PAGE_SIZE, TEXT, Layout, layout, link, part_name
 from ..elf.symbols import SymbolTable
 from ..errors import (
     AssemblyError,
@@ -29,7 +29,10 @@ from ..machine.function import kernel_toc
 from ..machine.memory import Memory
 
 REGION = "tracer"
-"""Name of the memory region."""
+"""Name of the memory of entry.S; that of each part of tracer.o ends in the part's name."""
+
+CODE_REGIONS = (REGION, part_name(REGION, TEXT))
+"""Names of the memory that holds code."""
 
 CALLER = "ftrace_caller"
 """The function that an enabled site calls."""
@@ -68,6 +71,8 @@ class Entry:
     """entry.S assembled for `address`, as loaded."""
     symbols: Mapping[str, int]
     """Addresses of the labels entry.S exports, and of everything tracer.o defines."""
+    end: int
+    """First address after both."""
 
     def __getitem__(self, name: str) -> int:
         return self.symbols[name]
@@ -141,14 +146,15 @@ def load_entry(
         raise kernel.error(f"it is out of reach of the tracer at {base:#x}: {error}") from error
     except ModuleError as error:
         raise tracer.error(str(error)) from error
-    memory.map(address, PAGE_SIZE + linked.size, REGION)
+    memory.map(address, PAGE_SIZE, REGION, writable=False)
+    linked.map(memory.map, REGION)
     memory.write(address, code.code)
     linked.write(memory.write)
     if "nr_pt_regs" in symbols:
         memory.write_int(symbols["nr_pt_regs"], len(port.facts.abi.pt_regs), 4)
     kallsyms.add(SymbolTable.of_labels(labels, address + len(code.code)))
     kallsyms.add(linked.symbols)
-    return Entry(address, code.code, {**symbols, **labels})
+    return Entry(address, code.code, {**symbols, **labels}, base + linked.size)
 
 
 def _places(tracer: Image, where: Layout, base: int) -> dict[str, int]:

@@ -12,10 +12,9 @@ are consistent.
 from __future__ import annotations
 
 from ..abi import Hypercall
-from ..errors import MemoryFault
 from ..machine.machine import Machine
 from ..machine.vcpu import Vcpu
-from .entry import REGION
+from .entry import CODE_REGIONS
 
 LIMIT_NS = 64_000
 """Virtual ns after which a vCPU counts as stuck in the tracer."""
@@ -26,14 +25,11 @@ def settle(machine: Machine) -> None:
 
     A vCPU that has oopsed there is skipped: it never writes again.
     """
-    try:
-        tracer = machine.memory.region(REGION)
-    except MemoryFault:
-        return
 
     def inside(vcpu: Vcpu) -> bool:
         asks = vcpu.local["call"] == Hypercall.TRACE_CONTROL
-        return tracer.address <= vcpu.registers.pc < tracer.end and not asks
+        code = machine.memory.region_at(vcpu.registers.pc)
+        return code is not None and code.name in CODE_REGIONS and not asks
 
     for vcpu in machine.vcpus:
         machine.scheduler.run_while(inside, [vcpu], LIMIT_NS)

@@ -23,7 +23,7 @@ from ..elf.symbols import SymbolTable
 from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import PAGE_SIZE, Memory
 from ..memento import Restore, attributes
-from .entry import CALLER, REGION, REGS_CALLER, TRAMPOLINE, Entry
+from .entry import CALLER, REGS_CALLER, TRAMPOLINE, Entry
 from .ops import FtraceOps
 
 MODULE = "__builtin__ftrace"
@@ -69,7 +69,7 @@ class OpsTrampolines:
         self._entry = entry
         self._memory = memory
         self._kallsyms = kallsyms
-        self._first = memory.region(REGION).end + PAGE_SIZE
+        self._first = entry.end + PAGE_SIZE
         self._all: list[OpsTrampoline] = []
 
     def ready(
@@ -159,7 +159,8 @@ class OpsTrampolines:
         if made is None or len(made.code) > PLACE:
             return None
         if number % _EACH == 0:
-            self._memory.map(address, PAGE_SIZE, f"{TRAMPOLINE}s{number // _EACH}")
+            name = f"{TRAMPOLINE}s{number // _EACH}"
+            self._memory.map(address, PAGE_SIZE, name, writable=False)
         self._memory.write(address, made.code)
         slot, op = address + made.slot, address + made.op
         self._all.append(OpsTrampoline(ops, caller, address, made.code, slot, func, op))

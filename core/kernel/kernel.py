@@ -1,7 +1,8 @@
 """Loading a kernel image: its segments, and free RAM.
 
-An executable is mapped where it is linked. Segments need not begin on page boundaries and two
-may share a page, so the pages they touch are mapped first. The variable `mem_size`, if the
+An executable is mapped where it is linked, with the permissions of its segments. Segments need
+not begin on page boundaries and two may share a page, so the pages they touch are mapped first,
+and a shared page has the permissions of both. The variable `mem_size`, if the
 kernel has one, says how much free RAM is at the port's direct map.
 """
 
@@ -26,27 +27,28 @@ def load_kernel(port: Port, image: Image, memory: Memory) -> None:
     """Put `image` into `memory`. Raises `ImageError` if it does not fit there."""
     if image.relocatable:
         raise image.error("a kernel must be an executable, not a relocatable file")
-    spans: list[tuple[int, int, bool]] = []
+    spans: list[tuple[int, int, tuple[bool, bool]]] = []
     for segment in sorted(image.segments, key=lambda each: each.address):
         if not segment.memsz:
             continue
         start = segment.address // PAGE_SIZE * PAGE_SIZE
         end = -(-(segment.address + segment.memsz) // PAGE_SIZE) * PAGE_SIZE
-        code = segment.executable
-        if spans and (start < spans[-1][1] or spans[-1][1:] == (start, code)):
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]), code or spans[-1][2])
+        access = segment.executable, segment.writable
+        if spans and (start < spans[-1][1] or spans[-1][1:] == (start, access)):
+            first, last, (code, data) = spans[-1]
+            spans[-1] = (first, max(end, last), (code or access[0], data or access[1]))
         else:
-            spans.append((start, end, code))
+            spans.append((start, end, access))
     if not spans:
         raise image.error("it has no segment to load")
     area, far = port.facts.map, port.facts.modules_far
-    for start, end, _code in spans:
+    for start, end, _access in spans:
         for modules, modules_end in ((area.modules, area.modules_end), far or (0, 0)):
             if start < modules_end and modules < end:
                 raise image.error(f"it is linked at {start:#x}, in the area of modules")
     try:
-        for number, (start, end, code) in enumerate(spans):
-            memory.map(start, end - start, f"kernel{number}", code)
+        for number, (start, end, access) in enumerate(spans):
+            memory.map(start, end - start, f"kernel{number}", *access)
         for segment in image.segments:
             memory.write(segment.address, image.segment_data(segment).tobytes())
         memory.map(port.facts.map.direct_map, RAM_SIZE, RAM, executable=False)

@@ -70,14 +70,11 @@ class Clock:
         """The local page as bytes."""
         # Tested for zero only, so the guest's byte order does not matter.
         self._stop_request = self.local_bytes[:4].cast("I")
-        hook = None if native is False else native_hook("block", byteorder != sys.byteorder)
-        if native and hook is None:
+        self._hook = None if native is False else native_hook("block", byteorder != sys.byteorder)
+        if native and self._hook is None:
             raise OSError("this host does not run machine code made at run time")
-        self.native = hook is not None
-        if hook is not None:
-            hook.add(uc, UC_HOOK_BLOCK, int(self.bytes.ctypes.data))
-        else:
-            self._hook_python(uc)
+        self.native = self._hook is not None
+        self.hook(uc)
 
     @property
     def host_address(self) -> int:
@@ -116,6 +113,13 @@ class Clock:
     def stop_requested(self) -> bool:
         """Whether the guest asked for the machine's attention."""
         return self._stop_request[0] != 0
+
+    def hook(self, uc: Uc) -> None:
+        """Count the time of `uc`, which replaces the engine before it."""
+        if self._hook is not None:
+            self._hook.add(uc, UC_HOOK_BLOCK, int(self.bytes.ctypes.data))
+        else:
+            self._hook_python(uc)
 
     def save(self) -> Restore:
         """Return a function that restores the three pages."""

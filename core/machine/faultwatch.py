@@ -59,7 +59,8 @@ class FaultWatch:
         self._uc = uc
         self._end = end
         self._mapped: set[tuple[int, int]] = set()
-        self._hooks: list[int] = []
+        self._hooks: dict[tuple[int, int], int] = {}
+        """The hooks, by start and end of their gaps."""
         self._seen: Fault | None = None
         self._place()
 
@@ -86,6 +87,8 @@ class FaultWatch:
         access, mapped = _ERRORS[error.errno]
         if access is Access.ILLEGAL:
             return Fault(access, detail=access.value)
+        if access is Access.FETCH:
+            return Fault(access, pc, mapped)
         return Fault(access, self._again(pc), mapped)
 
     def _again(self, pc: int) -> int | None:
@@ -100,16 +103,16 @@ class FaultWatch:
         return None
 
     def _place(self) -> None:
-        for hook in self._hooks:
-            self._uc.hook_del(hook)
-        self._hooks = []
-        free = 0
+        gaps, free = set(), 0
         for start, end in [*sorted(self._mapped), (self._end, self._end)]:
             if free < start:
-                self._hooks.append(
-                    self._uc.hook_add(UC_HOOK_MEM_INVALID, self._on_invalid, None, free, start - 1)
-                )
+                gaps.add((free, start))
             free = end
+        for gap in self._hooks.keys() - gaps:
+            self._uc.hook_del(self._hooks.pop(gap))
+        for start, end in sorted(gaps - self._hooks.keys()):
+            hook = self._uc.hook_add(UC_HOOK_MEM_INVALID, self._on_invalid, None, start, end - 1)
+            self._hooks[start, end] = hook
 
     def _on_invalid(
         self, uc: Uc, access: int, address: int, size: int, value: int, data: object

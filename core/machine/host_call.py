@@ -20,7 +20,10 @@ from .symbols import Symbols
 from .vcpu import State, Vcpu
 
 STACK = "host stack"
-STACK_SIZE = 16 * PAGE_SIZE
+STACK_SIZE = 15 * PAGE_SIZE
+
+HOME = "host return"
+"""The page after it, to whose start such a call returns."""
 
 
 class Host(Protocol):
@@ -54,9 +57,9 @@ def call(host: Host, function: int, arguments: Sequence[int], limit_ns: int) -> 
     vcpu, memory, facts = host.vcpus[0], host.memory, host.port.facts
     stack = facts.map.host_stack
     if memory.region_at(stack) is None:
-        memory.map(stack, STACK_SIZE, STACK)
-    # The last page is never used as stack, so its start serves as the return address.
-    home = stack + STACK_SIZE - PAGE_SIZE
+        memory.map(stack, STACK_SIZE, STACK, executable=False)
+        memory.map(stack + STACK_SIZE, PAGE_SIZE, HOME, writable=False)
+    home = stack + STACK_SIZE
     effect = enter(host.port, memory, host.symbols, function, arguments, home, home)
     state, context = vcpu.state, vcpu.save_context()
     limit = vcpu.ticks + limit_ns

@@ -44,6 +44,8 @@ class Region:
     bytes: NDArray[np.uint8] = field(repr=False)
     executable: bool = True
     """Whether a CPU may execute from it; otherwise a fetch is a fault."""
+    writable: bool = True
+    """Whether a CPU may store to it; otherwise a store is a fault. The host always may."""
 
     @property
     def size(self) -> int:
@@ -62,6 +64,7 @@ class Region:
 
 
 Observer = Callable[[Region], None]
+TextObserver = Callable[[Region, NDArray[np.intp]], None]
 
 
 class Memory:
@@ -78,6 +81,7 @@ class Memory:
         self._reserved: list[tuple[int, int, str]] = []
         self._on_map: list[Observer] = []
         self._on_unmap: list[Observer] = []
+        self._on_text: list[TextObserver] = []
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -91,15 +95,30 @@ class Memory:
         self._on_map.append(on_map)
         self._on_unmap.append(on_unmap)
 
+    def observe_text(self, on_text: TextObserver) -> None:
+        """Call `on_text` after each host write to an executable region.
+
+        It gets the region and the page numbers in it, some perhaps more than once.
+        """
+        self._on_text.append(on_text)
+
     def reserve(self, address: int, size: int, name: str) -> None:
         """Reserve a range that each vCPU maps to something of its own."""
         self._check_free(address, size)
         self._reserved.append((address, address + size, name))
 
-    def map(self, address: int, size: int, name: str, executable: bool = True) -> Region:
+    def map(
+        self,
+        address: int,
+        size: int,
+        name: str,
+        executable: bool = True,
+        writable: bool = True,
+    ) -> Region:
         """Add a zero-filled region; `address` and `size` are multiples of the page size.
 
-        A region of data is not `executable`, as in a kernel with strict permissions.
+        A region of data is not `executable`, and one of code or constants is not `writable`,
+        as in a kernel with strict permissions.
 
         Raises `MemoryFault` if the region overlaps another one, is not aligned, leaves the
         address space or brings the total above `LIMIT`.
@@ -109,7 +128,7 @@ class Memory:
             raise MemoryFault(address, size, f"region {name} exists already")
         if size + sum(region.size for region in self._regions) > LIMIT:
             raise MemoryFault(address, size, f"the machine may have {LIMIT >> 20} MB of memory")
-        region = Region(name, address, host_pages(size)[1], executable)
+        region = Region(name, address, host_pages(size)[1], executable, writable)
         row = bisect_right(self._starts, address)
         self._starts.insert(row, address)
         self._regions.insert(row, region)
@@ -164,10 +183,19 @@ class Memory:
         done = 0
         for span in self._spans(address, len(data)):
             span[:] = source[done : done + len(span)]
+            region = self.region_at(address + done)
+            assert region is not None
+            first = address + done - region.address
             done += len(span)
+            if region.executable:
+                last = address + done - 1 - region.address
+                self.text_changed(region, np.arange(first // PAGE_SIZE, last // PAGE_SIZE + 1))
 
     def view(self, address: int, size: int) -> NDArray[np.uint8]:
-        """Return a writable array over `size` bytes of one region. Raises `MemoryFault`."""
+        """Return a writable array over `size` bytes of one region. Raises `MemoryFault`.
+
+        To change code, use `write` or `scatter`.
+        """
         region = self.region_at(address)
         if region is None or size < 0 or address + size > region.end:
             raise MemoryFault(address, size)
@@ -200,6 +228,16 @@ class Memory:
             raise MemoryFault(int(addresses[~known][0]), data.shape[1])
         for region, rows, offsets in places:
             region.bytes[offsets] = data[rows]
+            if region.executable:
+                self.text_changed(region, np.unique(offsets // PAGE_SIZE))
+
+    def text_changed(self, region: Region, pages: NDArray[np.intp]) -> None:
+        """Note that the host has changed the pages number `pages` of executable `region`.
+
+        `write` and `scatter` do this themselves.
+        """
+        for on_text in self._on_text:
+            on_text(region, pages)
 
     def read_int(self, address: int, size: int | None = None) -> int:
         """Return an unsigned integer of `size` bytes (default: a pointer), in guest byte order."""

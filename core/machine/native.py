@@ -36,13 +36,14 @@ class NativeHook:
     address: int
     pages: mmap.mmap
 
-    def add(self, uc: Uc, kind: int, data: int = 0) -> None:
-        """Hook `uc` for events of `kind` (UC_HOOK_*) anywhere; `data` is passed to it."""
+    def add(self, uc: Uc, kind: int, data: int = 0, start: int = 1, end: int = 0) -> None:
+        """Hook `uc` for events of `kind` (UC_HOOK_*); `data` is passed to the hook.
+
+        The events are those at the addresses from `start` to `end`, or all if `start` > `end`.
+        """
         handle = uc_hook_h()
-        everywhere = (ctypes.c_uint64(1), ctypes.c_uint64(0))
-        status = uclib.uc_hook_add(
-            uc._uch, ctypes.byref(handle), kind, self.address, data, *everywhere
-        )
+        places = (ctypes.c_uint64(start), ctypes.c_uint64(end))
+        status = uclib.uc_hook_add(uc._uch, ctypes.byref(handle), kind, self.address, data, *places)
         if status:
             raise RuntimeError(f"uc_hook_add failed with {status}")
 

@@ -21,6 +21,7 @@ class RegionImage:
     address: int
     size: int
     executable: bool
+    writable: bool
     row: NDArray[np.intp]
     pages: NDArray[np.uint8]
 
@@ -39,17 +40,21 @@ def put_memory(memory: Memory, images: tuple[RegionImage, ...]) -> None:
     present = {region.name for region in memory.regions}
     for image in images:
         if image.name not in present:
-            memory.map(image.address, image.size, image.name, image.executable)
-        pages = _pages(memory.region(image.name))
+            memory.map(image.address, image.size, image.name, image.executable, image.writable)
+        region = memory.region(image.name)
+        pages = _pages(region)
         # Only pages in use are touched: the rest of the host's memory stays unused.
         pages[np.setdiff1d(_in_use(pages), image.row, assume_unique=True)] = 0
         pages[image.row] = image.pages
+        if region.executable:
+            memory.text_changed(region, np.arange(len(pages)))
 
 
 def _copy(region: Region) -> RegionImage:
     pages = _pages(region)
     row = _in_use(pages)
-    return RegionImage(region.name, region.address, region.size, region.executable, row, pages[row])
+    permissions = (region.executable, region.writable)
+    return RegionImage(region.name, region.address, region.size, *permissions, row, pages[row])
 
 
 def _pages(region: Region) -> NDArray[np.uint8]:

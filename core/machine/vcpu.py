@@ -16,6 +16,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum, auto
 
+import numpy as np
+from numpy.typing import NDArray
 from unicorn import Uc, UcError
 from unicorn.unicorn_const import (
     UC_CTL_IO_WRITE,
@@ -23,7 +25,7 @@ from unicorn.unicorn_const import (
     UC_CTL_TLB_TYPE,
     UC_HOOK_CODE,
     UC_HOOK_INTR,
-    UC_PROT_ALL,
+    UC_PROT_EXEC,
     UC_PROT_READ,
     UC_PROT_WRITE,
     UC_TLB_VIRTUAL,
@@ -39,6 +41,7 @@ from .clock import Clock
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
 from .interrupt import Interrupts
+from .longblocks import LongBlockHooks
 from .memory import Memory, Region
 from .registers import Registers
 from .tlb import fill_whole_pages
@@ -99,23 +102,18 @@ class Vcpu:
         self.interrupts = Interrupts()
         self.idle_calls = 0
         """Times the guest went to sleep on this vCPU."""
-        self._uc = Uc(facts.engine.uc_arch, facts.engine.uc_mode)
-        if facts.engine.uc_cpu is not None:
-            self._uc.ctl_set_cpu_model(facts.engine.uc_cpu)
-        self._uc.ctl(UC_CTL_TLB_TYPE, UC_CTL_IO_WRITE, ctypes.c_int(UC_TLB_VIRTUAL))
-        self._uc.ctl_exits_enabled(True)
-        self._uc.ctl_set_exits([])
-        branches = facts.engine.branches
-        self._slots = None if branches is None else DelaySlots(self._uc, branches)
-        if native_clock is not False and self._slots is None:
-            fill_whole_pages(self._uc)
+        self._memory = memory
+        self._native = native_clock is not False
+        self._exits: list[int] = []
+        self._places: dict[int, int] = {}
+        """The hooks of `stop_at`, by address."""
+        self._uc = self._new_engine()
         self._clock = Clock(self._uc, facts.byteorder, native=native_clock)
         self._control = self._clock.control
         self.clock = self._clock.clock
         """`struct cpu_clock` as the guest sees it; to change the time, set `ticks` of the vCPU."""
         self.local = self._clock.local
         """`struct cpu_local`; assigning a field writes through."""
-        self.registers = Registers(self._uc, facts.abi, facts.pointer_size)
         order = "<" if facts.byteorder == "little" else ">"
         long = "Q" if facts.pointer_size == 8 else "I"
         self.pt_regs = struct.Struct(f"{order}{len(facts.abi.pt_regs)}{long}")
@@ -125,33 +123,68 @@ class Vcpu:
         assert fields is not None
         self._call_offset = fields["call"][1]
         self._trap: int | None = None
-        self._places: dict[int, int] = {}
-        """The hooks of `stop_at`, by address."""
         self._passing: tuple[int, int] | None = None
         """pc and sp of the last stop at a place, which the next run passes by."""
         self._reached = False
         self._inside: int | None = None
         """pc if the engine has stopped in the middle of a block, whose rest runs first."""
-        self._faults = FaultWatch(self._uc, 1 << (8 * facts.pointer_size))
-        self._uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
+        self._spent = False
+        """Whether the engine must be replaced before it runs again."""
+        self._equip()
+        memory.observe(self._map, self._unmap)
+        memory.observe_text(self._note_text)
+        self.local["cpu"] = number
+        self.local["nr_cpus"] = count
+        self.local["irqs_disabled"] = 1
+
+    def _new_engine(self) -> Uc:
+        engine = self.facts.engine
+        uc = Uc(engine.uc_arch, engine.uc_mode)
+        if engine.uc_cpu is not None:
+            uc.ctl_set_cpu_model(engine.uc_cpu)
+        uc.ctl(UC_CTL_TLB_TYPE, UC_CTL_IO_WRITE, ctypes.c_int(UC_TLB_VIRTUAL))
+        uc.ctl_exits_enabled(True)
+        uc.ctl_set_exits(self._exits)
+        return uc
+
+    def _equip(self) -> None:
+        """Give a new engine its hooks, and the CPU-local pages."""
+        facts, uc = self.facts, self._uc
+        branches, long_blocks = facts.engine.branches, facts.engine.long_blocks
+        self.registers = Registers(uc, facts.abi, facts.pointer_size)
+        self._slots = None if branches is None else DelaySlots(uc, branches)
+        if self._native and self._slots is None:
+            fill_whole_pages(uc)
+        self._long_blocks = (
+            None
+            if long_blocks is None
+            else LongBlockHooks(uc, long_blocks, facts.byteorder, native=self._native)
+        )
+        self._faults = FaultWatch(uc, 1 << (8 * facts.pointer_size))
+        uc.hook_add(UC_HOOK_INTR, self._on_interrupt)
         page, host = facts.map.local, self._clock.host_address
         # Until some memory has been unmapped, the engine gives a region that is larger than an
         # earlier one a wrong number of its own: it then takes a store to one region for a
         # change of code in another.
-        self._uc.mem_map(page, LOCAL_PAGE_SIZE)
-        self._uc.mem_unmap(page, LOCAL_PAGE_SIZE)
-        self._uc.mem_map_ptr(page, LOCAL_PAGE_SIZE, UC_PROT_READ, host)
-        self._uc.mem_map_ptr(
-            page + LOCAL_PAGE_SIZE,
-            LOCAL_PAGE_SIZE,
-            UC_PROT_READ | UC_PROT_WRITE,
-            host + LOCAL_PAGE_SIZE,
-        )
+        uc.mem_map(page, LOCAL_PAGE_SIZE)
+        uc.mem_unmap(page, LOCAL_PAGE_SIZE)
+        uc.mem_map_ptr(page, LOCAL_PAGE_SIZE, UC_PROT_READ, host)
+        access = UC_PROT_READ | UC_PROT_WRITE
+        uc.mem_map_ptr(page + LOCAL_PAGE_SIZE, LOCAL_PAGE_SIZE, access, host + LOCAL_PAGE_SIZE)
         self._faults.mapped(page, page + 2 * LOCAL_PAGE_SIZE)
-        memory.observe(self._map, self._unmap)
-        self.local["cpu"] = number
-        self.local["nr_cpus"] = count
-        self.local["irqs_disabled"] = 1
+
+    def _replace_engine(self) -> None:
+        """Go on with a new engine in the same state, which has translated no code yet."""
+        context = self.save_context()
+        self._uc = self._new_engine()
+        self._clock.hook(self._uc)
+        self._equip()
+        for region in self._memory.regions:
+            self._map(region)
+        for address in self._places:
+            self._places[address] = self._hook_place(address)
+        self.restore_context(context)
+        self._spent = False
 
     @property
     def ticks(self) -> int:
@@ -180,12 +213,16 @@ class Vcpu:
         Never stops between a branch and its delay slot. If the last run stopped inside a
         block, this one runs the rest of that block first, as if there had been no stop.
         """
+        if self._spent:
+            self._replace_engine()
         inside, self._inside = self._inside, None
         stop = _DEADLINE
         if inside is not None and inside == self.registers.pc:
             stop = self._finish_block()
         if inside is None or (stop.why is Why.DEADLINE and self.ticks < deadline):
             stop = self._run(deadline)
+        if stop.why in (Why.FAULT, Why.INTERRUPT):
+            self._spent = not self.facts.engine.survives_exceptions
         if self._slots is None:
             return stop
         if stop.why in (Why.DEADLINE, Why.CALL) and self._slots.pending():
@@ -220,6 +257,8 @@ class Vcpu:
         self._trap = None
         self._reached = False
         self._faults.clear()
+        if self._long_blocks is not None:
+            self._long_blocks.update()
         try:
             self._uc.emu_start(self.registers.pc, 0)
         except UcError as error:
@@ -253,6 +292,8 @@ class Vcpu:
         The engine translates the code anew, so a step sees it as it is in memory. A hypercall
         waits for the end of the block, as it does in a run.
         """
+        if self._spent:
+            self._replace_engine()
         before = self.ticks
         requested = self._put_off()
         sizes: list[int] = []
@@ -279,6 +320,8 @@ class Vcpu:
             self.local["stop_request"] = requested
         if stop is None and self._trap is not None:
             stop = Stop(Why.INTERRUPT, number=self._trap)
+        if stop is not None:
+            self._spent = not self.facts.engine.survives_exceptions
         # The clock has counted the next block already, unless this one goes on.
         pc, (start, size) = self.registers.pc, self._clock.block
         self._inside = pc if stop is None and start < pc < start + size else None
@@ -299,9 +342,12 @@ class Vcpu:
         for address in {*gone, *places}:
             self._uc.ctl_remove_cache(address, address + 1)
         for address in places:
-            hook = self._uc.hook_add(UC_HOOK_CODE, self._on_place, None, address, address)
-            self._places[address] = hook
+            self._places[address] = self._hook_place(address)
         self.pass_by()
+
+    def _hook_place(self, address: int) -> int:
+        hook: int = self._uc.hook_add(UC_HOOK_CODE, self._on_place, None, address, address)
+        return hook
 
     def pass_by(self) -> None:
         """Do not stop at the current pc until it is reached again."""
@@ -316,7 +362,8 @@ class Vcpu:
 
     def run_to(self, address: int | None) -> None:
         """Have the engine halt when pc becomes `address`; None cancels that."""
-        self._uc.ctl_set_exits([] if address is None else [address])
+        self._exits = [] if address is None else [address]
+        self._uc.ctl_set_exits(self._exits)
 
     def apply(self, effect: Effect, memory: Memory) -> None:
         """Set the registers and store the bytes of `effect`. Raises `MemoryFault`."""
@@ -358,16 +405,26 @@ class Vcpu:
         self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
 
     def _map(self, region: Region) -> None:
-        # A CPU that runs into data must fault at once. Data taken for code is one block without
-        # a branch, for which the engine has too few temporaries: it overwrites its own memory.
-        access = UC_PROT_ALL if region.executable else UC_PROT_READ | UC_PROT_WRITE
+        access = UC_PROT_READ
+        if region.executable:
+            access |= UC_PROT_EXEC
+        if region.writable:
+            access |= UC_PROT_WRITE
         self._uc.mem_map_ptr(region.address, region.size, access, region.host_address)
         self._faults.mapped(region.address, region.end)
+        if self._long_blocks is not None:
+            self._long_blocks.mapped(region)
 
     def _unmap(self, region: Region) -> None:
         self._uc.mem_unmap(region.address, region.size)
         self._faults.unmapped(region.address, region.end)
+        if self._long_blocks is not None:
+            self._long_blocks.unmapped(region)
         self._flush_all()
+
+    def _note_text(self, region: Region, pages: NDArray[np.intp]) -> None:
+        if self._long_blocks is not None:
+            self._long_blocks.changed(region, pages)
 
     def _on_interrupt(self, uc: Uc, number: int, data: object) -> None:
         self._trap = number

@@ -24,7 +24,16 @@ from .. import abi
 from ..arch import Function, ModuleStub, Port
 from ..elf.image import Image
 from ..elf.lines import SourceLines
-from ..elf.linker import Layout, Linked, layout, link, relocations, stub_callees, toc_pointer
+from ..elf.linker import (
+    Layout,
+    Linked,
+    layout,
+    link,
+    part_name,
+    relocations,
+    stub_callees,
+    toc_pointer,
+)
 from ..elf.structs import SHN_UNDEF, STB_GLOBAL
 from ..elf.stubs import StubTable
 from ..elf.symbols import SymbolTable
@@ -152,8 +161,7 @@ class Modules:
             if error.errno in (errno.ENOEXEC, errno.ENOENT):
                 self._machine.dmesg.write(self._machine.now, str(error))
             raise
-        region = f"module {module.name}"
-        self._machine.memory.map(module.base, module.size, region)
+        module.linked.map(self._machine.memory.map, f"module {module.name}")
         module.linked.write(self._machine.memory.write)
         self._kallsyms.add(module.linked.symbols, module.name)
         if module.stubs and self._port.stubs is not None:
@@ -370,7 +378,8 @@ class Modules:
         """Remove a module's records, symbols, memory and translated code."""
         self._ftrace.module_release(module.name)
         self._kallsyms.remove(module.name)
-        self._machine.memory.unmap(f"module {module.name}")
+        for part in module.linked.parts:
+            self._machine.memory.unmap(part_name(f"module {module.name}", part.name))
         self._machine.flush(module.base, module.base + module.size)
         if module in self.loaded:
             self.loaded.remove(module)

@@ -101,7 +101,7 @@ class _Followed:
             raise Absent(f"no call can be followed: {NESTED} is missing, or argument registers")
         self._machine = session.boot.machine
         self._end = subject.port.facts.map.host_stack + 0x10_0000
-        self._machine.memory.map(self._end, 16 * PAGE, "stack of a check")
+        self._machine.memory.map(self._end, 16 * PAGE, "stack of a check", executable=False)
         sp = self._end + 8 * PAGE
         names = (self._machine.memory, session.boot.kallsyms, function, (), sp, self._end)
         self._vcpu = self._machine.vcpus[0]

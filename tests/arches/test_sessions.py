@@ -205,12 +205,26 @@ def test_a_fault_is_an_oops_in_the_architectures_format(user: User) -> None:
 
 
 def test_data_is_not_executable(user: User) -> None:
+    user.insmod("usbcore")
     memory, facts = user.session.boot.machine.memory, user.session.port.facts
-    assert not any(region.executable for region in memory.regions if region.name == RAM)
-    place = facts.map.direct_map + 0x10_0000
-    memory.write_int(place, place)  # a function pointer may point to a descriptor
-    assert "has stopped: " in user.refused(f"call {place:#x}")
-    assert f"{place:0{2 * facts.pointer_size}x}" in user("dmesg")
+    code = {"kernel0", "tracer", "tracer text", "module usbcore text"}
+    assert {region.name for region in memory.regions if region.executable} == code
+    assert not any(region.writable for region in memory.regions if region.executable)
+    for name in (RAM, "tracer data"):
+        memory = user.session.boot.machine.memory
+        place = memory.region(name).address + 0x1000
+        memory.write_int(place, place)  # a function pointer may point to a descriptor
+        assert "has stopped: " in user.refused(f"call {place:#x}")
+        assert f"{place:0{2 * facts.pointer_size}x}" in user("dmesg")
+        user("reboot; run syscalls")
+
+
+def test_code_is_not_writable(user: User) -> None:
+    place = user.session.boot.ftrace.entry["ftrace_stub"]
+    before = user.session.boot.machine.memory.read(place, 16)
+    assert "has stopped: " in user.refused(f"call memset {place:#x} 0 16")
+    assert f"{place:0{2 * user.session.port.facts.pointer_size}x}" in user("dmesg")
+    assert user.session.boot.machine.memory.read(place, 16) == before
     user("reboot; run syscalls")
 
 
