@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
 from ...core.shell.outcome import Outcome
-from ...core.shell.parser import ShellSyntaxError
+from ...core.shell.parser import Continuation, ShellSyntaxError
 from ...core.shell.shell import Shell
 from .exit_status import INTERRUPTED, USAGE
 
@@ -57,23 +57,23 @@ def run_lines(session: Session, lines: Iterable[str]) -> int:
     """
     shell = Shell(session)
     status = 0
-    pending = ""
+    pending, unfinished = [], Continuation()
     for line in lines:
-        pending += line
-        if _incomplete(pending):
+        pending.append(line)
+        if unfinished.add(line):
             continue
-        status, interrupted = _execute(shell, pending)
+        status, interrupted = _execute(shell, "".join(pending))
         if interrupted:
             return status
-        pending = ""
-    return _execute(shell, pending)[0] if pending else status
+        pending, unfinished = [], Continuation()
+    return _execute(shell, "".join(pending))[0] if pending else status
 
 
 def run_interactive(session: Session) -> int:
     """Execute what a user types, with line editing, until end of input; return the last status."""
     shell = Shell(session)
     status = 0
-    pending = ""
+    pending, unfinished = "", Continuation()
     with _line_editing(shell):
         while True:
             try:
@@ -81,29 +81,18 @@ def run_interactive(session: Session) -> int:
                     line = input(CONTINUED if pending else PROMPT)
             except KeyboardInterrupt:
                 print()
-                pending = ""
+                pending, unfinished = "", Continuation()
                 continue
             except EOFError:
                 print()
                 return status
             pending += line + "\n"
-            if _incomplete(pending):
+            if unfinished.add(line + "\n"):
                 continue
             if pending.strip() in ("exit", "quit"):
                 return status
             status, _ = _execute(shell, pending)
-            pending = ""
-
-
-def _incomplete(text: str) -> bool:
-    """Return whether `text` needs another line, for example to close a quote."""
-    from ...core.shell.parser import parse
-
-    try:
-        parse(text)
-    except ShellSyntaxError as error:
-        return error.incomplete
-    return text.endswith("\\\n")
+            pending, unfinished = "", Continuation()
 
 
 def _execute(shell: Shell, text: str) -> tuple[int, bool]:
