@@ -136,14 +136,12 @@ def test_a_command_is_formatted_as_typed(text: str) -> None:
     assert [str(command) for command in parse(text)] == [text]
 
 
-@pytest.mark.parametrize(
-    "text", [*(PIECES := ("a", "'", '"', "\\", "#", "&&", "||", ";", " ", "\n"))]
-)
-def test_a_command_continues_as_long_as_it_cannot_be_parsed(text: str) -> None:
-    chance = random.Random(text)
+def test_a_command_continues_as_long_as_it_cannot_be_parsed() -> None:
+    pieces = ("a", "'", '"', "\\", "#", "&&", "||", ";", " ", "\n")
+    chance = random.Random(5)
     seen = {True: 0, False: 0}
-    for _ in range(300):
-        whole = text + "".join(chance.choices(PIECES, k=chance.randint(1, 7))) + "\n"
+    for _ in range(3000):
+        whole = "a" + "".join(chance.choices(pieces, k=chance.randint(1, 7))) + "\n"
         try:
             parse(whole)
         except ShellSyntaxError as error:
@@ -158,7 +156,7 @@ def test_a_command_continues_as_long_as_it_cannot_be_parsed(text: str) -> None:
         unfinished = Continuation()
         got = [unfinished.add(line) for line in whole.splitlines(keepends=True)][-1]
         assert got == expected, repr(whole)
-    assert min(seen.values()) > 10
+    assert min(seen.values()) > 100
 
 
 def test_a_backslash_at_the_end_of_a_line_continues_the_command_but_not_a_comment() -> None:
