@@ -9,6 +9,7 @@ thread and read the tree in another.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,10 @@ from .journal import Journal
 
 START = "_start"
 """Symbol of a kernel's first instruction."""
+
+BUNDLED_ONLY = "DYNFTRACE_BUNDLED_ONLY"
+"""Environment variable; if it is set, insmod accepts no paths: a visitor of `dynftrace serve`
+must not learn which files the host has."""
 
 BOOT_LIMIT_NS = 2_000_000_000
 """Limit for the boot, in virtual ns: CPU 0 must be idle by then."""
@@ -252,10 +257,19 @@ class Session:
     # Modules
 
     def module_path(self, name: str) -> Path:
-        """Return the file of the module `name`: the name of a bundled module, or a path."""
+        """Return the file of the module `name`: the name of a bundled module, or a path.
+
+        Raises `UsageError` for a path if `BUNDLED_ONLY` is set; those of `spec` are allowed.
+        """
         known = self.port.images() / f"{name}.ko"
         plain = "/" not in name and not name.endswith(".ko") and "\0" not in name
-        return known if plain and known.exists() else Path(name)
+        if plain and os.path.exists(known):
+            return known
+        if os.environ.get(BUNDLED_ONLY) and name not in self.spec.modules:
+            raise UsageError(
+                f"no module {name[:40]!r}: choose from {', '.join(self.available_modules())}"
+            )
+        return Path(name)
 
     def available_modules(self) -> list[str]:
         """Return the names of the bundled modules."""

@@ -66,8 +66,10 @@ def run_console(
             return app.return_code or 0
         theme_name = app.theme
         chosen = tour.load(app.tour.wanted)
-        progress = progress or Progress()
-        open_session, walk = chosen.open, Walk(chosen, progress.next(chosen))
+        # The progress of a visitor is not that of the user who runs the server.
+        progress = progress or (None if app.is_web else Progress())
+        begin = 0 if progress is None else progress.next(chosen)
+        open_session, walk = chosen.open, Walk(chosen, begin)
 
 
 @contextmanager
