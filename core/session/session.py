@@ -9,6 +9,7 @@ thread and read the tree in another.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,14 @@ from ..arch import Port
 from ..asm import error_column
 from ..asm.assemble import assemble_line, typed_values
 from ..elf.image import Image
-from ..errors import AssemblyError, GuestError, GuestInterrupted, MemoryFault, UsageError
+from ..errors import (
+    AssemblyError,
+    GuestError,
+    GuestInterrupted,
+    HostMemoryError,
+    MemoryFault,
+    UsageError,
+)
 from ..kernel.kernel import KERNEL
 from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
@@ -36,6 +44,10 @@ from .journal import Journal
 
 START = "_start"
 """Symbol of a kernel's first instruction."""
+
+BUNDLED_ONLY = "DYNFTRACE_BUNDLED_ONLY"
+"""Environment variable; if it is set, insmod accepts no paths: a visitor of `dynftrace serve`
+must not learn which files the host has."""
 
 BOOT_LIMIT_NS = 2_000_000_000
 """Limit for the boot, in virtual ns: CPU 0 must be idle by then."""
@@ -78,8 +90,8 @@ class Session:
     def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
         """Load the kernel, boot it and load the modules of `spec`.
 
-        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError` and `GuestError`,
-        with a message for the user.
+        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError`, `GuestError` and
+        `HostMemoryError`, with a message for the user.
         """
         spec = spec or MachineSpec()
         if spec.nop is not None:
@@ -94,8 +106,11 @@ class Session:
                 f"(choose from: {', '.join(ways)})"
             )
         path = port.images() / KERNEL if spec.kernel is None else spec.kernel
-        session = cls(port, spec, Image.load(path, port.facts))
-        session._start()
+        try:
+            session = cls(port, spec, Image.load(path, port.facts))
+            session._start()
+        except MemoryError as error:
+            raise HostMemoryError from error
         return session
 
     def reboot(self) -> None:
@@ -251,10 +266,19 @@ class Session:
     # Modules
 
     def module_path(self, name: str) -> Path:
-        """Return the file of the module `name`: the name of a bundled module, or a path."""
+        """Return the file of the module `name`: the name of a bundled module, or a path.
+
+        Raises `UsageError` for a path if `BUNDLED_ONLY` is set; those of `spec` are allowed.
+        """
         known = self.port.images() / f"{name}.ko"
         plain = "/" not in name and not name.endswith(".ko") and "\0" not in name
-        return known if plain and known.exists() else Path(name)
+        if plain and os.path.exists(known):
+            return known
+        if os.environ.get(BUNDLED_ONLY) and name not in self.spec.modules:
+            raise UsageError(
+                f"no module {name[:40]!r}: choose from {', '.join(self.available_modules())}"
+            )
+        return Path(name)
 
     def available_modules(self) -> list[str]:
         """Return the names of the bundled modules."""

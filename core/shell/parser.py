@@ -145,6 +145,59 @@ def parse(text: str) -> tuple[SimpleCommand, ...]:
     return tuple(commands)
 
 
+class Continuation:
+    """Whether the lines of a command so far need another line. Each line is read once."""
+
+    def __init__(self) -> None:
+        self._quote = ""
+        """The quote that is open."""
+        self._joined = False
+        """Whether the last token is `&&` or `||`."""
+
+    def add(self, line: str) -> bool:
+        """Return whether another line must follow `line`, the next one with its newline."""
+        at, in_word = 0, bool(self._quote)
+        while at < len(line):
+            if self._quote:
+                match = _QUOTED[self._quote].match(line, at)
+                assert match is not None
+                at = match.end() + 1
+                if match.end() >= len(line):
+                    return True
+                self._quote = ""
+                continue
+            part = _PLAIN_PARTS.match(line, at)
+            assert part is not None
+            text = part[0]
+            at = part.end()
+            if text == "\\\n":
+                if at == len(line):
+                    return True
+            elif text in ("'", '"'):
+                self._quote, in_word, self._joined = text, True, False
+            elif text == "#" and not in_word:
+                end = line.find("\n", at)
+                at = len(line) if end < 0 else end
+            elif text == "\n" or text.isspace():
+                in_word = False
+            else:
+                in_word = text not in _OPERATORS
+                self._joined = text in ("&&", "||")
+        return bool(self._quote) or self._joined
+
+
+_QUOTED = {
+    "'": re.compile(r"[^']*"),
+    '"': re.compile(r'(?:[^"\\]|\\.)*+\\?', re.DOTALL),
+}
+"""Text up to the end of each kind of quote."""
+
+_PLAIN_PARTS = re.compile(
+    r"\\\n|\\.?|['\"#\n]|[ \t\r]+|&&|\|\||[;&|<>]|[^\\'\"#;&|<>\s]+|.", re.DOTALL
+)
+"""The parts of unquoted text."""
+
+
 def _unexpected(operator: _Operator) -> ShellSyntaxError:
     shown = "newline" if operator.text == "\n" else f"'{operator.text}'"
     return ShellSyntaxError(f"{shown} unexpected")

@@ -14,7 +14,9 @@ set_ftrace_filter also accepts commands, which do not change the choice (command
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -121,6 +123,10 @@ class FilterFile(File):
             self.choice.put(chosen)
 
 
+_ENDED = re.compile(r"(?:.*\s)?", re.DOTALL)
+"""Text up to its last blank."""
+
+
 class FilterEdit(Handle):
     """A filter file opened for writing."""
 
@@ -128,11 +134,23 @@ class FilterEdit(Handle):
         super().__init__(file)
         self._filter = file
         self._chosen = FtraceHash() if truncate else file.choice.get()
+        self._begun = ""
+        """The last word as far as it is written: blanks have not ended it yet."""
         if truncate:
             file.waiting.clear()
 
     def write(self, text: str) -> None:
-        """Apply words; raises `TracefsError` (EINVAL) at the first that matches nothing."""
+        """Apply the words that end in a blank; raises `TracefsError` (EINVAL) at the first bad one.
+
+        As in the kernel, a word at the end of `text` may go on in the next write.
+        """
+        text = self._begun + text
+        ended = _ENDED.match(text)
+        assert ended is not None
+        self._begun = text[ended.end() :]
+        self._apply(ended[0])
+
+    def _apply(self, text: str) -> None:
         functions, commands = self._filter.functions, self._filter.commands
         names = functions.names()
         for word in parse_words(text):
@@ -142,7 +160,13 @@ class FilterEdit(Handle):
                 self._take(names, word)
 
     def close(self) -> None:
-        """Make the choice effective, unless a bug has shut ftrace off. Raises `FtraceBug`."""
+        """Make the choice effective, unless a bug has shut ftrace off. Raises `FtraceBug`.
+
+        A last word that no blank has ended is applied now. As in the kernel, whose release has
+        nobody to report to, an error in it is dropped.
+        """
+        with suppress(TracefsError):
+            self._apply(self._begun)
         if not self._filter.ftrace.disabled:
             self._filter.choice.put(self._chosen)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from typing import Protocol
 
+from ..errors import TracefsError
 from .number import switch
 from .tree import Directory, File, Node
 
@@ -46,10 +48,17 @@ class TraceOptions(File):
         return "".join(f"{name}\n" if on else f"no{name}\n" for name, on in shown.items())
 
     def write(self, text: str) -> None:
-        """Turn an option on by its name, off by `no` and its name."""
+        """Turn an option on by its name, off by `no` and its name.
+
+        Raises `TracefsError` (EINVAL) for one that the current tracer does not have: the files
+        in `options` exist for all tracers, but `trace_set_options()` searches only this one's.
+        """
         name = text.strip()
         on = not name.startswith("no")
-        self._options.set_option(name if on else name[2:], on)
+        name = name if on else name[2:]
+        if name not in self._options.options and name not in self._options.tracer_options:
+            raise TracefsError(errno.EINVAL)
+        self._options.set_option(name, on)
 
 
 class Option(File):

@@ -6,6 +6,7 @@ started it reports the interruption. A script ends there too; the prompt comes b
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
 from ...core.shell.outcome import Outcome
-from ...core.shell.parser import ShellSyntaxError
+from ...core.shell.parser import Continuation, ShellSyntaxError
 from ...core.shell.shell import Shell
 from .exit_status import INTERRUPTED, USAGE
 
@@ -56,51 +57,42 @@ def run_lines(session: Session, lines: Iterable[str]) -> int:
     """
     shell = Shell(session)
     status = 0
-    pending = ""
+    pending, unfinished = [], Continuation()
     for line in lines:
-        pending += line
-        if _incomplete(pending):
+        pending.append(line)
+        if unfinished.add(line):
             continue
-        status, interrupted = _execute(shell, pending)
+        status, interrupted = _execute(shell, "".join(pending))
         if interrupted:
             return status
-        pending = ""
-    return _execute(shell, pending)[0] if pending else status
+        pending, unfinished = [], Continuation()
+    return _execute(shell, "".join(pending))[0] if pending else status
 
 
 def run_interactive(session: Session) -> int:
     """Execute what a user types, with line editing, until end of input; return the last status."""
     shell = Shell(session)
     status = 0
-    pending = ""
+    pending, unfinished = "", Continuation()
     with _line_editing(shell):
         while True:
             try:
-                pending += input(CONTINUED if pending else PROMPT) + "\n"
+                with _restore_terminal():
+                    line = input(CONTINUED if pending else PROMPT)
             except KeyboardInterrupt:
                 print()
-                pending = ""
+                pending, unfinished = "", Continuation()
                 continue
             except EOFError:
                 print()
                 return status
-            if _incomplete(pending):
+            pending += line + "\n"
+            if unfinished.add(line + "\n"):
                 continue
             if pending.strip() in ("exit", "quit"):
                 return status
             status, _ = _execute(shell, pending)
-            pending = ""
-
-
-def _incomplete(text: str) -> bool:
-    """Return whether `text` needs another line, for example to close a quote."""
-    from ...core.shell.parser import parse
-
-    try:
-        parse(text)
-    except ShellSyntaxError as error:
-        return error.incomplete
-    return text.endswith("\\\n")
+            pending, unfinished = "", Continuation()
 
 
 def _execute(shell: Shell, text: str) -> tuple[int, bool]:
@@ -128,7 +120,7 @@ def _show(outcome: Outcome) -> None:
 
 @contextmanager
 def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
-    """Within the context, ctrl+c stops the machine; a second one raises `KeyboardInterrupt`.
+    """Within the context, ctrl+c stops the machine; a second one ends the program.
 
     Yields a function that returns whether ctrl+c came.
     """
@@ -137,7 +129,9 @@ def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal came
         if came:
-            raise KeyboardInterrupt
+            # Not an exception: this may be within a callback of the emulator.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
         came = True
         if sys.stderr.isatty():
             sys.stderr.write("\n")  # after the ^C that the terminal shows
@@ -148,6 +142,29 @@ def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
         yield lambda: came
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _restore_terminal() -> Iterator[None]:
+    """Within the context, signals raise exceptions, so that line editing ends properly.
+
+    Those that end a program raise `SystemExit`, ctrl+c raises `KeyboardInterrupt`.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: leave,
+        signal.SIGHUP: leave,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 PORT = 8000
-OWN_OPTIONS = ("host", "port")
+VISITORS = 16
+OWN_OPTIONS = ("host", "port", "visitors", "any_module")
 """Parameters of the server; all others are passed to the console."""
 
 NEEDED = {"aiohttp": "aiohttp", "textual_serve": "textual-serve"}
@@ -47,11 +48,26 @@ NEEDED = {"aiohttp": "aiohttp", "textual_serve": "textual-serve"}
     show_default=True,
     help="Port to listen on; 0 selects a free port.",
 )
+@click.option(
+    "--visitors",
+    type=click.IntRange(1),
+    metavar="N",
+    default=VISITORS,
+    show_default=True,
+    help="Most visitors at a time; each needs about 100 MB of memory.",
+)
+@click.option(
+    "--any-module",
+    is_flag=True,
+    help="Let visitors load modules by path: any file that this user can read.",
+)
 @click.pass_context
 def serve_command(
     context: click.Context,
     host: str,
     port: int,
+    visitors: int,
+    any_module: bool,
     theme: str | None,
     open_session: Callable[[], Session],
 ) -> None:
@@ -88,7 +104,14 @@ def serve_command(
         def ready() -> None:
             print(f"The console is at http://{shown}:{number}/ until ctrl+c.", flush=True)
 
-        status = serve(command, listener, local=alone, ready=ready)
+        status = serve(
+            command,
+            listener,
+            local=alone,
+            ready=ready,
+            visitors=visitors,
+            any_module=any_module,
+        )
     context.exit(status)
 
 

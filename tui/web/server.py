@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import signal
 import socket
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -26,9 +27,14 @@ from aiohttp.typedefs import Handler
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
+from ...core.session.session import BUNDLED_ONLY
+
 DRIVER = "dynftrace.tui.web.driver:VisitorDriver"
 GRACE = 3.0
 """Seconds that a console has to exit before it is killed."""
+
+LINE = 200
+"""Limit of a line in the log, in characters."""
 
 MAX_CELLS = 1000
 """Limit of the columns and rows that a visitor can request."""
@@ -50,8 +56,12 @@ class Visit(AppService):
         command: Sequence[str],
         websocket: web.WebSocketResponse,
         downloads: DownloadManager,
+        variables: Mapping[str, str],
     ) -> None:
-        """`command` is the argv of the console; `downloads` offers its files to the visitor."""
+        """`command` is the argv of the console, `variables` are added to its environment.
+
+        `downloads` offers its files to the visitor.
+        """
         super().__init__(
             command[0],
             write_bytes=websocket.send_bytes,
@@ -60,6 +70,7 @@ class Visit(AppService):
             download_manager=downloads,
         )
         self._argv = command
+        self._variables = variables
         self._websocket = websocket
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
@@ -69,7 +80,7 @@ class Visit(AppService):
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            env=self._build_environment(width, height) | {"TEXTUAL_DRIVER": DRIVER},
+            env={**self._build_environment(width, height), **self._variables},
             start_new_session=True,
         )
         self._stdin = process.stdin
@@ -105,10 +116,19 @@ class Visit(AppService):
 class Site:
     """The pages and the current visits."""
 
-    def __init__(self, command: Sequence[str], *, local: bool) -> None:
-        """`command` is the argv of a console; `local` if the server is on the loopback only."""
+    def __init__(
+        self, command: Sequence[str], *, local: bool, visitors: int, any_module: bool
+    ) -> None:
+        """`command` is the argv of a console; `local` if the server is on the loopback only.
+
+        At most `visitors` are served at a time. They load modules by path if `any_module`.
+        """
         self._command = command
         self._local = local
+        self._most = visitors
+        self._variables = {"TEXTUAL_DRIVER": DRIVER}
+        if not any_module:
+            self._variables[BUNDLED_ONLY] = "1"
         self._visits: set[Visit] = set()
         self._downloads = DownloadManager()
 
@@ -139,7 +159,15 @@ class Site:
         if origin is not None and origin.partition("://")[2] != request.host:
             raise web.HTTPForbidden(text="Only pages of this server may use it.\n")
 
+    def _check_room(self) -> None:
+        if len(self._visits) >= self._most:
+            raise web.HTTPServiceUnavailable(
+                text=f"All {self._most} consoles of this server are in use. Try again later.\n",
+                headers={"Retry-After": "60"},
+            )
+
     async def _page(self, request: web.Request) -> web.StreamResponse:
+        self._check_room()
         return web.Response(
             text=PAGE.read_text(encoding="utf-8"),
             content_type="text/html",
@@ -147,18 +175,19 @@ class Site:
         )
 
     async def _visit(self, request: web.Request) -> web.StreamResponse:
+        self._check_room()
         websocket = web.WebSocketResponse(heartbeat=15)
-        await websocket.prepare(request)
-        visit = Visit(self._command, websocket, self._downloads)
+        visit = Visit(self._command, websocket, self._downloads, self._variables)
         self._visits.add(visit)
         try:
+            await websocket.prepare(request)
             size = (request.query.get("width"), request.query.get("height"))
             await visit.start(cells(size[0], 80), cells(size[1], 24))
             async for message in websocket:
                 if message.type is WSMsgType.TEXT:
                     try:
                         said = message.json()
-                    except ValueError:
+                    except (ValueError, RecursionError):
                         continue
                     await _forward(visit, said, websocket)
         finally:
@@ -209,7 +238,7 @@ def cells(text: object, default: int) -> int:
     """Return the requested columns or rows, limited; `default` if `text` is not a number."""
     try:
         return min(max(int(str(text)), 1), MAX_CELLS)
-    except ValueError:
+    except (ValueError, RecursionError):
         return default
 
 
@@ -223,13 +252,34 @@ def is_local(host: str) -> bool:
         return False
 
 
+class OneLine(logging.Formatter):
+    """Formats a record as one short, escaped line: a request may contain anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message and its exception, without a traceback."""
+        error = record.exc_info[1] if record.exc_info else None
+        reason = "" if error is None else f": {error or type(error).__name__}"
+        line = ascii(f"{record.getMessage()}{reason}")[1:-1]
+        return f"dynftrace: {line[:LINE]}{'...' if len(line) > LINE else ''}"
+
+
 def serve(
-    command: Sequence[str], listener: socket.socket, *, local: bool, ready: Callable[[], None]
+    command: Sequence[str],
+    listener: socket.socket,
+    *,
+    local: bool,
+    ready: Callable[[], None],
+    visitors: int,
+    any_module: bool,
 ) -> int:
     """Serve consoles run by `command` on `listener` until a signal; return its exit status.
 
-    `local` if the server is on the loopback only; `ready` is called when the server is up.
+    `local`, `visitors` and `any_module` are those of `Site`; `ready` is called when the server
+    is up.
     """
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
 
     async def until_signal(static: Path) -> int:
         loop = asyncio.get_running_loop()
@@ -241,7 +291,7 @@ def serve(
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, note, number)
-        site = Site(command, local=local)
+        site = Site(command, local=local, visitors=visitors, any_module=any_module)
         runner = web.AppRunner(site.application(static), access_log=None, shutdown_timeout=GRACE)
         await runner.setup()
         try:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
+import time
 from dataclasses import replace
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynftrace.core.ftrace.filter import Glob, NameTable
-from dynftrace.core.shell.parser import Join, ShellSyntaxError, parse
+from dynftrace.core.shell.parser import Continuation, Join, ShellSyntaxError, parse
 
 
 def words(text: str) -> list[list[str]]:
@@ -132,3 +134,39 @@ def test_a_command_survives_formatting_and_parsing(text: str) -> None:
 )
 def test_a_command_is_formatted_as_typed(text: str) -> None:
     assert [str(command) for command in parse(text)] == [text]
+
+
+def test_a_command_continues_as_long_as_it_cannot_be_parsed() -> None:
+    pieces = ("a", "'", '"', "\\", "#", "&&", "||", ";", " ", "\n")
+    chance = random.Random(5)
+    seen = {True: 0, False: 0}
+    for _ in range(3000):
+        whole = "a" + "".join(chance.choices(pieces, k=chance.randint(1, 7))) + "\n"
+        try:
+            parse(whole)
+        except ShellSyntaxError as error:
+            if not error.incomplete:
+                continue
+            expected = True
+        else:
+            expected = False
+        if whole.endswith("\\\n"):
+            continue  # continues, unless it ends a comment or a quote
+        seen[expected] += 1
+        unfinished = Continuation()
+        got = [unfinished.add(line) for line in whole.splitlines(keepends=True)][-1]
+        assert got == expected, repr(whole)
+    assert min(seen.values()) > 100
+
+
+def test_a_backslash_at_the_end_of_a_line_continues_the_command_but_not_a_comment() -> None:
+    assert Continuation().add("echo a \\\n") and not Continuation().add("# a \\\n")
+
+
+def test_an_unclosed_quote_reads_each_line_once() -> None:
+    lines = ["echo 'a\n", *["it is b\n"] * 20_000]
+    unfinished = Continuation()
+    begin = time.process_time()
+    assert all(unfinished.add(line) for line in lines)
+    assert time.process_time() - begin < 2  # reading all lines again for each takes minutes
+    assert not unfinished.add("c'\n")

@@ -21,7 +21,7 @@ ALL = "#### all functions enabled ####"
 
 def refused(session: Session, text: str, path: str = "set_ftrace_filter") -> int:
     with pytest.raises(TracefsError) as caught:
-        session.boot.tracefs.write(path, text, append=True)
+        session.boot.tracefs.write(path, f"{text}\n", append=True)
     return caught.value.errno
 
 
@@ -108,7 +108,7 @@ def test_a_disabled_ftrace_refuses_commands(session: Session, sh: Sh) -> None:
     with session.boot.tracefs.open("set_ftrace_filter", write=True) as handle:
         session.boot.ftrace.text.disabled = True
         with pytest.raises(TracefsError) as caught:
-            handle.write("schedule:traceoff")
+            handle.write("schedule:traceoff\n")
         assert caught.value.errno == errno.ENODEV
         session.boot.ftrace.text.disabled = False
     session.boot.ftrace.text.disabled = True
@@ -134,12 +134,12 @@ def test_a_poked_site_is_a_bug_and_no_command_is_added(session: Session, sh: Sh)
     assert address is not None
     session.poke(address, b"\xcc")
     with pytest.raises(FtraceBug):
-        session.boot.tracefs.write("set_ftrace_filter", "sched*:traceon", append=True)
+        session.boot.tracefs.write("set_ftrace_filter", "sched*:traceon\n", append=True)
     assert session.boot.ftrace.disabled
     session.boot.ftrace.text.disabled = False
     assert listed(session) == [ALL, "kfree:traceon:unlimited"]
     with pytest.raises(FtraceBug):
-        session.boot.tracefs.write("set_ftrace_filter", "schedule:dump", append=True)
+        session.boot.tracefs.write("set_ftrace_filter", "schedule:dump\n", append=True)
     session.boot.ftrace.text.disabled = False
     assert listed(session) == [ALL, "kfree:traceon:unlimited"]
 
@@ -218,7 +218,7 @@ def test_any_sequence_of_writes_agrees_with_a_model(
             kinds[key] = {name: text for name, text in kinds[key].items() if name not in gone}
             kinds = {each: held for each, held in kinds.items() if held}
         try:
-            session.boot.tracefs.write("set_ftrace_filter", word, append=True)
+            session.boot.tracefs.write("set_ftrace_filter", f"{word}\n", append=True)
         except TracefsError as error:
             assert error.errno == code, word
         else:

@@ -37,7 +37,7 @@ def called(session: Session) -> set[str]:
 
 def refused(session: Session, text: str, path: str = "set_ftrace_filter") -> int:
     with pytest.raises(TracefsError) as caught:
-        session.boot.tracefs.write(path, text, append=True)
+        session.boot.tracefs.write(path, f"{text}\n", append=True)
     return caught.value.errno
 
 
@@ -73,8 +73,20 @@ def test_no_match_is_refused_but_earlier_words_count(session: Session, sh: Sh) -
     assert refused(session, "kfree nosuchfunction do_exit\n") == errno.EINVAL
     assert set(sh("cat set_ftrace_filter").split()) == {"schedule", "kfree"}
     with pytest.raises(TracefsError):
-        session.boot.tracefs.write("set_ftrace_filter", "nosuchfunction")
+        session.boot.tracefs.write("set_ftrace_filter", "nosuchfunction\n")
     assert sh("cat set_ftrace_filter") == ALL
+
+
+def test_a_last_word_without_a_newline_is_applied_on_close_and_its_error_dropped(
+    session: Session, sh: Sh
+) -> None:
+    assert sh("echo -n nosuch > set_ftrace_filter; cat set_ftrace_filter") == ALL
+    assert sh("echo -n kfree nosuch > set_ftrace_filter; cat set_ftrace_filter") == "kfree\n"
+    assert sh("echo -n schedule > set_ftrace_filter; cat set_ftrace_filter") == "schedule\n"
+    with session.boot.tracefs.open("set_ftrace_filter", write=True, truncate=True) as file:
+        for part in ("kf", "ree do_", "exit\n"):
+            file.write(part)
+    assert set(sh("cat set_ftrace_filter").split()) == {"kfree", "do_exit"}
 
 
 def test_unknown_commands_are_refused(session: Session) -> None:

@@ -56,6 +56,18 @@ def test_an_invalid_option_is_refused(session: Session, path: str, text: str) ->
     assert caught.value.errno == errno.EINVAL
 
 
+def test_trace_options_knows_only_the_options_of_the_current_tracer(
+    session: Session, sh: Sh
+) -> None:
+    for name in ("func_stack_trace", "nofuncgraph-irqs"):
+        with pytest.raises(TracefsError, match="Invalid argument"):
+            session.boot.tracefs.write("trace_options", f"{name}\n")
+    # Their files are always there, and change them for the next use of the tracer.
+    assert sh("echo 1 > options/func_stack_trace; cat options/func_stack_trace") == "1\n"
+    sh("echo function > current_tracer; echo nofunc_stack_trace > trace_options")
+    assert sh("cat options/func_stack_trace") == "0\n"
+
+
 def test_text_options_change_the_lines(session: Session, sh: Sh) -> None:
     sh("echo schedule > set_ftrace_filter; echo function > current_tracer; run boot")
     sh("echo 0 > tracing_on")

@@ -235,6 +235,43 @@ async def test_the_server_uses_loopback_and_refuses_other_origins() -> None:
         assert server.end() == (130, "", "")
 
 
+async def test_a_visitor_can_neither_flood_the_log_nor_look_at_the_host() -> None:
+    with serving("--visitors", "1") as server:
+        for bad in (
+            b"\x1b[31mX " + b"A" * 50_000 + b"\r\n\r\n",
+            b"GET / HTTP/1.1\r\n\x00: \xff\r\n\r\n",
+        ):
+            with socket.create_connection((server.host, server.port)) as raw:
+                raw.sendall(bad)
+                assert b" 400 " in raw.recv(100)
+        async with aiohttp.ClientSession() as client:
+            async with client.ws_connect(server.url + "ws") as visitor:
+                await visitor.send_str("[" * 100_000)
+                await visitor.send_str(
+                    '["resize", {"width": ' + "[" * 900 + "]" * 900 + ', "height": 9}]'
+                )
+                shown = b""
+                while b"PAUSED" not in shown:
+                    shown += await visitor.receive_bytes(timeout=20)
+                for path in ("", "ws"):
+                    async with client.get(server.url + path) as answer:
+                        said = "All 1 consoles of this server are in use. Try again later.\n"
+                        assert (answer.status, await answer.text()) == (503, said)
+                await visitor.send_json(["stdin", ":"])
+                await visitor.send_json(["stdin", "insmod /etc/passwd\r"])
+                while b"choose" not in shown:
+                    shown += await visitor.receive_bytes(timeout=20)
+                assert b"ELF" not in shown
+                (console,) = server.consoles()
+            assert gone(console)
+            async with client.get(server.url) as answer:
+                assert answer.status == 200
+        status, _, error = server.end()
+    assert status == 130 and "Traceback" not in error
+    lines = error.splitlines()
+    assert lines and all(len(line) < 250 and line.isprintable() for line in lines), error
+
+
 def test_listening_on_another_address_is_warned_about() -> None:
     with serving("--host", "0.0.0.0") as server:
         status, _, error = server.end(signal.SIGTERM)
