@@ -27,13 +27,17 @@ COUNT_MASK = 0x0007_FFFF
 """Bits of `flags` that count the ftrace_ops that want the record."""
 
 
+INVALID_FUNCTION = "__ftrace_invalid_address__"
+"""Start of the names of records in dead code (`FTRACE_INVALID_FUNCTION`)."""
+
+
 class Flag(IntFlag):
     """Bits of `flags`, numbered as in the kernel's include/linux/ftrace.h."""
 
     TOUCHED = 1 << 20
     """The record was enabled at least once."""
     DISABLED = 1 << 25
-    """The record must not be changed: its module is being loaded or unloaded."""
+    """The site is in no function, so the record is never enabled (`test_for_valid_rec`)."""
     TRAMP_EN = 1 << 27
     """The site calls the trampoline of the only ftrace_ops that wants it."""
     TRAMP = 1 << 28
@@ -108,16 +112,19 @@ class Records:
         stubs: Sequence[ModuleStub] = (),
         *,
         found: bool = False,
+        dead: NDArray[np.bool_] | None = None,
     ) -> slice:
         """Append the records of the kernel, or of `module` with its stubs; return their rows.
 
-        Records that were `found` as the kernel ran keep their order, and may be added in
-        several parts.
+        Those that are `dead` get the flag `DISABLED`. Records that were `found` as the
+        kernel ran keep their order, and may be added in several parts.
         """
         number = self._number(module, stubs, found)
         rows = np.zeros(len(ips), RECORD)
         rows["ip"] = ips
         rows["module"] = number
+        if dead is not None:
+            rows["flags"][dead] = Flag.DISABLED
         order = np.arange(len(ips)) if found else np.argsort(ips, kind="stable")
         start = len(self.table)
         self.table = np.concatenate((self.table, rows[order]))
