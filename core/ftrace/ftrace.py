@@ -150,7 +150,7 @@ class Ftrace:
         ftrace = cls(machine, kernel, kallsyms, entry, mcount, listed=True)
         if mcount is not None:
             ftrace._dyn_arch_init()
-        ftrace._add(ips, kernel, own_bases(kernel), None)
+        ftrace._add(ips, kernel, own_bases(kernel), None, ftrace._stubs_of_kernel(ips))
         return ftrace
 
     def _dyn_arch_init(self) -> None:
@@ -163,6 +163,14 @@ class Ftrace:
             self.text.apply(edit, Step.INIT, caller, STOP_MACHINE)
             code = edit.replacement[0].tobytes()
             self._by_mcount = (ModuleStub(int(edit.address[0]), code, caller, CALLER),)
+
+    def _stubs_of_kernel(self, ips: Addresses) -> tuple[ModuleStub, ...]:
+        """Return mcount as a stub of `ftrace_caller` if the kernel's sites call nothing else."""
+        if not self._by_mcount:
+            return ()
+        compiled, _ = self._memory.gather(ips, self.port.facts.sites.size)
+        call = self.port.make_call(Sites(ips, compiled=compiled), self._by_mcount[0].target)
+        return () if call.reachable.all() else self._by_mcount
 
     # Records
 

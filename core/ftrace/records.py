@@ -186,7 +186,7 @@ class Records:
 
     @property
     def stubs(self) -> tuple[ModuleStub, ...]:
-        """The stubs of all modules that have call sites."""
+        """The stubs of the kernel and of all modules that have call sites."""
         return tuple(stub for stubs in self._stubs.values() for stub in stubs)
 
     def stubs_at(self, addresses: Addresses) -> list[ModuleStub]:
@@ -229,6 +229,8 @@ class Records:
     def _number(self, module: str | None, stubs: Sequence[ModuleStub], found: bool) -> int:
         """Return the number of `module`: a new one, unless this adds to its `found` sites."""
         if module is None:
+            if stubs:
+                self._stubs[KERNEL] = tuple(stubs)
             return KERNEL
         for number, name in self._modules.items():
             if found and name == module:
