@@ -89,6 +89,15 @@ class Kallsyms:
             names[row] = f"0x{int(addresses[row]):x}"
         return names
 
+    def starts_of(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return where the symbols that cover n addresses start; unknown addresses themselves."""
+        merged = self._all()
+        if not len(merged.start):
+            return addresses.copy()
+        rows = np.maximum(np.searchsorted(merged.start, addresses, "right") - 1, 0)
+        start = merged.start[rows]
+        return np.where((start <= addresses) & (addresses < merged.end[rows]), start, addresses)
+
     def format(self, address: int) -> str:
         """Return `name+0x5/0x80 [module]`, as the kernel prints an address; `0x…` if unknown."""
         symbol = self.lookup(address)
