@@ -12,9 +12,16 @@ import numpy as np
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.errors import NoCallSitesError, TracefsError, UnknownRelocation
+from dynftrace.core.errors import (
+    ImageError,
+    NoCallSitesError,
+    TracefsError,
+    UnknownRelocation,
+    UsageError,
+)
 from dynftrace.core.ftrace.records import Flag
 from dynftrace.core.session.session import MachineSpec, Session
+from dynftrace.core.shell.shell import Shell
 
 from ...support.booted import Booted, load
 
@@ -192,6 +199,62 @@ def test_the_site_of_an_overridden_weak_function_is_never_enabled(tmp_path: Path
     assert sorted(line.split()[0] for line in tree.read("enabled_functions").splitlines()) == [
         *("arch_add", "kept", "last"),
     ]
+
+
+SAME_NAMES = """
+int ftrace_caller(int a) { return a + 1; }
+int function_trace_call(int a) { return ftrace_caller(a); }
+unsigned long trace_counter = 7, fgraph, return_to_handler, function_trace_stop;
+__asm__(".globl __fentry__\\n__fentry__: ret");
+"""
+
+
+def test_names_of_the_tracer_may_be_the_kernels_too(tmp_path: Path) -> None:
+    script = SCRIPT.replace("start_kernel", "function_trace_call")
+    flags = ("-fno-inline", "-O1", "-mrecord-mcount")
+    session = Session.open(
+        arches.load("x86_64"),
+        MachineSpec(kernel=linked(tmp_path, flags, script, source=SAME_NAMES)),
+    )
+    kernel = session.boot.image.symbols.address_of("ftrace_caller")
+    entry = session.boot.ftrace.entry["ftrace_caller"]
+    shell = Shell(session)
+    for tracer in ("function", "function_graph"):
+        session.boot.tracefs.write("current_tracer", tracer)
+        assert session.call("function_trace_call", [4]) == 5
+        traced = shell.execute("cat trace").output
+        assert traced.count("ftrace_caller") == 1 and traced.count("function_trace_call") >= 1
+    assert session.address_of("ftrace_caller") == kernel
+    assert session.address_of("ftrace_caller+0x2") == kernel + 2
+    for text in ("ftrace_caller [tracer]", "ftrace_caller[tracer]"):
+        assert session.address_of(text) == entry
+    assert session.address_of("ftrace_caller+0x4 [tracer]") == entry + 4
+    outcome = shell.execute("poke 'ftrace_caller [tracer]' 0x90")
+    assert outcome.output.startswith(f"{entry:x} ftrace_caller+0x0/")
+    assert outcome.output.splitlines()[0].endswith(" [tracer]")
+    with pytest.raises(UsageError, match=r"\[usb\] has no symbol 'ftrace_caller'"):
+        session.address_of("ftrace_caller [usb]")
+    # A name that only the tracer has is shown without an owner.
+    stub = session.boot.ftrace.entry["ftrace_stub"]
+    assert session.boot.kallsyms.name(stub) == "ftrace_stub"
+
+
+@pytest.mark.parametrize(
+    ("address", "size", "area"),
+    [
+        (0xFFFF_FFFF_9000_8000, 0, "the tracer"),
+        (0xFFFF_FFFF_8F00_0000, 32 << 20, "the tracer"),
+        (0xFFFF_8880_0000_0000, 0, "the machine's free RAM"),
+    ],
+)
+def test_a_kernel_that_lies_in_an_area_of_the_machine_is_refused(
+    tmp_path: Path, address: int, size: int, area: str
+) -> None:
+    script = SCRIPT.replace("0xffffffff81000000", f"{address:#x}")
+    script = script.replace("*(.rodata*)", f"*(.rodata*) . += {size:#x};")
+    path = linked(tmp_path, ("-mrecord-mcount", "-mcmodel=large"), script)
+    with pytest.raises(ImageError, match=rf"k\.elf: its memory at 0x\w+-0x\w+ overlaps {area}"):
+        load(path)
 
 
 def test_a_kernel_without_any_call_says_what_it_lacks(tmp_path: Path) -> None:
