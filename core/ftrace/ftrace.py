@@ -447,7 +447,7 @@ def _no_sites(port: Port, kernel: Image, mcount: int | None) -> str:
     """Return why `kernel` has no call sites, as far as its symbols tell."""
     sites = port.facts.sites
     name = next((each for each in sites.mcount_symbols if each in kernel.symbols.names), "")
-    lists = " or ".join(sites.sections)
+    lists = " or ".join(sites.sections) or "a list of them"
     if mcount is None:
         return f"no call sites: it has neither {lists} nor {sites.mcount_symbols[0]}"
     return f"no call sites: it has no list of them ({lists}), and its code never calls {name}"
