@@ -66,7 +66,7 @@ class WrongMachineError(ImageError):
 
 
 class NoCallSitesError(ImageError):
-    """The file has no call site: neither a table nor a relocation against mcount."""
+    """No call site can be found in the file; the message says what it lacks."""
 
 
 class MissingSymbolError(ImageError):

@@ -229,6 +229,8 @@ class CallSites:
     """Symbols of stubs that are linked into modules, each with the symbol it leads to."""
     clobbers: frozenset[str] = frozenset()
     """Registers of `Abi.pt_regs` that the callee of a site may change: no code there needs them."""
+    landing_pad: bytes = b""
+    """The instruction with which functions begin if the CPU checks indirect branches."""
     source_offset: int = 0
     """Bytes from rec.ip to code with a source line. If the compiler leaves room at the start
     of a function, its lines begin after that room."""

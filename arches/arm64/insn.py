@@ -38,6 +38,7 @@ WORD = 4
 
 NOP = 0xD503_201F  # nop, which is hint #0
 SAVE_LR = 0xAA1E_03E9  # mov x9, x30: before a call that must not lose x30
+BTI_C = 0xD503_245F  # bti c, which is hint #34: a target of calls only
 
 REACH = 1 << 27
 """Reach of B and BL: less than this many bytes forward, at most as many back."""

@@ -58,14 +58,11 @@ ftrace_caller:
         SAVE_MORE
         SAVE_LAST
 
-        sll     $t0, $ra, 1                     // bit 30: in a module
-        bgez    $t0, near
-        PTR_ADDIU $a0, $ra, -8
-        lw      $t0, 0($a0)
+        lw      $t0, -8($ra)                    // what called
         lui     $t1, 0x0060                     // jalr v1
         ori     $t1, $t1, 0xf809
         bne     $t0, $t1, near
-        nop
+        PTR_ADDIU $a0, $ra, -8
         PTR_ADDIU $a0, $a0, -12
 near:
         PTR_S   $a0, IP($sp)

@@ -28,15 +28,12 @@ def calls(bits: int, sites: Sites, target: int) -> Calls:
 
 
 def init_nop(sites: Sites, mcount: Calls) -> Edit:
-    """Return the first change of each site: from a call of mcount, or from a nop.
-
-    `-mnop-mcount` leaves the nop of a 64-bit CPU.
-    """
+    """Return the first change of each site: from a call of mcount, or from a nop."""
     edit = mcount.make_nop(sites)
-    nop = np.frombuffer(insn.NOP5, np.uint8)
-    already = (sites.compiled == nop).all(axis=1)
+    nops = np.frombuffer(b"".join(insn.COMPILED_NOPS), np.uint8).reshape(-1, insn.REL32_SIZE)
+    already = (sites.compiled[:, None] == nops).all(axis=2).any(axis=1)
     expected = edit.expected.copy()
-    expected[already] = nop
+    expected[already] = sites.compiled[already]
     return Edit(sites.ip, expected, edit.replacement, edit.reachable | already)
 
 

@@ -12,7 +12,7 @@ anything is pushed: the stack holds the return address into the function and,
 above it, the return address to its caller, and all arguments that come in
 registers are still there.
 
-    Compiled    e8 rel32          call __fentry__     (0f 1f 44 00 00 with -mnop-mcount)
+    Compiled    e8 rel32          call __fentry__     (or a nop: COMPILED_NOPS)
     Disabled    0f 1f 44 00 00    nopl 0(%rax,%rax,1)             in 64 bits
                 3e 8d 74 26 00    leal %ds:0(%esi,%eiz,1),%esi    in 32 bits
     Enabled     e8 rel32          call ftrace_caller
@@ -79,6 +79,10 @@ NOPS32: Mapping[int, bytes] = {
 
 NOP5 = NOPS64[REL32_SIZE]
 """The disabled call site of 64-bit kernels, and the text `-mnop-mcount` leaves in all."""
+
+COMPILED_NOPS = (NOP5, REL32_SIZE * NOPS64[1], bytes.fromhex("0f 1f 44 00 08"))
+"""Text of sites that do not call mcount as compiled: by `-mnop-mcount`, and by
+`-fpatchable-function-entry=5` of GCC and of clang."""
 
 
 def rel32(

@@ -167,13 +167,25 @@ def cut_names(
     """Return the names at `offsets` of a string table that ends in NUL.
 
     Each name is truncated to `KSYM_NAME_LEN`, and names after the first `most` bytes in all
-    are empty: names may share bytes, so a small file could claim a lot of memory. Bytes that
-    are not printable ASCII become `?`, because names go to terminals.
+    are empty: names may share bytes, so a small file could claim a lot of memory. Names are
+    UTF-8. Because they go to terminals, everything that cannot be printed becomes `?`.
     """
-    clean = np.where((table > 0x20) & (table < 0x7F) | (table == 0), table, np.uint8(ord("?")))
+    clean = np.where((table > 0x20) & (table != 0x7F) | (table == 0), table, np.uint8(ord("?")))
     stops = np.flatnonzero(clean == 0)
     starts = offsets.astype(np.int64)
     ends = np.minimum(stops[np.searchsorted(stops, starts)], starts + KSYM_NAME_LEN)
     ends[np.cumsum(ends - starts) > most] = 0
-    text = clean.tobytes().decode("ascii")
-    return [text[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    raw = clean.tobytes()
+    cuts = zip(starts.tolist(), ends.tolist(), strict=True)
+    if raw.isascii():
+        text = raw.decode("ascii")
+        return [text[start:end] for start, end in cuts]
+    return [_printable(raw[start:end]) for start, end in cuts]
+
+
+def _printable(name: bytes) -> str:
+    """Return `name`, which has no ASCII control characters, as text that can be printed."""
+    if name.isascii():
+        return name.decode("ascii")
+    text = name.decode("utf-8", "replace").replace("\N{REPLACEMENT CHARACTER}", "?")
+    return "".join(mark if mark.isprintable() else "?" for mark in text)

@@ -27,6 +27,7 @@ from ..errors import (
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import kernel_toc
 from ..machine.memory import Memory
+from ..machine.symbols import TRACER
 
 REGION = "tracer"
 """Name of the memory of entry.S; that of each part of tracer.o ends in the part's name."""
@@ -152,8 +153,8 @@ def load_entry(
     linked.write(memory.write)
     if "nr_pt_regs" in symbols:
         memory.write_int(symbols["nr_pt_regs"], len(port.facts.abi.pt_regs), 4)
-    kallsyms.add(SymbolTable.of_labels(labels, address + len(code.code)))
-    kallsyms.add(linked.symbols)
+    kallsyms.add(SymbolTable.of_labels(labels, address + len(code.code)), TRACER)
+    kallsyms.add(linked.symbols, TRACER)
     return Entry(address, code.code, {**symbols, **labels}, base + linked.size)
 
 

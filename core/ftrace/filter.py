@@ -274,7 +274,7 @@ class FunctionNames:
     """The records for matching: each has a name and a module.
 
     `module` holds an index of `modules` for each record, -1 for the kernel's;
-    `prefix` begins the names of code.
+    `prefix` begins the names of code. No pattern matches the rows `hidden`.
     """
 
     def __init__(
@@ -283,19 +283,24 @@ class FunctionNames:
         module: NDArray[np.int32],
         modules: Sequence[str],
         prefix: str = "",
+        hidden: Rows | None = None,
     ) -> None:
         if len(names) != len(module):
             raise ValueError("each record needs a name and a module")
         self._names = NameTable(names, prefix)
         self._module = module
         self._modules = NameTable(modules)
+        self._visible = np.ones(len(names), np.bool_)
+        if hidden is not None:
+            self._visible[hidden] = False
 
     def __len__(self) -> int:
         return len(self._names)
 
     def match(self, pattern: str) -> Rows:
         """Return the rows whose name matches `pattern`, which is only a glob."""
-        return self._names.match(Glob.parse(pattern))
+        rows = self._names.match(Glob.parse(pattern))
+        return rows[self._visible[rows]]
 
     def select(self, word: FilterWord, commands: frozenset[str] = frozenset()) -> Rows:
         """Return the records that `word` selects, to add or (`word.remove`) to remove.
@@ -315,7 +320,7 @@ class FunctionNames:
             return self.match(word.function)
         inside = self._in_module(word.module, word.exclude_module)
         if not word.function:
-            return np.flatnonzero(inside)
+            return np.flatnonzero(inside & self._visible)
         rows = self.match(word.function)
         return rows[inside[rows]]
 

@@ -15,8 +15,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+import numpy as np
+
 from ..abi import FTRACE_OPS_MAX
-from ..arch import Addresses, Edit, ModuleStub, Sites, trampolines_of
+from ..arch import Addresses, Edit, ModuleStub, Port, Sites, trampolines_of
 from ..elf.image import Image
 from ..errors import (
     FtraceBug,
@@ -34,9 +36,9 @@ from .ftraced import FTRACED, Found, Ftraced
 from .ops import FtraceHash, FtraceOps
 from .patch import STOP_MACHINE, Patcher
 from .pids import FtracePids
-from .records import Records
+from .records import INVALID_FUNCTION, Records
 from .settle import settle
-from .sites import call_sites, code_ranges
+from .sites import call_sites, calls_of_mcount, code_ranges, dead_sites, own_bases
 from .state import RecordState, record_state
 from .text import FtraceText
 from .tracer import Tracer, Untraceable
@@ -52,20 +54,21 @@ class Ftrace:
         kernel: Image,
         kallsyms: Kallsyms,
         entry: Entry | Untraceable,
-        mcount: int,
+        mcount: int | None,
         *,
         listed: bool,
     ) -> None:
-        """`listed` says that a table lists the call sites; else ftraced finds them.
+        """`mcount` is the address of mcount, None in a kernel without it.
 
-        Raises `MissingSymbolError` for a kernel without what ftraced needs.
+        `listed` says that a table lists the call sites; else ftraced finds them. Raises
+        `MissingSymbolError` for a kernel without what ftraced needs.
         """
         port = machine.port
         self.port = port
         self.kernel = kernel
         self.kallsyms = kallsyms
-        self.mcount = mcount
-        """Address of the function that sites call as compiled."""
+        self.mcount = mcount or 0
+        """Address of the function that sites call as compiled; 0 if all were compiled as nops."""
         # struct dyn_ftrace: ip, flags and, if sites may call stubs, their module.
         words = 2 if port.stubs is None else 3
         self.records = Records(port.facts.sites.size, words * port.facts.pointer_size)
@@ -108,21 +111,32 @@ class Ftrace:
         Raises `NoCallSitesError`, `MissingSymbolError` for mcount or ftraced, and `FtraceBug`.
         """
         port = machine.port
+        if not len(kernel.symbols):
+            raise NoCallSitesError(
+                str(kernel.path),
+                "it has no symbols, which tracing needs: use the kernel from before `strip`",
+            )
+        mcount = _mcount(port, kernel)
         entry: Entry | Untraceable
         try:
             entry = load_entry(port, kernel, machine.memory, kallsyms, source)
         except MissingSymbolError as error:
             entry = Untraceable(error)
         if (discovery or port.facts.discovery[0]) == FTRACED:
-            return cls(machine, kernel, kallsyms, entry, _mcount(machine, kernel), listed=False)
+            if mcount is None:
+                raise MissingSymbolError(str(kernel.path), port.facts.sites.mcount_symbols[0])
+            return cls(machine, kernel, kallsyms, entry, mcount, listed=False)
         ips = call_sites(port, kernel, machine.memory.read)
         if not len(ips):
-            raise NoCallSitesError(
-                str(kernel.path), "no call sites: neither a list of them nor calls of mcount"
-            )
-        ftrace = cls(machine, kernel, kallsyms, entry, _mcount(machine, kernel), listed=True)
-        ftrace._dyn_arch_init()
-        ftrace._add(ips, None)
+            ips = calls_of_mcount(port, kernel, machine.memory.read)
+        if not len(ips):
+            raise NoCallSitesError(str(kernel.path), _no_sites(port, kernel, mcount))
+        if mcount is None:
+            _check_nops(machine, kernel, ips)
+        ftrace = cls(machine, kernel, kallsyms, entry, mcount, listed=True)
+        if mcount is not None:
+            ftrace._dyn_arch_init()
+        ftrace._add(ips, kernel, own_bases(kernel), None, ftrace._stubs_of_kernel(ips))
         return ftrace
 
     def _dyn_arch_init(self) -> None:
@@ -135,6 +149,14 @@ class Ftrace:
             self.text.apply(edit, Step.INIT, caller, STOP_MACHINE)
             code = edit.replacement[0].tobytes()
             self._by_mcount = (ModuleStub(int(edit.address[0]), code, caller, CALLER),)
+
+    def _stubs_of_kernel(self, ips: Addresses) -> tuple[ModuleStub, ...]:
+        """Return mcount as a stub of `ftrace_caller` if the kernel's sites call nothing else."""
+        if not self._by_mcount:
+            return ()
+        compiled, _ = self._memory.gather(ips, self.port.facts.sites.size)
+        call = self.port.make_call(Sites(ips, compiled=compiled), self._by_mcount[0].target)
+        return () if call.reachable.all() else self._by_mcount
 
     # Records
 
@@ -171,7 +193,7 @@ class Ftrace:
             return
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
-            self._add(ips, name, (*self._by_mcount, *stubs))
+            self._add(ips, image, bases, name, (*self._by_mcount, *stubs))
             if self.ops and not self.disabled:
                 self._follow()
 
@@ -331,10 +353,22 @@ class Ftrace:
         """Make the text call the registered ops. Raises `FtraceBug` with nothing written."""
         self.tracer.follow(self.ops, self.pids.func)
 
-    def _add(self, ips: Addresses, module: str | None, stubs: Sequence[ModuleStub] = ()) -> None:
-        """Add records for `ips` and make their sites nops."""
+    def _add(
+        self,
+        ips: Addresses,
+        image: Image,
+        bases: Mapping[int, int],
+        module: str | None,
+        stubs: Sequence[ModuleStub] = (),
+    ) -> None:
+        """Add records for the sites `ips` of `image` and make their sites nops."""
         compiled, _ = self._memory.gather(ips, self.port.facts.sites.size)
-        rows = self.records.add(ips, self.kallsyms.names_of(ips), compiled, module, stubs)
+        names, dead = self.kallsyms.names_of(ips), dead_sites(image, bases, ips)
+        for row in np.flatnonzero(dead).tolist():
+            before = self.kallsyms.lookup(int(ips[row]))
+            offset = 0 if before is None else int(ips[row]) - before.address
+            names[row] = f"{INVALID_FUNCTION}_{offset}"
+        rows = self.records.add(ips, names, compiled, module, stubs, dead=dead)
         if self.disabled:
             return
         edit = self.port.init_nop(self.records.sites(rows), self.mcount)
@@ -370,11 +404,26 @@ class Ftrace:
             self.ftraced.shut_off()
 
 
-def _mcount(machine: Machine, kernel: Image) -> int:
-    """Return the address of mcount in `kernel`. Raises `MissingSymbolError`."""
-    names = machine.port.facts.sites.mcount_symbols
-    for name in names:
-        address = kernel.symbols.address_of(name)
-        if address is not None:
-            return address
-    raise MissingSymbolError(str(kernel.path), names[0])
+def _mcount(port: Port, kernel: Image) -> int | None:
+    """Return the address of mcount in `kernel`, None without it."""
+    found = (kernel.symbols.address_of(name) for name in port.facts.sites.mcount_symbols)
+    return next((address for address in found if address is not None), None)
+
+
+def _no_sites(port: Port, kernel: Image, mcount: int | None) -> str:
+    """Return why `kernel` has no call sites, as far as its symbols tell."""
+    sites = port.facts.sites
+    name = next((each for each in sites.mcount_symbols if each in kernel.symbols.names), "")
+    lists = " or ".join(sites.sections) or "a list of them"
+    if mcount is None:
+        return f"no call sites: it has neither {lists} nor {sites.mcount_symbols[0]}"
+    return f"no call sites: it has no list of them ({lists}), and its code never calls {name}"
+
+
+def _check_nops(machine: Machine, kernel: Image, ips: Addresses) -> None:
+    """Raise `MissingSymbolError` for mcount unless the compiler left nops at all sites."""
+    facts = machine.port.facts.sites
+    compiled, _ = machine.memory.gather(ips, facts.size)
+    edit = machine.port.init_nop(Sites(ips, compiled=compiled), 0)
+    if not edit.reachable.all() or (edit.expected != compiled).any():
+        raise MissingSymbolError(str(kernel.path), facts.mcount_symbols[0])

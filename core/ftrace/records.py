@@ -27,13 +27,17 @@ COUNT_MASK = 0x0007_FFFF
 """Bits of `flags` that count the ftrace_ops that want the record."""
 
 
+INVALID_FUNCTION = "__ftrace_invalid_address__"
+"""Start of the names of records in dead code (`FTRACE_INVALID_FUNCTION`)."""
+
+
 class Flag(IntFlag):
     """Bits of `flags`, numbered as in the kernel's include/linux/ftrace.h."""
 
     TOUCHED = 1 << 20
     """The record was enabled at least once."""
     DISABLED = 1 << 25
-    """The record must not be changed: its module is being loaded or unloaded."""
+    """The site is in no function, so the record is never enabled (`test_for_valid_rec`)."""
     TRAMP_EN = 1 << 27
     """The site calls the trampoline of the only ftrace_ops that wants it."""
     TRAMP = 1 << 28
@@ -96,16 +100,19 @@ class Records:
         stubs: Sequence[ModuleStub] = (),
         *,
         found: bool = False,
+        dead: NDArray[np.bool_] | None = None,
     ) -> slice:
         """Append the records of the kernel, or of `module` with its stubs; return their rows.
 
-        Records that were `found` as the kernel ran keep their order, and may be added in
-        several parts.
+        Those that are `dead` get the flag `DISABLED`. Records that were `found` as the
+        kernel ran keep their order, and may be added in several parts.
         """
         number = self._number(module, stubs, found)
         rows = np.zeros(len(ips), RECORD)
         rows["ip"] = ips
         rows["module"] = number
+        if dead is not None:
+            rows["flags"][dead] = Flag.DISABLED
         order = np.arange(len(ips)) if found else np.argsort(ips, kind="stable")
         start = len(self.table)
         self.table = np.concatenate((self.table, rows[order]))
@@ -153,7 +160,7 @@ class Records:
 
     @property
     def stubs(self) -> tuple[ModuleStub, ...]:
-        """The stubs of all modules that have call sites."""
+        """The stubs of the kernel and of all modules that have call sites."""
         return tuple(stub for stubs in self._stubs.values() for stub in stubs)
 
     def stubs_at(self, addresses: Addresses) -> list[ModuleStub]:
@@ -196,6 +203,8 @@ class Records:
     def _number(self, module: str | None, stubs: Sequence[ModuleStub], found: bool) -> int:
         """Return the number of `module`: a new one, unless this adds to its `found` sites."""
         if module is None:
+            if stubs:
+                self._stubs[KERNEL] = tuple(stubs)
             return KERNEL
         for number, name in self._modules.items():
             if found and name == module:

@@ -3,16 +3,22 @@
 The compiler writes a list of all call sites, `__mcount_loc`. In a linked kernel it lies
 between `__start_mcount_loc` and `__stop_mcount_loc`; in a module it is a section with
 relocations. Without a list, the relocations against the mcount symbol have the same
-information. In all cases, sites outside code are refused, duplicates and the linker's
-zero padding are dropped, and the port's `call_adjust` turns each entry into rec.ip.
+information; an executable without either is searched for calls of mcount. In all cases,
+sites outside code are refused, duplicates and the linker's zero padding are dropped, and
+`rec_ips` turns each entry into rec.ip.
+
+The list may name dead code. If a function overrides a weak one in another object, the
+linker drops the symbol of the weak function but keeps its code and its entry
+(`dead_sites`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arch import Addresses, Port, Sites
 from ..elf.headers import Section
@@ -21,6 +27,9 @@ from ..errors import MemoryFault
 
 Reader = Callable[[int, int], bytes]
 """Reads `size` bytes of guest memory at an address."""
+
+_CHUNK = 1 << 20
+"""Bytes of code that are searched for calls at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ def call_sites(
     is valid only after relocation. Raises `ImageError` for a site that is not in code.
     """
     if bases is None:
-        bases = {section.index: section.address for section in image.sections if section.loaded}
+        bases = own_bases(image)
     table = site_table(port, image, bases)
     if table is None:
         entries = _called(port, image, bases)
@@ -55,9 +64,52 @@ def call_sites(
         except MemoryFault as error:
             reason = f"its list of call sites is not loaded: {error}"
             raise image.error(reason, section=table.section) from error
-    ips = np.unique(port.call_adjust(entries[entries != 0]))
+    ips = np.unique(rec_ips(port, image, bases, entries[entries != 0]))
     _check(port, image, ips, bases)
     return ips
+
+
+def own_bases(image: Image) -> dict[int, int]:
+    """Return the address of each loaded section of an executable, by index."""
+    return {section.index: section.address for section in image.sections if section.loaded}
+
+
+def rec_ips(port: Port, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
+    """Return rec.ip of each of the n `entries` of a list of sites.
+
+    With `-fpatchable-function-entry=N,M` the compiler puts M of the N nops before the
+    function and lists the first of them. The site is then at the function's symbol, or
+    after the landing pad there (`ftrace_call_adjust` in Linux 6.5).
+    """
+    ips = port.call_adjust(entries).copy()
+    known = _functions(image, bases)
+    nearest = np.searchsorted(known.start, ips, "right")
+    inside = (nearest > 0) & (ips < known.end[np.maximum(nearest, 1) - 1])
+    code = list(_code(image, bases))
+    unit = port.facts.insn_align
+    for row in np.flatnonzero(~inside & (nearest < len(known.start))).tolist():
+        ip, function = int(ips[row]), int(known.start[nearest[row]])
+        at, text = next((each for each in code if 0 <= ip - each[0] < len(each[1])), (ip, b""))
+        before = text[ip - at : function - at]
+        if len(before) == function - ip and before == before[:unit] * (len(before) // unit):
+            pad = port.facts.sites.landing_pad
+            ips[row] = function + (len(pad) if text.startswith(pad, function - at) else 0)
+    return ips
+
+
+def dead_sites(image: Image, bases: Mapping[int, int], ips: Addresses) -> NDArray[np.bool_]:
+    """Return which of n sites are in no function: after the end of the one before them.
+
+    Linux compares their offset in the function with FTRACE_MCOUNT_MAX_OFFSET, if the
+    architecture has it (`test_for_valid_rec`). Here the size of the symbol decides, on all
+    ports. A symbol without a size, such as a label of assembly, ends at the next one.
+    """
+    known = _functions(image, bases)
+    nearest = np.searchsorted(known.start, ips, "right") - 1
+    if not len(known.start):
+        return np.zeros(len(ips), np.bool_)
+    start, end = (column[np.maximum(nearest, 0)] for column in (known.start, known.end))
+    return (nearest < 0) | ((end > start) & (ips >= end))
 
 
 def code_ranges(image: Image, bases: Mapping[int, int]) -> list[tuple[int, int]]:
@@ -77,10 +129,11 @@ def calls_of_mcount(port: Port, image: Image, read: Reader) -> Addresses:
     """
     names = port.facts.sites.mcount_symbols
     targets = [image.symbols.address_of(name) for name in names]
-    bases = {section.index: section.address for section in image.sections if section.loaded}
+    width = port.facts.sites.size
     found = [
-        calls_in(port, start, read(start, end - start), target)
-        for start, end in code_ranges(image, bases)
+        calls_in(port, at, read(at, min(_CHUNK + width - 1, end - at)), target)
+        for start, end in code_ranges(image, own_bases(image))
+        for at in range(start, end, _CHUNK)
         for target in targets
         if target is not None
     ]
@@ -101,13 +154,13 @@ def calls_in(port: Port, start: int, text: bytes, mcount: int) -> Addresses:
 
 def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable | None:
     """Return the compiler's list; None if the image has none. Raises `ImageError`."""
-    for name in port.facts.sites.sections:
-        section = image.section(name)
-        if section is not None and section.loaded and section.index in bases:
-            return SiteTable(section, bases[section.index], section.size)
     start = image.symbols.address_of("__start_mcount_loc")
     stop = image.symbols.address_of("__stop_mcount_loc")
     if image.relocatable or start is None or stop is None:
+        for name in port.facts.sites.sections:
+            section = image.section(name)
+            if section is not None and section.loaded and section.index in bases:
+                return SiteTable(section, bases[section.index], section.size)
         return None
     section = image.section_of(start, stop)
     if section is None:
@@ -116,6 +169,35 @@ def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable 
             "which does not lie in one section"
         )
     return SiteTable(section, start, stop - start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """Start and end of each function of a loaded image, ascending; no size if they are equal."""
+
+    start: Addresses
+    end: Addresses
+
+
+def _functions(image: Image, bases: Mapping[int, int]) -> _Functions:
+    """Return the functions of `image`; of those that begin together, the longest."""
+    table = image.symbols
+    rows = np.flatnonzero(table.functions)
+    start = table.address[rows]
+    if image.relocatable:
+        places = [bases.get(section.index, 0) for section in image.sections]
+        start = start + np.array(places, np.uint64)[table.shndx[rows]]
+    order = np.lexsort((table.size[rows], start))
+    start, size = start[order], table.size[rows][order]
+    last = np.append(start[1:] != start[:-1], True)[: len(start)]
+    return _Functions(start[last], start[last] + size[last])
+
+
+def _code(image: Image, bases: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
+    """Yield address and compiled text of each code section of a loaded image."""
+    for section in image.sections:
+        if section.loaded and section.executable and section.index in bases:
+            yield bases[section.index], image.data(section).tobytes()
 
 
 def _called(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:

@@ -17,6 +17,7 @@ from ..arch import Addresses
 from ..errors import MissingSymbolError
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..machine.symbols import TRACER
 from ..machine.vcpu import Vcpu
 from ..memento import Restore, attributes, in_order
 from .callers import Callers
@@ -48,7 +49,7 @@ class StackTracer:
         """`stack_tracer_enabled`; any number but 0 is on."""
         self.trace: tuple[StackUse, ...] = ()
         """The calls at the maximum, innermost first."""
-        function = kallsyms.address(STACK_TRACE_CALL)
+        function = kallsyms.address(STACK_TRACE_CALL, TRACER)
         self.ops = None if function is None else FtraceOps("trace_ops", function)
         self._machine = machine
         self._memory = machine.memory

@@ -86,6 +86,7 @@ def record_state(
         address, expected = int(nop.address[0]), nop.row(text, 0)
     found, whole = _read(memory, address, len(expected)), _read(memory, ip, length)
     call = None if target is None else port.make_call(sites, target)
+    users = () if flags & Flag.DISABLED else ops
     disabled = not flags & Flag.ENABLED
     return RecordState(
         ip=ip,
@@ -93,7 +94,7 @@ def record_state(
         module=records.module_of(row),
         form=FAILED if record["failed"] else NOP if disabled else ENABLED,
         flags=flags,
-        users=tuple(each for each in ops if each.matches(records.table["ip"][row : row + 1])[0]),
+        users=tuple(each for each in users if each.matches(records.table["ip"][row : row + 1])[0]),
         caller=records.caller_of(row),
         target=target,
         stub=None if call is None else _stub(records, call),

@@ -55,13 +55,15 @@ class Targets:
     def count(self, ops: Sequence[FtraceOps], trampolines: Sequence[int]) -> None:
         """Set in each record the number of `ops` that want it, REGS, and its trampoline.
 
+        No ops gets a record with the flag `DISABLED`.
         `trampolines` has the address of each ops' own trampoline, 0 for none.
         """
         table = self._records.table
         count = np.zeros(len(table), np.uint32)
         only = np.zeros(len(table), np.uint64)
+        alive = ~self._records.flagged(Flag.DISABLED)
         for each, trampoline in zip(ops, trampolines, strict=True):
-            wanted = each.matches(table["ip"])
+            wanted = each.matches(table["ip"]) & alive
             count += wanted
             only[wanted] = trampoline
             if each.save_regs:

@@ -13,6 +13,7 @@ import numpy as np
 from .. import abi
 from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import Memory
+from ..machine.symbols import TRACER
 
 
 class Tracepoint:
@@ -26,7 +27,7 @@ class Tracepoint:
     @classmethod
     def find(cls, memory: Memory, kallsyms: Kallsyms, name: str, func: str) -> Self | None:
         """Return the tracepoint `name` with the function `func`; None if either is missing."""
-        address, function = kallsyms.address(name), kallsyms.address(func)
+        address, function = kallsyms.address(name), kallsyms.address(func, TRACER)
         if address is None or function is None:
             return None
         region = memory.region_at(address)

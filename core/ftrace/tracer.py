@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from ..arch import Edit
 from ..errors import MissingSymbolError
 from ..kernel.kallsyms import Kallsyms
@@ -26,12 +28,18 @@ from ..memento import Restore, attributes, in_order
 from .bug import Step
 from .entry import GRAPH_CALL, GRAPH_CALLER, Entry
 from .ops import FtraceOps
-from .opslist import OpsList, called_func
+from .opslist import OpsList, SiteArea, called_func
 from .patch import joined
 from .records import Records
 from .targets import Targets
 from .text import FtraceText
 from .trampolines import OpsTrampoline, OpsTrampolines
+
+FUNCTIONS = "ftrace_functions"
+"""The tracer's variable with the address of a table of functions; not every port has it."""
+
+_PART = 7
+"""That table's part of the area for the sites of hashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,10 @@ class Tracer:
         """Guest address of the code that ftrace_call and ftrace_regs_call call now."""
         self.graph = False
         """Whether the slot ftrace_graph_call calls ftrace_graph_caller."""
+        self._records = records
+        self._functions = SiteArea(machine.port.facts, machine.memory, "ftrace_functions", _PART)
+        self._generation = -1
+        """Of the records in the table of functions."""
         self._port = machine.port
         self._memory = machine.memory
         self._kallsyms = kallsyms
@@ -95,6 +107,7 @@ class Tracer:
             self._text.verify(self._own_slot_edit(each, pid_func), Step.UPDATE, each.func)
         for change in changes:
             self._text.verify(change.edit, change.step, change.target)
+        self._write_functions()
         self._list.write(ops, pid_func)
         self._update_trampolines(own, pid_func)
         if func != self.slot:
@@ -119,6 +132,16 @@ class Tracer:
         edit = self._port.enable_graph_caller(slot, caller)
         self._text.apply(edit if on else edit.reversed(), Step.UPDATE, caller)
         self.graph = on
+
+    def _write_functions(self) -> None:
+        """Tell the tracer where the functions of the records start, if it asks for them."""
+        records = self._records
+        if FUNCTIONS not in self.entry.symbols or self._generation == records.generation:
+            return
+        starts = np.unique(self._kallsyms.starts_of(records.table["ip"]))
+        (table,) = self._functions.write([np.append(np.uint64(len(starts)), starts)])
+        self._memory.write_int(self.entry[FUNCTIONS], table)
+        self._generation = records.generation
 
     def _own_trampolines(self, ops: Sequence[FtraceOps]) -> list[OpsTrampoline | None]:
         """Return the trampoline of each ops; a single ops has none and uses ftrace_caller."""

@@ -2,6 +2,10 @@
 
 Each loaded image adds its symbol table and removes it when it is unloaded. Looking up many
 addresses is one binary search, because a trace needs thousands.
+
+A name may have several owners. Alone, it means the kernel's symbol, then the tracer's, then
+that of the module loaded first; `name [module]` is the symbol of one module, or with `TRACER`
+of the tracer. The tracer's symbols are shown that way only if the kernel has the same name.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..elf.symbols import Symbol, SymbolTable
+from ..machine.symbols import TRACER
 from ..memento import Restore, attributes
 
 
@@ -34,7 +39,10 @@ class Kallsyms:
         self._merged: _Merged | None = None
 
     def add(self, table: SymbolTable, module: str | None = None) -> None:
-        """Add a table whose addresses are final; `module` is None for the kernel's own."""
+        """Add a table whose addresses are final.
+
+        `module` is None for the kernel's own, `TRACER` for the tracer's.
+        """
         self._tables.append((module, table))
         self._merged = None
 
@@ -68,7 +76,7 @@ class Kallsyms:
             name=merged.name[row],
             address=start,
             size=int(merged.end[row]) - start,
-            module=self._tables[int(merged.table[row])][0],
+            module=self._module(merged.name[row], int(merged.table[row])),
             function=bool(merged.function[row]),
         )
 
@@ -84,6 +92,15 @@ class Kallsyms:
         for row in np.flatnonzero(~known).tolist():
             names[row] = f"0x{int(addresses[row]):x}"
         return names
+
+    def starts_of(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return where the symbols that cover n addresses start; unknown addresses themselves."""
+        merged = self._all()
+        if not len(merged.start):
+            return addresses.copy()
+        rows = np.maximum(np.searchsorted(merged.start, addresses, "right") - 1, 0)
+        start = merged.start[rows]
+        return np.where((start <= addresses) & (addresses < merged.end[rows]), start, addresses)
 
     def format(self, address: int) -> str:
         """Return `name+0x5/0x80 [module]`, as the kernel prints an address; `0x…` if unknown."""
@@ -105,7 +122,7 @@ class Kallsyms:
         merged = self._all()
         rows = np.flatnonzero(merged.function)
         return [
-            Symbol(name, start, end - start, self._tables[table][0])
+            Symbol(name, start, end - start, self._module(name, table))
             for name, start, end, table in zip(
                 merged.name[rows].tolist(),
                 merged.start[rows].tolist(),
@@ -114,6 +131,14 @@ class Kallsyms:
                 strict=True,
             )
         ]
+
+    def _module(self, name: str, table: int) -> str | None:
+        """Return the module to show with `name` of the table with number `table`."""
+        owner = self._tables[table][0]
+        if owner != TRACER:
+            return owner
+        kernel = (found for known, found in self._tables if known is None)
+        return owner if any(found.row_of(name) is not None for found in kernel) else None
 
     def _all(self) -> _Merged:
         """Return the merged columns, rebuilt after a change."""

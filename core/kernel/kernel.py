@@ -11,6 +11,8 @@ from __future__ import annotations
 from ..arch import Port
 from ..elf.image import Image
 from ..errors import MemoryFault
+from ..facts import Facts
+from ..machine.host_call import STACK_SIZE
 from ..machine.memory import PAGE_SIZE, Memory
 
 KERNEL = "vmlinux.elf"
@@ -21,6 +23,24 @@ RAM_SIZE = 16 << 20
 
 RAM = "ram"
 MEM_SIZE = "mem_size"
+
+
+_TRACER_SIZE = 1 << 20
+"""Bytes reserved for ftrace_caller, the tracer and trampolines."""
+
+
+def _areas(facts: Facts) -> dict[str, tuple[int, int]]:
+    """Return start and end of the areas in which the machine puts other things, by name."""
+    area = facts.map
+    return {
+        "the area of modules": (area.modules, area.modules_end),
+        "the far area of modules": facts.modules_far or (0, 0),
+        "the tracer": (area.tracer, area.tracer + _TRACER_SIZE),
+        "the machine's free RAM": (area.direct_map, area.direct_map + RAM_SIZE),
+        "the ring buffer": (area.ring_buffer, area.ring_buffer + RAM_SIZE),
+        "the tables of filters": (area.hashes, area.hashes_end),
+        "the machine's stack": (area.host_stack, area.host_stack + STACK_SIZE),
+    }
 
 
 def load_kernel(port: Port, image: Image, memory: Memory) -> None:
@@ -41,11 +61,13 @@ def load_kernel(port: Port, image: Image, memory: Memory) -> None:
             spans.append((start, end, access))
     if not spans:
         raise image.error("it has no segment to load")
-    area, far = port.facts.map, port.facts.modules_far
     for start, end, _access in spans:
-        for modules, modules_end in ((area.modules, area.modules_end), far or (0, 0)):
-            if start < modules_end and modules < end:
-                raise image.error(f"it is linked at {start:#x}, in the area of modules")
+        for name, (taken, taken_end) in _areas(port.facts).items():
+            if start < taken_end and taken < end:
+                raise image.error(
+                    f"its memory at {start:#x}-{end:#x} overlaps {name} at {taken:#x}: link it "
+                    "at another address or make it smaller"
+                )
     for section in image.sections:
         inside = any(low <= section.address and section.end <= high for low, high, _ in spans)
         if section.loaded and section.executable and not inside:

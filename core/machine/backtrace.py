@@ -26,7 +26,7 @@ from ..arch import Port
 from ..errors import MemoryFault
 from ..facts import Facts
 from .memory import Memory
-from .symbols import Names
+from .symbols import TRACER, Names
 from .vcpu import Vcpu
 
 RETURN_TO_HANDLER = "return_to_handler"
@@ -50,7 +50,7 @@ def backtrace(
     sp, size = vcpu.registers.sp, port.facts.pointer_size
     start = sp + -sp % size
     words = _words(memory, start, end)
-    handler = symbols.address(RETURN_TO_HANDLER)
+    handler = symbols.address(RETURN_TO_HANDLER, TRACER)
     handled = np.zeros(len(words), np.bool_) if handler is None else words == np.uint64(handler)
     rows = np.flatnonzero(handled | _after_calls(words, memory, port))
     places = [start + row * size for row in np.flatnonzero(handled).tolist()]
@@ -160,7 +160,7 @@ def _ret_stack(vcpu: Vcpu, memory: Memory, port: Port, symbols: Names) -> list[t
     layout = abi.ftrace_ret_stack(port.facts.byteorder, port.facts.pointer_size)
     address = int(vcpu.local["ret_stack"])
     if not address:
-        of_cpus = symbols.address(CPU_RET_STACK)
+        of_cpus = symbols.address(CPU_RET_STACK, TRACER)
         if of_cpus is None:
             return []
         address = of_cpus + vcpu.number * layout.itemsize

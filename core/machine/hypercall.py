@@ -22,7 +22,7 @@ from .function import enter
 from .memory import Memory
 from .requests import Requests
 from .services import Services
-from .symbols import Symbols
+from .symbols import TRACER, Symbols
 from .vcpu import State, Vcpu
 
 Arguments = Sequence[int]
@@ -167,7 +167,7 @@ def _stack_max(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 def _graph_stop(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     """Stop the guest: a traced function returned to the wrong place (`ftrace_pop_return_trace`)."""
     expected, received, function, back = arguments
-    stop = machine.symbols.address("function_trace_stop")
+    stop = machine.symbols.address("function_trace_stop", TRACER)
     if stop is not None:
         machine.memory.write_int(stop, 1, 4)
     for line in (

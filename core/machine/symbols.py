@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+TRACER = "tracer"
+"""The owner of the symbols of ftrace_caller and the tracer; the kernel may have the same names."""
+
 
 class Symbol(Protocol):
     """A named address."""
@@ -27,8 +30,8 @@ class Symbol(Protocol):
 class Names(Protocol):
     """Symbols by name and by address."""
 
-    def address(self, name: str) -> int | None:
-        """Return where `name` is, or None."""
+    def address(self, name: str, module: str | None = None) -> int | None:
+        """Return where `name` is, or None; with `module`, a module or `TRACER`, its own."""
         ...
 
     def lookup(self, address: int) -> Symbol | None:
@@ -51,7 +54,7 @@ class Symbols(Names, Protocol):
 class NoSymbols:
     """The symbols of a machine without a kernel: none."""
 
-    def address(self, name: str) -> int | None:
+    def address(self, name: str, module: str | None = None) -> int | None:
         """Return None."""
         return None
 

@@ -1,4 +1,7 @@
-"""Addresses as a user types them: a number, a symbol, or a symbol and an offset."""
+"""Addresses as a user types them: a number, a symbol, or a symbol and an offset.
+
+A symbol may have an owner, as in `ftrace_caller [tracer]`; see `Kallsyms`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from ..errors import UsageError
 from ..facts import Facts
 from ..kernel.kallsyms import Kallsyms
 
-_ADDRESS = re.compile(r"(?P<symbol>[^+]+)(?:\+(?P<offset>\w+))?")
+_ADDRESS = re.compile(r"(?P<symbol>[^+\[]+?)(?:\+(?P<offset>\w+))?(?:\s*\[(?P<owner>[^]]+)\])?")
 
 
 class AddressReader:
@@ -18,23 +21,31 @@ class AddressReader:
         self._facts = facts
         self._kallsyms = kallsyms
 
-    def code(self, name: str) -> int | None:
-        """Return the address of the symbol `name`; for a function its code, not its descriptor."""
+    def code(self, name: str, owner: str | None = None) -> int | None:
+        """Return the address of the symbol `name`; for a function its code, not its descriptor.
+
+        `owner` is a module or `TRACER`.
+        """
         prefix = self._facts.abi.text_prefix
-        code = self._kallsyms.address(prefix + name) if prefix else None
-        return self._kallsyms.address(name) if code is None else code
+        code = self._kallsyms.address(prefix + name, owner) if prefix else None
+        return self._kallsyms.address(name, owner) if code is None else code
 
     def of(self, text: str) -> int:
         """Return the address that `text` means. Raises `UsageError`."""
         match = _ADDRESS.fullmatch(text.strip())
         if match is None:
-            raise UsageError(f"invalid address '{text}': write a number or SYMBOL[+OFFSET]")
+            raise UsageError(
+                f"invalid address '{text}': write a number or 'SYMBOL[+OFFSET] [MODULE]'"
+            )
         name = match["symbol"]
         try:
             offset = int(match["offset"] or "0", 0)
         except ValueError:
             raise UsageError(f"invalid offset '{match['offset']}': write a number") from None
-        address = self.code(name)
+        owner = match["owner"]
+        address = self.code(name, owner)
+        if address is None and owner is not None:
+            raise UsageError(f"[{owner}] has no symbol '{name}'")
         if address is None:
             try:
                 address = int(name, 0 if name[:2].lower() == "0x" else 16)

@@ -19,6 +19,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..kernel.kernel import load_kernel
 from ..machine.machine import Machine
 from ..machine.services import LateServices
+from ..machine.symbols import TRACER
 from ..modules.module import Modules
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.subbuffer import PageFormat
@@ -93,7 +94,7 @@ class Boot:
             """Return the time of the trace clock on `cpu`."""
             if array.clock_in_ns:
                 return machine.vcpus[cpu].ticks
-            counter = kallsyms.address("trace_counter")
+            counter = kallsyms.address("trace_counter", TRACER)
             return 0 if counter is None else machine.memory.read_int(counter, 8)
 
         ring = RingBuffer(

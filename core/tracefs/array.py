@@ -21,6 +21,7 @@ from ..ftrace.ops import FtraceHash, FtraceOps
 from ..ftrace.stacktrace import StackTracer
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
@@ -109,7 +110,7 @@ class TraceArray:
         self.graph = Graph(machine, kallsyms, ftrace)
         self.callers = Callers(machine, ftrace)
         self.stack = StackTracer(machine, ftrace, kallsyms, self.callers)
-        function = kallsyms.address(FUNCTION_TRACE_CALL)
+        function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
         self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
         self.syscalls = Syscalls(machine, kallsyms, ftrace, ring)
@@ -217,7 +218,7 @@ class TraceArray:
         Raises `TracefsError` (EBADF: recording is off, ENODEV: the kernel does not support
         it) and `GuestError`.
         """
-        function = self.kallsyms.address("tracing_mark_write")
+        function = self.kallsyms.address("tracing_mark_write", TRACER)
         if function is None:
             raise TracefsError(errno.ENODEV)
         memory = self.machine.memory
@@ -265,7 +266,7 @@ class TraceArray:
         """Change the function that the tracer registers; if it is on, register it again."""
         self.function_options[name] = value
         called = FUNCTION_STACK_TRACE_CALL if value else FUNCTION_TRACE_CALL
-        function = self.kallsyms.address(called)
+        function = self.kallsyms.address(called, TRACER)
         if self.ops is None or function is None:
             return
         if self._registered:

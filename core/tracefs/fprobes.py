@@ -18,6 +18,7 @@ from ..events.fprobe import Fprobe, parse, parse_removal, refused
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..kernel.kallsyms import Kallsyms
+from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
@@ -169,7 +170,7 @@ class Fprobes:
             return
         self._ring.expand()
         self._ftrace.check()
-        function = self._kallsyms.address(FUNCTION)
+        function = self._kallsyms.address(FUNCTION, TRACER)
         if function is None:
             raise TracefsError(errno.ENODEV)
         fprobe = event.fprobe

@@ -76,7 +76,9 @@ class FunctionTable:
             name if owner is None else f"{name} [{owner}]"
             for name, owner in zip(records.names, owners, strict=True)
         ]
-        names = FunctionNames(records.names, indices, loaded, prefix)
+        # match_records() passes over disabled records.
+        hidden = np.flatnonzero(records.flagged(Flag.DISABLED))
+        names = FunctionNames(records.names, indices, loaded, prefix, hidden)
         return _Listing(records.generation, lines, names)
 
 

@@ -21,6 +21,7 @@ from ..ftrace.graph import STUB, FunctionGraph, GraphSettings, GraphUser
 from ..ftrace.ops import FtraceHash
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.text.graphtext import GraphOptions
 from .number import kstrtoul
@@ -55,7 +56,7 @@ class Graph:
     def __init__(self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace) -> None:
         self.options = dict(OPTIONS)
         self.settings = GraphSettings()
-        stub = kallsyms.address(STUB)
+        stub = kallsyms.address(STUB, TRACER)
         self._tracer = None if stub is None else FunctionGraph(machine, ftrace, stub)
 
     def save(self) -> Restore:

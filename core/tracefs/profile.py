@@ -23,6 +23,7 @@ from ..ftrace.ops import FtraceHash, FtraceOps
 from ..ftrace.profile import CALL, ProfileTables, variance
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.text.graphtext import duration_text
 from .graph import Graph
@@ -48,7 +49,7 @@ class Profile:
         self._graph = graph
         self._tables = ProfileTables(machine, ftrace)
         self._counting = False
-        function = kallsyms.address(CALL)
+        function = kallsyms.address(CALL, TRACER)
         self._ops = None if function is None else FtraceOps("ftrace_profile_ops", function)
 
     def save(self) -> Restore:

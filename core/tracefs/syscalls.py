@@ -18,6 +18,7 @@ from ..events.syscalls import SyscallEvent, events_of, read_syscalls
 from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..machine.symbols import TRACER
 from ..memento import Restore, attributes, in_order
 from ..trace.buffer.ringbuffer import RingBuffer
 from .event import COMMON_SIZE, Field
@@ -34,7 +35,12 @@ FUNCTIONS = ("ftrace_syscall_enter", "ftrace_syscall_exit")
 TABLE = "syscall_events"
 """The tracer's table of events that are on."""
 
-NEEDED = (METADATA, *TRACEPOINTS, *FUNCTIONS, TABLE)
+NEEDED = {
+    METADATA: None,
+    **dict.fromkeys(TRACEPOINTS),
+    **dict.fromkeys((*FUNCTIONS, TABLE), TRACER),
+}
+"""The symbols by name, each with its owner."""
 
 
 class SwitchedSyscall:
@@ -106,7 +112,7 @@ class Syscalls:
         self.by_number: Mapping[int, SyscallEvent] = MappingProxyType({})
         """The events by number of their type."""
         self._guest: _Guest | None = None
-        places = {name: kallsyms.address(name) for name in NEEDED}
+        places = {name: kallsyms.address(name, owner) for name, owner in NEEDED.items()}
         found = {name: at for name, at in places.items() if at is not None}
         if len(found) < len(NEEDED) or not all(map(self._holds, (found[n] for n in TRACEPOINTS))):
             return

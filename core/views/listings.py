@@ -21,7 +21,7 @@ from ..elf.image import Image
 from ..elf.relocations import RelocationTable
 from ..elf.structs import SHN_LORESERVE, SHT_REL, SHT_RELA
 from ..ftrace.records import Records
-from ..ftrace.sites import SiteTable, site_table
+from ..ftrace.sites import SiteTable, rec_ips, site_table
 from ..machine.memory import Memory
 
 
@@ -37,7 +37,7 @@ class Entry:
     relocation: str
     """Type, symbol and addend of the entry's relocation in the file; empty for none."""
     value: int
-    """The entry's value in guest memory: the site, before `call_adjust`."""
+    """The entry's value in guest memory: the site, before `rec_ips`."""
     row: int | None
     """The record made from it; None for the linker's padding."""
 
@@ -73,16 +73,17 @@ def listing(
     table = site_table(port, image, bases)
     if table is None:
         return None
-    word = port.facts.pointer_size
+    word, sections = port.facts.pointer_size, port.facts.sites.sections
     values = image.words(memory.read(table.address, table.size))
     stored = image.words(_stored(image, table, bases[table.section.index]))
-    found = records.rows_of(port.call_adjust(values))
-    found[values == 0] = -1
+    found = np.full(len(values), -1, np.intp)
+    filled = values != 0
+    found[filled] = records.rows_of(rec_ips(port, image, bases, values[filled]))
     asked = _relocations(port, image, table, bases[table.section.index])
     shown = np.arange(len(values)) if rows is None else np.flatnonzero(np.isin(found, [*rows]))
     return Listing(
         image.path.name,
-        port.facts.sites.sections[0],
+        sections[0] if sections and table.section.name not in sections else table.section.name,
         table.section.name,
         table.address,
         len(values),

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from ...core.views.cells import cells, cut, padded
+
 Span = tuple[str, str]
 """A text, and the name of its tone."""
 
@@ -80,9 +82,9 @@ def about(subject: Subject, lines: Iterable[Line]) -> tuple[Line, ...]:
 
 def fit(text: str, width: int) -> str:
     """Return `text` in exactly `width` cells: padded, or cut with an ellipsis."""
-    if len(text) > width:
-        return text[: max(width - 1, 0)] + "…" if width > 0 else ""
-    return text.ljust(width)
+    if cells(text) > width:
+        return padded(cut(text, width - 1) + "…", width) if width > 0 else ""
+    return padded(text, width)
 
 
 def highlight(line: Line, needle: str, tone: str = "found") -> Line:

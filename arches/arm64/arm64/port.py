@@ -17,7 +17,7 @@ from ....core.facts import CallSites, Facts
 from .. import port as arm64
 from .. import reloc
 from ..callsite import Form
-from ..insn import NOP, SAVE_LR, WORD
+from ..insn import BTI_C, NOP, SAVE_LR, WORD, pack
 
 FACTS = arm64.facts(
     "arm64",
@@ -30,6 +30,7 @@ FACTS = arm64.facts(
         # No function depends on the values of these at its entry.
         clobbers=frozenset({*(f"x{number}" for number in range(9, 18)), "pstate"}),
         source_offset=2 * WORD,
+        landing_pad=pack(BTI_C),
     ),
     example_offset=0,
 )

@@ -4,7 +4,8 @@
  * prologue, so the return address is in the function's frame; only the instruction
  * that stored it tells where. A leaf function has not stored it and returns through
  * ra, which ftrace_caller restores. ftrace_get_parent_ra_addr() in
- * arch/mips/kernel/ftrace.c does the same.
+ * arch/mips/kernel/ftrace.c does the same, and compares what it finds with the
+ * return address as here.
  */
 #include "tracer.h"
 
@@ -16,12 +17,32 @@
 #define MOVE_SP 0x27bd0000u  /* addiu sp, sp, n */
 #endif
 #define OPERATION 0xffff0000u
+#define NOT_BASE 0xfc1f0000u /* without the register that an offset is added to */
+#define SP 29
 
-#define PROLOGUE_MAX 64 /* instructions */
-#define PAGE_MASK 0xffful
-#define MODULES 0x40000000ul /* this address bit is set only in modules */
+/*
+ * A count, and that many starts of functions with call sites, sorted. The host writes
+ * a new table first, then its address.
+ */
+volatile unsigned long ftrace_functions;
 
-/* A prologue has no jump or branch: another function ends there. */
+static unsigned long function_start(unsigned long ip)
+{
+	const u64 *table = (const u64 *)ftrace_functions;
+	unsigned long low = 0, high = table[0];
+
+	while (low < high) {
+		unsigned long middle = (low + high) / 2;
+
+		if ((unsigned long)table[1 + middle] <= ip)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? (unsigned long)table[low] : ip;
+}
+
+/* A prologue has no jump or branch: before one is code of a function without a symbol. */
 static int is_jump(u32 insn)
 {
 	u32 opcode = insn >> 26, function = insn & 63;
@@ -29,12 +50,11 @@ static int is_jump(u32 insn)
 	return opcode ? opcode < 8 : function == 8 || function == 9; /* jr, jalr */
 }
 
-/* The page before a module's page may be unmapped. */
-static int is_readable(const u32 *insn)
+/* Whether sp or the place of ra is computed, as in a frame of more than 32 KB. */
+static int is_computed(u32 insn)
 {
-	unsigned long end = (unsigned long)insn + sizeof(*insn);
-
-	return (end & PAGE_MASK) || !(end & MODULES);
+	return (insn >> 26 == 0 && (insn >> 11 & 31) == SP) ||
+	       (insn & NOT_BASE) == (STORE_RA & NOT_BASE);
 }
 
 /*
@@ -43,19 +63,20 @@ static int is_readable(const u32 *insn)
  */
 void prepare_ftrace_return_mips(unsigned long self_addr, unsigned long sp, unsigned long *ra)
 {
-	const u32 *insn = (const u32 *)self_addr;
+	const u32 *start = (const u32 *)function_start(self_addr);
+	unsigned long *stored = 0;
 
-	for (int n = 0; n < PROLOGUE_MAX && is_readable(--insn); n++) {
+	for (const u32 *insn = (const u32 *)self_addr; insn-- > start && !is_jump(*insn);) {
 		long offset = (short)*insn;
 
-		if ((*insn & OPERATION) == STORE_RA) {
-			ra = (unsigned long *)(sp + offset);
-		} else if ((*insn & OPERATION) == MOVE_SP && offset < 0) {
-			prepare_ftrace_return(ra, self_addr, sp - offset);
+		if ((*insn & OPERATION) == STORE_RA)
+			stored = (unsigned long *)(sp + offset);
+		else if ((*insn & OPERATION) == MOVE_SP && offset < 0)
+			sp -= offset;
+		else if (is_computed(*insn))
 			return;
-		} else if (is_jump(*insn)) {
-			prepare_ftrace_return(ra, self_addr, sp);
-			return;
-		}
 	}
+	if (stored && *stored != *ra)
+		return;
+	prepare_ftrace_return(stored ? stored : ra, self_addr, sp);
 }

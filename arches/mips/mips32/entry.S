@@ -30,8 +30,8 @@
  * Clobbers   t0..t9, hi and lo, on which no function may depend
  *
  * ip is rec.ip: for a near site the call, 8 bytes before the return address; for a
- * far one its first instruction, another 12 bytes before. The kernel's sites are
- * all near; in modules, from 0xc0000000 up, the call instruction decides.
+ * far one its first instruction, another 12 bytes before. The call instruction
+ * decides; the kernel has far sites only if it was built with -mlong-calls.
  *
  * The stack at ftrace_call, lowest address at the bottom. A caller leaves 16
  * bytes for the arguments of its callee.

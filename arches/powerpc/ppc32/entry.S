@@ -4,9 +4,12 @@
  *
  * void ftrace_caller(void)
  *
- * Not a C function: it is called by the third instruction of the traced function,
+ * Not a C function: GCC calls it by the third instruction of the traced function,
  * which has no frame yet and has stored its own lr at 4(r1). The function reads lr
  * again when it makes its frame, so lr must be restored and this returns by ctr.
+ * clang calls it after the prologue: the function has a frame, its lr is in the frame
+ * of its caller, and the lr of the moment does not matter. The instruction before the
+ * site, `stw r0,4(r1)` of GCC, tells which it is.
  * It calls, through the slot at ftrace_call,
  *
  *     void tracer(unsigned long ip, unsigned long parent_ip,
@@ -22,8 +25,9 @@
  * The stack at ftrace_call, lowest address at the bottom. A frame begins with
  * its back chain; the callee saves lr at 4 of its caller's.
  *
- *     r1 + 68   the traced function's return address        parent_ip
- *     r1 + 64   the frame of the traced function's caller
+ *     r1 + 68   by GCC, the traced function's return address; by clang, r1 + 52 again
+ *     r1 + 64   the frame of the traced function's caller; by clang, of the function
+ *     r1 + 60   address of the caller's frame; at 4 of that, parent_ip
  *     r1 + 56   lr, saved by ftrace_graph_caller
  *     r1 + 52   the return address of ftrace_caller         ip + MCOUNT_INSN_SIZE
  *     r1 + 48   cr
@@ -70,7 +74,17 @@ here:
 
         lwz     %r3, 52(%r1)
         addi    %r3, %r3, -4                    // MCOUNT_INSN_SIZE
-        lwz     %r4, 68(%r1)
+        lwz     %r11, -4(%r3)                   // the instruction before the site
+        xoris   %r11, %r11, 0x9001              // stw r0,4(r1)
+        cmplwi  %r11, 4
+        addi    %r12, %r1, 64
+        beq     frameless
+        lwz     %r12, 64(%r1)
+        lwz     %r11, 52(%r1)
+        stw     %r11, 68(%r1)                   // where a callee of this frame saves lr
+frameless:
+        stw     %r12, 60(%r1)
+        lwz     %r4, 4(%r12)
         mr      %r5, %r0
         li      %r6, 0                          // no pt_regs were saved
 
@@ -118,9 +132,9 @@ ftrace_graph_caller:
         mflr    %r0
         stw     %r0, 56(%r1)
         lwz     %r4, 52(%r1)
-        addi    %r3, %r1, 68                    // the traced function's return address
+        lwz     %r5, 60(%r1)                    // r1 of its caller, also at return
+        addi    %r3, %r5, 4                     // the traced function's return address
         addi    %r4, %r4, -4
-        addi    %r5, %r1, 64                    // r1 of its caller, also at return
         bl      prepare_ftrace_return
         lwz     %r0, 56(%r1)
         mtlr    %r0

@@ -63,11 +63,12 @@ FACTS = Facts(
     ),
     sites=CallSites(
         size=REL32_SIZE,
-        sections=("__mcount_loc",),
+        sections=("__mcount_loc", "__patchable_function_entries"),
         mcount_symbols=("__fentry__", "mcount"),
         call_relocations=frozenset({2, 4}),  # R_386_PC32, R_386_PLT32
         relocation_offset=-1,  # the field follows the opcode
         clobbers=frozenset({"eflags"}),
+        landing_pad=bytes.fromhex("f3 0f 1e fb"),  # endbr32
     ),
     patch_methods=PATCH_METHODS,
     breakpoint=x86.BREAKPOINT,

@@ -11,6 +11,7 @@ from textwrap import wrap
 
 from ...ftrace.state import ENABLED
 from ...views.call_site import CallSite, Code, SiteRow, Unrecorded
+from ...views.cells import cells, padded
 from ...views.path import SITE, Hop
 from ...views.stubs import StubView
 
@@ -109,12 +110,12 @@ def _broken(data: str, asm: str) -> list[str]:
 def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
     """Return the lines of a path: one for each hop and, with `code`, its instructions."""
     names = [f"{hop.label} {hop.name}" if hop.label == SITE else hop.name for hop in hops]
-    width = max((len(name) for name in names), default=0)
+    width = max((cells(name) for name in names), default=0)
     digits = max((len(f"{hop.address:x}") for hop in hops), default=0)
     lines = []
     for number, (hop, name) in enumerate(zip(hops, names, strict=True)):
         arrow = "  " if number == 0 else "->"
-        place = f"{name:<{width}}  {hop.address:{digits}x}"
+        place = f"{padded(name, width)}  {hop.address:{digits}x}"
         head = f"{arrow} {place}  {_sign(hop)}"
         lines += _filled(f"{head}  {hop.note}".rstrip(), head, hop.note)
         if code:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...ftrace.records import Records
+from ...views.cells import cells, padded
 from ...views.listings import Entry, Listing
 
 
 def listing_lines(shown: Listing, records: Records) -> list[str]:
     """Return the heading of a list and a line for each entry; hex without leading zeros."""
-    cells = [
+    body = [
         (
             f"[{entry.number}]",
             f"{entry.stored:x}",
@@ -19,11 +20,11 @@ def listing_lines(shown: Listing, records: Records) -> list[str]:
         for entry in shown.entries
     ]
     head = ("", "in file", "relocation", "in memory", "record")
-    keep = [n for n in range(len(head)) if n != 2 or any(row[2] for row in cells)]
-    widths = [max(len(row[n]) for row in [head, *cells]) for n in keep]
+    keep = [n for n in range(len(head)) if n != 2 or any(row[2] for row in body)]
+    widths = [max(cells(row[n]) for row in [head, *body]) for n in keep]
     lines = _heading(shown)
-    for row in [head, *cells] if cells else []:
-        columns = [row[n].ljust(width) for n, width in zip(keep, widths, strict=True)]
+    for row in [head, *body] if body else []:
+        columns = [padded(row[n], width) for n, width in zip(keep, widths, strict=True)]
         lines.append("  ".join([row[0].rjust(widths[0]), *columns[1:]]).rstrip())
     return lines
 

@@ -7,20 +7,21 @@ import io
 import json
 from collections.abc import Sequence
 
+from ...views.cells import cells, padded
 from ...views.site_table import TableRow
 
 
 def as_text(rows: Sequence[TableRow]) -> str:
     """Return aligned columns with a header."""
     head = ("ADDRESS", "NAME", "MODULE", "COMPILED", "NOW", "STATE")
-    cells = [
+    body = [
         (f"{r.ip:x}", r.name, r.module or "-", r.compiled.hex(" "), r.now.hex(" "), r.state)
         for r in rows
     ]
-    widths = [max(len(row[column]) for row in [head, *cells]) for column in range(len(head))]
+    widths = [max(cells(row[column]) for row in [head, *body]) for column in range(len(head))]
     lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in [head, *cells]
+        "  ".join(padded(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [head, *body]
     ]
     return "\n".join([*lines, ""])
 

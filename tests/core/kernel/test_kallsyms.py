@@ -148,3 +148,18 @@ def test_names_may_share_their_tails_and_are_cut_at_a_limit() -> None:
     assert names[:4] == ["kmem_cache_alloc", "cache_alloc", "alloc", ""]
     assert names[4] == "x" * 512
     assert cut_names(strings, np.full(3, 18, np.uint32), most=600)[1:] == ["", ""]
+
+
+def test_names_are_utf8_and_what_cannot_be_printed_is_replaced() -> None:
+    wanted = {
+        "größe": "größe",
+        "文字列": "文字列",
+        "a\u202eb": "a?b",  # reverses the order of what follows it on a terminal
+        "a\x1b[2Jb": "a?[2Jb",
+        "a\u0085b c": "a?b?c",
+        "x" * 511 + "ß": "x" * 511 + "?",  # cut at KSYM_NAME_LEN bytes
+    }
+    blob = b"\0" + b"".join(name.encode() + b"\0" for name in wanted) + b"a\xffb\0"
+    starts = [at + 1 for at, byte in enumerate(blob[:-1]) if byte == 0]
+    names = cut_names(np.frombuffer(blob, np.uint8), np.array(starts, np.uint32))
+    assert names == [*wanted.values(), "a?b"]

@@ -46,7 +46,7 @@ class Names:
     def __init__(self) -> None:
         self.by_name: dict[str, int] = {}
 
-    def address(self, name: str) -> int | None:
+    def address(self, name: str, module: str | None = None) -> int | None:
         return self.by_name.get(name)
 
     def lookup(self, address: int) -> Named | None:

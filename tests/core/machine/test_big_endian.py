@@ -111,7 +111,7 @@ class SmallPort:
 class Names:
     names: dict[str, int]
 
-    def address(self, name: str) -> int | None:
+    def address(self, name: str, module: str | None = None) -> int | None:
         return self.names.get(name)
 
     def lookup(self, address: int) -> object | None:

@@ -38,7 +38,7 @@ class Names:
         Symbol("_mcount", OPD + 24, 24, None, False),
     )
 
-    def address(self, name: str) -> int | None:
+    def address(self, name: str, module: str | None = None) -> int | None:
         return next((s.address for s in self.symbols if s.name == name), None)
 
     def lookup(self, address: int) -> Symbol | None:

@@ -15,7 +15,7 @@ from dynftrace.core.abi import FIRST_EVENT_ID, FIRST_SYSCALL_ID, tracepoint
 from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
-from dynftrace.core.tracefs.syscalls import NEEDED, TRACEPOINTS, Syscalls
+from dynftrace.core.tracefs.syscalls import METADATA, NEEDED, TRACEPOINTS, Syscalls
 
 Sh = Callable[[str], str]
 
@@ -266,7 +266,7 @@ def test_unmapped_tracepoints_give_no_events(session: Session) -> None:
 
 @pytest.mark.parametrize("address", [0, 1, 2**64 - 8, 2**64 - 1])
 def test_unmapped_metadata_gives_no_events(session: Session, address: int) -> None:
-    assert not list(syscalls(session, {NEEDED[0]: address}))
+    assert not list(syscalls(session, {METADATA: address}))
 
 
 KERNEL = r"""

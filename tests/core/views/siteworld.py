@@ -17,6 +17,7 @@ from dynftrace.core.ftrace.records import Flag, Records
 from dynftrace.core.ftrace.state import RecordState, record_state
 from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.machine.memory import Memory
+from dynftrace.core.machine.symbols import TRACER
 from dynftrace.core.views.disasm import Disassembler
 from dynftrace.core.views.filetext import FileText
 
@@ -146,8 +147,8 @@ class World:
         self.memory.write(at, code.code)
         for address in tracers.values():
             self.memory.write(address, PROLOGUE)
-        self.kallsyms.add(SymbolTable.of_labels(symbols, at + len(code.code)))
-        self.kallsyms.add(SymbolTable.of_labels(tracers, at + 0x2000))
+        self.kallsyms.add(SymbolTable.of_labels(symbols, at + len(code.code)), TRACER)
+        self.kallsyms.add(SymbolTable.of_labels(tracers, at + 0x2000), TRACER)
         entry = Entry(at, code.code, {**symbols, **tracers})
         records = Records(5)
         ips = np.array([SCHEDULE, self.late], np.uint64)

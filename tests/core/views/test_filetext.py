@@ -32,7 +32,7 @@ def site(session: Session) -> tuple[int, int]:
 
 def calls_mcount(session: Session) -> bool:
     """Return whether a compiled site is a call, and not just room for one."""
-    return "__patchable_function_entries" not in session.port.facts.sites.sections
+    return session.port.facts.sites.sections != ("__patchable_function_entries",)
 
 
 def test_bytes_and_relocations_are_those_of_the_file(session: Session) -> None:

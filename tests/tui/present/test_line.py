@@ -46,3 +46,10 @@ def test_text_is_fitted() -> None:
         "schedule",
         "schedule  ",
     ]
+
+
+def test_text_is_fitted_by_cells() -> None:
+    assert fit("文字列", 8) == "文字列  "
+    assert fit("文字列", 5) == "文字…"
+    assert fit("文字列", 4) == "文… "
+    assert fit("文", 1) == "…" and fit("文", 0) == ""

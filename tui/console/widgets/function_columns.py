@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from ...present.line import Line, Span, Subject, fit, line
 from ...present.view import SIGNS, TONES, WORDS, FunctionRow
 
@@ -61,9 +63,10 @@ def row_line(row: FunctionRow, width: int, current: bool) -> Line:
     else:
         # Users look for the name: cut the module first.
         owner = f" [{row.module}]"
-        room = columns.name - len(row.name)
+        taken = cell_len(row.name)
+        room = columns.name - taken
         name = (
-            (fit(row.name, min(len(row.name), columns.name)), strong),
+            (fit(row.name, min(taken, columns.name)), strong),
             (fit(owner, room) if room > 1 else " " * room, "dim"),
         )
     count = compact(row.hits, columns.hits - 1) if row.hits else ""
