@@ -18,7 +18,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..arch import Port
-from . import entrycode, graph, machine, modules, patches, records, syscalls, tracing, trampolines
+from . import (
+    entrycode,
+    graph,
+    machine,
+    modules,
+    patches,
+    reach,
+    records,
+    syscalls,
+    tracing,
+    trampolines,
+)
 from .check import Check
 from .outcome import Failed, NotProvided, Outcome, Passed
 from .report import objects, ordered, report_lines
@@ -26,7 +37,7 @@ from .subject import PortUnderTest
 
 CHECKS = ordered(
     [
-        *(*machine.CHECKS, *records.CHECKS, *entrycode.CHECKS, *patches.CHECKS),
+        *(*machine.CHECKS, *records.CHECKS, *entrycode.CHECKS, *patches.CHECKS, *reach.CHECKS),
         *(*tracing.CHECKS, *modules.CHECKS, *graph.CHECKS, *syscalls.CHECKS),
         *trampolines.CHECKS,
     ]

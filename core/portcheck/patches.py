@@ -161,19 +161,6 @@ def batches(subject: PortUnderTest) -> None:
     _shaped(port.make_call(Sites(sites.ip[:0]), caller), 0)
 
 
-@check(DYNAMIC, "reach", "targets out of reach are reported")
-def reach(subject: PortUnderTest) -> None:
-    port, sites = subject.port, subject.sites
-    far = 0x1000 if port.facts.pointer_size == 4 else 0x1000_0000_0000
-    edit = port.make_call(sites, far)
-    for row in range(len(sites)):
-        address, text = int(edit.address[row]), edit.replacement[row].tobytes()
-        reached, target = bool(edit.reachable[row]), port.call_target(address, text)
-        said = f"reported {'in' if reached else 'out of'} reach of {far:x}"
-        leads = "nowhere" if target is None else f"to {target:x}"
-        expect(reached == (target == far), f"{said}, but leads {leads}", address, b"", text)
-
-
 @check(DYNAMIC, "update_ftrace_func", "the slots can call a tracer")
 def update_ftrace_func(subject: PortUnderTest) -> None:
     port, base, labels = subject.port, subject.base, subject.labels
@@ -245,6 +232,6 @@ def return_address(subject: PortUnderTest) -> None:
 
 
 CHECKS = (
-    *(init, init_nop, make_call, make_nop, nops, modify_call, batches, reach),
+    *(init, init_nop, make_call, make_nop, nops, modify_call, batches),
     *(update_ftrace_func, emulate, emulate_other, return_address),
 )

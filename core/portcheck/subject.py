@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class PortUnderTest:
         self.port = port
         self.called: dict[str, int] = {}
         """Addresses reserved for the C functions that `entry` calls, by name; no code is there."""
+        self.shared: dict[object, Any] = {}
+        """Results that several checks use, by a key of the module that makes them."""
 
     def image(self, name: str) -> Image:
         """Return one of its images. Raises `Absent` and `ImageError`."""
@@ -112,6 +115,12 @@ class PortUnderTest:
     def some(self) -> range:
         """Rows of `sites` that checks execute."""
         return range(0, len(self.sites), STEP)
+
+    @property
+    def few(self) -> Sequence[int]:
+        """Some of `some`: the first, the last, and those between them at intervals."""
+        some = self.some
+        return sorted({*some[:: max(len(some) // 3, 1)], some[-1]})
 
     def session(self, spec: MachineSpec | None = None, modules: bool = False) -> Session:
         """Return an open machine on which ftraced, if any, has found all sites.
