@@ -26,6 +26,7 @@ from . import (
     patches,
     reach,
     records,
+    relocs,
     syscalls,
     tracing,
     trampolines,
@@ -38,7 +39,7 @@ from .subject import PortUnderTest
 CHECKS = ordered(
     [
         *(*machine.CHECKS, *records.CHECKS, *entrycode.CHECKS, *patches.CHECKS, *reach.CHECKS),
-        *(*tracing.CHECKS, *modules.CHECKS, *graph.CHECKS, *syscalls.CHECKS),
+        *(*tracing.CHECKS, *modules.CHECKS, *relocs.CHECKS, *graph.CHECKS, *syscalls.CHECKS),
         *trampolines.CHECKS,
     ]
 )
