@@ -10,7 +10,6 @@ from .bench import (
     PAGE,
     STACK,
     call_offset,
-    call_size,
     engine,
     everything,
     is_call,
@@ -215,23 +214,7 @@ def emulate_other(subject: PortUnderTest) -> None:
     expect(False, "text that is not a call site is emulated", 0x1000, b"", text)
 
 
-@check(DYNAMIC, "return address", "the address after a call is recognised")
-def return_address(subject: PortUnderTest) -> None:
-    port, sites = subject.port, subject.sites
-    edit = port.make_call(sites, subject.base)
-    width = port.facts.max_insn_size
-    text, at = edit.replacement[0].tobytes(), call_offset(port, edit, 0)
-    size = at + call_size(port, text[at:], int(edit.address[0]) + at)
-    before = (bytes(width) + text[:size])[-width:]
-    after = int(edit.address[0]) + size
-    wrong = "not recognised as a return address, although a call is before it"
-    expect(port.is_return_address(before), wrong, after, b"", before)
-    zeros = bytes(width)
-    wrong = "recognised as a return address, although zeros are before it"
-    expect(not port.is_return_address(zeros), wrong, None, b"", zeros)
-
-
 CHECKS = (
     *(init, init_nop, make_call, make_nop, nops, modify_call, batches),
-    *(update_ftrace_func, emulate, emulate_other, return_address),
+    *(update_ftrace_func, emulate, emulate_other),
 )

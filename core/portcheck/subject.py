@@ -73,6 +73,12 @@ class PortUnderTest:
             raise Absent("no call sites are found")
         return Sites(self.ips, compiled=self.texts(self.ips, self.port.facts.sites.size))
 
+    @cached_property
+    def text(self) -> tuple[int, int]:
+        """Start and end of the kernel's first section with code."""
+        sections = self.kernel.sections
+        return next((s.address, s.address + s.size) for s in sections if s.loaded and s.executable)
+
     @property
     def base(self) -> int:
         """Address of the entry code."""
