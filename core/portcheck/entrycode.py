@@ -21,6 +21,7 @@ from .traced import (
     TRACE_STOP,
     TRACER,
     CCall,
+    Run,
     Traced,
     at_site,
     bounds,
@@ -211,6 +212,31 @@ def graph_arguments(subject: PortUnderTest) -> None:
         _aligned(subject, caller, GRAPH_RUN)
 
 
+@check(DYNAMIC, "disabled", "a disabled site does what the compiled one does")
+def disabled(subject: PortUnderTest) -> None:
+    """Run both; the compiled one through the kernel's own mcount."""
+    facts, kernel = subject.port.facts, subject.kernel
+    mcount = kernel.symbols.address_of(facts.sites.mcount_symbols[0])
+    if facts.discovery[0] != "table" or mcount is None:
+        raise Absent("the kernel's mcount calls the tracer")
+    for nop in facts.nops:
+        edit = subject.port.with_nop(nop).make_call(subject.sites, subject.labels[CALLER])
+        for row in subject.few:
+            ip, _, end = bounds(subject, edit, row)
+            states = []
+            for compiled in (True, False):
+                called = at_site(subject, edit.reversed(), row)
+                if compiled:
+                    called.uc.mem_write(ip, subject.sites.compiled[row].tobytes())
+                    called.load(mcount)
+                called.run(ip, end)
+                states.append(called.state())
+            text = edit.row(edit.expected, row)
+            before, after = states
+            run = Run(row, ip, text, True, before, after, ())
+            same_state(run, facts.sites.clobbers, "as compiled", nop)
+
+
 @check(DYNAMIC, "stub", "ftrace_stub returns")
 def stub_returns(subject: PortUnderTest) -> None:
     port, base = subject.port, subject.base
@@ -246,6 +272,6 @@ def _aligned(subject: PortUnderTest, caller: str, kind: str) -> None:
 
 
 CHECKS = (
-    *(labels, arguments, kept, trace_stop, stub_returns, pt_regs, changed_regs),
+    *(labels, arguments, kept, trace_stop, disabled, stub_returns, pt_regs, changed_regs),
     *(return_to_handler, graph_slot, graph_kept, graph_arguments),
 )

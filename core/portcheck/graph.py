@@ -48,9 +48,11 @@ def results(subject: PortUnderTest) -> None:
     user.alive()
 
 
-@check(GRAPH, "interrupts", "interrupts in a traced function are traced, and return")
+@check(GRAPH, "interrupts", "interrupts are traced, and return")
 def interrupts(subject: PortUnderTest) -> None:
     user = _user(subject)
+    if user.session.boot.kallsyms.address("__irqentry_text_start") is None:
+        raise Absent("the kernel has no __irqentry_text_start")
     user("echo function_graph > current_tracer; call msleep 2")
     lines = [line.rstrip() for line in user.events()]
     into = [n for n, line in enumerate(lines) if line.endswith("==========> |")]
@@ -63,7 +65,7 @@ def interrupts(subject: PortUnderTest) -> None:
     user.alive()
 
 
-@check(GRAPH, "graph in a module", "calls of a module's functions are traced, and return")
+@check(GRAPH, "graph in a module", "its calls are traced, and return")
 def in_module(subject: PortUnderTest) -> None:
     """Far away, if the port has a far area: its calls go through stubs then."""
     user = _user(subject)

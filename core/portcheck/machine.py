@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 
+import numpy as np
 from capstone import CS_GRP_BRANCH_RELATIVE, CS_GRP_CALL, CS_GRP_JUMP, CS_GRP_RET, Cs
+from unicorn import Uc
+from unicorn.unicorn_const import UC_HOOK_INTR
 
 from ..arch import Port
 from ..asm.assemble import assemble
@@ -28,7 +31,7 @@ from .bench import (
     is_call,
     put,
 )
-from .check import MACHINE, check
+from .check import DYNAMIC, MACHINE, check
 from .outcome import Absent, expect
 from .subject import PortUnderTest
 
@@ -83,6 +86,25 @@ def engines(subject: PortUnderTest) -> None:
         uc.reg_read(register.number)
     Cs(facts.engine.cs_arch, facts.engine.cs_mode)
     assemble(facts, ".long 0", facts.map.tracer, lambda name: None)
+
+
+@check(DYNAMIC, "breakpoint", "a breakpoint traps where the facts say")
+def breakpoint_(subject: PortUnderTest) -> None:
+    port, fact = subject.port, subject.port.facts.breakpoint
+    if fact is None:
+        raise Absent("text is not patched by breakpoint")
+    uc, ip, pc = engine(port, subject.base), subject.base + PAGE, port.facts.abi.pc.number
+    seen: list[tuple[int, int]] = []
+
+    def trapped(uc: Uc, number: int, data: object) -> None:
+        seen.append((number, int(uc.reg_read(pc)) - ip))
+        uc.emu_stop()
+
+    uc.hook_add(UC_HOOK_INTR, trapped)
+    uc.mem_write(ip, fact.insn)
+    uc.emu_start(ip, 0, count=1)
+    want = [(fact.interrupt, fact.reported_at)]
+    expect(seen == want, f"interrupt and pc are {seen}, not {want}", ip, b"", fact.insn)
 
 
 @check(MACHINE, "images", "kernel, modules and tracer are built")
@@ -225,7 +247,7 @@ def oops(subject: PortUnderTest) -> None:
         machine = _booted(subject)
         place = PAGE // 2
         if illegal:
-            place = subject.start_of(int(subject.ips[-1]))
+            place = _last_function(subject)
             no_insn = _no_instruction(subject.port, place)
             machine.memory.write(place, no_insn)
             machine.flush(place, place + len(no_insn))
@@ -242,6 +264,15 @@ def oops(subject: PortUnderTest) -> None:
         expect(False, f"a call of {place:x} returns instead of causing an oops")
 
 
+def _last_function(subject: PortUnderTest) -> int:
+    """Return the address of the kernel's last function, which the machine's calls do not use."""
+    symbols, prefix = subject.kernel.symbols, subject.port.facts.abi.text_prefix
+    rows = np.flatnonzero(symbols.functions).tolist()
+    code = range(*subject.text)
+    places = [int(symbols.address[row]) for row in rows if symbols.names[row].startswith(prefix)]
+    return max(place for place in places if place in code)
+
+
 def _no_instruction(port: Port, place: int) -> bytes:
     """Return text that the disassembler does not know. Raises `Absent`."""
     decoder = decoder_of(port)
@@ -251,7 +282,7 @@ def _no_instruction(port: Port, place: int) -> bytes:
     raise Absent("every text is an instruction")
 
 
-@check(MACHINE, "oops report", "the report has the address, the registers and the code")
+@check(MACHINE, "oops report", "the report has address, registers and code")
 def oops_report(subject: PortUnderTest) -> None:
     port, abi = subject.port, subject.port.facts.abi
     limit = 1 << 8 * port.facts.pointer_size
@@ -323,5 +354,5 @@ def _booted(subject: PortUnderTest) -> Machine:
 
 CHECKS = (
     *(facts, address_map, engines, images, enter_call, too_many, boot, oops, oops_report),
-    *(delay_slots, return_address),
+    *(delay_slots, return_address, breakpoint_),
 )

@@ -19,6 +19,7 @@ from .bench import (
 )
 from .check import DYNAMIC, check
 from .outcome import Failure, expect, same_text
+from .reach import branch
 from .subject import PortUnderTest
 
 
@@ -54,6 +55,11 @@ def init(subject: PortUnderTest) -> None:
     address, expected = int(edit.address[0]), edit.row(edit.expected, 0)
     found = subject.read(address, len(expected))
     same_text("the kernel does not hold the expected bytes", address, expected, found)
+    text = edit.row(edit.replacement, 0)
+    to = branch(port, address, text)
+    expect(edit.reachable[0], "ftrace_caller is out of reach of mcount", address, b"", text)
+    leads = to is not None and to.target == subject.base
+    expect(leads, "mcount does not lead to ftrace_caller", address, b"", text)
 
 
 @check(DYNAMIC, "init_nop", "a compiled site becomes a nop")
@@ -151,6 +157,14 @@ def batches(subject: PortUnderTest) -> None:
     expect((sites.ip == before).all(), "make_call changes the array that it is given")
     lengths, shape = port.lengths(sites), (len(sites),)
     expect(lengths.shape == shape, f"lengths has shape {lengths.shape}, not {shape}")
+    verbs = (many, port.make_nop(sites, caller), port.modify_call(sites, caller, caller + 0x40))
+    for edit in verbs:
+        covered = edit.expected.shape[1] if edit.lengths is None else edit.lengths
+        short = covered != lengths
+        row = int(np.argmax(short))
+        ip, text = int(sites.ip[row]), edit.row(edit.expected, row)
+        wrong = f"an edit compares {len(text)} bytes, but the site has {lengths[row]}"
+        expect(not short.any(), wrong, ip, b"", text)
     for row in (0, len(sites) - 1):
         one = Sites(sites.ip[row : row + 1], compiled=sites.compiled[row : row + 1])
         edit = port.make_call(one, caller)
@@ -176,12 +190,32 @@ def update_ftrace_func(subject: PortUnderTest) -> None:
         expect(leads == tracer, "the new call does not lead to the tracer", address, b"", text)
 
 
+@check(DYNAMIC, "explain", "a refused site has at most one clause of explanation")
+def explain(subject: PortUnderTest) -> None:
+    """Damage each byte of a disabled and of an enabled site."""
+    port = subject.port
+    edit = port.make_call(subject.sites, subject.base)
+    ip = int(edit.address[0])
+    for text in (edit.row(edit.expected, 0), edit.row(edit.replacement, 0)):
+        others = [bytes((*text[:at], text[at] ^ 0x81, *text[at + 1 :])) for at in range(len(text))]
+        for found in (text, *others, bytes(len(text)), b"", text[:1]):
+            said = port.explain(ip, text, found)
+            clause = isinstance(said, str) and "\n" not in said
+            expect(clause, f"explain returns {said!r}", ip, text, found)
+
+
 @check(DYNAMIC, "emulate", "emulating a site equals running it")
 def emulate(subject: PortUnderTest) -> None:
     port, base = subject.port, subject.base
     abi, ip = port.facts.abi, base + PAGE
     edit = port.make_call(Sites(np.array([ip], np.uint64)), base + 2 * PAGE)
-    start = {abi.pc.name: ip, abi.sp.name: base + STACK}
+    new = engine(port, base)
+    start = {
+        register.name: 0x1000 + 8 * number
+        for number, register in enumerate(abi.pt_regs)
+        if not new.reg_read(register.number)
+    }
+    start |= {abi.pc.name: ip, abi.sp.name: base + STACK}
     if abi.link is not None:
         start[abi.link.name] = base + 3 * PAGE
     for text in (edit.expected[0].tobytes(), edit.replacement[0].tobytes()):
@@ -216,5 +250,5 @@ def emulate_other(subject: PortUnderTest) -> None:
 
 CHECKS = (
     *(init, init_nop, make_call, make_nop, nops, modify_call, batches),
-    *(update_ftrace_func, emulate, emulate_other),
+    *(update_ftrace_func, explain, emulate, emulate_other),
 )

@@ -244,6 +244,11 @@ def stub_calls(subject: PortUnderTest) -> None:
             expect(target == near or target in via, wrong, ip, b"", text)
         wrong = f"{name}: Edit.via names {', '.join(f'{each:x}' for each in via)}"
         expect(via <= {stub, other}, wrong, ip)
+    if port.facts.abi.toc is not None:  # the stub changes the TOC pointer, however near
+        text = port.make_call(_site(port, ip, near, stub), near).replacement[0].tobytes()
+        found = branch(port, ip, text)
+        through = found is not None and found.target == stub
+        expect(through, "a call of another object does not go to its stub", ip, b"", text)
     beyond = Sites(site.ip, {far: np.array([ends.high + REGION], np.uint64)})
     for edit in (port.make_call(beyond, far), port.make_nop(beyond, far)):
         expect(not edit.reachable[0], "a stub out of reach is reported in reach", ip)

@@ -98,6 +98,14 @@ class Traced:
         labels = self._subject.labels
         self.patch(self._port.enable_graph_caller(labels[GRAPH_CALL], labels[GRAPH_CALLER]))
 
+    def load(self, address: int) -> None:
+        """Write the kernel's code at `address`, up to the end of its page."""
+        start = address // PAGE * PAGE
+        if not any(first <= start <= last for first, last, _ in self.uc.mem_regions()):
+            self.uc.mem_map(start, PAGE)
+        end = min(start + PAGE, self._subject.text[1])
+        self.uc.mem_write(address, self._subject.read(address, end - address))
+
     def patch(self, edit: Edit, row: int = 0) -> None:
         """Write the replacement of one row."""
         self.uc.mem_write(int(edit.address[row]), edit.row(edit.replacement, row))
@@ -280,12 +288,17 @@ def _run(subject: PortUnderTest, caller: str, kind: str, row: int) -> Run:
     return Run(row, ip, text, aligned, subject.shared["disabled", row], after, calls)
 
 
-def same_state(run: Run, clobbers: frozenset[str]) -> None:
-    """Raise `Failure` for something that the enabled site changes and must preserve."""
+def same_state(
+    run: Run, clobbers: frozenset[str], which: str = "after the nop", what: str = "it"
+) -> None:
+    """Raise `Failure` for a difference between the states of `run`, apart from `clobbers`.
+
+    `which` and `what` name the states before and after.
+    """
     before, after = run.before, run.after
     for names, found in ((before.registers, after.registers), (before.floats, after.floats)):
         for name, value in names.items():
-            wrong = f"{name} is {found[name]:x} after it, but {value:x} after the nop"
+            wrong = f"{name} is {found[name]:x} after {what}, but {value:x} {which}"
             same = found[name] == value or name in clobbers
             expect(same, wrong, run.ip, b"", run.text)
     pairs = zip(before.stack, after.stack, strict=True)
