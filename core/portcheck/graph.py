@@ -24,6 +24,9 @@ NESTED = "sys_getppid"
 
 _STEPS = 20_000
 
+_TRACING, _FRAMES = "a user who traces", "frame pointers of calls"
+"""What one check leaves to the next, so that it need not boot a machine or follow a call."""
+
 
 @check(GRAPH, "graph", "each traced call has its return")
 def balanced(subject: PortUnderTest) -> None:
@@ -46,14 +49,15 @@ def results(subject: PortUnderTest) -> None:
     said = user("run syscalls")
     expect(said == quiet, f"`run syscalls` prints {said!r}, but untraced {quiet!r}")
     user.alive()
+    subject.shared[_TRACING] = user
 
 
 @check(GRAPH, "interrupts", "interrupts are traced, and return")
 def interrupts(subject: PortUnderTest) -> None:
-    user = _user(subject)
+    user = subject.shared.pop(_TRACING, None) or _user(subject)
     if user.session.boot.kallsyms.address("__irqentry_text_start") is None:
         raise Absent("the kernel has no __irqentry_text_start")
-    user("echo function_graph > current_tracer; call msleep 2")
+    user("echo function_graph > current_tracer; echo > trace; call msleep 2")
     lines = [line.rstrip() for line in user.events()]
     into = [n for n, line in enumerate(lines) if line.endswith("==========> |")]
     out = [n for n, line in enumerate(lines) if line.endswith("<========== |")]
@@ -82,7 +86,7 @@ def in_module(subject: PortUnderTest) -> None:
     expect(depth == 2, f"the trace has {depth} calls of crashy_recurse, not 2")
     expect(any("crashy_multiply();" in line for line in lines), "crashy_multiply is not traced")
     call = _Followed(subject, user, "crashy_recurse", (1,))
-    frames = call.follow()
+    frames = subject.shared[_FRAMES] = call.follow()
     expect(len(frames) == 2, f"{len(frames)} calls are traced, not 2")
     different = len({*frames}) == len(frames) or not any(frames)
     expect(different, f"nested calls have the same frame pointer: {frames[0]:x}")
@@ -93,7 +97,7 @@ def in_module(subject: PortUnderTest) -> None:
 
 @check(GRAPH_FP, "frame pointer", "call and return have the same frame pointer")
 def frame_pointer(subject: PortUnderTest) -> None:
-    frames = _Followed(subject).follow()
+    frames = subject.shared.get(_FRAMES) or _Followed(subject).follow()
     if not any(frames):
         raise Absent(f"{GRAPH_CALL} passes no frame pointer")
 
