@@ -7,8 +7,9 @@ engine, and try at a shell what a user sees.
     check.py      checks and how they are run; outcome.py: their outcomes
     subject.py    the port under test: its images, sites and entry code
     bench.py      a bare engine; user.py: a shell
-    machine.py records.py patches.py entrycode.py tracing.py modules.py graph.py
-    syscalls.py trampolines.py
+    traced.py     a traced call on a bare engine; damage.py: damaged text
+    machine.py records.py patches.py reach.py entrycode.py tracing.py modules.py
+    relocs.py graph.py syscalls.py trampolines.py
                   the checks
     report.py     the list of outcomes
 """
