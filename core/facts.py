@@ -179,6 +179,15 @@ class Abi:
     """
     stack_arguments: int = 0
     """Number of arguments beyond `arguments` that `enter_call` can put on the stack."""
+    results: tuple[Register, ...] = ()
+    """Registers that a result may be in, if there are more than `result`."""
+    volatile: Mapping[str, int] = field(default_factory=dict)
+    """Registers of `pt_regs` that a function may change, each with a mask of the bits.
+
+    `link` is left out. Only checks use this: if it is empty, they know of arguments and results.
+    """
+    floats: tuple[Register, ...] = ()
+    """Floating-point registers, which ftrace must not touch."""
 
     @property
     def most_arguments(self) -> int:

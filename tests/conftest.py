@@ -23,6 +23,13 @@ settings.register_profile("dynftrace", deadline=None)
 settings.load_profile("dynftrace")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of the tests of broken ports (core/portcheck/test_mutants.py)."""
+    parser.addoption(
+        "--all-checks", action="store_true", help="run all checks on each broken port (slow)"
+    )
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Start one worker more than there are CPUs: tests of terminals and servers mostly wait."""

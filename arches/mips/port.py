@@ -79,6 +79,14 @@ def registers(names: Sequence[str]) -> tuple[Register, ...]:
     return (*(Register(name, first + number) for number, name in enumerate(names)), *_BEHIND)
 
 
+def volatile(names: Sequence[str]) -> dict[str, int]:
+    """Return the registers that a function may change, if the general ones are called `names`."""
+    return dict.fromkeys((*names[1:16], "t8", "t9", "hi", "lo"), 2**64 - 1)
+
+
+FLOATS = tuple(Register(f"f{number}", mips_const.UC_MIPS_REG_F0 + number) for number in range(32))
+
+
 N64_NAMES = {
     "fp": "s8",
     **{f"t{number}": f"a{number + 4}" for number in range(4)},

@@ -41,6 +41,15 @@ CR = Register("cr", ppc_const.UC_PPC_REG_CR)
 
 PT_REGS = (*GENERAL, NIP, CTR, LR, XER, CR)
 SP, ARGUMENTS, RESULT = GENERAL[1], GENERAL[3:11], GENERAL[3]
+RESULTS = GENERAL[3:5]
+FLOATS = tuple(Register(f"f{n}", ppc_const.UC_PPC_REG_FPR0 + n) for n in range(32))
+
+VOLATILE = {
+    **{register.name: 2**64 - 1 for register in (GENERAL[0], *GENERAL[3:13], CTR)},
+    "xer": 0xE000_0000,
+    "cr": 0xFF00_0FFF,  # all but cr2 to cr4
+}
+"""Registers that a function may change, for either word size."""
 
 
 SELF_JUMP = insn.pack(insn.b(0))

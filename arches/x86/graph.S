@@ -4,12 +4,14 @@
  * return_to_handler, and the words. Each entry.S draws the stack of
  * ftrace_graph_caller and defines
  *
+ *     FRAME       bytes for the nine registers, such that rsp is aligned at the call
+ *     SELF        address of the word with the return address of ftrace_caller
  *     PARENT      address of the word with the traced function's return address
  *     CALLER_SP   rsp of the function's caller at the call of the function
  */
         .globl ftrace_graph_caller
 ftrace_graph_caller:
-        sub     rsp, 72
+        sub     rsp, FRAME
         mov     [rsp], rax
         mov     [rsp + 8], rcx
         mov     [rsp + 16], rdx
@@ -21,7 +23,7 @@ ftrace_graph_caller:
         mov     [rsp + 64], r11
 
         lea     rdi, [PARENT]
-        mov     rsi, [rsp + 80]
+        mov     rsi, [SELF]
         sub     rsi, 5                          // MCOUNT_INSN_SIZE
         lea     rdx, [CALLER_SP]
         call    prepare_ftrace_return
@@ -35,7 +37,7 @@ ftrace_graph_caller:
         mov     r9, [rsp + 48]
         mov     r10, [rsp + 56]
         mov     r11, [rsp + 64]
-        add     rsp, 72
+        add     rsp, FRAME
         ret
 
 /*

@@ -29,6 +29,9 @@ BREAKPOINT = Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1)
 MAX_INSN_SIZE = 15
 SELF_JUMP = bytes((insn.JMP8, 0xFE))
 
+FLAGS = 0x8D5
+"""Bits of the flags that arithmetic changes: CF, PF, AF, ZF, SF and OF."""
+
 
 def register(name: str) -> Register:
     """Return a register by its name in the manual."""

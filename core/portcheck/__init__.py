@@ -7,8 +7,9 @@ engine, and try at a shell what a user sees.
     check.py      checks and how they are run; outcome.py: their outcomes
     subject.py    the port under test: its images, sites and entry code
     bench.py      a bare engine; user.py: a shell
-    machine.py records.py patches.py entrycode.py tracing.py modules.py graph.py
-    syscalls.py trampolines.py
+    traced.py     a traced call on a bare engine; damage.py: damaged text
+    machine.py records.py patches.py reach.py entrycode.py tracing.py modules.py
+    relocs.py graph.py syscalls.py trampolines.py
                   the checks
     report.py     the list of outcomes
 """
@@ -18,7 +19,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..arch import Port
-from . import entrycode, graph, machine, modules, patches, records, syscalls, tracing, trampolines
+from . import (
+    entrycode,
+    graph,
+    machine,
+    modules,
+    patches,
+    reach,
+    records,
+    relocs,
+    syscalls,
+    tracing,
+    trampolines,
+)
 from .check import Check
 from .outcome import Failed, NotProvided, Outcome, Passed
 from .report import objects, ordered, report_lines
@@ -26,8 +39,8 @@ from .subject import PortUnderTest
 
 CHECKS = ordered(
     [
-        *(*machine.CHECKS, *records.CHECKS, *entrycode.CHECKS, *patches.CHECKS),
-        *(*tracing.CHECKS, *modules.CHECKS, *graph.CHECKS, *syscalls.CHECKS),
+        *(*machine.CHECKS, *records.CHECKS, *entrycode.CHECKS, *patches.CHECKS, *reach.CHECKS),
+        *(*tracing.CHECKS, *modules.CHECKS, *relocs.CHECKS, *graph.CHECKS, *syscalls.CHECKS),
         *trampolines.CHECKS,
     ]
 )

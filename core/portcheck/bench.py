@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from typing import Literal
 
 import numpy as np
 from capstone import CS_GRP_CALL, Cs
@@ -29,7 +31,8 @@ _LIMIT = 1000
 def everything(port: Port) -> list[Register]:
     """Return every register that the port names, some of them twice."""
     abi = port.facts.abi
-    return [abi.pc, abi.sp, abi.result, *abi.arguments, *abi.pt_regs, *filter(None, [abi.link])]
+    named = [abi.pc, abi.sp, abi.result, *abi.arguments, *abi.results, *abi.pt_regs, *abi.floats]
+    return named if abi.link is None else [*named, abi.link]
 
 
 def engine(port: Port, base: int) -> Uc:
@@ -85,7 +88,7 @@ def entered(subject: PortUnderTest, start: int, end: int) -> Uc:
 
     It has the entry code and the text of the function from `start` to `end`; there is no such
     text if the two are equal. Each register has a value of its own, except those that are not
-    0 in a new engine: they hold the CPU's state.
+    0 in a new engine: they hold the CPU's state. So has each word of the stack.
     """
     port, base = subject.port, subject.base
     uc = engine(port, base)
@@ -94,14 +97,25 @@ def entered(subject: PortUnderTest, start: int, end: int) -> Uc:
         uc.mem_write(start, subject.read(start, end - start))
     uc.mem_write(base, subject.entry.code)
     put_called(uc, subject)
+    uc.mem_write(base + STACK - PAGE, STACK_CONTENTS)
+    abi, high = port.facts.abi, 1 << 40 if port.facts.pointer_size == 8 else 0
     values = {
-        r.name: 0x1000 + number
-        for number, r in enumerate(port.facts.abi.pt_regs)
+        r.name: 0x1000 + number + high * (number + 1)
+        for number, r in enumerate((*abi.pt_regs, *abi.floats))
         if not uc.reg_read(r.number)
     }
+    if abi.toc is not None:
+        values[abi.toc.register.name] = TOC
     call = port.enter_call(start, [1, 2, 3, 4], base + STACK, base + BACK)
     put(uc, port, {**values, **call.registers}, call.stores)
     return uc
+
+
+STACK_CONTENTS = np.arange(0x5000, 0x5000 + (PAGE + PAGE // 8) // 4, dtype="<u4").tobytes()
+"""The stack, and what is above it, when a function is entered."""
+
+TOC = 0x7700_0000_1234_5678
+"""The TOC pointer of the kernel and its tracer, if the ABI has one."""
 
 
 FUNCTION = 32
@@ -117,8 +131,9 @@ def put_called(uc: Uc, subject: PortUnderTest) -> None:
         code = place
         if facts.abi.toc is not None:
             code = code_of(subject, place)
-            pointer = code.to_bytes(facts.pointer_size, "little" if little else "big")
-            uc.mem_write(place, pointer)
+            order: Literal["little", "big"] = "little" if little else "big"
+            words = (code.to_bytes(facts.pointer_size, order), TOC.to_bytes(8, order))
+            uc.mem_write(place, b"".join(words))
         uc.mem_write(code, subject.entry.code[stub : stub + 2 * facts.max_insn_size])
 
 
@@ -127,21 +142,40 @@ def code_of(subject: PortUnderTest, place: int) -> int:
     return place if subject.port.facts.abi.toc is None else place + FUNCTION
 
 
-def argument(port: Port, uc: Uc, number: int) -> int:
-    """Return argument `number`, counted from 0, of the function at pc."""
+def argument(port: Port, uc: Uc, number: int, pushed: int = 0) -> int:
+    """Return argument `number`, counted from 0, of the function at pc or about to be called.
+
+    `pushed` is the size of the return address in bytes if the call has pushed it.
+    """
     abi, size = port.facts.abi, port.facts.pointer_size
     if number < len(abi.arguments):
         return int(uc.reg_read(abi.arguments[number].number))
-    at = uc.reg_read(abi.sp.number) + abi.call_frame + (number - len(abi.arguments)) * size
+    at = stack_argument(port, uc.reg_read(abi.sp.number) + pushed, number)
     little = port.facts.byteorder == "little"
     return int.from_bytes(uc.mem_read(at, size), "little" if little else "big")
 
 
+def stack_argument(port: Port, sp: int, number: int) -> int:
+    """Return the address of argument `number`, which no register holds; `sp` is the caller's."""
+    abi = port.facts.abi
+    return sp + abi.call_frame + (number - len(abi.arguments)) * port.facts.pointer_size
+
+
+def decoder_of(port: Port) -> Cs:
+    """Return the port's disassembler."""
+    return _decoder(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
+
+
+@cache
+def _decoder(arch: int, mode: int) -> Cs:
+    return Cs(arch, mode)
+
+
 def is_call(port: Port, text: bytes, ip: int) -> bool:
     """Return whether `text` begins with a call, according to Capstone."""
-    decoder = Cs(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
+    decoder = decoder_of(port)
     decoder.detail = True
-    insn = next(decoder.disasm(text, ip), None)
+    insn = next(decoder.disasm(text, ip, 1), None)
     if insn is None:
         return False
     return bool(insn.group(CS_GRP_CALL)) or insn.mnemonic in port.facts.engine.cs_calls
@@ -149,8 +183,7 @@ def is_call(port: Port, text: bytes, ip: int) -> bool:
 
 def call_size(port: Port, text: bytes, ip: int) -> int:
     """Return the size in bytes of the first instruction of `text`, with its delay slot."""
-    decoder = Cs(port.facts.engine.cs_arch, port.facts.engine.cs_mode)
-    insn = next(decoder.disasm(text, ip), None)
+    insn = next(decoder_of(port).disasm(text, ip, 1), None)
     expect(insn is not None, "the disassembler finds no instruction", ip, b"", text)
     assert insn is not None
     return int(insn.size) * (2 if port.has_delay_slot(text) else 1)

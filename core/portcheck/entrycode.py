@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
 
 from ..arch import Edit
 from ..ftrace.entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, RETURN_TO_HANDLER
-from .bench import BACK, STACK, argument, code_of, engine, entered, put, registers, run_to
+from .bench import BACK, STACK, TOC, engine, put, run_to
 from .check import DYNAMIC, DYNAMIC_GRAPH, FUNCTION_TRACER, GRAPH, MCOUNT_TEST, REGISTERS, check
 from .outcome import Absent, Failure, expect, same_text
 from .subject import PortUnderTest
-
-TRACE_STOP = "function_trace_stop"
-"""A word in entry.S; while it is not 0, nothing is traced."""
-
-SET = b"\1\1\1\1"
-
-HANDLER = "ftrace_return_to_handler"
-"""The C function that return_to_handler calls for the real return address."""
+from .traced import GRAPH as GRAPH_RUN
+from .traced import (
+    HANDLER,
+    OP,
+    OP_VALUE,
+    PLAIN,
+    PREPARE,
+    STOPPED,
+    TRACE_STOP,
+    TRACER,
+    CCall,
+    Run,
+    Traced,
+    at_site,
+    bounds,
+    runs,
+    same_state,
+)
 
 
 @check(FUNCTION_TRACER, "labels", "entry.S has ftrace_caller, ftrace_call, ftrace_stub")
@@ -25,91 +35,93 @@ def labels(subject: PortUnderTest) -> None:
     subject.entry  # noqa: B018
 
 
-@check(FUNCTION_TRACER, "arguments", "the tracer gets ip and parent_ip")
+@check(FUNCTION_TRACER, "arguments", "the tracer gets ip, parent_ip, op and regs")
 def arguments(subject: PortUnderTest) -> None:
-    port, slot = subject.port, subject.slot_of(CALLER)
-    edit = port.make_call(subject.sites, subject.labels[CALLER])
-    for row in subject.some:
-        ip, end, text = _site(subject, edit, row)
-        uc = entered(subject, subject.start_of(ip), end)
-        uc.mem_write(int(edit.address[row]), text)
-        at, _ = run_to(uc, port, subject.start_of(ip), slot)
-        expect(at == slot, f"ftrace_call is not reached; pc is {at:x}", ip, b"", text)
-        got, parent = argument(port, uc, 0), argument(port, uc, 1)
-        expect(got == ip, f"the tracer gets ip {got:x}", ip, b"", text)
-        back = subject.base + BACK
-        expect(parent == back, f"the tracer gets parent_ip {parent:x}, not {back:x}", ip, b"", text)
+    back = subject.base + BACK
+    for caller in subject.callers:
+        for run in runs(subject, caller):
+            calls = [call for call in run.calls if call.name == TRACER]
+            expect(len(calls) == 1, f"{caller} calls the tracer {len(calls)} times", run.ip)
+            ip, parent, op, regs = calls[0].arguments
+            expect(ip == run.ip, f"the tracer gets ip {ip:x}", run.ip, b"", run.text)
+            wrong = f"the tracer gets parent_ip {parent:x}, not {back:x}"
+            expect(parent == back, wrong, run.ip, b"", run.text)
+            wrong = f"the tracer gets op {op:x}, not {OP_VALUE:x}"
+            expect(op == OP_VALUE or OP not in subject.labels, wrong, run.ip, b"", run.text)
+            right = (regs == 0) == (caller == CALLER)
+            expect(right, f"{caller} passes regs {regs:x}", run.ip, b"", run.text)
+        _aligned(subject, caller, PLAIN)
 
 
 @check(FUNCTION_TRACER, "registers kept", "a traced site preserves the same registers")
 def kept(subject: PortUnderTest) -> None:
-    port = subject.port
-    edits = [port.make_call(subject.sites, subject.labels[name]) for name in subject.callers]
-    for row in subject.some:
-        ip, _, _ = _site(subject, edits[0], row)
-        nop = edits[0].row(edits[0].expected, row)
-        before = _after(subject, edits[0], row, nop)
-        for edit in edits:
-            text = edit.row(edit.replacement, row)
-            _same_registers(subject, before, _after(subject, edit, row, text), ip, text)
+    for caller in subject.callers:
+        for run in runs(subject, caller):
+            same_state(run, subject.port.facts.sites.clobbers)
 
 
 @check(MCOUNT_TEST, "trace stop", "function_trace_stop disables tracing")
 def trace_stop(subject: PortUnderTest) -> None:
-    port, labels = subject.port, subject.labels
-    if TRACE_STOP not in labels:
+    if TRACE_STOP not in subject.labels:
         raise Absent(f"entry.S has no {TRACE_STOP}")
-    slots = {subject.slot_of(name) for name in subject.callers}
-    edits = [port.make_call(subject.sites, labels[name]) for name in subject.callers]
-    for row in subject.some:
-        ip, end, _ = _site(subject, edits[0], row)
-        start = subject.start_of(ip)
-        before = _after(subject, edits[0], row, edits[0].row(edits[0].expected, row))
-        for edit in edits:
-            text = edit.row(edit.replacement, row)
-            uc = entered(subject, start, end)
-            uc.mem_write(int(edit.address[row]), text)
-            uc.mem_write(labels[TRACE_STOP], SET)
-            at, seen = run_to(uc, port, start, end, slots)
-            expect(not seen, "the tracer is called although it is stopped", ip, b"", text)
-            expect(at == end, f"execution does not leave the site; pc is {at:x}", ip, b"", text)
-            _same_registers(subject, before, registers(uc, port), ip, text)
+    for caller in subject.callers:
+        for run in runs(subject, caller, STOPPED):
+            wrong = "the tracer is called although it is stopped"
+            expect(not run.calls, wrong, run.ip, b"", run.text)
+            same_state(run, subject.port.facts.sites.clobbers)
 
 
 @check(REGISTERS, "pt_regs", "the tracer gets the registers of the site")
 def pt_regs(subject: PortUnderTest) -> None:
     """Compare with the registers before the site, except a link register; pc may be after it."""
     port, abi = subject.port, subject.port.facts.abi
-    if REGS_CALLER not in subject.callers:
-        raise Absent(f"entry.S has no {REGS_CALLER}")
-    slot = subject.slot_of(REGS_CALLER)
-    edit = port.make_call(subject.sites, subject.labels[REGS_CALLER])
-    size = port.facts.pointer_size
-    names = [register.name for register in abi.pt_regs]
-    dtype = f"{'<' if port.facts.byteorder == 'little' else '>'}u{size}"
-    for row in subject.some:
-        ip, end, text = _site(subject, edit, row)
-        start = subject.start_of(ip)
-        uc = entered(subject, start, end)
-        uc.mem_write(int(edit.address[row]), text)
-        if start != ip:
-            run_to(uc, port, start, ip)
-        before = registers(uc, port)
-        at, _ = run_to(uc, port, ip, slot)
-        expect(at == slot, f"the slot is not reached; pc is {at:x}", ip, b"", text)
-        raw = bytes(uc.mem_read(argument(port, uc, 3), size * len(names)))
-        saved = dict(zip(names, np.frombuffer(raw, dtype).tolist(), strict=True))
+    for row, edit, called in _with_regs(subject):
+        ip, _, end = bounds(subject, edit, row)
+        before, text = called.state().registers, edit.row(edit.replacement, row)
+        saved: dict[str, int] = {}
+        called.on_call = lambda call: saved.update(called.regs(call))  # noqa: B023
+        called.run(ip, end)
         pc = saved[abi.pc.name]
         expect(ip <= pc <= end, f"the saved {abi.pc.name} is {pc:x}", ip, b"", text)
         apart = {abi.pc.name, abi.link.name if abi.link else ""}
         # Even a disabled site may change registers whose values are not needed there.
         apart |= port.emulate(before, ip, edit.row(edit.expected, row)).registers.keys()
-        for name in names:
-            if name not in apart:
-                wrong = f"the saved {name} is {saved[name]:x}, not {before[name]:x}"
-                expect(saved[name] == before[name], wrong, ip, b"", text)
-        got = argument(port, uc, 0)
-        expect(got == ip, f"the tracer gets ip {got:x}", ip, b"", text)
+        for name, value in before.items():
+            wrong = f"the saved {name} is {saved[name]:x}, not {value:x}"
+            expect(name in apart or saved[name] == value, wrong, ip, b"", text)
+
+
+@check(REGISTERS, "changed pt_regs", "the traced function gets the tracer's changes")
+def changed_regs(subject: PortUnderTest) -> None:
+    """Leave out pc, the stack pointer, a link register, and what a site need not preserve."""
+    facts = subject.port.facts
+    apart = {facts.abi.pc.name, facts.abi.sp.name, *facts.sites.clobbers}
+    apart |= {facts.abi.link.name} if facts.abi.link is not None else set()
+    for row, edit, called in _with_regs(subject):
+        ip, _, end = bounds(subject, edit, row)
+        text = edit.row(edit.replacement, row)
+        other: dict[str, int] = {}
+
+        def change(call: CCall, called: Traced = called, other: dict[str, int] = other) -> None:
+            saved = called.regs(call)
+            other |= {name: saved[name] ^ 0x10101 for name in saved.keys() - apart}
+            called.set_regs(call, {**saved, **other})
+
+        called.on_call = change
+        called.run(ip, end)
+        after = called.state().registers
+        for name, value in other.items():
+            wrong = f"{name} is {after[name]:x}, but the tracer changed it to {value:x}"
+            expect(after[name] == value, wrong, ip, b"", text)
+
+
+def _with_regs(subject: PortUnderTest) -> Iterator[tuple[int, Edit, Traced]]:
+    """Yield the sites that checks execute, at calls of ftrace_regs_caller. Raises `Absent`."""
+    if REGS_CALLER not in subject.callers:
+        raise Absent(f"entry.S has no {REGS_CALLER}")
+    edit = subject.port.make_call(subject.sites, subject.labels[REGS_CALLER])
+    for row in subject.few:
+        yield row, edit, at_site(subject, edit, row)
 
 
 @check(DYNAMIC_GRAPH, "graph slot", "ftrace_graph_call becomes a call, then a nop")
@@ -132,43 +144,97 @@ def graph_slot(subject: PortUnderTest) -> None:
 
 @check(GRAPH, "return_to_handler", "preserves the result, returns to the caller")
 def return_to_handler(subject: PortUnderTest) -> None:
-    port, base = subject.port, subject.base
+    port, back = subject.port, subject.base + BACK
     _graph_labels(subject)
-    abi, start, back = port.facts.abi, subject.labels[RETURN_TO_HANDLER], base + BACK
+    abi, start = port.facts.abi, subject.labels[RETURN_TO_HANDLER]
     if HANDLER not in subject.called:
         raise Failure(f"return_to_handler does not call {HANDLER}", start)
-    uc = entered(subject, start, start)
-    value, sp = 0x1234567, uc.reg_read(abi.sp.number)
-    uc.reg_write(abi.result.number, value)
-    handler = code_of(subject, subject.called[HANDLER])
-    at, _ = run_to(uc, port, start, handler)
-    expect(at == handler, f"{HANDLER} is not called; pc is {at:x}", start)
-    got = argument(port, uc, 1)
-    expect(got == value, f"retval is {got:x}, not {value:x}", start)
-    for register in abi.arguments:
-        uc.reg_write(register.number, 0x5555)
-    uc.reg_write(abi.result.number, back)
-    at, _ = run_to(uc, port, handler, back)
-    expect(at == back, f"pc is {at:x}, not {back:x}", start)
-    got = uc.reg_read(abi.result.number)
-    expect(got == value, f"the result is {got:x}, not {value:x}", start)
-    now = uc.reg_read(abi.sp.number)
-    expect(now == sp, f"sp is {now:x}, not {sp:x}", start)
+    returned = Traced(subject, start, start)
+    if abi.link is None:  # the return took the address of return_to_handler from the stack
+        sp = int(returned.uc.reg_read(abi.sp.number)) + port.facts.pointer_size
+        returned.set(abi.sp.name, sp)
+    if abi.toc is not None:
+        returned.set(abi.toc.register.name, TOC ^ 0xFF00)  # the function may be a module's
+    returned.result = back
+    before = returned.state()
+    returned.run(start, back)
+    got = [call.name for call in returned.calls]
+    expect(got == [HANDLER], f"{HANDLER} is called {got.count(HANDLER)} times", start)
+    call, value = returned.calls[0], before.registers[abi.result.name]
+    retval = call.arguments[1]
+    expect(retval == value, f"retval is {retval:x}, not {value:x}", start)
+    expect(call.sp % abi.stack_align == 0, f"sp is {call.sp:x} at the call: not aligned", start)
+    after = returned.state()
+    results = {abi.result.name, *(each.name for each in abi.results)}
+    changed = abi.volatile or before.registers
+    free = {name for name in changed if name not in results}
+    free |= {abi.pc.name, *([] if abi.link is None else [abi.link.name])}
+    for name in before.registers.keys() - (free - {abi.sp.name}):
+        was, now = before.registers[name], after.registers[name]
+        if name in abi.volatile and name not in results:
+            continue
+        what = "the result in " if name in results else ""
+        expect(now == was, f"{what}{name} is {now:x}, not {was:x}", start)
+    for name, mask in abi.volatile.items():
+        was, now = before.registers[name] & ~mask, after.registers[name] & ~mask
+        expect(now == was, f"{name} is {now:x}, not {was:x}", start)
+    for name, was in before.floats.items():
+        expect(after.floats[name] == was, f"{name} is {after.floats[name]:x}, not {was:x}", start)
+    expect(after.stack == before.stack, "the stack of the caller is changed", start)
 
 
 @check(DYNAMIC_GRAPH, "graph kept", "an enabled slot preserves the same registers")
 def graph_kept(subject: PortUnderTest) -> None:
-    port, labels = subject.port, subject.labels
     _graph_labels(subject)
-    slot = port.enable_graph_caller(labels[GRAPH_CALL], labels[GRAPH_CALLER])
-    call = (int(slot.address[0]), slot.row(slot.replacement, 0))
-    edits = [port.make_call(subject.sites, labels[name]) for name in subject.callers]
-    for row in subject.some:
-        ip = int(subject.sites.ip[row])
-        before = _after(subject, edits[0], row, edits[0].row(edits[0].expected, row))
-        for edit in edits:
-            text = edit.row(edit.replacement, row)
-            _same_registers(subject, before, _after(subject, edit, row, text, call), ip, text)
+    for caller in subject.callers:
+        for run in runs(subject, caller, GRAPH_RUN):
+            same_state(run, subject.port.facts.sites.clobbers)
+
+
+@check(DYNAMIC_GRAPH, "graph arguments", "ftrace_graph_caller finds the return address")
+def graph_arguments(subject: PortUnderTest) -> None:
+    """Check `prepare_ftrace_return`; a port that calls C code of its own first finds it there."""
+    _graph_labels(subject)
+    back = subject.base + BACK
+    for caller in subject.callers:
+        for run in runs(subject, caller, GRAPH_RUN):
+            names = [call.name for call in run.calls]
+            wrong = f"after the slots, the C functions called are {', '.join(names)}"
+            expect(len(names) == 2 and names[0] == TRACER, wrong, run.ip)
+            if names[1] != PREPARE:
+                continue
+            parent, ip, _ = run.calls[1].arguments
+            expect(ip == run.ip, f"self_addr is {ip:x}", run.ip, b"", run.text)
+            found = run.calls[1].parent
+            holds = "no word of the stack" if found is None else f"{found:x}"
+            wrong = f"*parent at {parent:x} is {holds}, not the return address {back:x}"
+            expect(found == back, wrong, run.ip, b"", run.text)
+        _aligned(subject, caller, GRAPH_RUN)
+
+
+@check(DYNAMIC, "disabled", "a disabled site does what the compiled one does")
+def disabled(subject: PortUnderTest) -> None:
+    """Run both; the compiled one through the kernel's own mcount."""
+    facts, kernel = subject.port.facts, subject.kernel
+    mcount = kernel.symbols.address_of(facts.sites.mcount_symbols[0])
+    if facts.discovery[0] != "table" or mcount is None:
+        raise Absent("the kernel's mcount calls the tracer")
+    for nop in facts.nops:
+        edit = subject.port.with_nop(nop).make_call(subject.sites, subject.labels[CALLER])
+        for row in subject.few:
+            ip, _, end = bounds(subject, edit, row)
+            states = []
+            for compiled in (True, False):
+                called = at_site(subject, edit.reversed(), row)
+                if compiled:
+                    called.uc.mem_write(ip, subject.sites.compiled[row].tobytes())
+                    called.load(mcount)
+                called.run(ip, end)
+                states.append(called.state())
+            text = edit.row(edit.expected, row)
+            before, after = states
+            run = Run(row, ip, text, True, before, after, ())
+            same_state(run, facts.sites.clobbers, "as compiled", nop)
 
 
 @check(DYNAMIC, "stub", "ftrace_stub returns")
@@ -193,46 +259,19 @@ def _graph_labels(subject: PortUnderTest) -> None:
         raise Failure(f"entry.S has no {', '.join(missing)}")
 
 
-def _site(subject: PortUnderTest, edit: Edit, row: int) -> tuple[int, int, bytes]:
-    """Return the ip of a site, the address after it, and its enabled text."""
-    text = edit.row(edit.replacement, row)
-    return int(subject.sites.ip[row]), int(edit.address[row]) + len(text), text
+def _aligned(subject: PortUnderTest, caller: str, kind: str) -> None:
+    """Raise `Failure` unless sp is aligned when C functions are called.
 
-
-def _after(
-    subject: PortUnderTest,
-    edit: Edit,
-    row: int,
-    text: bytes,
-    patch: tuple[int, bytes] | None = None,
-) -> dict[str, int]:
-    """Enter the function of a site that holds `text`; return the registers after the site.
-
-    `patch` is an address in the entry code and the bytes to store there.
+    If sp is not aligned at every site, the entry code cannot keep it aligned.
     """
-    ip, end, _ = _site(subject, edit, row)
-    start = subject.start_of(ip)
-    uc = entered(subject, start, end)
-    uc.mem_write(int(edit.address[row]), text)
-    if patch is not None:
-        uc.mem_write(*patch)
-    at, _ = run_to(uc, subject.port, start, end)
-    wrong = f"execution does not leave the site; pc is {at:x}, not {end:x}"
-    expect(at == end, wrong, ip, b"", text)
-    return registers(uc, subject.port)
-
-
-def _same_registers(
-    subject: PortUnderTest, before: dict[str, int], after: dict[str, int], ip: int, text: bytes
-) -> None:
-    """Raise `Failure` for the first register that differs and that a site must preserve."""
-    for name, value in before.items():
-        if name not in subject.port.facts.sites.clobbers:
-            wrong = f"{name} is {after[name]:x} after it, but {value:x} after the nop"
-            expect(after[name] == value, wrong, ip, b"", text)
+    align, made = subject.port.facts.abi.stack_align, runs(subject, caller, kind)
+    for run in made if all(run.aligned for run in made) else ():
+        for call in run.calls:
+            wrong = f"sp is {call.sp:x} when {call.name} is called: not a multiple of {align}"
+            expect(call.sp % align == 0, wrong, run.ip, b"", run.text)
 
 
 CHECKS = (
-    *(labels, arguments, kept, trace_stop, stub_returns, pt_regs),
-    *(return_to_handler, graph_slot, graph_kept),
+    *(labels, arguments, kept, trace_stop, disabled, stub_returns, pt_regs, changed_regs),
+    *(return_to_handler, graph_slot, graph_kept, graph_arguments),
 )

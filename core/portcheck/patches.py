@@ -10,7 +10,6 @@ from .bench import (
     PAGE,
     STACK,
     call_offset,
-    call_size,
     engine,
     everything,
     is_call,
@@ -20,6 +19,7 @@ from .bench import (
 )
 from .check import DYNAMIC, check
 from .outcome import Failure, expect, same_text
+from .reach import branch
 from .subject import PortUnderTest
 
 
@@ -55,6 +55,11 @@ def init(subject: PortUnderTest) -> None:
     address, expected = int(edit.address[0]), edit.row(edit.expected, 0)
     found = subject.read(address, len(expected))
     same_text("the kernel does not hold the expected bytes", address, expected, found)
+    text = edit.row(edit.replacement, 0)
+    to = branch(port, address, text)
+    expect(edit.reachable[0], "ftrace_caller is out of reach of mcount", address, b"", text)
+    leads = to is not None and to.target == subject.base
+    expect(leads, "mcount does not lead to ftrace_caller", address, b"", text)
 
 
 @check(DYNAMIC, "init_nop", "a compiled site becomes a nop")
@@ -152,6 +157,14 @@ def batches(subject: PortUnderTest) -> None:
     expect((sites.ip == before).all(), "make_call changes the array that it is given")
     lengths, shape = port.lengths(sites), (len(sites),)
     expect(lengths.shape == shape, f"lengths has shape {lengths.shape}, not {shape}")
+    verbs = (many, port.make_nop(sites, caller), port.modify_call(sites, caller, caller + 0x40))
+    for edit in verbs:
+        covered = edit.expected.shape[1] if edit.lengths is None else edit.lengths
+        short = covered != lengths
+        row = int(np.argmax(short))
+        ip, text = int(sites.ip[row]), edit.row(edit.expected, row)
+        wrong = f"an edit compares {len(text)} bytes, but the site has {lengths[row]}"
+        expect(not short.any(), wrong, ip, b"", text)
     for row in (0, len(sites) - 1):
         one = Sites(sites.ip[row : row + 1], compiled=sites.compiled[row : row + 1])
         edit = port.make_call(one, caller)
@@ -159,19 +172,6 @@ def batches(subject: PortUnderTest) -> None:
         wrong = "the site is encoded differently alone than with the others"
         same_text(wrong, int(sites.ip[row]), expected, found)
     _shaped(port.make_call(Sites(sites.ip[:0]), caller), 0)
-
-
-@check(DYNAMIC, "reach", "targets out of reach are reported")
-def reach(subject: PortUnderTest) -> None:
-    port, sites = subject.port, subject.sites
-    far = 0x1000 if port.facts.pointer_size == 4 else 0x1000_0000_0000
-    edit = port.make_call(sites, far)
-    for row in range(len(sites)):
-        address, text = int(edit.address[row]), edit.replacement[row].tobytes()
-        reached, target = bool(edit.reachable[row]), port.call_target(address, text)
-        said = f"reported {'in' if reached else 'out of'} reach of {far:x}"
-        leads = "nowhere" if target is None else f"to {target:x}"
-        expect(reached == (target == far), f"{said}, but leads {leads}", address, b"", text)
 
 
 @check(DYNAMIC, "update_ftrace_func", "the slots can call a tracer")
@@ -190,12 +190,32 @@ def update_ftrace_func(subject: PortUnderTest) -> None:
         expect(leads == tracer, "the new call does not lead to the tracer", address, b"", text)
 
 
+@check(DYNAMIC, "explain", "a refused site has at most one clause of explanation")
+def explain(subject: PortUnderTest) -> None:
+    """Damage each byte of a disabled and of an enabled site."""
+    port = subject.port
+    edit = port.make_call(subject.sites, subject.base)
+    ip = int(edit.address[0])
+    for text in (edit.row(edit.expected, 0), edit.row(edit.replacement, 0)):
+        others = [bytes((*text[:at], text[at] ^ 0x81, *text[at + 1 :])) for at in range(len(text))]
+        for found in (text, *others, bytes(len(text)), b"", text[:1]):
+            said = port.explain(ip, text, found)
+            clause = isinstance(said, str) and "\n" not in said
+            expect(clause, f"explain returns {said!r}", ip, text, found)
+
+
 @check(DYNAMIC, "emulate", "emulating a site equals running it")
 def emulate(subject: PortUnderTest) -> None:
     port, base = subject.port, subject.base
     abi, ip = port.facts.abi, base + PAGE
     edit = port.make_call(Sites(np.array([ip], np.uint64)), base + 2 * PAGE)
-    start = {abi.pc.name: ip, abi.sp.name: base + STACK}
+    new = engine(port, base)
+    start = {
+        register.name: 0x1000 + 8 * number
+        for number, register in enumerate(abi.pt_regs)
+        if not new.reg_read(register.number)
+    }
+    start |= {abi.pc.name: ip, abi.sp.name: base + STACK}
     if abi.link is not None:
         start[abi.link.name] = base + 3 * PAGE
     for text in (edit.expected[0].tobytes(), edit.replacement[0].tobytes()):
@@ -228,23 +248,7 @@ def emulate_other(subject: PortUnderTest) -> None:
     expect(False, "text that is not a call site is emulated", 0x1000, b"", text)
 
 
-@check(DYNAMIC, "return address", "the address after a call is recognised")
-def return_address(subject: PortUnderTest) -> None:
-    port, sites = subject.port, subject.sites
-    edit = port.make_call(sites, subject.base)
-    width = port.facts.max_insn_size
-    text, at = edit.replacement[0].tobytes(), call_offset(port, edit, 0)
-    size = at + call_size(port, text[at:], int(edit.address[0]) + at)
-    before = (bytes(width) + text[:size])[-width:]
-    after = int(edit.address[0]) + size
-    wrong = "not recognised as a return address, although a call is before it"
-    expect(port.is_return_address(before), wrong, after, b"", before)
-    zeros = bytes(width)
-    wrong = "recognised as a return address, although zeros are before it"
-    expect(not port.is_return_address(zeros), wrong, None, b"", zeros)
-
-
 CHECKS = (
-    *(init, init_nop, make_call, make_nop, nops, modify_call, batches, reach),
-    *(update_ftrace_func, emulate, emulate_other, return_address),
+    *(init, init_nop, make_call, make_nop, nops, modify_call, batches),
+    *(update_ftrace_func, explain, emulate, emulate_other),
 )

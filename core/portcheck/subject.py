@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,8 @@ class PortUnderTest:
         self.called: dict[str, int] = {}
         """Addresses reserved for the C functions that `entry` calls, by name; no code is there."""
         self._sessions: dict[tuple[MachineSpec, bool], tuple[Session, Restore]] = {}
+        self.shared: dict[object, Any] = {}
+        """Results that several checks use, by a key of the module that makes them."""
 
     def image(self, name: str) -> Image:
         """Return one of its images. Raises `Absent` and `ImageError`."""
@@ -71,6 +74,12 @@ class PortUnderTest:
         if not len(self.ips):
             raise Absent("no call sites are found")
         return Sites(self.ips, compiled=self.texts(self.ips, self.port.facts.sites.size))
+
+    @cached_property
+    def text(self) -> tuple[int, int]:
+        """Start and end of the kernel's first section with code."""
+        sections = self.kernel.sections
+        return next((s.address, s.address + s.size) for s in sections if s.loaded and s.executable)
 
     @property
     def base(self) -> int:
@@ -114,6 +123,12 @@ class PortUnderTest:
     def some(self) -> range:
         """Rows of `sites` that checks execute."""
         return range(0, len(self.sites), STEP)
+
+    @property
+    def few(self) -> Sequence[int]:
+        """Some of `some`: the first, the last, and those between them at intervals."""
+        some = self.some
+        return sorted({*some[:: max(len(some) // 3, 1)], some[-1]})
 
     def session(self, spec: MachineSpec | None = None, modules: bool = False) -> Session:
         """Return an open machine on which ftraced, if any, has found all sites.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..errors import DynftraceError
 from ..session.session import MachineSpec
 from .check import DYNAMIC, FUNCTION_TRACER, check
+from .damage import all_noticed
 from .outcome import expect, same_text
 from .subject import PortUnderTest
 from .user import User
@@ -47,6 +48,7 @@ def refused(subject: PortUnderTest) -> None:
     user = User(subject)
     records, memory = user.session.boot.ftrace.records, user.session.boot.machine.memory
     ip = int(records.table["ip"][user.row(EXAMPLE)])
+    all_noticed(subject, user, user.row(EXAMPLE))
     size = subject.port.facts.sites.size
     other = bytes(byte ^ 0xFF for byte in memory.read(ip, size))
     user(f"poke 0x{ip:x} {other.hex()}")

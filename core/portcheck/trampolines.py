@@ -10,9 +10,9 @@ from ..arch import TrampolineCode, trampolines_of
 from ..ftrace.ops import FtraceHash, FtraceOps
 from .bench import BACK, PAGE, argument, entered, registers, run_to
 from .check import TRAMPOLINES, check
-from .entrycode import SET, TRACE_STOP
 from .outcome import Absent, Failure, expect, same_text
 from .subject import PortUnderTest
+from .traced import TRACE_STOP
 from .user import User
 
 AT, FUNC = 2 * PAGE, 3 * PAGE
@@ -47,7 +47,7 @@ def trampoline(subject: PortUnderTest) -> None:
             call.same(before, call.leave(uc, func))
             if TRACE_STOP in subject.labels:
                 uc = call.enter()
-                uc.mem_write(subject.labels[TRACE_STOP], SET)
+                uc.mem_write(subject.labels[TRACE_STOP], b"\1\1\1\1")
                 call.same(before, call.leave(uc, call.start, func))
 
 

@@ -38,12 +38,13 @@ class User:
         expect(outcome.status, f"`{commands}` is not refused")
         return outcome.error
 
-    def insmod(self, *names: str, far: bool = False) -> None:
-        """Load modules, `far` if the port has a far area, and find their sites."""
+    def insmod(self, *names: str, far: bool = False, find: bool = True) -> None:
+        """Load modules, `far` if the port has a far area, and `find` their sites."""
         option = "--far " if far and self.session.port.facts.modules_far else ""
         for name in names:
             self(f"insmod {option}{name}")
-        reach(self.session)
+        if find:
+            reach(self.session)
 
     def row(self, function: str) -> int:
         """Return the row of the record of `function`, given its name in C."""

@@ -9,21 +9,24 @@ from dynftrace.core.portcheck import CHECKS, Check, NotProvided, Passed
 
 from ..support.user import subject
 
-STUBS = {"out of reach", "damaged stub"}
+FAR = {"out of reach", "stub code"}
+STUBS = {*FAR, "damaged stub", "stub calls"}
 
 SHARED = {"trampoline", "own trampolines"}
+REGS = {"pt_regs", "changed pt_regs"}
+STORED = {"breakpoint"}
 
 HAS_NOT = {
     "x86_64": STUBS,
     "i386": {*STUBS, *SHARED},
-    "x86_64-2008": {*STUBS, *SHARED, "pt_regs"},
-    "ppc64": {*SHARED, "pt_regs"},
-    "ppc32": {*SHARED, "pt_regs"},
-    "mips": {*STUBS, *SHARED, "pt_regs"},
-    "mipsel": {*STUBS, *SHARED, "pt_regs"},
-    "mips64": {*STUBS, *SHARED, "pt_regs"},
-    "arm64": SHARED,
-    "arm64-mcount": {*SHARED, "pt_regs"},
+    "x86_64-2008": {*STUBS, *SHARED, *REGS, "disabled"},
+    "ppc64": {*SHARED, *REGS, *STORED},
+    "ppc32": {*SHARED, *REGS, *STORED},
+    "mips": {*FAR, *SHARED, *REGS, *STORED},
+    "mipsel": {*FAR, *SHARED, *REGS, *STORED},
+    "mips64": {*FAR, *SHARED, *REGS, *STORED},
+    "arm64": {*SHARED, *STORED},
+    "arm64-mcount": {*SHARED, *REGS, *STORED},
 }
 """Optional parts that ports do not provide, by name of the check."""
 

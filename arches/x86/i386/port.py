@@ -49,6 +49,9 @@ FACTS = Facts(
         red_zone=0,
         call_frame=0,
         stack_arguments=3,
+        results=(x86.register("eax"), x86.register("edx")),
+        volatile=dict.fromkeys(_ARGUMENTS, 2**32 - 1) | {"eflags": x86.FLAGS},
+        floats=tuple(x86.register(f"xmm{number}") for number in range(8)),
     ),
     map=AddressMap(
         local=0xFFFF_8000,

@@ -188,6 +188,8 @@ stopped:
  *     rsp + 72   the return address of this
  *     rsp        the registers, as in ftrace_caller
  */
+#define FRAME 72
+#define SELF rsp + 80
 #define PARENT rsp + 88
 #define CALLER_SP rsp + 96
 #include "../graph.S"

@@ -27,6 +27,7 @@ from ..insn import REL32_SIZE
 from . import reloc, trampoline
 
 _ARGUMENTS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+_VOLATILE = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 _PT_REGS = (
     *("rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp"),
     *("r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
@@ -49,6 +50,9 @@ FACTS = Facts(
         stack_align=16,
         red_zone=0,
         call_frame=0,
+        results=(x86.register("rax"), x86.register("rdx")),
+        volatile=dict.fromkeys(_VOLATILE, 2**64 - 1) | {"rflags": x86.FLAGS},
+        floats=tuple(x86.register(f"xmm{number}") for number in range(16)),
     ),
     map=AddressMap(
         local=0xFFFF_FFFF_FF50_0000,

@@ -100,10 +100,12 @@ ftrace_stub:
  *
  *     rbp + 16   rsp of the caller, also at the return        frame_pointer
  *     rbp +  8   the traced function's return address         *parent
- *     rsp + 80   the return address of ftrace_caller          self_addr + 5
- *     rsp + 72   the return address of this
+ *     rsp + 88   the return address of ftrace_caller          self_addr + 5
+ *     rsp + 80   the return address of this
  *     rsp        the registers, as in ftrace_caller
  */
+#define FRAME 80        // 8 unused, which align rsp if the site does
+#define SELF rsp + 88
 #define PARENT rbp + 8
 #define CALLER_SP rbp + 16
 #include "../graph.S"
