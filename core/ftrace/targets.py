@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Edit, Port
-from .bug import Step
+from ..errors import FtraceBugType
 from .entry import CALLER, REGS_CALLER
 from .ops import FtraceOps
 from .records import COUNT_MASK, Flag, Records
@@ -33,7 +33,7 @@ class Change:
 
     rows: NDArray[np.intp]
     edit: Edit
-    step: Step
+    type: FtraceBugType
     old: int
     """The address that their calls reach before, `NOP` for none."""
     new: int
@@ -45,12 +45,33 @@ class Change:
         return self.old or self.new
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedTargets:
+    """The columns of `RECORD` that `Targets` changes."""
+
+    flags: NDArray[np.uint32]
+    tramp: Addresses
+    tramp_en: Addresses
+
+
 class Targets:
     """What the calls of `records` reach; `callers` are shared by users, by name."""
 
     def __init__(self, records: Records, callers: Mapping[str, int]) -> None:
         self._records = records
         self._callers = callers
+
+    def save(self) -> SavedTargets:
+        """Return what the sites call and should call, for `restore`."""
+        table = self._records.table
+        return SavedTargets(*(table[name].copy() for name in ("flags", "tramp", "tramp_en")))
+
+    def restore(self, saved: SavedTargets) -> None:
+        """Restore `saved`; records that were added since stay as they are."""
+        table = self._records.table
+        rows = slice(0, min(len(saved.flags), len(table)))
+        table["flags"][rows], table["tramp"][rows] = saved.flags[rows], saved.tramp[rows]
+        table["tramp_en"][rows] = saved.tramp_en[rows]
 
     def count(self, ops: Sequence[FtraceOps], trampolines: Sequence[int]) -> None:
         """Set in each record the number of `ops` that want it, REGS, and its trampoline.
@@ -131,9 +152,9 @@ class Targets:
     def _change(self, port: Port, rows: NDArray[np.intp], old: int, new: int) -> Change:
         sites = self._records.sites(rows)
         if old == NOP:
-            step, edit = Step.CALL, port.make_call(sites, new)
+            type, edit = FtraceBugType.CALL, port.make_call(sites, new)
         elif new == NOP:
-            step, edit = Step.NOP, port.make_nop(sites, old)
+            type, edit = FtraceBugType.NOP, port.make_nop(sites, old)
         else:
-            step, edit = Step.UPDATE, port.modify_call(sites, old, new)
-        return Change(rows, edit, step, old, new)
+            type, edit = FtraceBugType.UPDATE, port.modify_call(sites, old, new)
+        return Change(rows, edit, type, old, new)
