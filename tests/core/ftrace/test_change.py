@@ -85,9 +85,9 @@ def test_a_refused_command_changes_nothing(
     sh(setup)
     ftrace = session.boot.ftrace
     for place, command in refusals:
+        ftrace.settle()  # the CPUs run only where the text is whole
         address = session.address_of(place) if place != TRAMPOLINE_SLOT else _slot(session)
         kept = session.poke(address, b"\x0f\x1f\x00")
-        ftrace.settle()
         before = state(session)
         text, path = command.removeprefix("echo ").split(" > ")
         with pytest.raises(FtraceBug):
