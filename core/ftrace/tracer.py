@@ -108,9 +108,9 @@ class Tracer:
         for func in (self._code(self._list.func), plan.func):
             self._text.verify(self._slot_edit(self.slot, func), UPDATE, self.slot)
         for each in filter(None, own):
-            if self._known(each):
-                edit = self._own_slot_edit(each, users.pid_func)
-                self._text.verify(edit, UPDATE, each.func)
+            if self.trampolines is not None and self.trampolines.at(each.address) is not None:
+                self._text.verify(self._own_slot_edit(each, users.pid_func), UPDATE, each.func)
+                self._text.verify(self.trampolines.intact(each), UPDATE, each.func)
         for change in plan.changes:
             self._text.verify(change.edit, change.type, change.target)
         if self.graph or users.graph:
@@ -155,10 +155,6 @@ class Tracer:
         """Apply the edit of slots; `undo` puts the text back."""
         self._text.apply(edit, UPDATE, target)
         undo.callback(self._text.put_back, edit)
-
-    def _known(self, trampoline: OpsTrampoline) -> bool:
-        """Return whether the trampoline is in memory already."""
-        return self.trampolines is not None and self.trampolines.at(trampoline.address) is not None
 
     def _own_trampolines(self, ops: Sequence[FtraceOps]) -> list[OpsTrampoline | None]:
         """Return the trampoline of each ops; a single ops has none and uses ftrace_caller."""

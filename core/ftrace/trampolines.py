@@ -18,8 +18,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..abi import FTRACE_OPS_MAX
-from ..arch import Port, trampolines_of
+from ..arch import Edit, Port, trampolines_of
 from ..elf.symbols import SymbolTable
 from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import PAGE_SIZE, Memory
@@ -36,6 +38,7 @@ PLACES = 32 * FTRACE_OPS_MAX
 """Greatest number of trampolines."""
 
 _EACH = PAGE_SIZE // PLACE
+_PIECE = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,6 +140,31 @@ class OpsTrampolines:
             return None
         edit = self._port.update_ftrace_func(own.slot, own.func, own.func)
         return self._port.call_target(own.slot, self._memory.read(own.slot, edit.expected.shape[1]))
+
+    def intact(self, trampoline: OpsTrampoline) -> Edit:
+        """Return an edit that expects the trampoline's code and writes the same.
+
+        Each of its places is a piece of `_PIECE` bytes. The word `op` may have any value.
+        """
+        code = bytearray(trampoline.code)
+        slot = self._port.update_ftrace_func(trampoline.slot, trampoline.func, trampoline.func)
+        for address, text in (
+            (trampoline.slot, slot.expected.tobytes()),
+            (trampoline.op, self._memory.read(trampoline.op, self._memory.pointer_size)),
+        ):
+            start = address - trampoline.address
+            code[start : start + len(text)] = text
+        count = -(-len(code) // _PIECE)
+        pieces = np.frombuffer(bytes(code).ljust(count * _PIECE, b"\0"), np.uint8)
+        shaped = pieces.reshape(count, _PIECE)
+        starts = np.arange(count) * _PIECE
+        return Edit(
+            np.uint64(trampoline.address) + starts.astype(np.uint64),
+            shaped,
+            shaped,
+            np.ones(count, np.bool_),
+            lengths=np.minimum(_PIECE, len(code) - starts),
+        )
 
     def text(self, address: int) -> str:
         """Return the kernel's text about the trampoline at `address` and its ops' function."""
