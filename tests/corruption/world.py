@@ -6,7 +6,6 @@ everything as it was, and an accepted one is undone by its inverse, so no state 
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -202,33 +201,36 @@ class World:
         memory = self.boot.machine.memory
         return np.concatenate([memory.view(*part) for part in self.parts()])
 
-    def row_of(self, address: int) -> int:
-        """Return where `address` is in `text`."""
-        done = 0
-        for start, size in self.parts():
-            if start <= address < start + size:
-                return done + address - start
-            done += size
-        raise ValueError(f"{address:#x} is not compared")
-
     def read_by(self, before: NDArray[np.uint8], clean: NDArray[np.uint8]) -> set[Place]:
         """Return the places that a command which makes `clean` of `before` has to compare."""
-        records, port = self.ftrace.records, self.session.port
+        port, parts = self.session.port, self.parts()
         width = port.facts.sites.size
+        starts = np.cumsum([0] + [size for _, size in parts])[:-1].tolist()
+
+        def row_of(address: int) -> int:
+            """Return where `address` is in `text`."""
+            for (start, size), row in zip(parts, starts, strict=True):
+                if start <= address < start + size:
+                    return int(row) + address - start
+            raise ValueError(f"{address:#x} is not compared")
+
+        ips = np.sort(self.ftrace.records.table["ip"])
         targets: set[int | None] = set()
-        for ip in records.table["ip"].tolist():
-            with contextlib.suppress(ValueError):
-                at = slice(row := self.row_of(ip), row + width)
-                old, new = before[at].tobytes(), clean[at].tobytes()
-                if old != new:
-                    targets |= {port.call_target(ip, old), port.call_target(ip, new)}
+        for (start, size), row in zip(parts, starts, strict=True):
+            changed = np.flatnonzero(before[row : row + size] != clean[row : row + size])
+            last = np.searchsorted(ips, changed.astype(np.uint64) + np.uint64(start), "right") - 1
+            for ip in ips[np.unique(last[last >= 0])].tolist():
+                if start <= ip < start + size:
+                    at = slice(row + ip - start, row + ip - start + width)
+                    texts = before[at].tobytes(), clean[at].tobytes()
+                    targets |= {port.call_target(ip, text) for text in texts}
         read = set()
         for place in self.places():
-            at = slice(row := self.row_of(place.address), row + place.size)
+            first = row_of(place.address)
+            at = slice(first, first + place.size)
             changes = not np.array_equal(before[at], clean[at])
             always = place.kind in ("mcount_call", *SLOTS.values())
-            used = self._kept if "trampoline" in place.kind else targets
-            through = place.address in used
+            through = place.address in (self._kept if "trampoline" in place.kind else targets)
             if changes or always or through or (place.kind == GRAPH_CALL and self.ftrace.graph):
                 read.add(place)
         return read
@@ -290,13 +292,16 @@ class World:
             Situation("several users", tuple(setup), tuple(both)),
         ]
 
-    def run(self, stride: int = 1) -> Result:
-        """Try every `stride`-th bit of every place before every command."""
-        number = 0
-        for situation in self.situations():
+    def run(self, stride: int = 1, commands: slice = slice(None)) -> Result:
+        """Try every `stride`-th bit of every place before every command of `commands`."""
+        number, situations = 0, self.situations()
+        chosen = [command for each in situations for command in each.commands][commands]
+        for situation in situations:
+            if not set(chosen) & set(situation.commands):
+                continue
             for path, text in situation.setup:
                 self.write(path, text)
-            for command in situation.commands:
+            for command in (each for each in situation.commands if each in chosen):
                 clean = self._clean(command)
                 before, state = self.text(), self.state()
                 read = self.read_by(before, clean)
