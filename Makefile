@@ -6,7 +6,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: console test check images screenshots docs bench dist lock clean help
+.PHONY: console test check images screenshots docs bench corrupt dist lock clean help
 
 console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
@@ -32,6 +32,9 @@ docs: .venv/.ready ## regenerate the README's tables, the man page and the compl
 
 bench: .venv/.ready ## run the benchmarks
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+corrupt: .venv/.ready ## damage every bit that ftrace patches, on every port (7 minutes)
+	$(BIN)/python -m tests.corruption $(ARGS)
 
 dist: .venv/.ready ## build the source archive and the wheel into dist/
 	rm -rf dist

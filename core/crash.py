@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -51,3 +51,5 @@ class Crash:
     """Return addresses: the link register, if the ABI has one, then those on the stack."""
     symbol: Callable[[int], str]
     """Returns `name+0x5/0x80 [module]` for an address, or the bare number."""
+    returns: Mapping[int, int] = field(default_factory=dict)
+    """Address of each stack word that holds return_to_handler, and the real return address."""

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import errno as errno_names
 import os
+from enum import Enum
 
 
 class DynftraceError(Exception):
@@ -148,14 +149,23 @@ FTRACE_FAILURES = {
 """Messages of `ftrace_bug()` in kernel/trace/ftrace.c, by errno."""
 
 
+class FtraceBugType(Enum):
+    """What ftrace was doing when it failed (`enum ftrace_bug_type`), in the kernel's words."""
+
+    INIT = "Initializing ftrace call sites"
+    NOP = "Setting ftrace call site to NOP"
+    CALL = "Setting ftrace call site to call ftrace function"
+    UPDATE = "Updating ftrace call site to call a different ftrace function"
+
+
 class FtraceBug(DynftraceError):
     """Text at `ip` was not what ftrace expected; nothing was written.
 
-    `errno` is EFAULT (the text could not be read), EINVAL (it was not what was expected)
-    or EPERM (it could not be written); `failure` is the kernel's wording of it. `expected`
-    and `found` are the bytes at `address`, which is `ip` itself or the wrong word of the
-    stub that the call uses. `reason` is the port's explanation, one clause. `report` holds
-    the kernel's lines for dmesg.
+    `type` is what ftrace was doing; None before the bug is reported. `errno` is EFAULT (the
+    text could not be read), EINVAL (it was not what was expected) or EPERM (it could not be
+    written); `failure` is the kernel's wording of it. `expected` and `found` are the bytes at
+    `address`, which is `ip` itself or the wrong word of the stub that the call uses. `reason`
+    is the port's explanation, one clause. `report` holds the kernel's lines for dmesg.
     """
 
     def __init__(
@@ -163,6 +173,7 @@ class FtraceBug(DynftraceError):
         ip: int,
         *,
         errno: int,
+        type: FtraceBugType | None = None,
         expected: bytes = b"",
         found: bytes = b"",
         address: int | None = None,
@@ -177,6 +188,7 @@ class FtraceBug(DynftraceError):
         super().__init__(f"{FTRACE_FAILURES[errno]} {place}{detail}")
         self.ip = ip
         self.errno = errno
+        self.type = type
         self.expected = expected
         self.found = found
         self.address = ip if address is None else address

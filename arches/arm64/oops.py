@@ -8,9 +8,10 @@ code follow; the word at pc is the last, in round brackets.
 
 The call trace begins with pc and follows the frame records. Each holds the x29 of a caller and
 the return address of the function that made the record. If a function has not made its record
-yet, only lr names its caller. A record with return address 0 marks the place where the machine
-delivered an interrupt: the trace continues with the saved pc above it, and then with the
-frames that the saved x29 leads to.
+yet, only lr names its caller. A function that the graph tracer follows returns to
+return_to_handler; the trace shows its real return address instead. A record with return address
+0 marks the place where the machine delivered an interrupt: the trace continues with the saved pc
+above it, and then with the frames that the saved x29 leads to.
 
 Of the syndrome (ESR_EL1) the report shows only what is certain: the class of the exception, and
 whether the access was a write. The machine has no page tables, so there is no level at which a
@@ -178,7 +179,7 @@ def _trace(crash: Crash, facts: Facts) -> Iterator[int]:
         if up is None or back is None:
             return
         if back:
-            yield back
+            yield crash.returns.get(frame + WIDTH, back)
         else:
             pc = _interrupted(crash, facts, frame, up)
             if pc is None:

@@ -7,9 +7,10 @@ call trace, and sixteen words of code. The word at NIP, in angle brackets, follo
 
 The call trace needs no guess: every frame begins with the address of its caller's frame (the
 back chain) and holds the LR of the function it called. Only the innermost frame may not hold it
-yet, and may hold that of an earlier call instead; the kernel marks it as unreliable. If the
-chain ends where the machine delivered an interrupt, the trace continues with the registers that
-were saved there.
+yet, and may hold that of an earlier call instead; the kernel marks it as unreliable. A function
+that the graph tracer follows returns to return_to_handler; its real return address follows in
+parentheses. If the chain ends where the machine delivered an interrupt, the trace continues with
+the registers that were saved there.
 
 Registers that this machine lacks are left out: MSR, DSISR, and the number of an interrupt's
 vector (TRAP).
@@ -165,8 +166,10 @@ def _trace(crash: Crash, facts: Facts) -> Iterator[str]:
         chain, link = _word(crash, sp, width), _word(crash, sp + LR_SAVE[width], width)
         if chain is None or link is None:
             return
-        if link in crash.trace or (link and not first):
-            mark = " (unreliable)" if first else ""
+        real = crash.returns.get(sp + LR_SAVE[width])
+        if real is not None or link in crash.trace or (link and not first):
+            mark = "" if real is None else f" ({crash.symbol(real)})"
+            mark += " (unreliable)" if first else ""
             yield f"[{sp:0{2 * width}x}] [{link:0{2 * width}x}] {crash.symbol(link)}{mark}"
         first = False
         if chain > sp:

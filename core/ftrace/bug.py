@@ -9,28 +9,18 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from enum import Enum
 
 from ..arch import ModuleStub, Port
-from ..errors import FtraceBug
+from ..errors import FtraceBug, FtraceBugType
 from ..kernel.kallsyms import Kallsyms
 from .records import Flag
 
 RULE = "------------[ ftrace bug ]------------"
 
 
-class Step(Enum):
-    """What ftrace was doing when it failed, in the kernel's words."""
-
-    INIT = "Initializing ftrace call sites"
-    NOP = "Setting ftrace call site to NOP"
-    CALL = "Setting ftrace call site to call ftrace function"
-    UPDATE = "Updating ftrace call site to call a different ftrace function"
-
-
 def reported(
     bug: FtraceBug,
-    step: Step,
+    type: FtraceBugType,
     kallsyms: Kallsyms,
     flags: int,
     users: int,
@@ -52,7 +42,7 @@ def reported(
     if bug.address != bug.ip:
         lines.append(f" at:       [<{bug.address:08x}>] {kallsyms.format(bug.address)}")
     lines += [
-        step.value,
+        type.value,
         f"ftrace record flags: {flags:x}",
         f" ({users}){' R' if flags & Flag.REGS else '  '}{trampoline}",
         f" expected tramp: {target:x}",
@@ -60,6 +50,7 @@ def reported(
     return FtraceBug(
         bug.ip,
         errno=bug.errno,
+        type=type,
         expected=bug.expected,
         found=bug.found,
         address=bug.address,

@@ -3,8 +3,9 @@
 When a kernel or a module is loaded, every call site is turned from the call that the
 compiler left into a nop. From then on the sites follow the registered ops (tracer.py).
 
-If a site does not hold what ftrace left there, nothing is written, the report goes to
-dmesg, and ftrace stays off until the machine is restarted (text.py), as in the kernel.
+Users change in transactions (`Ftrace.change`). If a place does not hold what ftrace left
+there, nothing is written and the users stay as they were. The report goes to dmesg, and
+ftrace stays off until the machine is restarted (text.py), as in the kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..arch import Addresses, Edit, ModuleStub, Port, Sites, trampolines_of
 from ..elf.image import Image
 from ..errors import (
     FtraceBug,
+    FtraceBugType,
     MissingSymbolError,
     NoCallSitesError,
     TracefsError,
@@ -30,8 +32,7 @@ from ..errors import (
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
-from .bug import Step
-from .entry import CALLER, REGS_CALLER, Entry, load_entry
+from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
 from .ftraced import FTRACED, Found, Ftraced
 from .ops import FtraceHash, FtraceOps
 from .patch import STOP_MACHINE, Patcher
@@ -41,7 +42,7 @@ from .settle import settle
 from .sites import call_sites, calls_of_mcount, code_ranges, dead_sites, own_bases
 from .state import RecordState, record_state
 from .text import FtraceText
-from .tracer import Tracer, Untraceable
+from .tracer import Tracer, Untraceable, Users
 from .trampolines import OpsTrampolines
 
 
@@ -86,6 +87,11 @@ class Ftrace:
             if isinstance(entry, Untraceable)
             else Tracer(machine, kallsyms, self.records, entry, self.text, trampolines)
         )
+        self._graph = False
+        self._undo: contextlib.ExitStack | None = None
+        """Takes back the steps of the current change."""
+        self._stale = False
+        """Whether the last step of the current change concerns the text."""
         self.pids = FtracePids(machine, self)
         self.ftraced: Ftraced | None = (
             None if listed else Ftraced(machine, kernel, self.records, self._found, self._mcount_to)
@@ -146,7 +152,7 @@ class Ftrace:
         caller = self._tracer.entry[CALLER]
         edit = self.port.dyn_arch_init(self.mcount, caller)
         if edit is not None:
-            self.text.apply(edit, Step.INIT, caller, STOP_MACHINE)
+            self.text.apply(edit, FtraceBugType.INIT, caller, STOP_MACHINE)
             code = edit.replacement[0].tobytes()
             self._by_mcount = (ModuleStub(int(edit.address[0]), code, caller, CALLER),)
 
@@ -195,7 +201,8 @@ class Ftrace:
         if len(ips):
             self._add(ips, image, bases, name, (*self._by_mcount, *stubs))
             if self.ops and not self.disabled:
-                self._follow()
+                with self.change():
+                    self._stale = True
 
     def module_release(self, name: str) -> None:
         """Drop the records of a module that will not run again, and its sites in the hashes."""
@@ -209,12 +216,17 @@ class Ftrace:
             ops.notrace_hash = ops.notrace_hash.forget(gone)
         if found and self.ops and not self.disabled:
             # A CPU noted a site while tracing began.
-            with contextlib.suppress(FtraceBug):
-                self._follow()
+            with contextlib.suppress(FtraceBug), self.change():
+                self._stale = True
 
     def save(self) -> Restore:
         """Return a function that restores the host's part of ftrace, after the machine's memory."""
-        parts = [attributes(self, "ops"), self.records.save(), self.text.save(), self.pids.save()]
+        parts = [
+            attributes(self, "ops", "_graph"),
+            self.records.save(),
+            self.text.save(),
+            self.pids.save(),
+        ]
         parts += [each.save() for each in self.ops]
         if not isinstance(self._tracer, Untraceable):
             parts.append(self._tracer.save())
@@ -271,6 +283,30 @@ class Ftrace:
         """The bug that shut ftrace off, with its report."""
         return self.text.bug
 
+    @contextlib.contextmanager
+    def change(self) -> Iterator[contextlib.ExitStack]:
+        """Return a context in which users change in one transaction.
+
+        At the end of each step every place that it changes is verified. At the end of the
+        outermost context, the text follows all steps at once. If anything raises, the text
+        and all users are what they were before. The value is a stack of callbacks, which are
+        called in this case only: add one for each other thing that you change.
+
+        The end raises `MissingSymbolError` and `FtraceBug`.
+        """
+        outer = self._undo
+        with contextlib.ExitStack() as new:
+            undo = new if outer is None else outer
+            self._undo, self._stale = undo, False
+            try:
+                yield undo
+                if self._stale:
+                    self._follow(undo, write=outer is None)
+            finally:
+                self._undo, self._stale = outer, outer is not None
+            if outer is None:
+                undo.pop_all()
+
     def register(self, ops: FtraceOps) -> None:
         """Call `ops` from the sites it wants, from now on (`register_ftrace_function`).
 
@@ -286,23 +322,20 @@ class Ftrace:
             raise TracefsError(errno.EBUSY)
         if self.ftraced is not None and not self.ops:
             self.ftraced.collect()
-            self.text.verify(self.ftraced.mcount_edit(suspended=True), Step.UPDATE, self.mcount)
-        self.ops.append(ops)
-        try:
-            self._follow()
-        except FtraceBug:
-            self.ops.remove(ops)
-            raise
-        self._suspend_ftraced()
+        with self.change() as undo:
+            self._set_ops([*self.ops, ops], undo)
 
     def unregister(self, ops: FtraceOps) -> None:
-        """Stop calling `ops`. Raises `TracefsError` (EBUSY, ENODEV) and `FtraceBug`."""
+        """Stop calling `ops`.
+
+        Raises `TracefsError` (EBUSY, ENODEV), and `FtraceBug`, after which `ops` is still
+        registered.
+        """
         self.check()
         if ops not in self.ops:
             raise TracefsError(errno.EBUSY)
-        self.ops.remove(ops)
-        self._follow()
-        self._suspend_ftraced()
+        with self.change() as undo:
+            self._set_ops([each for each in self.ops if each is not ops], undo)
 
     def set_graph_caller(self, on: bool) -> None:
         """Make ftrace_caller call ftrace_graph_caller, or not (`ftrace_modify_graph_caller`).
@@ -311,7 +344,12 @@ class Ftrace:
         ftrace_graph_caller, and `FtraceBug`.
         """
         self.check()
-        self.tracer.set_graph_caller(on)
+        for name in (GRAPH_CALL, GRAPH_CALLER):
+            self.entry.label(name)
+        with self.change() as undo:
+            undo.callback(setattr, self, "_graph", self._graph)
+            self._stale = on != self._graph
+            self._graph = on
 
     def set_hashes(
         self,
@@ -321,21 +359,21 @@ class Ftrace:
     ) -> None:
         """Give `ops` new hashes; the text follows if it is registered.
 
-        Raises `TracefsError` (ENODEV) and `FtraceBug`. The hashes stay changed after a
-        bug, as the kernel's do.
+        Raises `TracefsError` (ENODEV), and `FtraceBug`, after which the hashes are the old ones.
         """
         self.check()
-        if filter_hash is not None:
-            ops.filter_hash = filter_hash
-        if notrace_hash is not None:
-            ops.notrace_hash = notrace_hash
-        if ops in self.ops:
-            self._follow()
+        with self.change() as undo:
+            for name, new in (("filter_hash", filter_hash), ("notrace_hash", notrace_hash)):
+                if new is not None:
+                    undo.callback(setattr, ops, name, getattr(ops, name))
+                    setattr(ops, name, new)
+            self._stale = ops in self.ops
 
     def follow_pids(self) -> None:
         """Change how users that obey pids are called. Raises `FtraceBug`."""
         if any(each.pid for each in self.ops) and not self.disabled:
-            self._follow()
+            with self.change():
+                self._stale = True
 
     def check(self) -> None:
         """Raise `TracefsError` (ENODEV) if ftrace is off, `MissingSymbolError` as `entry` does."""
@@ -349,9 +387,26 @@ class Ftrace:
 
     # Text
 
-    def _follow(self) -> None:
-        """Make the text call the registered ops. Raises `FtraceBug` with nothing written."""
-        self.tracer.follow(self.ops, self.pids.func)
+    def _set_ops(self, ops: list[FtraceOps], undo: contextlib.ExitStack) -> None:
+        """Register exactly `ops`."""
+        undo.callback(setattr, self, "ops", self.ops)
+        self.ops, self._stale = ops, True
+
+    def _follow(self, undo: contextlib.ExitStack, write: bool) -> None:
+        """Verify what the registered ops change in the text; with `write`, change it.
+
+        Raises `FtraceBug`.
+        """
+        ftraced = self.ftraced
+        plan = self.tracer.plan(Users(self.ops, self.pids.func, self._graph), undo)
+        if ftraced is not None:
+            edit = ftraced.mcount_edit(suspended=bool(self.ops))
+            self.text.verify(edit, FtraceBugType.UPDATE, self.mcount)
+        if not write:
+            return
+        self.tracer.write(plan, undo)
+        if ftraced is not None:
+            ftraced.suspend(bool(self.ops))
 
     def _add(
         self,
@@ -372,7 +427,9 @@ class Ftrace:
         if self.disabled:
             return
         edit = self.port.init_nop(self.records.sites(rows), self.mcount)
-        self.text.apply(edit, Step.INIT, self.mcount, STOP_MACHINE)  # nothing runs there yet
+        self.text.apply(
+            edit, FtraceBugType.INIT, self.mcount, STOP_MACHINE
+        )  # nothing runs there yet
 
     def _found(self, found: Sequence[Found]) -> None:
         """Add records for the sites ftraced has found and make all of them nops, or none."""
@@ -384,19 +441,14 @@ class Ftrace:
         rows = slice(start, len(self.records))
         edit = self.port.init_nop(self.records.sites(rows), mcount)
         try:
-            self.text.apply(edit, Step.INIT, mcount, STOP_MACHINE)
+            self.text.apply(edit, FtraceBugType.INIT, mcount, STOP_MACHINE)
         except FtraceBug as refused:
             self.records.refuse(rows, refused.ip)
             raise
 
     def _mcount_to(self, edit: Edit) -> None:
         """Make mcount call another function."""
-        self.text.apply(edit, Step.UPDATE, self.mcount, STOP_MACHINE)
-
-    def _suspend_ftraced(self) -> None:
-        """Suspend ftraced while functions are traced."""
-        if self.ftraced is not None:
-            self.ftraced.suspend(bool(self.ops))
+        self.text.apply(edit, FtraceBugType.UPDATE, self.mcount, STOP_MACHINE)
 
     def _ended(self) -> None:
         """Stop ftraced: a bug has shut ftrace off."""

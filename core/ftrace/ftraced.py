@@ -162,7 +162,7 @@ class Ftraced:
             if call is Hypercall.FTRACE_UPDATE:
                 return self._update()
             self._initialized = True
-            self._record()
+            self._record(self._suspended)
         except FtraceBug as found:
             return -found.errno
         return 0
@@ -181,9 +181,9 @@ class Ftraced:
 
     def suspend(self, suspended: bool) -> None:
         """Tell the guest that tracing has begun or ended. Raises `FtraceBug`."""
+        self._record(suspended)
         self._suspended = suspended
         self._write("ftraced_suspend", int(suspended))
-        self._record()
 
     def shut_off(self) -> None:
         """Stop converting for good: a bug has shut ftrace off."""
@@ -286,11 +286,11 @@ class Ftraced:
         records = self._initialized and not suspended
         return self._symbols["ftrace_record_ip" if records else "ftrace_stub"]
 
-    def _record(self) -> None:
+    def _record(self, suspended: bool) -> None:
         """Make mcount call the wanted function (`ftrace_mcount_set`). Raises `FtraceBug`."""
-        if self._wanted(self._suspended) != self.recorder:
-            self._change(self.mcount_edit(self._suspended))
-            self.recorder = self._wanted(self._suspended)
+        if self._wanted(suspended) != self.recorder:
+            self._change(self.mcount_edit(suspended))
+            self.recorder = self._wanted(suspended)
 
     def _settle(self) -> None:
         """Run the CPU that is changing the table until it has released its lock."""

@@ -17,7 +17,7 @@ from enum import Enum
 import numpy as np
 
 from .. import abi
-from ..errors import DynftraceError, TracefsError
+from ..errors import TracefsError
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
 from .entry import GRAPH_CALL, GRAPH_CALLER, RETURN_TO_HANDLER
@@ -113,31 +113,43 @@ class FunctionGraph:
         """
         if self.on:
             raise TracefsError(errno.EBUSY)
-        self._ftrace.set_graph_caller(True)
-        try:
+        for name in LABELS:
+            self._ftrace.entry.label(name)
+        with self._ftrace.change() as undo:
+            undo.callback(self._set_user, self._user)
             self._ftrace.register(self.ops)
-        except DynftraceError:
-            if not self._ftrace.disabled:
-                self._ftrace.set_graph_caller(False)
-            raise
-        self._user = user
-        self._write()
+            self._ftrace.set_graph_caller(True)
+            self._set_user(user)
 
     def stop(self) -> None:
-        """Stop tracing (`unregister_ftrace_graph`). Raises `TracefsError` and `FtraceBug`."""
-        self._user = None
-        self._write()
-        self._ftrace.unregister(self.ops)
-        self._ftrace.set_graph_caller(False)
+        """Stop tracing (`unregister_ftrace_graph`).
+
+        Raises `FtraceBug`, after which it is still on, and `TracefsError` (ENODEV) if ftrace
+        is off: then calls are no longer traced, but the text stays as it is.
+        """
+        if self._ftrace.disabled:
+            self._set_user(None)
+        with self._ftrace.change() as undo:
+            undo.callback(self._set_user, self._user)
+            self._set_user(None)
+            self._ftrace.unregister(self.ops)
+            self._ftrace.set_graph_caller(False)
 
     def set_hashes(self, filter_hash: FtraceHash, notrace_hash: FtraceHash) -> None:
         """Select functions; while it is on, the sites follow at once. Raises `FtraceBug`."""
-        self._ftrace.set_hashes(self.ops, filter_hash, notrace_hash)
-        self._write()
+        with self._ftrace.change() as undo:
+            undo.callback(self._write)
+            self._ftrace.set_hashes(self.ops, filter_hash, notrace_hash)
+            self._write()
 
     def configure(self, settings: GraphSettings) -> None:
         """Use `settings` from now on."""
         self.settings = settings
+        self._write()
+
+    def _set_user(self, user: GraphUser | None) -> None:
+        """Trace calls and returns for `user` from now on, None for nobody."""
+        self._user = user
         self._write()
 
     def _leave_out_sleep(self) -> int:

@@ -8,10 +8,12 @@ are written to the half of that memory that is not in use, before the entries po
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
 from .. import abi
+from ..abi import FTRACE_OPS_MAX
 from ..arch import Addresses
 from ..facts import Facts
 from ..machine.memory import PAGE_SIZE, Memory
@@ -49,11 +51,17 @@ class OpsList:
         """Return a function that restores the host's part of the table."""
         return self._area.save()
 
-    def write(self, ops: Sequence[FtraceOps], pid_func: int | None = None) -> None:
+    def write(self, ops: Sequence[FtraceOps], pid_func: int | None, undo: ExitStack) -> None:
         """Make ftrace_ops_list_func call `ops`, at most `FTRACE_OPS_MAX`.
 
-        Those that obey pids are called through `pid_func`, unless it is None.
+        Those that obey pids are called through `pid_func`, unless it is None. `undo` takes
+        this back.
         """
+        memory = self._memory
+        before = memory.read(self.table, FTRACE_OPS_MAX * self._layout.itemsize)
+        undo.callback(self._area.save())
+        undo.callback(memory.write, self._count, memory.read(self._count, 4))
+        undo.callback(memory.write, self.table, before)
         hashes = [sites_of(each.filter_hash) for each in ops]
         hashes += [sites_of(each.notrace_hash) for each in ops]
         places = self._area.write(hashes)

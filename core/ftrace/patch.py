@@ -169,12 +169,25 @@ class Patcher:
     ) -> None:
         """Verify all of `edit`, then write it by `method` (default: the patcher's own).
 
-        Raises `FtraceBug` with nothing written.
+        Raises `FtraceBug` with nothing written. If anything else ends it early, the text is
+        put back.
         """
         self.verify(edit, stubs)
         if not len(edit.address):
             return
-        method = self.method if method is None else method
+        try:
+            self._write(edit, self.method if method is None else method)
+        except BaseException:
+            self.put_back(edit)
+            raise
+
+    def put_back(self, edit: Edit) -> None:
+        """Write the text that `edit` found, at once, while no vCPU runs."""
+        if len(edit.address):
+            self._put(edit.reversed(), slice(None))
+
+    def _write(self, edit: Edit, method: str) -> None:
+        """Write `edit` by `method`."""
         if method == BREAKPOINT:
             self._by_breakpoint(edit)
         elif method == NONE:

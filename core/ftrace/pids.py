@@ -10,6 +10,7 @@ kernel/trace/pid_list.c.
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
 
 import numpy as np
@@ -41,6 +42,10 @@ class PidUsers(Protocol):
         """The entry code. Raises `MissingSymbolError` for a kernel that cannot be traced."""
         ...
 
+    def change(self) -> AbstractContextManager[ExitStack]:
+        """Return a context for one transaction, as `Ftrace.change`."""
+        ...
+
     def follow_pids(self) -> None:
         """Change how users that obey pids are called. Raises `FtraceBug`."""
         ...
@@ -66,21 +71,27 @@ class FtracePids:
     def set(self, pids: Collection[int], notrace: Collection[int]) -> None:
         """Trace only `pids` (all tasks if empty) except `notrace`, from now on.
 
-        Raises `MissingSymbolError` for a kernel that cannot be traced, and `FtraceBug`.
+        Raises `MissingSymbolError` for a kernel that cannot be traced, and `FtraceBug`, after
+        which the pids are the old ones.
         Once a bug has shut ftrace off, the pids are still stored.
         """
         if not (pids or notrace or self.pids or self.notrace):
             return
         entry, before = self._users.entry, self.func
         settle(self._machine)  # the list before the last one is overwritten
-        self.pids, self.notrace = tuple(sorted({*pids})), tuple(sorted({*notrace}))
-        address = 0
-        if self.pids or self.notrace:
-            head = (len(self.pids), len(self.notrace))
-            (address,) = self._area.write([np.array([*head, *self.pids, *self.notrace], np.uint64)])
-        self._machine.memory.write_int(entry[LIST], address)
-        if self.func != before:
-            self._users.follow_pids()
+        memory = self._machine.memory
+        with self._users.change() as undo:
+            undo.callback(memory.write_int, entry[LIST], memory.read_int(entry[LIST]))
+            undo.callback(self.save())
+            self.pids, self.notrace = tuple(sorted({*pids})), tuple(sorted({*notrace}))
+            address = 0
+            if self.pids or self.notrace:
+                head = (len(self.pids), len(self.notrace))
+                listed = np.array([*head, *self.pids, *self.notrace], np.uint64)
+                (address,) = self._area.write([listed])
+            memory.write_int(entry[LIST], address)
+            if self.func != before:
+                self._users.follow_pids()
 
     def save(self) -> Restore:
         """Return a function that restores the pids; the machine saves the guest's list."""

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Edit, Port
-from .bug import Step
+from ..errors import FtraceBugType
+from ..memento import Restore
 from .entry import CALLER, REGS_CALLER
 from .ops import FtraceOps
 from .records import COUNT_MASK, Flag, Records
@@ -33,7 +34,7 @@ class Change:
 
     rows: NDArray[np.intp]
     edit: Edit
-    step: Step
+    type: FtraceBugType
     old: int
     """The address that their calls reach before, `NOP` for none."""
     new: int
@@ -51,6 +52,22 @@ class Targets:
     def __init__(self, records: Records, callers: Mapping[str, int]) -> None:
         self._records = records
         self._callers = callers
+
+    def save(self) -> Restore:
+        """Return a function that restores what the sites call and should call.
+
+        Records that were added since stay as they are.
+        """
+        names = ["flags", "tramp", "tramp_en"]
+        kept = {name: self._records.table[name].copy() for name in names}
+
+        def restore() -> None:
+            table = self._records.table
+            for name, column in kept.items():
+                count = min(len(column), len(table))
+                table[name][:count] = column[:count]
+
+        return restore
 
     def count(self, ops: Sequence[FtraceOps], trampolines: Sequence[int]) -> None:
         """Set in each record the number of `ops` that want it, REGS, and its trampoline.
@@ -133,9 +150,9 @@ class Targets:
     def _change(self, port: Port, rows: NDArray[np.intp], old: int, new: int) -> Change:
         sites = self._records.sites(rows)
         if old == NOP:
-            step, edit = Step.CALL, port.make_call(sites, new)
+            type, edit = FtraceBugType.CALL, port.make_call(sites, new)
         elif new == NOP:
-            step, edit = Step.NOP, port.make_nop(sites, old)
+            type, edit = FtraceBugType.NOP, port.make_nop(sites, old)
         else:
-            step, edit = Step.UPDATE, port.modify_call(sites, old, new)
-        return Change(rows, edit, step, old, new)
+            type, edit = FtraceBugType.UPDATE, port.modify_call(sites, old, new)
+        return Change(rows, edit, type, old, new)

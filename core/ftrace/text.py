@@ -9,16 +9,17 @@ until the machine is restarted (`ftrace_bug()`, `ftrace_kill()`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
 from ..arch import Edit, ModuleStub
-from ..errors import FtraceBug
+from ..errors import FtraceBug, FtraceBugType
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
 from . import bug
-from .bug import Step, callee_name, stub_name, with_callees
+from .bug import callee_name, stub_name, with_callees
 from .patch import Patcher, joined
 from .records import Flag, Records
 from .targets import Change
@@ -52,7 +53,7 @@ class FtraceText:
         """Return a function that restores the host's part; the machine saves the text itself."""
         return in_order(attributes(self, "disabled", "bug"), self.patcher.save())
 
-    def verify(self, edit: Edit, step: Step, target: int) -> None:
+    def verify(self, edit: Edit, type: FtraceBugType, target: int) -> None:
         """Raise `FtraceBug` and shut ftrace off if `edit` does not find the text it expects.
 
         `target` is the address that the calls should reach; the report names it.
@@ -60,17 +61,22 @@ class FtraceText:
         try:
             self.patcher.verify(edit, self._stubs(edit))
         except FtraceBug as found:
-            raise self._shut_off(found, step, target) from found
+            raise self._shut_off(found, type, target) from found
 
-    def apply(self, edit: Edit, step: Step, target: int, method: str | None = None) -> None:
+    def apply(
+        self, edit: Edit, type: FtraceBugType, target: int, method: str | None = None
+    ) -> None:
         """Verify `edit`, then write it by `method` (default: the patcher's). Raises `FtraceBug`."""
         try:
             self.patcher.apply(edit, method, self._stubs(edit))
         except FtraceBug as found:
-            raise self._shut_off(found, step, target) from found
+            raise self._shut_off(found, type, target) from found
 
-    def apply_all(self, changes: Sequence[Change]) -> None:
-        """Verify all of `changes`, then write them at once. Raises `FtraceBug`."""
+    def apply_all(self, changes: Sequence[Change], undo: ExitStack) -> None:
+        """Verify all of `changes`, then write them at once; `undo` puts the text back.
+
+        Raises `FtraceBug`.
+        """
         if not changes:
             return
         edit = joined(*(change.edit for change in changes))
@@ -79,13 +85,18 @@ class FtraceText:
         except FtraceBug as found:
             places = ((change, np.uint64(found.ip)) for change in changes)
             wrong = next(change for change, ip in places if ip in change.edit.address)
-            raise self._shut_off(found, wrong.step, wrong.target) from found
+            raise self._shut_off(found, wrong.type, wrong.target) from found
+        undo.callback(self.put_back, edit)
+
+    def put_back(self, edit: Edit) -> None:
+        """Write the text that `edit` found before it was applied."""
+        self.patcher.put_back(edit)
 
     def _stubs(self, edit: Edit) -> list[ModuleStub]:
         """Return the module stubs that the calls of `edit` use."""
         return self._records.stubs_at(np.concatenate([np.empty(0, np.uint64), *edit.via]))
 
-    def _shut_off(self, found: FtraceBug, step: Step, target: int) -> FtraceBug:
+    def _shut_off(self, found: FtraceBug, type: FtraceBugType, target: int) -> FtraceBug:
         """Shut ftrace off for the bug `found`, write its report to dmesg and return it."""
         row = self._records.find(found.ip)
         flags, users, own = 0, 0, ""
@@ -95,7 +106,7 @@ class FtraceText:
         if flags & Flag.TRAMP_EN and self._trampolines is not None:
             own = self._trampolines.text(target)
         found = with_callees(found, self._machine.port, self._name)
-        report = bug.reported(found, step, self._kallsyms, flags, users, target, own)
+        report = bug.reported(found, type, self._kallsyms, flags, users, target, own)
         self.disabled = True
         self.bug = report
         self._on_bug()

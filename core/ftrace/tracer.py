@@ -14,24 +14,24 @@ ftrace_ops_list_func, which consults the table of ops and so is right at any mom
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ..arch import Edit
-from ..errors import MissingSymbolError
+from ..errors import FtraceBugType, MissingSymbolError
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
-from .bug import Step
 from .entry import GRAPH_CALL, GRAPH_CALLER, Entry
 from .ops import FtraceOps
 from .opslist import OpsList, SiteArea, called_func
 from .patch import joined
 from .records import Records
-from .targets import Targets
+from .targets import Change, Targets
 from .text import FtraceText
 from .trampolines import OpsTrampoline, OpsTrampolines
 
@@ -40,6 +40,7 @@ FUNCTIONS = "ftrace_functions"
 
 _PART = 7
 """That table's part of the area for the sites of hashes."""
+UPDATE = FtraceBugType.UPDATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,30 @@ class Untraceable:
     slot: ClassVar[int] = 0
     graph: ClassVar[bool] = False
     trampolines: ClassVar[None] = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Users:
+    """What the text should follow."""
+
+    ops: Sequence[FtraceOps]
+    """The registered ops."""
+    pid_func: int | None
+    """The guest function through which ops that obey pids are called; None without pids."""
+    graph: bool
+    """Whether the slot ftrace_graph_call should call ftrace_graph_caller."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The changes that the text needs for `users`; every place has been verified."""
+
+    users: Users
+    own: Sequence[OpsTrampoline | None]
+    """The trampoline of each ops."""
+    changes: Sequence[Change]
+    func: int
+    """Address of the code that the slots should call."""
 
 
 class Tracer:
@@ -89,48 +114,56 @@ class Tracer:
             parts.append(self.trampolines.save())
         return in_order(*parts)
 
-    def follow(self, ops: Sequence[FtraceOps], pid_func: int | None) -> None:
-        """Make the text call the registered `ops`.
+    def plan(self, users: Users, undo: ExitStack) -> Plan:
+        """Verify every place that must change for `users`, and return the changes.
 
-        `pid_func` is the guest function through which ops that obey pids are called; None
-        if no pids are set. Raises `FtraceBug` with nothing written.
+        Nothing is written; the records count the new users, which `undo` takes back. The
+        order of the checks is that of the writes. Raises `FtraceBug`.
         """
-        own = self._own_trampolines(ops)
-        self.targets.count(ops, [0 if each is None else each.address for each in own])
-        changes = self.targets.changes(self._port)
-        func = self._wanted_func(ops, pid_func)
-        between = self._code(self._list.func)
-        # Verify everything before writing anything. The patcher verifies each edit again
-        # when it writes, because the guest may run in between.
-        self._text.verify(self._slot_edit(self.slot, between), Step.UPDATE, self.slot)
+        undo.callback(self.targets.save())
+        own = self._own_trampolines(users.ops)
+        self.targets.count(users.ops, [0 if each is None else each.address for each in own])
+        plan = Plan(users, own, self.targets.changes(self._port), self._wanted_func(users))
+        for func in (self._code(self._list.func), plan.func):
+            self._text.verify(self._slot_edit(self.slot, func), UPDATE, self.slot)
         for each in filter(None, own):
-            self._text.verify(self._own_slot_edit(each, pid_func), Step.UPDATE, each.func)
-        for change in changes:
-            self._text.verify(change.edit, change.step, change.target)
-        self._write_functions()
-        self._list.write(ops, pid_func)
-        self._update_trampolines(own, pid_func)
-        if func != self.slot:
-            self._set_slot(between)
-        self._text.apply_all(changes)
-        for change in changes:
-            self.targets.done(change)
-        if func != self.slot:
-            if "function_trace_op" in self.entry.symbols:
-                op = self._list.op_of(0, ops[0]) if ops else self._list.table
-                self._memory.write_int(self.entry["function_trace_op"], op)
-            self._set_slot(func)
+            if self.trampolines is not None and self.trampolines.at(each.address) is not None:
+                self._text.verify(self._own_slot_edit(each, users.pid_func), UPDATE, each.func)
+                self._text.verify(self.trampolines.intact(each), UPDATE, each.func)
+        for change in plan.changes:
+            self._text.verify(change.edit, change.type, change.target)
+        if self.graph or users.graph:
+            edit = self._graph_edit()
+            edit = edit.reversed() if self.graph else edit
+            self._text.verify(edit, UPDATE, self.entry[GRAPH_CALLER])
+        return plan
 
-    def set_graph_caller(self, on: bool) -> None:
-        """Make ftrace_caller call ftrace_graph_caller, or not (`ftrace_modify_graph_caller`).
+    def write(self, plan: Plan, undo: ExitStack) -> None:
+        """Write the changes of `plan`, each of which `undo` takes back.
 
-        Raises `MissingSymbolError` if the port has no ftrace_graph_caller, and `FtraceBug`.
+        Each edit is verified again, because the guest may run in between. Raises `FtraceBug`.
         """
-        if on == self.graph:
-            return
-        slot, caller = (self.entry.label(name) for name in (GRAPH_CALL, GRAPH_CALLER))
-        edit = self._port.enable_graph_caller(slot, caller)
-        self._text.apply(edit if on else edit.reversed(), Step.UPDATE, caller)
+        users, between = plan.users, self._code(self._list.func)
+        self._write_functions()
+        self._list.write(users.ops, users.pid_func, undo)
+        self._update_trampolines(plan, undo)
+        undo.callback(setattr, self, "slot", self.slot)
+        if plan.func != self.slot:
+            self._set_slot(between, undo)
+        self._text.apply_all(plan.changes, undo)
+        for change in plan.changes:
+            self.targets.done(change)
+        if plan.func != self.slot:
+            self._set_op(users.ops, undo)
+            self._set_slot(plan.func, undo)
+        if users.graph != self.graph:
+            self._set_graph_caller(users.graph, undo)
+
+    def _set_graph_caller(self, on: bool, undo: ExitStack) -> None:
+        """Make ftrace_caller call ftrace_graph_caller, or not (`ftrace_modify_graph_caller`)."""
+        edit = self._graph_edit()
+        self._apply(edit if on else edit.reversed(), self.entry[GRAPH_CALLER], undo)
+        undo.callback(setattr, self, "graph", self.graph)
         self.graph = on
 
     def _write_functions(self) -> None:
@@ -143,6 +176,16 @@ class Tracer:
         self._memory.write_int(self.entry[FUNCTIONS], table)
         self._generation = records.generation
 
+    def _graph_edit(self) -> Edit:
+        """Return the edit that makes ftrace_caller call ftrace_graph_caller."""
+        slot, caller = (self.entry[name] for name in (GRAPH_CALL, GRAPH_CALLER))
+        return self._port.enable_graph_caller(slot, caller)
+
+    def _apply(self, edit: Edit, target: int, undo: ExitStack) -> None:
+        """Apply the edit of slots; `undo` puts the text back."""
+        self._text.apply(edit, UPDATE, target)
+        undo.callback(self._text.put_back, edit)
+
     def _own_trampolines(self, ops: Sequence[FtraceOps]) -> list[OpsTrampoline | None]:
         """Return the trampoline of each ops; a single ops has none and uses ftrace_caller."""
         if self.trampolines is None or len(ops) < 2:
@@ -154,36 +197,44 @@ class Tracer:
         func = self._code(called_func(trampoline.ops, pid_func))
         return self._port.update_ftrace_func(trampoline.slot, trampoline.func, func)
 
-    def _update_trampolines(
-        self, own: Sequence[OpsTrampoline | None], pid_func: int | None
-    ) -> None:
+    def _update_trampolines(self, plan: Plan, undo: ExitStack) -> None:
         """Make each trampoline call its ops' current function (`ftrace_update_trampoline`)."""
-        for number, each in enumerate(own):
+        for number, each in enumerate(plan.own):
             if each is None or self.trampolines is None:
                 continue
-            self.trampolines.set_op(each, self._list.op_of(number, each.ops))
-            func = self._code(called_func(each.ops, pid_func))
+            self.trampolines.install(each, undo)
+            self.trampolines.set_op(each, self._list.op_of(number, each.ops), undo)
+            func = self._code(called_func(each.ops, plan.users.pid_func))
             if func != each.func:
-                self._text.apply(self._own_slot_edit(each, pid_func), Step.UPDATE, each.func)
-                self.trampolines.set_func(each, func)
+                self._apply(self._own_slot_edit(each, plan.users.pid_func), each.func, undo)
+                self.trampolines.set_func(each, func, undo)
 
-    def _wanted_func(self, ops: Sequence[FtraceOps], pid_func: int | None) -> int:
-        """Return the address of the code that the slots should call for `ops`."""
-        if not ops:
+    def _wanted_func(self, users: Users) -> int:
+        """Return the address of the code that the slots should call for `users`."""
+        if not users.ops:
             return self.entry["ftrace_stub"]
-        if len(ops) == 1:
-            return self._code(called_func(ops[0], pid_func))
-        return self._code(self.entry["ftrace_ops_list_func"])
+        if len(users.ops) == 1:
+            return self._code(called_func(users.ops[0], users.pid_func))
+        return self._code(self._list.func)
 
     def _code(self, pointer: int) -> int:
         """Return the address of the code that a function pointer of the guest leads to."""
         return function_at(self._port.facts, self._memory, self._kallsyms, pointer).code
 
-    def _set_slot(self, func: int) -> None:
+    def _set_slot(self, func: int, undo: ExitStack) -> None:
         """Make all slots call `func`."""
         if func != self.slot:
-            self._text.apply(self._slot_edit(self.slot, func), Step.UPDATE, self.slot)
+            self._apply(self._slot_edit(self.slot, func), self.slot, undo)
             self.slot = func
+
+    def _set_op(self, ops: Sequence[FtraceOps], undo: ExitStack) -> None:
+        """Set the third argument of the function that the slots call."""
+        if "function_trace_op" not in self.entry.symbols:
+            return
+        word = self.entry["function_trace_op"]
+        op = self._list.op_of(0, ops[0]) if ops else self._list.table
+        undo.callback(self._memory.write_int, word, self._memory.read_int(word))
+        self._memory.write_int(word, op)
 
     def _slot_edit(self, old: int, new: int) -> Edit:
         """Return one edit of all slots: they always call the same function."""

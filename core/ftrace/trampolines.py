@@ -15,10 +15,13 @@ ftrace_caller, as in a kernel that is out of memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..abi import FTRACE_OPS_MAX
-from ..arch import Port, trampolines_of
+from ..arch import Edit, Port, trampolines_of
 from ..elf.symbols import SymbolTable
 from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import PAGE_SIZE, Memory
@@ -36,6 +39,7 @@ PLACES = 32 * FTRACE_OPS_MAX
 """Greatest number of trampolines."""
 
 _EACH = PAGE_SIZE // PLACE
+_PIECE = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,12 +82,34 @@ class OpsTrampolines:
         """Return each registered ops' trampoline, made if necessary; None if no room is left.
 
         `code_of` returns the code that a function pointer leads to. The slot and the word
-        `op` are as they were when the trampoline was last used.
+        `op` are as they were when the trampoline was last used. Nothing is written:
+        `install` does that.
         """
-        return [
-            self._own(ops) or self._left(ops, registered, code_of) or self._make(ops, code_of)
-            for ops in registered
-        ]
+        found: list[OpsTrampoline | None] = []
+        for ops in registered:
+            taken = [each.address for each in found if each is not None]
+            found.append(
+                self._own(ops)
+                or self._left(ops, registered, taken, code_of)
+                or self._make(ops, taken, code_of)
+            )
+        return found
+
+    def install(self, trampoline: OpsTrampoline, undo: ExitStack) -> None:
+        """Give a trampoline of `ready` to its user, and write it to memory if it is new.
+
+        `undo` takes it from this user again; a new trampoline stays, as a CPU may be inside.
+        """
+        number = self._number(trampoline.address)
+        if number < len(self._all):
+            self._put(trampoline, undo)
+            return
+        if number % _EACH == 0:
+            page = f"{TRAMPOLINE}s{number // _EACH}"
+            self._memory.map(trampoline.address, PAGE_SIZE, page, writable=False)
+        self._memory.write(trampoline.address, trampoline.code)
+        self._all.append(trampoline)
+        self._name(trampoline)
 
     def of(self, registered: Sequence[FtraceOps]) -> list[OpsTrampoline]:
         """Return the trampolines of the registered ops, in their order."""
@@ -91,13 +117,15 @@ class OpsTrampolines:
             return []
         return [each for each in map(self._own, registered) if each is not None]
 
-    def set_func(self, trampoline: OpsTrampoline, func: int) -> None:
-        """Store that its slot calls `func` now."""
-        self._replace(trampoline, replace(trampoline, func=func))
+    def set_func(self, trampoline: OpsTrampoline, func: int, undo: ExitStack) -> None:
+        """Store that its slot calls `func` now; `undo` takes that back."""
+        self._put(replace(trampoline, func=func), undo)
 
-    def set_op(self, trampoline: OpsTrampoline, op: int) -> None:
-        """Pass `op` to its function from now on."""
+    def set_op(self, trampoline: OpsTrampoline, op: int, undo: ExitStack) -> None:
+        """Pass `op` to its function from now on; `undo` takes that back."""
+        before = self._memory.read_int(trampoline.op)
         self._memory.write_int(trampoline.op, op)
+        undo.callback(self._memory.write_int, trampoline.op, before)
 
     def at(self, address: int) -> OpsTrampoline | None:
         """Return the trampoline that contains `address`."""
@@ -113,6 +141,31 @@ class OpsTrampolines:
             return None
         edit = self._port.update_ftrace_func(own.slot, own.func, own.func)
         return self._port.call_target(own.slot, self._memory.read(own.slot, edit.expected.shape[1]))
+
+    def intact(self, trampoline: OpsTrampoline) -> Edit:
+        """Return an edit that expects the trampoline's code and writes the same.
+
+        Each of its places is a piece of `_PIECE` bytes. The word `op` may have any value.
+        """
+        code = bytearray(trampoline.code)
+        slot = self._port.update_ftrace_func(trampoline.slot, trampoline.func, trampoline.func)
+        for address, text in (
+            (trampoline.slot, slot.expected.tobytes()),
+            (trampoline.op, self._memory.read(trampoline.op, self._memory.pointer_size)),
+        ):
+            start = address - trampoline.address
+            code[start : start + len(text)] = text
+        count = -(-len(code) // _PIECE)
+        pieces = np.frombuffer(bytes(code).ljust(count * _PIECE, b"\0"), np.uint8)
+        shaped = pieces.reshape(count, _PIECE)
+        starts = np.arange(count) * _PIECE
+        return Edit(
+            np.uint64(trampoline.address) + starts.astype(np.uint64),
+            shaped,
+            shaped,
+            np.ones(count, np.bool_),
+            lengths=np.minimum(_PIECE, len(code) - starts),
+        )
 
     def text(self, address: int) -> str:
         """Return the kernel's text about the trampoline at `address` and its ops' function."""
@@ -136,18 +189,30 @@ class OpsTrampolines:
         return next((each for each in self._all if each.ops is ops and _fits(each, ops)), None)
 
     def _left(
-        self, ops: FtraceOps, registered: Sequence[FtraceOps], code_of: Callable[[int], int]
+        self,
+        ops: FtraceOps,
+        registered: Sequence[FtraceOps],
+        taken: Sequence[int],
+        code_of: Callable[[int], int],
     ) -> OpsTrampoline | None:
-        """Return the trampoline of an unregistered user that also suits `ops`."""
+        """Return the trampoline of an unregistered user that also suits `ops`.
+
+        Not one of the addresses `taken`.
+        """
         for each in self._all:
             same = each.func == code_of(ops.func) and each.ops.op == ops.op
-            if same and each.ops not in registered and _fits(each, ops):
-                return self._replace(each, replace(each, ops=ops))
+            free = each.ops not in registered and each.address not in taken
+            if same and free and _fits(each, ops):
+                return replace(each, ops=ops)
         return None
 
-    def _make(self, ops: FtraceOps, code_of: Callable[[int], int]) -> OpsTrampoline | None:
-        number = len(self._all)
-        if number == PLACES:
+    def _make(
+        self, ops: FtraceOps, taken: Sequence[int], code_of: Callable[[int], int]
+    ) -> OpsTrampoline | None:
+        """Return a new trampoline for `ops`, after the ones in memory and those `taken`."""
+        new = [each for each in taken if self._number(each) >= len(self._all)]
+        number = len(self._all) + len(new)
+        if number >= PLACES:
             return None
         address = self._first + number * PLACE
         caller, func = _caller(ops), code_of(ops.func)
@@ -158,18 +223,17 @@ class OpsTrampolines:
         made = maker.make(entry.assembled, entry.address, caller, address, func, ops.op or 0)
         if made is None or len(made.code) > PLACE:
             return None
-        if number % _EACH == 0:
-            name = f"{TRAMPOLINE}s{number // _EACH}"
-            self._memory.map(address, PAGE_SIZE, name, writable=False)
-        self._memory.write(address, made.code)
         slot, op = address + made.slot, address + made.op
-        self._all.append(OpsTrampoline(ops, caller, address, made.code, slot, func, op))
-        self._name(self._all[-1])
-        return self._all[-1]
+        return OpsTrampoline(ops, caller, address, made.code, slot, func, op)
 
-    def _replace(self, old: OpsTrampoline, new: OpsTrampoline) -> OpsTrampoline:
-        self._all[self._all.index(old)] = new
-        return new
+    def _number(self, address: int) -> int:
+        return (address - self._first) // PLACE
+
+    def _put(self, trampoline: OpsTrampoline, undo: ExitStack) -> None:
+        """Store the trampoline in place of the one at its address; `undo` takes that back."""
+        number = self._number(trampoline.address)
+        undo.callback(self._all.__setitem__, number, self._all[number])
+        self._all[number] = trampoline
 
     def _name(self, trampoline: OpsTrampoline) -> None:
         labels = {TRAMPOLINE: trampoline.address}

@@ -47,14 +47,12 @@ def backtrace(
     vcpu: Vcpu, memory: Memory, port: Port, symbols: Names, end: int, most: int | None = None
 ) -> list[ReturnAddress]:
     """Return the return addresses from the stack pointer of `vcpu` up to `end`, at most `most`."""
-    sp, size = vcpu.registers.sp, port.facts.pointer_size
-    start = sp + -sp % size
+    size = port.facts.pointer_size
+    start = vcpu.registers.sp + -vcpu.registers.sp % size
     words = _words(memory, start, end)
-    handler = symbols.address(RETURN_TO_HANDLER, TRACER)
-    handled = np.zeros(len(words), np.bool_) if handler is None else words == np.uint64(handler)
+    handled = _is_handler(words, symbols)
     rows = np.flatnonzero(handled | _after_calls(words, memory, port))
-    places = [start + row * size for row in np.flatnonzero(handled).tolist()]
-    real = _graph_ret_addrs(vcpu, memory, port, symbols, places, end)
+    real = graph_ret_addrs(vcpu, memory, port, symbols, end)
     found: list[ReturnAddress] = []
     for row in rows.tolist():
         if most is not None and len(found) == most:
@@ -125,17 +123,28 @@ def live_places(memory: Memory, facts: Facts, frame: int, end: int) -> set[int]:
     return places
 
 
-def _graph_ret_addrs(
-    vcpu: Vcpu, memory: Memory, port: Port, symbols: Names, places: list[int], end: int
-) -> dict[int, int]:
-    """Return the real return addresses of the stack words at `places`, which are ascending.
+def _is_handler(words: NDArray[np.uint64], symbols: Names) -> NDArray[np.bool_]:
+    """Return a mask of the `words` that are the address of return_to_handler."""
+    handler = symbols.address(RETURN_TO_HANDLER, TRACER)
+    none = np.zeros(len(words), np.bool_)
+    return none if handler is None else words == np.uint64(handler)
 
-    These words hold return_to_handler. The word of an entry is the one beside its frame
-    pointer, if the ABI has such a word. Otherwise it is the last one below the frame pointer,
-    preferably one in the chain of frames.
+
+def graph_ret_addrs(
+    vcpu: Vcpu, memory: Memory, port: Port, symbols: Names, end: int
+) -> dict[int, int]:
+    """Return the real return addresses of stack words with return_to_handler, by their place.
+
+    The word of an entry is the one beside its frame pointer, if the ABI has such a word.
+    Otherwise it is the last one below the frame pointer, preferably one in the chain of
+    frames. The words lie between the stack pointer of `vcpu` and `end`.
     """
     real: dict[int, int] = {}
     facts = port.facts
+    sp, size = vcpu.registers.sp, facts.pointer_size
+    start = sp + -sp % size
+    handled = _is_handler(_words(memory, start, end), symbols)
+    places = [start + row * size for row in np.flatnonzero(handled).tolist()]
     frames = facts.abi.frames
     live: set[int] = set()
     if places and frames is not None:

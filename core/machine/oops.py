@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ..arch import Port
 from ..crash import Crash, Fault
-from .backtrace import backtrace
+from .backtrace import backtrace, graph_ret_addrs
 from .memory import Memory
 from .symbols import Symbols
 from .vcpu import Vcpu
@@ -45,6 +45,7 @@ def gather(
         stack=stack,
         trace=tuple(each.address for each in found),
         symbol=symbols.format,
+        returns=graph_ret_addrs(vcpu, memory, port, symbols, sp + STACK_BYTES),
     )
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from types import MappingProxyType
 
 from ..abi import SAVED_CMDLINES, saved_cmdline
 from ..arch import Addresses
-from ..errors import DynftraceError, MemoryFault, TracefsError
+from ..errors import MemoryFault, TracefsError
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.ops import FtraceHash, FtraceOps
@@ -148,7 +149,8 @@ class TraceArray:
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
 
-        Raises `TracefsError` (EINVAL: no such tracer, ENODEV: ftrace is off) and `FtraceBug`.
+        Raises `TracefsError` (EINVAL: no such tracer, ENODEV: ftrace is off) and `FtraceBug`,
+        after which the tracer and the buffer are the old ones.
         """
         if name not in TRACERS:
             raise TracefsError(errno.EINVAL)
@@ -158,16 +160,12 @@ class TraceArray:
         self.ring.expand()
         if name == self.tracer:
             return
-        self.tracer = NOP
-        self._update_registration()
-        self.ring.reset()
-        if name != NOP and self.ftrace.disabled:
+        if self.ftrace.disabled:
             raise TracefsError(errno.ENODEV)
-        self.tracer = name
         try:
-            self._update_registration()
-        except DynftraceError:
-            self.tracer = NOP
+            self._switch(name)
+        except TracefsError:
+            self._switch(NOP)  # tracing_set_tracer() has reset the old tracer by then
             raise
 
     def set_profile(self, on: bool) -> None:
@@ -256,24 +254,29 @@ class TraceArray:
             return
         if name not in self.options:
             raise TracefsError(errno.EINVAL)
-        self.options[name] = value
+        with self.ftrace.change() as undo:
+            undo.callback(self.options.__setitem__, name, self.options[name])
+            self.options[name] = value
+            if name == "function-trace":
+                self._update_registration(undo)
         if name == "overwrite":
             self.ring.set_overwrite(value)
-        elif name == "function-trace":
-            self._update_registration()
 
     def _set_function_option(self, name: str, value: bool) -> None:
         """Change the function that the tracer registers; if it is on, register it again."""
-        self.function_options[name] = value
         called = FUNCTION_STACK_TRACE_CALL if value else FUNCTION_TRACE_CALL
         function = self.kallsyms.address(called, TRACER)
-        if self.ops is None or function is None:
-            return
-        if self._registered:
-            self.ftrace.unregister(self.ops)
-        self.ops.func = function
-        if self._registered:
-            self.ftrace.register(self.ops)
+        with self.ftrace.change() as undo:
+            undo.callback(self.function_options.__setitem__, name, self.function_options[name])
+            self.function_options[name] = value
+            if self.ops is None or function is None:
+                return
+            if self._registered:
+                self.ftrace.unregister(self.ops)
+            undo.callback(setattr, self.ops, "func", self.ops.func)
+            self.ops.func = function
+            if self._registered:
+                self.ftrace.register(self.ops)
 
     def hash(self, notrace: bool) -> FtraceHash:
         """Return the functions to trace, or with `notrace` those not to trace."""
@@ -286,11 +289,12 @@ class TraceArray:
         if self.ops is None:
             self.ftrace.check()  # raises what this kernel lacks
             raise TracefsError(errno.ENODEV)
-        if notrace:
-            self.ftrace.set_hashes(self.ops, self.ops.filter_hash, chosen)
-        else:
-            self.ftrace.set_hashes(self.ops, chosen, self.ops.notrace_hash)
-        self.graph.set_hashes(self.ops.filter_hash, self.ops.notrace_hash)
+        with self.ftrace.change():
+            if notrace:
+                self.ftrace.set_hashes(self.ops, notrace_hash=chosen)
+            else:
+                self.ftrace.set_hashes(self.ops, filter_hash=chosen)
+            self.graph.set_hashes(self.ops.filter_hash, self.ops.notrace_hash)
 
     def forget(self, ips: Addresses) -> None:
         """Remove call sites that no longer exist from all hashes, registered or not."""
@@ -373,7 +377,16 @@ class TraceArray:
         self.ring.reset()
         self.snapshot.clear()
 
-    def _update_registration(self) -> None:
+    def _switch(self, name: str) -> None:
+        """Switch off the tracer, switch `name` on, and empty the buffer."""
+        with self.ftrace.change() as undo:
+            undo.callback(setattr, self, "tracer", self.tracer)
+            for each in dict.fromkeys((NOP, name)):
+                self.tracer = each
+                self._update_registration(undo)
+        self.ring.reset()
+
+    def _update_registration(self, undo: ExitStack) -> None:
         """Register or unregister the ops, according to tracer and options."""
         graph = self.tracer == FUNCTION_GRAPH
         if graph != self.graph.tracing:
@@ -386,10 +399,10 @@ class TraceArray:
             return
         if wanted:
             self.ftrace.register(self.ops)
-            self._registered = True
         else:
-            self._registered = False
             self.ftrace.unregister(self.ops)
+        undo.callback(setattr, self, "_registered", self._registered)
+        self._registered = wanted
 
     def _update_recording(self) -> None:
         for cpu in range(self.cpus):

@@ -119,8 +119,8 @@ class FilterFile(File):
             else:
                 still.append(word)
         if len(still) < len(self.waiting):
-            self.waiting = still
             self.choice.put(chosen)
+            self.waiting = still
 
 
 _ENDED = re.compile(r"(?:.*\s)?", re.DOTALL)

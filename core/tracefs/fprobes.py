@@ -165,8 +165,8 @@ class Fprobes:
         if on == event.on:
             return
         if event.ops is not None:
-            ops, event.ops = event.ops, None
-            self._ftrace.unregister(ops)
+            self._ftrace.unregister(event.ops)
+            event.ops = None
             return
         self._ring.expand()
         self._ftrace.check()

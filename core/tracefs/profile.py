@@ -86,17 +86,17 @@ class Profile:
         self._tables.count(True)
 
     def stop(self) -> None:
-        """Stop counting; the counts stay. Raises `FtraceBug`."""
+        """Stop counting; the counts stay. Raises `FtraceBug`, after which it goes on."""
         if not self.on:
             return
-        self._tables.count(False)
         # unregister_ftrace_graph() returns nothing either: a bug may have shut ftrace off.
         with suppress(TracefsError):
             if self._graph.profiling:
                 self._graph.stop()
             elif self._ops is not None:
-                self._counting = False
                 self._ftrace.unregister(self._ops)
+        self._counting = False
+        self._tables.count(False)
 
     def rows(self, cpu: int) -> NDArray[np.void]:
         """Return the functions that ran on `cpu` as `ProfileTables.rows`, in file order."""

@@ -286,3 +286,19 @@ def test_the_call_path_includes_the_graph_tracer(user: User) -> None:
         if not hop.verified
     ]
     assert wrong == ["ftrace_graph_caller"]
+
+
+@pytest.mark.parametrize(("arch", "named"), [("arm64", r" (\w+)\+"), ("ppc64", r"\(\.(\w+)\+")])
+def test_an_oops_names_the_real_callers(user: User, named: str) -> None:
+    """arm64 prints them instead of return_to_handler, PowerPC in parentheses after it."""
+    user("echo function_graph > current_tracer; poke run_local_timers+0x10 0x00000000")
+    user.refused("run syscalls")
+    report = user("dmesg")
+    trace = report[re.search("call trace:", report, re.IGNORECASE).end() :]  # type: ignore[union-attr]
+    chain = (
+        "tick_periodic",
+        "tick_handle_periodic",
+        "timer_interrupt",
+        "__handle_irq_event_percpu",
+    )
+    assert "\n".join(chain) in "\n".join(re.findall(named, trace))

@@ -91,7 +91,7 @@ def _calls(arch: str, seed: int, numbers: range, say: Callable[[str], None]) -> 
     spans.append((facts.map.local, facts.map.local + LOCAL_PAGES * LOCAL_PAGE_SIZE))
     scratch = facts.map.host_stack + (1 << 20)
     memory.map(scratch, 0x1000, "scratch", executable=False)
-    saved = machine.snapshot()
+    restore = machine.save()
     for number in numbers:
         chance = random.Random(f"{seed} {arch} {number}")
         start, end = chance.choice(spans)
@@ -112,7 +112,7 @@ def _calls(arch: str, seed: int, numbers: range, say: Callable[[str], None]) -> 
             say(f"{type(error).__name__}\n")
         else:
             say("returned\n")
-        machine.restore(saved)
+        restore()
 
 
 def main(count: str, *ports: str) -> None:

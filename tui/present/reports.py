@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from ...core.errors import FtraceBug, GuestOops
-from ...core.ftrace.bug import Step
 from ...core.views.call_site import Code
 from ...core.views.disasm import Insn
 from .call_site import byte_spans
@@ -34,7 +33,8 @@ def bug_report(bug: FtraceBug, decode: Decoder, symbol: Callable[[int], str]) ->
         line(("! ", "bad"), (f"{bug.failure} ", "bad")),
         line("  ", (f"[<{bug.ip:08x}>]", ""), f" {bug.symbol}"),
     ]
-    lines += [line(f"  {each.value}") for each in Step if each.value in bug.report]
+    if bug.type is not None:
+        lines.append(line(f"  {bug.type.value}"))
     lines.append(line(""))
     if bug.address != bug.ip:
         lines += [line(("  at ", "dim"), f"[<{bug.address:08x}>] {symbol(bug.address)}"), line("")]

@@ -12,6 +12,7 @@ from capstone import Cs
 from dynftrace.core.abi import FTRACE_OPS_MAX
 from dynftrace.core.errors import (
     FtraceBug,
+    FtraceBugType,
     MissingSymbolError,
     NoCallSitesError,
     TracefsError,
@@ -190,20 +191,18 @@ def test_a_poked_slot_is_a_bug_too(guest: Booted) -> None:
     assert guest.text() == before
 
 
-def test_a_bug_in_one_site_keeps_the_new_filter_and_the_old_text(
-    guest: Booted,
-) -> None:
+def test_a_bug_in_one_site_keeps_the_filter_the_counts_and_the_text(guest: Booted) -> None:
     ops = guest.counter()
     ops.filter_hash = guest.filter("vfs_read")
     guest.ftrace.register(ops)
     guest.machine.memory.write(guest.address("schedule"), b"\xcc")
-    before = guest.text()
-    wanted = guest.filter("schedule", "kfree")
-    with pytest.raises(FtraceBug):
-        guest.ftrace.set_hashes(ops, wanted)
+    before, users = guest.text(), guest.ftrace.records.users.tolist()
+    with pytest.raises(FtraceBug) as caught:
+        guest.ftrace.set_hashes(ops, guest.filter("schedule", "kfree"))
+    assert caught.value.type is FtraceBugType.CALL
     assert guest.text() == before
-    assert ops.filter_hash == wanted
-    assert ops in guest.ftrace.ops
+    assert ops.filter_hash == guest.filter("vfs_read")
+    assert guest.ftrace.ops == [ops] and guest.ftrace.records.users.tolist() == users
 
 
 def test_a_site_that_changes_during_patching_is_a_bug(
@@ -211,14 +210,22 @@ def test_a_site_that_changes_during_patching_is_a_bug(
 ) -> None:
     """The guest runs between the steps of the breakpoint method and may write to the site."""
     guest.ftrace.patcher.method = "breakpoint"
-    ip, memory = guest.address("schedule"), guest.machine.memory
+    ip, memory, entry = guest.address("schedule"), guest.machine.memory, guest.ftrace.entry
+    one = guest.counter("one")
+    one.filter_hash = guest.filter("vfs_read")
+    guest.ftrace.register(one)
+    region = memory.region("tracer")
+    before, slot_before = region.bytes.copy(), guest.ftrace.slot
     monkeypatch.setattr(guest.machine, "sync", lambda: memory.write(ip, b"\xcc"))
     with pytest.raises(FtraceBug, match="schedule") as caught:
-        guest.ftrace.register(guest.counter())
+        guest.ftrace.register(guest.counter("two"))
     assert caught.value.found == b"\xcc" + NOP[1:]
-    assert guest.ftrace.disabled
-    assert not guest.ftrace.records.flagged(Flag.ENABLED).any()
-    assert guest.site("vfs_read") == NOP
+    assert guest.ftrace.disabled and guest.ftrace.ops == [one]
+    assert guest.ftrace.records.flagged(Flag.ENABLED).sum() == 1
+    assert target(guest, "vfs_read") == guest.address("ftrace_caller")
+    assert guest.ftrace.slot == slot_before
+    at = entry["ftrace_ops_list"] - region.address
+    assert bytes(region.bytes[:at]) == bytes(before[:at]), "the slots must be put back"
 
 
 def test_registering_twice_is_ebusy(guest: Booted) -> None:

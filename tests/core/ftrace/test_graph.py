@@ -35,6 +35,11 @@ def slot(guest: Booted) -> int | None:
     return guest.port.call_target(at, guest.machine.memory.read(at, 5))
 
 
+def target_of(guest: Booted, name: str) -> int | None:
+    """Return what the site of a function calls; None if it calls nothing."""
+    return guest.port.call_target(guest.address(name), guest.site(name))
+
+
 def code(guest: Booted) -> bytes:
     """Return the current entry code, without the word that points to the ops."""
     entry = guest.ftrace.entry
@@ -80,8 +85,9 @@ def test_a_slot_poked_while_on_is_a_bug_at_switching_off(guest: Booted) -> None:
     guest.machine.memory.write(at + 1, b"\0")
     with pytest.raises(FtraceBug):
         graph.stop()
-    assert not graph.on and guest.ftrace.disabled
+    assert graph.on and guest.ftrace.disabled
     assert guest.machine.memory.read(at, 2) == b"\xe8\0"
+    assert target_of(guest, "kfree") == guest.address("ftrace_caller")
 
 
 def test_the_graph_tracer_and_another_user_have_their_own_sites(guest: Booted) -> None:
@@ -90,7 +96,7 @@ def test_the_graph_tracer_and_another_user_have_their_own_sites(guest: Booted) -
     before = guest.text()
     guest.ftrace.register(other)
     graph.start()
-    calls = [guest.port.call_target(guest.address(n), guest.site(n)) for n in ("kfree", "schedule")]
+    calls = [target_of(guest, name) for name in ("kfree", "schedule")]
     trampolines = guest.ftrace.trampolines
     assert trampolines is not None
     assert calls == [each.address for each in trampolines.of([graph.ops, other])]
@@ -99,7 +105,7 @@ def test_the_graph_tracer_and_another_user_have_their_own_sites(guest: Booted) -
     graph.set_hashes(FtraceHash(), guest.filter("schedule"))
     assert guest.ftrace.records.users.max() == 1
     guest.ftrace.unregister(other)
-    assert guest.port.call_target(guest.address("schedule"), guest.site("schedule")) is None
+    assert target_of(guest, "schedule") is None
     graph.stop()
     assert guest.text() == before
 

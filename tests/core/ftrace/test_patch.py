@@ -9,7 +9,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.arch import Edit, ModuleStub, Sites
-from dynftrace.core.errors import FtraceBug, UsageError
+from dynftrace.core.errors import FtraceBug, GuestHang, UsageError
 from dynftrace.core.ftrace.patch import Patcher
 from dynftrace.core.machine.machine import Machine
 from dynftrace.core.machine.services import NoServices
@@ -114,6 +114,21 @@ def test_a_cpu_at_a_breakpoint_does_what_the_new_text_does(
     assert counts[1] > counts[0] and counts[2] > counts[1], "emulated calls must reach the function"
     assert not patcher.emulate(0, F), "no breakpoint may remain"
     assert not machine.oopses
+
+
+@pytest.mark.parametrize("method", ["breakpoint", "none"])
+def test_if_the_guest_cannot_go_on_the_text_is_put_back(
+    machine: Machine, patcher: Patcher, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    def fails() -> None:
+        raise GuestHang("the patch", 1)
+
+    monkeypatch.setattr(machine, "sync", fails)
+    machine.memory.write(TEXT + 0x800, bytes.fromhex("0f1f440000"))
+    before = machine.memory.read(TEXT, 0x2000)
+    with pytest.raises(GuestHang):
+        patcher.apply(PORT.make_call(sites(F, TEXT + 0x800), G), method)
+    assert machine.memory.read(TEXT, 0x2000) == before
 
 
 def test_without_a_method_a_cpu_can_run_half_an_instruction(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynftrace import arches
-from dynftrace.core.ftrace.bug import Step
+from dynftrace.core.errors import FtraceBugType
 from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.ftrace.records import Flag, Records
@@ -50,11 +50,11 @@ def test_changes_are_in_order_and_recorded() -> None:
         changes = some.changes(PORT)
         for change in changes:
             some.done(change)
-    assert [(each.step, each.old, each.new, each.rows.tolist()) for each in changes] == [
-        (Step.CALL, NOP, REGS, [3]),
-        (Step.UPDATE, PLAIN, OWN, [0]),
-        (Step.UPDATE, PLAIN, OTHER, [1]),
-        (Step.NOP, PLAIN, NOP, [2]),
+    assert [(each.type, each.old, each.new, each.rows.tolist()) for each in changes] == [
+        (FtraceBugType.CALL, NOP, REGS, [3]),
+        (FtraceBugType.UPDATE, PLAIN, OWN, [0]),
+        (FtraceBugType.UPDATE, PLAIN, OTHER, [1]),
+        (FtraceBugType.NOP, PLAIN, NOP, [2]),
     ]
     assert not some.changes(PORT)
     assert [some.of(row) for row in range(3)] == [OWN, OTHER, PLAIN]

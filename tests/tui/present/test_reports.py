@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.errors import FtraceBug, GuestOops
+from dynftrace.core.errors import FtraceBug, FtraceBugType, GuestOops
 from dynftrace.core.session.session import Session
 from dynftrace.core.views.disasm import Insn
 from dynftrace.tui.console.driver import SessionDriver
@@ -28,6 +28,7 @@ def test_a_refused_patch() -> None:
     bug = FtraceBug(
         IP,
         errno=errno.EINVAL,
+        type=FtraceBugType.CALL,
         expected=b"\x0f\x1f\x44\x00\x00",
         found=b"\x0f\xfe\x90\x00\x90",
         symbol="schedule+0x0/0x80",
