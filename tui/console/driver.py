@@ -39,6 +39,7 @@ from ..present.call_site import site_lines, site_row
 from ..present.line import Line, line
 from ..present.reports import bug_report, oops_report
 from ..present.view import STEPPING, Done, Report, State, Status, View
+from .experiments import offered
 from .worker import Clock, HostClock
 
 TRACE_SHARE = 6
@@ -158,6 +159,7 @@ class SessionDriver:
                 path=self._path(ip, hurry) if nothing or ip is not None else (),
                 reports=self._all_reports(),
                 stepping=None if self._watched is None else session.stepping(self._watched),
+                experiments=offered(session),
                 sights=self._sights(ip),
             )
 
