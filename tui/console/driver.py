@@ -28,7 +28,6 @@ from ...core.shell.outcome import (
     ShowedStubs,
 )
 from ...core.shell.preview import preview
-from ...core.shell.shell import Shell
 from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
 from ...core.views.stubs import module_stubs
@@ -39,6 +38,7 @@ from ..present.call_site import site_lines, site_row
 from ..present.line import Line, line
 from ..present.reports import bug_report, oops_report
 from ..present.view import STEPPING, Done, Report, State, Status, View
+from ..tours.tour import shell_of
 from .experiments import offered
 from .worker import Clock, HostClock
 
@@ -69,7 +69,7 @@ class SessionDriver:
         """`clock` is by default the host's."""
         self.session = session
         self._clock = clock or HostClock()
-        self.shell = Shell(session, name="")
+        self.shell = shell_of(session)
         self._ip: int | None = None
         self._stubs: tuple[tuple[int, str], tuple[Line, ...]] = ((0, ""), ())
         self._index: FunctionIndex | None = None

@@ -69,7 +69,7 @@ def _commands() -> Collection[str]:
     """Return the names of the shell's commands, to find misspelt ones in a lesson."""
     from ...core.shell.commands import commands
 
-    return commands().keys()
+    return {*commands(), "port"}
 
 
 def find(text: str) -> Course:

@@ -187,5 +187,6 @@ class Tour:
 def shell_of(session: Session, name: str = "") -> Shell:
     """Return a shell for `session` with the commands of lessons; `name` as in `Shell`."""
     from ...core.shell.shell import Shell
+    from .port_command import PortCommand
 
-    return Shell(session, name)
+    return Shell(session, name, [PortCommand().command()])

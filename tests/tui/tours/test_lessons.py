@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,18 +18,66 @@ from dynftrace.tui.console.widgets.function_list import FunctionList
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.tours import course
 from dynftrace.tui.tours.progress import Progress
+from dynftrace.tui.tours.tour import shell_of
 from dynftrace.tui.tours.walk import Walk
 
 
 @pytest.mark.parametrize("name", course.names())
-def test_a_tour_can_be_completed(name: str) -> None:
+def test_a_lesson_can_be_completed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each check fails before its step, and holds after the step's own commands."""
+    monkeypatch.chdir(tmp_path)  # one lab writes a file
     tour = course.load(name)
     steps = list(check_tour(tour))
     assert [title for title, _ in steps] == [step.title for step in tour.steps]
     assert [reason for _, reason in steps if reason] == []
     assert all(step.hints for step in tour.steps if step.checks)
     assert all(bool(step.commands) == bool(step.checks) for step in tour.steps)
+    if name in course.LABS.names():
+        assert {len(step.hints) for step in tour.steps} == {3}
+        assert all(len(f"{step.text}\n{step.task}".splitlines()) <= 15 for step in tour.steps)
+
+
+def test_a_lab_cannot_be_solved_by_undoing_its_setup() -> None:
+    session = course.load("repair").open()
+    shell = shell_of(session)
+
+    def damaged() -> bool:
+        return "0f 1f 45 00 00" in shell.execute("site schedule_timeout").output
+
+    assert damaged() and shell.execute("back").error == "back: nothing to undo\n"
+    shell.execute("reboot")
+    assert damaged()
+    shell.execute("poke schedule_timeout+2 44")
+    assert not damaged()
+    shell.execute("back")
+    assert damaged()
+
+
+def test_a_toy_port_that_fails_shows_its_bytes_and_never_harms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell = shell_of(course.load("make-nop").open())
+
+    def said(command: str) -> str:
+        outcome = shell.execute(command)
+        return outcome.output + outcome.error
+
+    assert said("port new toy.py") == "wrote toy.py\n"
+    assert "expected 1f2003d5, found 00000000" in said("port check toy.py")
+    assert re.search(r"toy.py: \d+ passed, [1-9]\d* failed", said("port result"))
+    Path("toy.py").write_text("import os\nos._exit(0)\n")
+    assert said("port check toy.py") == "port: the file ended the checks\n"
+    assert said("port result") == "toy.py: not checked\n"
+    Path("toy.py").write_text("x = 1\nraise ValueError('no')\n")
+    assert said("port check toy.py") == (
+        "port: toy.py:2: the port cannot be loaded: ValueError: no\n"
+    )
+    assert said("port new toy.py") == "port: toy.py already exists: choose another name\n"
+    monkeypatch.setenv("TEXTUAL_DRIVER", "web")
+    assert "in a browser" in said("port check toy.py")
 
 
 def test_a_walk_stays_within_its_tour() -> None:

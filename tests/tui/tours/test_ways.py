@@ -6,6 +6,8 @@ test_lessons.py proves these commands.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -48,6 +50,8 @@ async def press(pilot: Pilot[None], keys: list[str]) -> None:
 def offered(step: Step) -> list[list[str]]:
     """Return the ways to do `step` that must be tried, without those that are the same."""
     typed = [key for command in step.commands for key in ("colon", *command, "enter")]
+    if len(step.hints) > 1:
+        return [typed]  # a lab: the hints of a lab are not instructions
     for part in (step.task, step.hints[-1]):
         assert ways(part) or not step.checks, f"{step.where}: say what to press in '{part}'"
     found: list[list[str]] = []
@@ -63,9 +67,12 @@ KEYS = ("call-site", "ppc64-toc-stub", "mips-overflow", "arm64-records")
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [*((name, (80, 24)) for name in course.TOURS.names()), *((name, (120, 40)) for name in KEYS)],
+    [*((name, (80, 24)) for name in course.names()), *((name, (120, 40)) for name in KEYS)],
 )
-async def test_every_step_by_every_way(name: str, size: tuple[int, int]) -> None:
+async def test_every_step_by_every_way(
+    name: str, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # one lab writes a file
     tour = course.load(name)
     walk, session = Walk(tour), tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk)
