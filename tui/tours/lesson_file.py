@@ -117,7 +117,8 @@ def parse(
         elif block == "setup":
             if drafts or setup:
                 raise lesson.error(line, "the setup block comes once, before the first step")
-            setup = tuple(text for _, text in _commands(lesson, line + 1, token.content, commands))
+            allowed = None if commands is None else set(commands) - {"port"}
+            setup = tuple(text for _, text in _commands(lesson, line + 1, token.content, allowed))
         elif not drafts:
             raise lesson.error(line, "this block is before the first step")
         else:
@@ -261,6 +262,8 @@ def _check(lesson: _Lesson, number: int, line: str) -> Check:
             f"'{line}' is not a check: write COMMAND => REGEX, COMMAND =/> REGEX, saw … or did …",
             line,
         )
+    if match["command"].split()[0] == "port" and match["command"] != "port result":
+        raise lesson.error(number, "a check must not execute a file: use 'port result'", "port")
     if ">" in match["command"]:
         reason = f"a check must not change anything: '{match['command']}'"
         raise lesson.error(number, reason, ">")

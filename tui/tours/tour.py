@@ -164,13 +164,15 @@ class Tour:
         Raises what `Session.open` raises, and `UsageError` if a command of `setup` fails.
         """
         from ...core.session.session import MachineSpec, Session
+        from ...core.shell.shell import Shell
 
         spec = MachineSpec(modules=self.modules, cpus=self.cpus, patch=self.patch)
         session = Session.open(arches.load(self.kernel), spec)
         if self.setup:
-            session.prepare(lambda: self._set_up(shell_of(session)))
+            session.prepare(lambda: self._set_up(Shell(session, "")))
         if at:
-            shell = shell_of(session)
+            # A shell without `port`: opening a lesson must never execute a file of Python.
+            shell = Shell(session, "")
             for step in self.steps[:at]:
                 for command in step.commands:
                     shell.execute(command)

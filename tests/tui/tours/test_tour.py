@@ -101,6 +101,7 @@ def test_a_tour_has_a_machine_and_steps() -> None:
             "f:9:11: the pattern 'a(' is invalid",
         ),
         (HEAD + "## S\n```check\necho > x => y\n```\n", "f:9:6: a check must not change anything"),
+        (HEAD + "## S\n```check\nport check x.py => y\n```\n", "f:9:1: a check must not execute"),
         (HEAD + "## S\n```check\ncta x => y\n```\n", "f:9:1: unknown command 'cta'"),
         (HEAD + "## S\n```do\nsite x\n insomd x\n```\n", "f:10:2: unknown command 'insomd'"),
     ],
