@@ -134,6 +134,7 @@ class MainScreen(Screen[None]):
             layout = "-single"
         self._layout = layout
         self.set_class(size.width < self.size.width, "-tour-right")
+        self.set_class(self.size.width >= PANES_WIDTH, "-tour-low")
         for name in LAYOUTS:
             self.set_class(name == layout, name)
         for pane in self.query(Pane):
