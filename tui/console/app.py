@@ -7,7 +7,7 @@ flow with its own state (`flows/`); the app passes views, answers and messages o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import ClassVar, TypeVar
@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ...core.errors import UsageError
-from ..present.line import line
+from ..present.line import Line, line
 from ..present.view import STEPPING, Done, View
 from ..saved.session_store import SessionStore
 from ..tours.progress import Progress
@@ -209,9 +209,7 @@ class ConsoleApp(TypeAhead):
 
     def _show(self, done: Done, box: bool) -> None:
         """Show the result of a command: in its line, at its call site, or in a box."""
-        if self.tour.walk is not None:
-            self.tour.walk.did(done.effects)
-            self.tour.check()
+        self.tour.did(done)
         self.stepping.remember_workload(done)
         failed = done.status != 0
         text = done.error if failed and done.error else done.output
@@ -227,6 +225,45 @@ class ConsoleApp(TypeAhead):
             self.main.go_to(done.site, soon=True)
         elif box and len(lines) > 1 and self._plain:
             self.push_screen(Box(done.command, [line(each) for each in lines]))
+
+    def commands(
+        self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
+    ) -> None:
+        """Execute `before` and then `texts`, up to the first failure; show `texts` together."""
+
+        def executed(driver: Driver) -> list[Done]:
+            outcomes: list[Done] = []
+            for text in before:
+                driver.execute(text)
+            for text in texts:
+                outcomes.append(driver.execute(text))
+                if outcomes[-1].status:
+                    break  # a machine after an oops takes no more commands
+            return outcomes
+
+        def show(outcomes: Sequence[Done]) -> None:
+            for done in outcomes:
+                self._show(done, False)
+            lines: list[Line] = []
+            boxed = [done for done in outcomes if done.site is None]
+            for done in boxed:
+                lines += [line((f"$ {done.command}", "dim"))] if len(boxed) > 1 else []
+                lines += [line(each) for each in (done.output + done.error).splitlines()]
+            if any(done.output.count("\n") > 1 for done in boxed) and self._plain:
+                title = boxed[0].command if len(boxed) == 1 else "show me"
+                self.push_screen(Box(title, lines))
+            then()
+
+        self.ask(executed, show)
+
+    def turn_to(self, pane: int) -> Sequence[int]:
+        """Show a pane of the main screen; return the numbers of the visible ones."""
+        self.main.activate(pane)
+        return self.main.visible_panes()
+
+    def leave(self) -> None:
+        """End this console, to open another."""
+        self.exit()
 
     def go_to(self, ip: int) -> None:
         """Show the call site at `ip` on the main screen."""

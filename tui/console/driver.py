@@ -27,7 +27,6 @@ from ...core.shell.outcome import (
     ShowedStubs,
 )
 from ...core.shell.preview import preview
-from ...core.shell.shell import Shell
 from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
 from ...core.views.stubs import module_stubs
@@ -38,6 +37,8 @@ from ..present.call_site import site_lines, site_row
 from ..present.line import Line, line
 from ..present.reports import bug_report, oops_report
 from ..present.view import STEPPING, Done, Report, State, Status, View
+from ..tours.tour import shell_of
+from .experiments import offered
 from .worker import Clock, HostClock
 
 TRACE_SHARE = 6
@@ -55,7 +56,7 @@ class SessionDriver:
         """`clock` is by default the host's."""
         self.session = session
         self._clock = clock or HostClock()
-        self.shell = Shell(session, name="")
+        self.shell = shell_of(session)
         self._ip: int | None = None
         self._stubs: tuple[tuple[int, str], tuple[Line, ...]] = ((0, ""), ())
         self._index: FunctionIndex | None = None
@@ -146,6 +147,7 @@ class SessionDriver:
                 path=self._path(ip, hurry) if nothing or ip is not None else (),
                 reports=self._all_reports(),
                 stepping=None if self._watched is None else session.stepping(self._watched),
+                experiments=offered(session),
                 sights=self._sights(ip),
             )
 

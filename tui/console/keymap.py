@@ -170,6 +170,18 @@ TOUR = [
 
 BOX = [_key("box.close", "escape,q", "close", "close", "close this box", show=True)]
 
+THROUGH = [
+    Binding(binding.key, f"through({binding.action!r})", show=False, id=binding.id)
+    for binding in MAIN
+    if binding.id
+    in {
+        *("main.tracer", "main.run", "main.step", "main.into", "main.back", "main.command"),
+        *("main.workload", "main.clear"),
+        *(f"main.pane{number}" for number in range(1, 5)),
+    }
+]
+"""Keys of the main screen that close a box and then do the same as without it."""
+
 BOX_COPY = _key("box.copy", "y", "copy_all", "copy", "copy the text", show=True)
 
 REPORT = [

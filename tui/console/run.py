@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import DynftraceError
 from ..saved import settings as config
 from ..saved.session_store import SessionStore
-from ..tours import tour
+from ..tours import course
 from ..tours.progress import Progress
 from ..tours.walk import Walk
 from . import user_keymap
@@ -65,11 +65,11 @@ def run_console(
         if app.tour.wanted is None:
             return app.return_code or 0
         theme_name = app.theme
-        chosen = tour.load(app.tour.wanted)
+        chosen = course.load_path(app.tour.wanted)
         # The progress of a visitor is not that of the user who runs the server.
         progress = progress or (None if app.is_web else Progress())
-        begin = 0 if progress is None else progress.next(chosen)
-        open_session, walk = chosen.open, Walk(chosen, begin)
+        walk = Walk(chosen, 0 if progress is None else progress.next(chosen))
+        open_session = walk.open
 
 
 @contextmanager

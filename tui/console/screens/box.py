@@ -12,10 +12,11 @@ from textual.screen import ModalScreen
 
 from ...present.line import Line, plain
 from .. import keymap
+from ..tour_layout import beside_tour
 from ..widgets.keys_bar import KeysBar
 from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
-from .tourkeys import TourKeys
+from .tourkeys import TOURING, TourKeys
 
 
 class BoxText(TextView):
@@ -36,7 +37,7 @@ class Box(TourKeys, ModalScreen[str | None]):
     TEXT: type[TextView] = BoxText
     """The widget for the lines."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX]
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX, *keymap.THROUGH]
 
     def __init__(
         self, title: str, lines: Sequence[Line], *, copy: str | None = None, classes: str = ""
@@ -61,9 +62,25 @@ class Box(TourKeys, ModalScreen[str | None]):
         # Border, padding, and room for a scrollbar.
         box.styles.width = max(widest, len(self._title) + 4, 40) + 7
 
+    def on_resize(self) -> None:
+        """Leave the panel of a tour uncovered: it explains what the box shows."""
+        if self.app.has_class(TOURING):
+            room = beside_tour(self.app.size)
+            right, below = self.app.size - room
+            box = self.query_one("#box", Vertical)
+            # Above the panes is the status line, below them are two lines of the console.
+            box.styles.margin = (1, right, below + 1, 0)
+            box.styles.max_width = room.width
+            box.styles.max_height = room.height - 3
+            self.add_class("-beside-tour")
+
     def action_close(self) -> None:
         """Close."""
         self.dismiss(None)
+
+    def action_through(self, action: str) -> None:
+        """Close, and do an action of the main screen."""
+        self._at_main(action)
 
     def copy(self) -> None:
         """Copy the whole content."""
