@@ -16,6 +16,7 @@ from textual import events, work
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -39,6 +40,7 @@ from .screens.stepping import SteppingScreen
 from .screens.tourkeys import TOURING
 from .typeahead import TypeAhead
 from .widgets.rows import Rows
+from .widgets.same_as import SameAs
 from .worker import Driver, Runner
 
 FRAMES = 10
@@ -239,6 +241,29 @@ class ConsoleApp(TypeAhead):
         if self._plain:
             pane = STEPPING if isinstance(self.screen, SteppingScreen) else self.main.active
             self.push_screen(HelpBox(pane, self.size.width))
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a short message in the line of the last command, where it covers nothing.
+
+        While that line is not there, or too short, a toast has the message.
+        """
+        text = f"{title}: {message}" if title else message
+        seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        line = next(iter(self.screen.query(SameAs)), None) if self.screen_stack else None
+        if line is None or not line.region.area or len(text) >= line.size.width:
+            super().notify(
+                message, title=title, severity=severity, timeout=timeout, markup=markup
+            )
+        else:
+            line.note(text, severity, seconds)
 
     # Messages and keys
 

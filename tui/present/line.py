@@ -17,6 +17,9 @@ Span = tuple[str, str]
 
 TONES = ("dim", "strong", "accent", "good", "bad", "mark", "link", "found")
 
+_SHORT = 60
+"""Cells of a text that a message quotes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -83,6 +86,11 @@ def fit(text: str, width: int) -> str:
     if len(text) > width:
         return text[: max(width - 1, 0)] + "…" if width > 0 else ""
     return text.ljust(width)
+
+
+def short(text: str) -> str:
+    """Return `text`, or its start and an ellipsis if a message of 80 cells has no room for it."""
+    return text if len(text) <= _SHORT else fit(text, _SHORT)
 
 
 def highlight(line: Line, needle: str, tone: str = "found") -> Line:

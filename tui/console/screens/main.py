@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from ....core.errors import UsageError
 from ...explore.back_stack import Place, Places
 from ...explore.filter_completion import completed
+from ...present.line import short
 from ...present.view import View
 from .. import keymap
 from ..flows.step_into import StepIntoFlow
@@ -40,6 +41,7 @@ from ..widgets.keys_bar import KeysBar
 from ..widgets.pane import Pane
 from ..widgets.rows import Rows
 from ..widgets.same_as import SameAs
+from ..widgets.site_view import SiteView
 from ..widgets.status_bar import StatusBar
 from ..widgets.trace_pane import TracePane
 from .jump import JumpScreen
@@ -51,6 +53,9 @@ PANES_WIDTH = 100
 """Least width for four panes side by side."""
 
 PANES_HEIGHT = 30
+
+ROOMY_WIDTH = 120
+"""Least width for whole addresses and a wider list of functions."""
 
 WIDE_WIDTH = 160
 """Least width for call site and trampoline side by side."""
@@ -103,7 +108,7 @@ class MainScreen(Screen[None]):
         # Attributes, not queries: a view may still arrive while the screen is taken down.
         self.status = StatusBar(id="status")
         self.functions = FunctionPane()
-        self.site = CodeView(id="site", empty="booting…")
+        self.site = SiteView(id="site")
         self.path = CodeView(id="path", empty="booting…")
         self.trace = TracePane()
 
@@ -128,17 +133,27 @@ class MainScreen(Screen[None]):
         """Start with the candidates and the command line hidden."""
         self.query_one(Candidates).display = False
         self.query_one(CommandLine).display = False
-        hint = (
-            "each action shows its command here"
-            if self._session is None
-            else f"S saves session {self._session}, and so does quitting"
-        )
-        self.query_one(SameAs).hint(f"{hint}; ctrl+p offers tours and experiments")
+        self._begin()
         self._lay_out()
 
     def on_resize(self) -> None:
         """Lay out for the new size."""
         self._lay_out()
+
+    def _begin(self) -> None:
+        """Say how to begin; without a tour, show a function that is called."""
+        start = self._view.start if self.tour.walk is None else None
+        if self._session is not None:
+            hint = f"S and quitting save session {self._session}; ctrl+p offers tours"
+        elif start is not None:
+            hint = "t rewrites the instruction at ▶ in this running kernel; ctrl+p offers tours"
+        else:
+            hint = "each action shows its command here; ctrl+p offers tours and experiments"
+        self.query_one(SameAs).hint(hint)
+        if start is not None:
+            self.functions.go_to(start)
+            if self._layout == "-single":
+                self.activate(2)
 
     def _lay_out(self) -> None:
         size = self.size if self.tour.walk is None else beside_tour(self.size)
@@ -146,7 +161,9 @@ class MainScreen(Screen[None]):
         if layout == "-small" and layout_for(self.size, True) != "-small":
             layout = "-single"
         self._layout = layout
+        self.set_class(size.width >= ROOMY_WIDTH, "-roomy")
         self.set_class(size.width < self.size.width, "-tour-right")
+        self.set_class(size.height < self.size.height, "-tour-below")
         for name in LAYOUTS:
             self.set_class(name == layout, name)
         for pane in self.query(Pane):
@@ -166,12 +183,14 @@ class MainScreen(Screen[None]):
 
     def show(self, view: View, mode: str) -> None:
         """Show a new view; each widget draws what has changed for it."""
-        self._view = view
+        began, self._view = self._view.functions is not None, view
         self.status.show(view.status, mode)
         self.functions.show(view.functions)
+        if view.functions is not None and not began:
+            self._begin()
         if self._awaited is not None:
             self.go_to(self._awaited, soon=True)
-        self.site.show(view.site, view.site_row)
+        self.site.show_site(view.site, booted=view.functions is not None)
         self.path.show(view.path)
         self.trace.show(view.trace, view.status)
 
@@ -354,7 +373,7 @@ class MainScreen(Screen[None]):
         command = self.query_one(SameAs).command
         if command:
             self.app.copy_to_clipboard(command)
-            self.notify(f"copied: {command[:60]}", timeout=2)
+            self.notify(f"copied: {short(command)}", timeout=2)
         else:
             self.notify("no command to copy yet", timeout=3)
 
