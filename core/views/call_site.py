@@ -187,9 +187,7 @@ class SiteReader:
     def _recorded(self, state: RecordState, before: int, after: int) -> CallSite:
         """Return the call site of a record."""
         wanted = state.address, state.expected
-        around = self._around(
-            state.ip, state.compiled, wanted, state.switched, before, after
-        )
+        around = self._around(state.ip, state.compiled, wanted, state.switched, before, after)
         stub = state.stub
         return CallSite(
             name=state.name,
@@ -216,9 +214,7 @@ class SiteReader:
             Sites(np.array([ip], np.uint64)), ftrace.mcount, ftrace.mcount
         )
         text = call.expected[0].tobytes()
-        around = self._around(
-            ip, text, (ip, text), range(ip, ip + len(text)), before, after
-        )
+        around = self._around(ip, text, (ip, text), range(ip, ip + len(text)), before, after)
         symbol = ftrace.kallsyms.lookup(ip)
         noted = bool((ftraced.noted() == np.uint64(ip)).any())
         return CallSite(

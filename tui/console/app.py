@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
+from itertools import chain
 from typing import ClassVar, TypeVar
 
 from textual import events, work
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
+from textual.command import Provider
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import Widget
 
 from ...core.errors import UsageError
-from ..present.line import line
-from ..present.view import STEPPING, Done, View
+from ...core.shell.outcome import RanWorkload
+from ..present.afterword import afterword
+from ..present.output import output_line
+from ..present.view import STEPPING, Done, Status, View
 from ..saved.session_store import SessionStore
 from ..tours.progress import Progress
 from ..tours.walk import Walk
@@ -33,6 +37,7 @@ from .flows.save import SaveFlow
 from .flows.step_into import StepIntoFlow
 from .flows.tour import TourFlow
 from .messages import Answered, ExportWanted, TourWanted, ViewReady
+from .palette_provider import InOrder
 from .screens.box import Box
 from .screens.help import HelpBox
 from .screens.main import MainScreen
@@ -49,12 +54,17 @@ FRAMES = 10
 T = TypeVar("T")
 
 
+def _ran(done: Done) -> bool:
+    return any(isinstance(effect, RanWorkload) for effect in done.effects)
+
+
 class ConsoleApp(TypeAhead):
     """The console; `start` makes the driver, and is called in the machine's thread."""
 
     CSS_PATH = "console.tcss"
     TITLE = "dynftrace"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.APP]
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {InOrder}
 
     def __init__(
         self,
@@ -133,8 +143,11 @@ class ConsoleApp(TypeAhead):
         await super().on_event(event)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Return the entries of the palette."""
-        return command_palette.commands(self, self, self.main)
+        """Return the entries of the palette: first what the focused pane offers."""
+        return chain(
+            command_palette.of_pane(self, self.main),
+            command_palette.commands(self, self, self.main),
+        )
 
     # Views
 
@@ -202,15 +215,20 @@ class ConsoleApp(TypeAhead):
     ) -> None:
         """Execute a command of the tracefs shell; with `box`, long output opens a box."""
 
+        before = self.view.status
+
         def executed(done: Done) -> None:
-            self._show(done, box)
+            self._show(done, box, before)
             if then is not None:
                 then(done)
 
         self.ask(lambda driver: driver.execute(text), executed)
 
-    def _show(self, done: Done, box: bool) -> None:
-        """Show the result of a command: in its line, at its call site, or in a box."""
+    def _show(self, done: Done, box: bool, before: Status) -> None:
+        """Show the result of a command: in its line, at its call site, or in a box.
+
+        `before` is the status before the command.
+        """
         if self.tour.walk is not None:
             self.tour.walk.did(done.effects)
             self.tour.check()
@@ -219,16 +237,24 @@ class ConsoleApp(TypeAhead):
         text = done.error if failed and done.error else done.output
         if not box:
             text = text.strip().rpartition("\n")[2]
+        word = afterword(done, before)
+        if failed and word:
+            text = f"{text.strip()}: {word}"
+        elif not text:
+            text = word
         self.main.show_result(done.command, text, failed)
         if done.column is not None and self.at_main:
             self.main.correct(done.command, done.column, text.partition("\n")[0])
         if isinstance(self.screen, SteppingScreen):
             self.screen.show_result(done.command, text, failed)
         lines = done.output.splitlines()
+        if self.at_main and before.tracer != "nop" and _ran(done):
+            self.main.turn_to(4)
         if done.site is not None:
             self.main.go_to(done.site, soon=True)
         elif box and len(lines) > 1 and self._plain:
-            self.push_screen(Box(done.command, [line(each) for each in lines]))
+            toned = [output_line(each) for each in lines]
+            self.push_screen(Box(done.command, toned, copy=done.output.rstrip("\n")))
 
     def go_to(self, ip: int) -> None:
         """Show the call site at `ip` on the main screen."""
@@ -259,9 +285,7 @@ class ConsoleApp(TypeAhead):
         seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         line = next(iter(self.screen.query(SameAs)), None) if self.screen_stack else None
         if line is None or not line.region.area or len(text) >= line.size.width:
-            super().notify(
-                message, title=title, severity=severity, timeout=timeout, markup=markup
-            )
+            super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
         else:
             line.note(text, severity, seconds)
 

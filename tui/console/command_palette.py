@@ -12,6 +12,8 @@ from .experiments import EXPERIMENTS, Experiment
 from .flows.compare import compare
 from .protocols import Console
 from .screens.main import MainScreen
+from .widgets.pane import TITLES
+from .widgets.rows import Rows
 
 _LEFT_OUT = ("main.palette", "main.next", "main.previous")
 
@@ -54,6 +56,24 @@ def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[Sys
         yield SystemCommand(f"Experiment: {each.title}", each.about, _experiment(console, each))
     yield SystemCommand("Theme", "choose another theme", app.action_change_theme)
     yield SystemCommand("Quit (ctrl+q)", "quit", app.exit)
+
+
+def of_pane(app: App[None], main: MainScreen) -> Iterator[SystemCommand]:
+    """Yield the actions of the pane that has the focus."""
+    rows = main.query_one(f"#pane{main.active}").query(Rows).first()
+
+    def action(name: str) -> Callable[[], None]:
+        def run() -> None:
+            app.call_later(rows.run_action, name)
+
+        return run
+
+    for binding in keymap.OF_PANE[main.active]:
+        yield SystemCommand(
+            f"{TITLES[main.active - 1]}: {binding.tooltip} ({app.get_key_display(binding)})",
+            "in the pane that has the focus",
+            action(binding.action),
+        )
 
 
 def _experiment(console: Console, experiment: Experiment) -> Callable[[], None]:

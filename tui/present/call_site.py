@@ -49,7 +49,7 @@ class Shape:
     whole: bool = True
     """Whether all forms of words that do not change with the tracer are shown."""
     forms: bool = True
-    """Whether the forms of the others are shown too that tell nothing new of them."""
+    """Whether `ip` is shown, and each form of the words that change, even if it equals another."""
 
     def address(self, address: int) -> str:
         """Return `address` in its column."""
@@ -76,7 +76,9 @@ def rows_in_sight(view: CallSite, lines: Sequence[Line]) -> tuple[int, int]:
     """Return the last lines of the first and of the last word that `t` changes."""
     words = [row.address for row in view.rows if row.switches]
     words = words or [row.address for row in view.rows if row.is_site][:1]
-    rows = [max((row for row, each in enumerate(lines) if each.at == at), default=0) for at in words]
+    rows = [
+        max((row for row, each in enumerate(lines) if each.at == at), default=0) for at in words
+    ]
     return (rows[0], rows[-1]) if rows else (0, 0)
 
 
@@ -112,8 +114,10 @@ def _lines(view: CallSite, shape: Shape, width: int) -> tuple[Line, ...]:
     symbol = view.symbol.partition(" ")[0]  # the first line names the module
     lines = [
         line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
-        line(("ip ", "dim"), f"{view.ip:x}", (f"   {place}   {symbol}", "dim"), at=view.ip),
     ]
+    if shape.forms:
+        here = (f"   {place}   {symbol}", "dim")
+        lines.append(line(("ip ", "dim"), f"{view.ip:x}", here, at=view.ip))
     if view.via is not None:
         name, address = view.via
         when = "" if view.state == ENABLED else "when enabled "

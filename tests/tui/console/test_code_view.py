@@ -106,7 +106,9 @@ def test_every_row_with_an_instruction_has_bits() -> None:
     (ip,) = find_sites(session.boot.ftrace.records, "usb_ifnum_to_if", ".")
     driver.look_at(ip)
     view = driver.view()
-    drawn = {each.at: plain(each) for each in (*view.site, *view.path) if each.at is not None}
+    assert view.site is not None
+    lines = (*site_lines(view.site), *view.path)
+    drawn = {each.at: plain(each) for each in lines if each.at is not None}
     assert len(drawn) > 50
     failed = {text: driver.execute(f"bits {at:#x}").error for at, text in drawn.items()}
     assert {text: error for text, error in failed.items() if error} == {}

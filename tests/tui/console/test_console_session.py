@@ -17,6 +17,7 @@ from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.console.widgets.status_bar import status_line
 from dynftrace.tui.console.widgets.text_view import TextView
 from dynftrace.tui.pictures.picture import settle
+from dynftrace.tui.present.call_site import site_lines
 from dynftrace.tui.present.line import plain
 
 from .test_main_screen import same_as
@@ -40,7 +41,8 @@ async def do(app: ConsoleApp, pilot: Pilot[None], *commands: str) -> None:
 
 def site(app: ConsoleApp) -> list[str]:
     """Return the text of the call site pane."""
-    return [plain(each) for each in app.view.site]
+    assert app.view.site is not None
+    return [plain(each) for each in site_lines(app.view.site)]
 
 
 async def test_registers_saved_by_an_event_are_shown(session: Session) -> None:

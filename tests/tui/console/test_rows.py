@@ -104,7 +104,7 @@ def luminance(color: Color | None) -> float:
 @pytest.mark.parametrize("name", [each.name for each in theme.THEMES])
 async def test_text_under_the_cursor_has_enough_contrast(name: str) -> None:
     tones = {"plain": "", "dim": "dim", "mark": "mark", "found": "found"}
-    driver = CannedDriver(View(Status("x86_64", 2), site=(line(*tones.items()),)))
+    driver = CannedDriver(View(Status("x86_64", 2), path=(line(*tones.items()),)))
     async with console(driver) as (app, pilot):
         app.theme = name
         await pilot.press("2")

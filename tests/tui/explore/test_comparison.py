@@ -22,6 +22,10 @@ from dynftrace.tui.present.line import plain
 
 def test_a_function_is_compared_on_every_port() -> None:
     lines = compared("vfs_read")
+    table, lines = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert table[0].split() == ["compiled", "disabled", "enabled"]
+    assert [row.split()[0] for row in table[1:] if row[0] != " "] == list(arches.built_in())
+    assert max(map(len, table)) <= 76
     heads = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert heads == list(arches.built_in())
     session = Session.open(arches.load("arm64"))

@@ -212,6 +212,11 @@ class MainScreen(Screen[None]):
         self.set_focus(pane.query(Rows).first())
         self.tour.opened(number, self.visible_panes())
 
+    def turn_to(self, number: int) -> None:
+        """Show pane `number`, where something has happened, if only one pane fits the window."""
+        if self._layout == "-single" and not self.zoomed:
+            self.activate(number)
+
     def on_descendant_focus(self) -> None:
         """Make the pane that has the focus the active one."""
         widget: Widget | None = self.focused
@@ -268,8 +273,9 @@ class MainScreen(Screen[None]):
         self.activate(self.active)
 
     def on_search_wanted(self, message: SearchWanted) -> None:
-        """Search the trace."""
-        self.trace.events.search(message.needle)
+        """Search the active pane."""
+        views = {2: self.site, 3: self.path}
+        views.get(self.active, self.trace.events).search(message.needle)
 
     def on_filter_edited(self, message: FilterEdited) -> None:
         """Offer words for the trace's filter."""
@@ -311,12 +317,12 @@ class MainScreen(Screen[None]):
         self.open_line("F", "" if only is None else only.text)
 
     def action_search(self) -> None:
-        """Filter the functions, or search the trace if it has the focus."""
-        if self.active == 4:
-            self.open_line("/")
-        else:
+        """Filter the functions, or search the pane that has the focus."""
+        if self.active == 1:
             self.activate(1)
             self.functions.search()
+        else:
+            self.open_line("/")
 
     def action_pane(self, number: int) -> None:
         """Go to a pane."""
@@ -355,6 +361,8 @@ class MainScreen(Screen[None]):
         """Switch the function tracer on or off."""
         tracer = "function" if self._view.status.tracer == "nop" else "nop"
         self.console.command(f"echo {tracer} > current_tracer")
+        if self.active == 1:
+            self.turn_to(2)
 
     def action_clear_trace(self) -> None:
         """Empty the trace."""

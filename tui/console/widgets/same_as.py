@@ -23,7 +23,7 @@ _TONES: dict[SeverityLevel, str] = {
 class SameAs(Static):
     """Shows `same as: COMMAND` and the command's result in one row, or for a while a note.
 
-    If both do not fit, the command is shortened: an error is always shown.
+    If both do not fit, an error shortens the command, so that it is always shown.
     """
 
     ALLOW_SELECT = False
@@ -75,8 +75,10 @@ class SameAs(Static):
             return Content.styled(f" {self._hint}", "dim")
         sign = "! " if self._failed else ""
         after = f"   {sign}{self._result}" if self._result else ""
-        room = max(self.size.width - len(_LABEL) - len(after), _LEAST)
-        command = self.command if len(self.command) <= room else fit(self.command, room)
+        room = self.size.width - len(_LABEL) - (len(after) if self._failed else 0)
+        command = self.command
+        if len(command) > room:
+            command = fit(command, max(room, _LEAST))
         return Content.assemble(
             (_LABEL, "dim"),
             (command, "bold"),
