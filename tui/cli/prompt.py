@@ -28,6 +28,9 @@ PROMPT = "tracing# "
 CONTINUED = "> "
 """Prompt of the further lines of a command."""
 
+_EXIT = ("exit", "quit")
+"""Lines that end the shell; the status is that of the last command before."""
+
 HISTORY_LENGTH = 1000
 """Number of lines kept."""
 
@@ -61,6 +64,8 @@ def run_lines(session: Session, lines: Iterable[str]) -> int:
         pending += line
         if _incomplete(pending):
             continue
+        if pending.strip() in _EXIT:
+            return status
         status, interrupted = _execute(shell, pending)
         if interrupted:
             return status
@@ -86,7 +91,7 @@ def run_interactive(session: Session) -> int:
                 return status
             if _incomplete(pending):
                 continue
-            if pending.strip() in ("exit", "quit"):
+            if pending.strip() in _EXIT:
                 return status
             status, _ = _execute(shell, pending)
             pending = ""

@@ -242,17 +242,20 @@ class ConsoleApp(TypeAhead):
             text = f"{text.strip()}: {word}"
         elif not text:
             text = word
+        lines = done.output.splitlines()
+        boxed = box and done.site is None and len(lines) > 1 and self._plain
+        if boxed and not failed:
+            text = ""  # the box shows it
         self.main.show_result(done.command, text, failed)
         if done.column is not None and self.at_main:
             self.main.correct(done.command, done.column, text.partition("\n")[0])
         if isinstance(self.screen, SteppingScreen):
             self.screen.show_result(done.command, text, failed)
-        lines = done.output.splitlines()
         if self.at_main and before.tracer != "nop" and _ran(done):
             self.main.turn_to(4)
         if done.site is not None:
             self.main.go_to(done.site, soon=True)
-        elif box and len(lines) > 1 and self._plain:
+        elif boxed:
             toned = [output_line(each) for each in lines]
             self.push_screen(Box(done.command, toned, copy=done.output.rstrip("\n")))
 

@@ -70,8 +70,8 @@ def of_pane(app: App[None], main: MainScreen) -> Iterator[SystemCommand]:
 
     for binding in keymap.OF_PANE[main.active]:
         yield SystemCommand(
-            f"{TITLES[main.active - 1]}: {binding.tooltip} ({app.get_key_display(binding)})",
-            "in the pane that has the focus",
+            f"{binding.tooltip[:1].upper()}{binding.tooltip[1:]} ({app.get_key_display(binding)})",
+            f"in this pane, {TITLES[main.active - 1]}",
             action(binding.action),
         )
 

@@ -37,6 +37,5 @@ def _after_failure(done: Done, before: Status) -> str:
     if before.ftrace_off and "No such device" in done.error:
         return "ftrace is off: R reboots, b undoes"
     if _FILTER in done.command and "Invalid argument" in done.error:
-        emptied = "" if ">>" in done.command else "; > has emptied the filter, so all match"
-        return f"no such function{emptied}"
+        return "no such function" + ("" if ">>" in done.command else "; the filter is now empty")
     return ""

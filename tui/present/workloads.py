@@ -10,9 +10,9 @@ FIRST = "syscalls"
 """The workload to offer first: it calls most of the kernel, and every tour uses it."""
 
 _SENTENCES = {
-    "boot": "probe the devices and start init, as at boot",
+    "boot": "fork a process that executes the start script /sbin/rc",
     "syscalls": "two processes read and write files and a pipe",
-    "usb": "plug and unplug a USB device (insmod usbcore first)",
+    "usb": "plug and unplug a USB device (needs insmod usbcore)",
     "forkbomb": "fork until the limit of tasks is reached",
     "irqstorm": "100 device interrupts in a row",
     "locks": "tasks on all CPUs fight for one lock",

@@ -19,6 +19,9 @@ from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
 from .tourkeys import TourKeys
 
+NARROW = 100
+"""Width of a terminal below which a box spends no columns on padding."""
+
 
 class BoxText(TextView):
     """The text in a box: keys scroll it, `/` searches it, and `y` copies all of it."""
@@ -96,6 +99,7 @@ class Box(TourKeys, ModalScreen[str | None]):
         box.border_title = self._title
         box.styles.height = len(self._lines) + 2
         widest = max((len(plain(line)) for line in self._lines), default=0)
+        self.set_class(self.app.size.width < NARROW, "-narrow")
         # Border, padding, and room for a scrollbar.
         box.styles.width = max(widest, len(self._title) + 4, 40) + 7
 

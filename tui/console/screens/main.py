@@ -300,7 +300,9 @@ class MainScreen(Screen[None]):
         self.query_one(CommandLine).open(prefix, text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable keys that write characters while a text is edited."""
+        """Disable keys that write characters while a text is edited, or that show nothing."""
+        if self._layout == "-small":
+            return False
         if isinstance(self.focused, Input) and action not in ("next_pane", "palette", "jump"):
             return False
         if action.startswith("tour_"):

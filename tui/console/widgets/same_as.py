@@ -11,7 +11,7 @@ from ...present.line import fit
 
 _LABEL = " same as: "
 _LEAST = 12
-"""Cells that a command keeps in front of a long result."""
+"""Cells below which a shortened command says nothing."""
 
 _TONES: dict[SeverityLevel, str] = {
     "information": "",
@@ -23,7 +23,7 @@ _TONES: dict[SeverityLevel, str] = {
 class SameAs(Static):
     """Shows `same as: COMMAND` and the command's result in one row, or for a while a note.
 
-    If both do not fit, an error shortens the command, so that it is always shown.
+    If both do not fit, an error shortens the command, or replaces it: the user must see why.
     """
 
     ALLOW_SELECT = False
@@ -72,17 +72,20 @@ class SameAs(Static):
             text, severity = self._note
             return Content.styled(f" {text}", _TONES[severity])
         if not self.command:
-            return Content.styled(f" {self._hint}", "dim")
+            return Content.styled(f" {self._hint}", "$accent")
         sign = "! " if self._failed else ""
         after = f"   {sign}{self._result}" if self._result else ""
         room = self.size.width - len(_LABEL) - (len(after) if self._failed else 0)
         command = self.command
-        if len(command) > room:
-            command = fit(command, max(room, _LEAST))
+        if self._failed and room < min(_LEAST, len(command)):
+            label, command, gap = "", "", " "
+        else:
+            label, gap = _LABEL, "   "
+            command = command if len(command) <= room else fit(command, room)
         return Content.assemble(
-            (_LABEL, "dim"),
+            (label, "dim"),
             (command, "bold"),
-            ("   " if after else "", ""),
+            (gap if after else "", ""),
             (sign, "bold $error"),
             (self._result, "$error" if self._failed else "$faint"),
         )
