@@ -18,6 +18,7 @@ from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
 from dynftrace.core.views.call_site import CallSite, Code, SiteRow
 from dynftrace.tui.explore.function_table import FunctionIndex, FunctionTable
+from dynftrace.tui.present.call_site import SiteText
 from dynftrace.tui.present.view import Done, State, Status, View
 
 NAMES = [
@@ -177,7 +178,8 @@ class CannedDriver:
         self.ticks = 4_812_310
         self.stopped = 0
         self.base = view or View(
-            Status("x86_64", 2, events=1204, now=self.ticks, patch="stop_machine"), site=SITE
+            Status("x86_64", 2, events=1204, now=self.ticks, patch="stop_machine"),
+            site=SiteText(SITE),
         )
         self.ip: int | None = None
         self.events = Events(1204)

@@ -36,6 +36,7 @@ from ...core.views.stubs import module_stubs
 from ..explore.function_table import FunctionIndex, FunctionTable
 from ..explore.hit_counts import HitCounter
 from ..present.call_path import path_lines, reason_lines, stub_lines
+from ..present.call_site import SiteText
 from ..present.empty_states import NO_SITE
 from ..present.line import Line, line
 from ..present.reports import bug_report, oops_report
@@ -156,7 +157,7 @@ class SessionDriver:
                 functions=table,
                 trace=trace,
                 ip=ip,
-                site=None if ip is None else session.call_site(ip),
+                site=None if ip is None else SiteText(session.call_site(ip)),
                 start=self._start,
                 path=self._path(ip, hurry) if ip is not None or not found else (),
                 reports=self._all_reports(),

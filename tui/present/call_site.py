@@ -37,6 +37,18 @@ _LAST_DIGITS = 4
 
 
 @dataclass(frozen=True, slots=True)
+class SiteText:
+    """A call site, to be drawn for a pane of any size."""
+
+    site: CallSite
+
+    def fitted(self, width: int, height: int) -> tuple[tuple[Line, ...], int, int]:
+        """Return the lines for a pane of this size, and `rows_in_sight`."""
+        lines = site_lines(self.site, width, height)
+        return lines, *rows_in_sight(self.site, lines)
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """How to draw a call site in a pane: columns, and what is left out."""
 

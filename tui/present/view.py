@@ -18,8 +18,8 @@ from .line import Line
 
 if TYPE_CHECKING:
     from ...core.trace.select.explorer import TraceExplorer
-    from ...core.views.call_site import CallSite
     from ...core.views.stepping import Stepping
+    from .call_site import SiteText
 
 
 STEPPING = 5
@@ -204,7 +204,7 @@ class View:
     functions: Functions | None = None
     trace: TraceExplorer | None = None
     ip: int | None = None
-    site: CallSite | None = None
+    site: SiteText | None = None
     start: int | None = None
     """rec.ip of a function that every workload calls, to begin with; None if there is none."""
     path: tuple[Line, ...] = ()

@@ -61,7 +61,9 @@ async def test_the_palette_offers_comparisons_and_experiments() -> None:
         await settle(pilot)
         assert isinstance(app.screen, Box)
         shown = app.screen.query_one(TextView)
-        assert plain(shown.line(0, 100)).startswith("x86_64  64-bit, little-endian, schedule at ")
+        lines = [plain(shown.line(row, 100)) for row in range(shown.count())]
+        assert lines[0].split() == ["compiled", "disabled", "enabled"]
+        assert any(each.startswith("x86_64  64-bit, little-endian, schedule at ") for each in lines)
         await pilot.press("escape")
         offered["Experiment: damage this call site"].callback()
         await settle(pilot)

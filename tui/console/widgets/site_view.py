@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...present.call_site import rows_in_sight, site_lines
 from ...present.empty_states import NO_SITE
 from ...present.line import line
 from .code_view import CodeView
 
 if TYPE_CHECKING:
-    from ....core.views.call_site import CallSite
+    from ...present.call_site import SiteText
 
 
 class SiteView(CodeView):
@@ -18,9 +17,9 @@ class SiteView(CodeView):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, empty="booting…")
-        self._site: CallSite | None = None
+        self._site: SiteText | None = None
 
-    def show_site(self, site: CallSite | None, *, booted: bool) -> None:
+    def show_site(self, site: SiteText | None, *, booted: bool) -> None:
         """Show `site`; None if ftraced has found none, or before the machine is `booted`."""
         if booted and site is None:
             self._empty = line((NO_SITE, "dim"))
@@ -38,8 +37,8 @@ class SiteView(CodeView):
         if self._site is None or not size:
             self.show(())
             return
-        lines = site_lines(self._site, size.width - self.scrollbar_size_vertical, size.height)
-        first, last = rows_in_sight(self._site, lines)
+        width = size.width - self.scrollbar_size_vertical
+        lines, first, last = self._site.fitted(width, size.height)
         self.show(lines, first)
         self.show_row(last)
         self.show_row(first)
