@@ -287,7 +287,7 @@ class ConsoleApp(TypeAhead):
         text = f"{title}: {message}" if title else message
         seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         line = next(iter(self.screen.query(SameAs)), None) if self.screen_stack else None
-        if line is None or not line.region.area or len(text) >= line.size.width:
+        if line is None or not line.display or len(text) >= self.size.width:
             super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
         else:
             line.note(text, severity, seconds)
