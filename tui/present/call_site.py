@@ -174,32 +174,37 @@ def _row_lines(row: SiteRow, shape: Shape, origin: str) -> list[Line]:
         return [line("  ", (address, "dim"), label, *data, (now.asm, "dim"), at=row.address)]
     lines: list[Line] = []
 
-    def add(label: Sequence[Span], data: Sequence[Span], asm: Span) -> None:
+    def add(label: Sequence[Span], data: Sequence[Span], code: Code, tone: str = "") -> None:
+        mark: Span | None = None
         if lines:
-            lines.append(line(" " * (shape.digits + 2), *label, *data, asm, at=row.address))
-            return
-        mark, gap = (_SITE, "") if row.is_site else (None, "  ")
-        lines.append(line(gap, (address, "strong"), *label, *data, asm, at=row.address, mark=mark))
+            head: list[Span | str] = [" " * (shape.digits + 2)]
+        elif row.is_site:
+            mark, head = _SITE, [(address, "strong")]
+        else:
+            head = ["  ", (address, "strong")]
+        other = None if code is now else code.data
+        spans = (*head, *label, *data, (code.asm, tone))
+        lines.append(line(*spans, at=row.address, mark=mark, data=other))
 
     every = row.switches or row.wrong or (row.changed and shape.whole)
     if row.in_file is not None and (shape.whole or (every and shape.forms)):
         data = byte_spans(row.in_file, row.in_file, width, " ")
-        add(_label("in the file"), data, (row.in_file.asm, ""))
+        add(_label("in the file"), data, row.in_file)
     if not every and not row.changed:
         word = "loaded, now" if row.in_file is not None else "the same"
-        add(_label(word), byte_spans(now, now, width, " "), (now.asm, ""))
+        add(_label(word), byte_spans(now, now, width, " "), now)
         return lines
     if every:
-        add(_label(origin), byte_spans(compiled, compiled, width, " "), (compiled.asm, ""))
+        add(_label(origin), byte_spans(compiled, compiled, width, " "), compiled)
     if every and row.is_site and (shape.forms or row.wrong):
         data = byte_spans(expected, compiled, width, "*")
-        add(_label("expected"), data, (expected.asm, ""))
+        add(_label("expected"), data, expected)
     if row.wrong:
         sign, data = ("!", "bad"), byte_spans(now, expected, width, "!")
     else:
         sign = ("*" if row.changed else " ", "accent")
         data = byte_spans(now, compiled, width, "*")
-    add([("  now ", "strong"), sign, (" " * (_WORD - 5), "")], data, (now.asm, "strong"))
+    add([("  now ", "strong"), sign, (" " * (_WORD - 5), "")], data, now, "strong")
     return lines
 
 

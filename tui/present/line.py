@@ -42,6 +42,8 @@ class Line:
     """Text to copy for the row; None means `text`."""
     mark: Span | None = None
     """A sign drawn before the spans, such as the `▶` of the current row; never copied."""
+    data: bytes | None = None
+    """The bytes that the row shows at `at`, if they are not read from memory now."""
 
     def __iter__(self) -> Iterator[Span]:
         if self.mark is not None:
@@ -65,10 +67,11 @@ def line(
     subject: Subject | None = None,
     copy: str | None = None,
     mark: Span | None = None,
+    data: bytes | None = None,
 ) -> Line:
     """Return a line of `spans`; a bare string is a span in the ordinary tone."""
     toned = tuple((span, "") if isinstance(span, str) else span for span in spans)
-    return Line(toned, at, subject, copy, mark)
+    return Line(toned, at, subject, copy, mark, data)
 
 
 def plain(spans: Iterable[Span]) -> str:

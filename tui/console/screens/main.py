@@ -256,7 +256,8 @@ class MainScreen(Screen[None]):
 
     def on_bits_wanted(self, message: BitsWanted) -> None:
         """Show the bit fields of an instruction."""
-        self.console.command(f"bits {message.at:#x}")
+        given = "" if message.data is None else f"={message.data.hex()}"
+        self.console.command(f"bits {message.at:#x}{given}")
 
     def on_line_edited(self, message: LineEdited) -> None:
         """Fetch candidates for the command line."""
