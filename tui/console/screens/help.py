@@ -40,7 +40,7 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
     1: (
         ("events", "calls of it in the trace"),
         ("chosen", "named in set_ftrace_filter"),
-        ("refused", "ftrace found other bytes, wrote nothing"),
+        ("refused", "ftrace found other bytes at its site"),
         *_STATUS,
     ),
     2: (
