@@ -19,9 +19,9 @@ def afterword(done: Done, before: Status) -> str:
     for effect in reversed(done.effects):
         match effect:
             case WroteFile("current_tracer", text) if text.strip() != "nop":
-                return "w runs a workload to trace; b undoes this"
+                return "w runs a workload; b undoes it"
             case WroteFile("current_tracer") if before.events:
-                return "this empties the trace, as in the kernel; b brings it back"
+                return "the trace is emptied; b brings it back"
             case WroteFile("trace") if before.events:
                 return "the trace is empty; b brings it back"
             case Rebooted():

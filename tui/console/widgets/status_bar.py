@@ -89,7 +89,8 @@ def status_line(status: Status, mode: str, width: int) -> Line:
     # The first number says what goes first if the line is too narrow: the highest. 0 stays.
     fields: list[tuple[int, tuple[Span, ...]]] = [
         (0, ((f"{name}{status.arch}{cpus}", "strong"),)),
-        (1, (("tracer ", "dim"), tracer)),
+        # A long name says itself what it is.
+        (1, (tracer,) if len(status.tracer) > _TRACER else (("tracer ", "dim"), tracer)),
         (on[0], (on[1],)),
         (3, ((f"{status.events:>7,} events", ""),)),
         (4, ((seconds(status.now) + (" s" if cpus else ""), ""),)),
@@ -103,7 +104,8 @@ def status_line(status: Status, mode: str, width: int) -> Line:
             break
         fields.remove(max(fields, key=lambda field: field[0]))
     gap = width - len(plain(joined)) - len(end)
-    return line(*joined, (" │ ".ljust(gap)[: max(gap, 1)], "rule"), (end, mode_tone))
+    rule = " │ ".ljust(gap) if gap > 2 else " " * max(gap, 1)
+    return line(*joined, (rule, "rule"), (end, mode_tone))
 
 
 def _joined(fields: Sequence[tuple[Span, ...]]) -> tuple[Span, ...]:
