@@ -12,8 +12,11 @@ for a name that is not here.
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from importlib import import_module
+from os.path import abspath
+from traceback import extract_tb
 from typing import TYPE_CHECKING
 
 from ..core.errors import UsageError
@@ -95,6 +98,38 @@ def load(name: str) -> Port:
     if own != name:
         raise UsageError(f"the port {name!r} of {entry.value} calls itself {own!r}")
     return brought
+
+
+def load_file(path: str) -> Port:
+    """Return the port in the Python file `path`, which is executed: its function `port()`.
+
+    Raises `UsageError` if the file cannot be loaded.
+    """
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    try:
+        spec = spec_from_file_location("port_under_test", path)
+        if spec is None or spec.loader is None:
+            raise UsageError(f"{path}: a port must be in a file named *.py")
+        module = module_from_spec(spec)
+        # Classes with slots are made anew, and look up their module by its name.
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        found: Port = module.port()
+        _ = found.facts.name
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    except UsageError:
+        raise
+    except Exception as error:
+        # Code of the user: whatever it raises, the user gets one sentence.
+        frames = extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == abspath(path)]
+        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        place = path if line is None else f"{path}:{line}"
+        raise UsageError(f"{place}: the port cannot be loaded: {what}") from error
+    return found
 
 
 @cache

@@ -71,6 +71,7 @@ class Session:
         """The current start; `reboot` replaces it, so do not keep a reference to it."""
         self.boots = 1
         """Number of starts so far, so that a view can notice a reboot."""
+        self._prepare: Callable[[], object] = lambda: None
 
     @classmethod
     def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
@@ -102,6 +103,18 @@ class Session:
             self.boot = self._load()
             self.boots += 1
             self._start()
+            self._prepare()
+            self.journal.clear()
+
+    def prepare(self, action: Callable[[], object]) -> None:
+        """Do `action` now and after each reboot, as a part of opening the session.
+
+        What it does is not in the journal, so `back` cannot undo it. Raises what `action`
+        raises, and so does `reboot` from now on.
+        """
+        with self.lock:
+            self._prepare = action
+            action()
             self.journal.clear()
 
     def _load(self) -> Boot:

@@ -8,11 +8,11 @@ is rejected as a whole, with status 2, before any of its commands runs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ..errors import DynftraceError, FtraceBug, GuestInterrupted, TracefsError
-from .command import Context, UsageMistake
+from .command import Command, Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
 from .outcome import Outcome, Showed, WroteFile, combine
@@ -31,11 +31,14 @@ USAGE = 2
 class Shell:
     """Executes text in one session."""
 
-    def __init__(self, session: Session, name: str = NAME) -> None:
-        """`name` begins the shell's own messages; "" leaves them without a prefix."""
+    def __init__(self, session: Session, name: str = NAME, more: Iterable[Command] = ()) -> None:
+        """`name` begins the shell's own messages; "" leaves them without a prefix.
+
+        `more` are commands of a front end, in addition to those here.
+        """
         self.session = session
         self._prefix = f"{name}: " if name else ""
-        self.commands = commands()
+        self.commands = {**commands(), **{each.name: each for each in more}}
 
     def run(self, text: str) -> Iterator[Outcome]:
         """Execute the commands of `text`, and yield the outcome of each as it ends.

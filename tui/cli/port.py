@@ -34,6 +34,11 @@ def list_ports() -> None:
         print(name)
 
 
+def _port(name: str) -> Port:
+    """Return the port that is called `name`, or is in the Python file of that name."""
+    return arches.load_file(name) if name.endswith(".py") else arches.load(name)
+
+
 @port_command.command(short_help="Check ports against the porting guide.")
 @click.argument(
     "names", nargs=-1, metavar="[NAME]...", shell_complete=completion_of(arches.built_in)
@@ -44,6 +49,8 @@ def list_ports() -> None:
 def check(context: click.Context, names: tuple[str, ...], every: bool, json: bool) -> None:
     """Check the ports NAME against the porting guide.
 
+    A NAME that ends in .py is a file, which is executed; its function port() returns the port.
+
     Each check passes, fails and shows the bytes, or reports what is not provided. Give names
     or --all. The exit status is 1 if a check failed, else 0.
     """
@@ -53,7 +60,7 @@ def check(context: click.Context, names: tuple[str, ...], every: bool, json: boo
     failed = False
     for name in arches.names() if every else names:
         try:
-            ports.append((name, arches.load(name)))
+            ports.append((name, _port(name)))
         except UsageError as error:
             # With --all, a port that cannot be loaded counts as failed.
             if not every:

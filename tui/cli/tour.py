@@ -1,49 +1,78 @@
-"""`dynftrace tour`: list the tours, take one in the console, or check them all."""
+"""`dynftrace tour`: list the tours and labs, take one in the console, check, report, begin one."""
 
 from __future__ import annotations
 
+import getpass
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import click
 
 from ...core.errors import DynftraceError, UsageError
 from ..saved import settings
-from ..tours import tour as tours
-from ..tours.progress import Progress
-from ..tours.tour import Tour
+from ..tours import course as courses
+from ..tours.course import Course
+from ..tours.new_lesson import write_new
+from ..tours.progress import Progress, report
+from ..tours.tour import Tour, shell_of
 from ..tours.walk import Walk
 from .exit_status import FAILED
 from .options import completion_of, theme_option
 
 
-@click.command(name="tour", short_help="Learn by doing: tours through ftrace.")
-@click.argument("name", required=False, metavar="[NAME]", shell_complete=completion_of(tours.names))
+@click.command(name="tour", short_help="Learn by doing: tours, labs, and your own lessons.")
+@click.argument(
+    "lesson",
+    required=False,
+    metavar="[NAME|PATH]",
+    shell_complete=completion_of(courses.names),
+)
 @click.option("--check", is_flag=True, help="Do each step by its own commands and check it.")
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
+@click.option("--new", metavar="NAME", help="Write NAME.md, a lesson of your own to begin with.")
+@click.option("--report", "as_report", is_flag=True, help="Print your progress as JSON.")
 @theme_option
 @click.pass_context
 def tour_command(
-    context: click.Context, name: str | None, check: bool, step: int | None, theme: str | None
+    context: click.Context,
+    lesson: str | None,
+    check: bool,
+    step: int | None,
+    new: str | None,
+    as_report: bool,
+    theme: str | None,
 ) -> None:
-    """Tours: each step explains something, asks you to do it, and checks that you did.
+    """Tours and labs: each step explains something, asks you to do it, and checks that you did.
 
-    Without a NAME, list the tours and your progress. With a NAME, open the console on the
-    tour's machine, at the step you had reached. --check walks one tour, or all of them.
+    Without a NAME, list the tours and labs and your progress. With the NAME of a tour or lab,
+    or the PATH of a lesson or a folder of lessons, open the console on the lesson's machine, at
+    the step you had reached. --check walks the lessons without the console.
     """
+    if sum((check, new is not None, as_report)) > 1:
+        raise click.UsageError("give only one of --check, --new and --report")
+    if new is not None:
+        if lesson is not None or step is not None:
+            raise click.UsageError("--new takes no other lesson, and no --step")
+        print(f"wrote {write_new(new)}")
+        return
+    chosen = None if lesson is None else courses.find(lesson)
     if check:
-        names = [name] if name is not None else tours.names()
-        failed = [each for each in names if not _walked(tours.load(each))]
+        failed = [each for each in _load(chosen) if not _walked(each)]
         context.exit(FAILED if failed else 0)
-    if name is None:
+    if as_report:
+        print(report(getpass.getuser(), _load(chosen), Progress()), end="")
+        return
+    if chosen is None:
         for line in _listing():
             print(line)
         return
     settings.check(context)
-    tour = tours.load(name)
-    if step is not None and step > len(tour.steps):
-        raise UsageError(f"step {step} does not exist: tour {name} has steps 1-{len(tour.steps)}")
     progress = Progress()
+    tours = _load(chosen)
+    tour = next((each for each in tours if progress.of(each) < len(each.steps)), tours[0])
+    if step is not None and step > len(tour.steps):
+        raise UsageError(f"step {step} does not exist: {tour.name} has steps 1-{len(tour.steps)}")
     begin = progress.next(tour) if step is None else step - 1
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise DynftraceError("a tour needs a terminal; --check works without one")
@@ -52,18 +81,28 @@ def tour_command(
     walk = Walk(tour, begin)
     source = settings.origin(context, "theme")
     context.exit(
-        run_console(tour.open, theme_name=theme, theme_from=source, walk=walk, progress=progress)
+        run_console(walk.open, theme_name=theme, theme_from=source, walk=walk, progress=progress)
     )
 
 
+def _load(course: Course | None) -> list[Tour]:
+    """Load the lessons of `course`, or all tours and labs. Raises `UsageError`."""
+    paths: Iterable[Path] = (
+        (*courses.TOURS.paths, *courses.LABS.paths) if course is None else course.paths
+    )
+    return [courses.load_path(path) for path in paths]
+
+
 def _listing() -> Iterator[str]:
-    """Yield two lines for each tour: name, progress and title, then the summary."""
-    loaded = [tours.load(name) for name in tours.names()]
+    """Yield a heading for each course, and two lines for each lesson."""
     progress = Progress()
-    width = max((len(tour.name) for tour in loaded), default=0)
-    for tour in loaded:
-        yield f"{tour.name:<{width}}  {progress.of(tour)}/{len(tour.steps)}  {tour.title}"
-        yield f"{'':<{width}}       {tour.summary}"
+    width = max(map(len, courses.names()))
+    for course in (courses.TOURS, courses.LABS):
+        yield course.title
+        for tour in _load(course):
+            done = f"{progress.of(tour)}/{len(tour.steps)}"
+            yield f"  {tour.name:<{width}}  {done}  {tour.title}"
+            yield f"  {'':<{width}}       {tour.summary}"
 
 
 def _walked(tour: Tour) -> bool:
@@ -82,18 +121,26 @@ def check_tour(tour: Tour) -> Iterator[tuple[str, str]]:
 
     It is an error too if the checks already hold before the step: they would prove nothing.
     """
-    from ...core.shell.shell import Shell
-
     session = tour.open()
-    shell, walk = Shell(session), Walk(tour)
+    shell, walk = shell_of(session), Walk(tour)
     while True:
         step = walk.step
         if step.checks and walk.look(shell.execute):
-            yield step.title, "its checks already hold before the step"
+            yield step.title, f"{step.where}: the checks hold before the step is done"
         else:
+            failed = ""
             for command in step.commands:
-                walk.did(shell.execute(command).effects)
-            held = walk.look(shell.execute)
-            yield step.title, "" if held else "its checks do not hold after its commands"
+                outcome = shell.execute(command)
+                walk.did(outcome.effects)
+                if outcome.status:
+                    failed = f" ('{command}' failed: {outcome.error.strip()})"
+            wrong = step.open_checks(walk.effects, shell.execute)
+            yield (
+                step.title,
+                "".join(
+                    f"{each.where}: this does not hold after the step: {each}{failed}"
+                    for each in wrong[:1]
+                ),
+            )
         if not walk.go(1):
             return

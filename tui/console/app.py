@@ -7,7 +7,7 @@ flow with its own state (`flows/`); the app passes views, answers and messages o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain
@@ -25,6 +25,7 @@ from textual.widget import Widget
 from ...core.errors import UsageError
 from ...core.shell.outcome import RanWorkload
 from ..present.afterword import afterword
+from ..present.line import Line, line
 from ..present.output import output_line
 from ..present.view import STEPPING, Done, Status, View
 from ..saved.session_store import SessionStore
@@ -229,9 +230,7 @@ class ConsoleApp(TypeAhead):
 
         `before` is the status before the command.
         """
-        if self.tour.walk is not None:
-            self.tour.walk.did(done.effects)
-            self.tour.check()
+        self.tour.did(done)
         self.stepping.remember_workload(done)
         failed = done.status != 0
         text = done.error if failed and done.error else done.output
@@ -258,6 +257,46 @@ class ConsoleApp(TypeAhead):
         elif boxed:
             toned = [output_line(each) for each in lines]
             self.push_screen(Box(done.command, toned, copy=done.output.rstrip("\n")))
+
+    def commands(
+        self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
+    ) -> None:
+        """Execute `before` and then `texts`, up to the first failure; show `texts` together."""
+        status = self.view.status
+
+        def executed(driver: Driver) -> list[Done]:
+            outcomes: list[Done] = []
+            for text in before:
+                driver.execute(text)
+            for text in texts:
+                outcomes.append(driver.execute(text))
+                if outcomes[-1].status:
+                    break  # a machine after an oops takes no more commands
+            return outcomes
+
+        def show(outcomes: Sequence[Done]) -> None:
+            for done in outcomes:
+                self._show(done, False, status)
+            lines: list[Line] = []
+            boxed = [done for done in outcomes if done.site is None]
+            for done in boxed:
+                lines += [line((f"$ {done.command}", "dim"))] if len(boxed) > 1 else []
+                lines += [output_line(each) for each in (done.output + done.error).splitlines()]
+            if any(done.output.count("\n") > 1 for done in boxed) and self._plain:
+                title = boxed[0].command if len(boxed) == 1 else "show me"
+                self.push_screen(Box(title, lines))
+            then()
+
+        self.ask(executed, show)
+
+    def turn_to(self, pane: int) -> Sequence[int]:
+        """Show a pane of the main screen; return the numbers of the visible ones."""
+        self.main.activate(pane)
+        return self.main.visible_panes()
+
+    def leave(self) -> None:
+        """End this console, to open another."""
+        self.exit()
 
     def go_to(self, ip: int) -> None:
         """Show the call site at `ip` on the main screen."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from textual.app import App, SystemCommand
 
-from ..tours import tour
+from ..tours import course
 from . import keymap
 from .experiments import EXPERIMENTS, Experiment
 from .flows.compare import compare
@@ -30,9 +31,9 @@ def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[Sys
 
         return run
 
-    def tour_of(name: str) -> Callable[[], None]:
+    def lesson(path: Path) -> Callable[[], None]:
         def run() -> None:
-            main.tour.wanted = name
+            main.tour.wanted = path
             app.exit()
 
         return run
@@ -49,11 +50,17 @@ def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[Sys
         "the shown call site: compiled, disabled and enabled",
         lambda: compare(console),
     )
-    for name in tour.names():
-        title = tour.load(name).title
-        yield SystemCommand(f"Tour: {title}", "a lesson on its own machine", tour_of(name))
-    for each in EXPERIMENTS:
-        yield SystemCommand(f"Experiment: {each.title}", each.about, _experiment(console, each))
+    for kind, lessons in (("Tour", course.TOURS), ("Lab", course.LABS)):
+        for path in lessons.paths:
+            each = course.load_path(path)
+            yield SystemCommand(f"{kind}: {each.title}", each.summary, lesson(path))
+    for experiment in EXPERIMENTS:
+        if experiment.title in console.view.experiments:
+            yield SystemCommand(
+                f"Experiment: {experiment.title}",
+                experiment.about,
+                _experiment(console, experiment),
+            )
     yield SystemCommand("Theme", "choose another theme", app.action_change_theme)
     yield SystemCommand("Quit (ctrl+q)", "quit", app.exit)
 
@@ -78,10 +85,14 @@ def of_pane(app: App[None], main: MainScreen) -> Iterator[SystemCommand]:
 
 def _experiment(console: Console, experiment: Experiment) -> Callable[[], None]:
     def run() -> None:
-        ip = console.view.ip
-        if "{ip}" in experiment.command and ip is None:
+        ip, functions = console.view.ip, console.view.functions
+        row = None if ip is None or functions is None else functions.find(ip)
+        if "{ip}" not in experiment.command:
+            console.command(experiment.command)
+        elif functions is None or row is None:
             console.notify("show a call site first", timeout=3)
-            return
-        console.command(experiment.command.format(ip=f"0x{ip or 0:x}"))
+        else:
+            name = functions.row(row).name
+            console.command(experiment.command.format(ip=f"{ip:#x}", name=name))
 
     return run

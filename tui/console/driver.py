@@ -28,7 +28,6 @@ from ...core.shell.outcome import (
     ShowedStubs,
 )
 from ...core.shell.preview import preview
-from ...core.shell.shell import Shell
 from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
 from ...core.views.call_site import find_sites
@@ -41,6 +40,8 @@ from ..present.empty_states import NO_SITE
 from ..present.line import Line, line
 from ..present.reports import bug_report, oops_report
 from ..present.view import STEPPING, Done, Report, State, Status, View
+from ..tours.tour import shell_of
+from .experiments import offered
 from .worker import Clock, HostClock
 
 TRACE_SHARE = 6
@@ -71,7 +72,7 @@ class SessionDriver:
         """`clock` is by default the host's."""
         self.session = session
         self._clock = clock or HostClock()
-        self.shell = Shell(session, name="")
+        self.shell = shell_of(session)
         self._ip: int | None = None
         records, prefix = session.boot.ftrace.records, session.port.facts.abi.text_prefix
         self._start = next(iter(find_sites(records, _START, prefix)), None)
@@ -162,6 +163,7 @@ class SessionDriver:
                 path=self._path(ip, hurry) if ip is not None or not found else (),
                 reports=self._all_reports(),
                 stepping=None if self._watched is None else session.stepping(self._watched),
+                experiments=offered(session),
                 sights=self._sights(ip),
             )
 

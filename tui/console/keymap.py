@@ -186,6 +186,18 @@ BOX_SEARCH = [
     _key("box.previous", "N", "find(-1)", "previous", "previous match"),
 ]
 
+THROUGH = [
+    Binding(binding.key, f"through({binding.action!r})", show=False, id=binding.id)
+    for binding in MAIN
+    if binding.id
+    in {
+        *("main.tracer", "main.run", "main.step", "main.into", "main.back", "main.command"),
+        *("main.workload", "main.clear"),
+        *(f"main.pane{number}" for number in range(1, 5)),
+    }
+]
+"""Keys of the main screen that close a box and then do the same as without it."""
+
 BOX_COPY = _key("box.copy", "y", "copy_all", "copy", "copy the text", show=True)
 
 REPORT = [

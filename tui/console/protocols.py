@@ -5,7 +5,7 @@ They depend on this protocol instead of the app, so each can be read and tested 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from textual.notifications import SeverityLevel
@@ -46,6 +46,23 @@ class Console(Protocol):
 
         With `box`, output of several lines opens a box.
         """
+        ...
+
+    def commands(
+        self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
+    ) -> None:
+        """Execute `before` and then `texts`, up to the first failure; show `texts` together.
+
+        Output of several lines opens one box for all of them. Calls `then` at the end.
+        """
+        ...
+
+    def turn_to(self, pane: int) -> Sequence[int]:
+        """Show a pane of the main screen; return the numbers of the visible ones."""
+        ...
+
+    def leave(self) -> None:
+        """End this console, to open another."""
         ...
 
     def open_over(self, screen: Screen[T], then: Callable[[T | None], None] | None = None) -> None:

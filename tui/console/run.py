@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...core.errors import DynftraceError
 from ..saved import settings as config
 from ..saved.session_store import SessionStore
-from ..tours import tour
+from ..tours import course
 from ..tours.progress import Progress
 from ..tours.walk import Walk
 from . import user_keymap
@@ -57,9 +57,10 @@ def run_console(
         if app.tour.wanted is None:
             return app.return_code or 0
         theme_name = app.theme
-        chosen = tour.load(app.tour.wanted)
+        chosen = course.load_path(app.tour.wanted)
         progress = progress or Progress()
-        open_session, walk = chosen.open, Walk(chosen, progress.next(chosen))
+        walk = Walk(chosen, progress.next(chosen))
+        open_session = walk.open
 
 
 def spare_the_interface() -> None:

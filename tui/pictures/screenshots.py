@@ -26,7 +26,7 @@ from ...core.session.session import MachineSpec, Session
 from ..console.driver import SessionDriver
 from ..files.whole_file import write_whole
 from ..present.svg import plain_text
-from ..tours import tour
+from ..tours import course
 from ..tours.walk import Walk
 from .picture import LOOKS, Take, in_looks
 from .scenes import Scene, scenes
@@ -108,7 +108,7 @@ def draw(name: str) -> dict[str, Drawing]:
     size, named = consoles()[name]
     scene = named[name]
     session = Session.open(arches.load(scene.arch), MachineSpec(nop=scene.nop))
-    walk = None if scene.lesson is None else Walk(tour.load(scene.lesson[0]), scene.lesson[1] - 1)
+    walk = None if scene.lesson is None else Walk(course.load(scene.lesson[0]), scene.lesson[1] - 1)
     driver = SessionDriver(session)
     for command in scene.setup:
         driver.execute(command)

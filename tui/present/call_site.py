@@ -61,7 +61,9 @@ class Shape:
     whole: bool = True
     """Whether all forms of words that do not change with the tracer are shown."""
     forms: bool = True
-    """Whether `ip` is shown, and each form of the words that change, even if it equals another."""
+    """Whether the words that change have a line for each form, even if it equals another."""
+    place: bool = True
+    """Whether `ip` and its source line are shown."""
 
     def address(self, address: int) -> str:
         """Return `address` in its column."""
@@ -107,7 +109,8 @@ def _shapes(view: CallSite, width: int) -> Iterator[Shape]:
     yield shape
     yield replace(shape, around=False)
     yield replace(shape, around=False, whole=False)
-    yield replace(shape, around=False, whole=False, forms=False)
+    yield replace(shape, around=False, whole=False, place=False)
+    yield replace(shape, around=False, whole=False, place=False, forms=False)
 
 
 def _codes(row: SiteRow) -> tuple[Code, ...]:
@@ -127,7 +130,7 @@ def _lines(view: CallSite, shape: Shape, width: int) -> tuple[Line, ...]:
     lines = [
         line((view.name, "strong"), (owner, "dim"), "   ", state, ("   " + users, "dim")),
     ]
-    if shape.forms:
+    if shape.place:
         here = (f"   {place}   {symbol}", "dim")
         lines.append(line(("ip ", "dim"), f"{view.ip:x}", here, at=view.ip))
     if view.via is not None:

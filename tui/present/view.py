@@ -211,6 +211,8 @@ class View:
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None
     """The state of the CPU being stepped; None while none is watched."""
+    experiments: frozenset[str] = frozenset()
+    """Titles of the experiments that work on this machine now."""
     sights: Mapping[int, tuple[Effect, ...]] = field(default_factory=dict)
     """Effects of the commands that show the same as each pane, by the pane's number."""
 

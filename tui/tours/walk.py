@@ -8,9 +8,13 @@ and "show me" all count.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ...core.shell.outcome import Effect
 from .tour import Execute, Step, Tour
+
+if TYPE_CHECKING:
+    from ...core.session.session import Session
 
 
 class Walk:
@@ -22,7 +26,15 @@ class Walk:
         self.at = min(max(at, 0), len(tour.steps) - 1)
         self.done = False
         """Whether all checks of the step have held at the same time."""
+        self.hinted = 0
+        """Number of hints that the student has asked for."""
+        self.shown = False
+        """Whether the student had the step done by "show me" before doing it."""
         self._effects: list[Effect] = []
+
+    def open(self) -> Session:
+        """Open the tour's machine for the current step. Raises what `Tour.open` raises."""
+        return self.tour.open(self.at)
 
     @property
     def step(self) -> Step:
@@ -53,11 +65,18 @@ class Walk:
         if at == self.at:
             self.done = self.done or done
 
+    def hint(self) -> str:
+        """Return the next hint of the step; after the last one, that one again. "" if none."""
+        hints = self.step.hints
+        if self.hinted < len(hints):
+            self.hinted += 1
+        return hints[self.hinted - 1] if hints else ""
+
     def go(self, steps: int) -> bool:
         """Move `steps` forward, or back if negative; return whether that step exists."""
         at = self.at + steps
         if not 0 <= at < len(self.tour.steps):
             return False
-        self.at, self.done = at, False
+        self.at, self.done, self.hinted, self.shown = at, False, 0, False
         self._effects.clear()
         return True

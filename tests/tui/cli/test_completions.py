@@ -24,7 +24,7 @@ from dynftrace import arches
 from dynftrace.tui import cli
 from dynftrace.tui.manual import manpage
 from dynftrace.tui.pictures.picture import POSES
-from dynftrace.tui.tours import tour
+from dynftrace.tui.tours import course
 
 ROOT = Path(cli.__file__).resolve().parents[2]
 SHARE = ROOT / "tui" / "manual" / "share"
@@ -141,7 +141,7 @@ def test_tab_completes_in_each_shell(shell: str, environment: dict[str, str]) ->
             at.until(PROMPT)
         for typed, offered in (
             ("--arch ", arches.built_in()),
-            ("tour ", tour.names()),
+            ("tour ", course.names()),
             ("screenshot --screen ", tuple(POSES)),
         ):
             at.type(f"dynftrace {typed}\t" + ("\t" if shell == "bash" else "") + "\x03")
@@ -158,7 +158,7 @@ def test_tab_completes_in_each_shell(shell: str, environment: dict[str, str]) ->
     [
         ("--them", ["--theme\tColours of the console, such as dynftrace-light."]),
         ("--arch ppc", ["ppc32", "ppc64"]),
-        ("tour ", sorted(tour.names())),
+        ("tour ", sorted(course.names())),
         ("screenshot --screen ", sorted(POSES)),
         ("compa", ["compare\tCompare one function on every architecture."]),
         # Descriptions may contain a comma.

@@ -11,7 +11,7 @@ from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.screens.jump import LETTERS, JumpScreen
 from dynftrace.tui.console.widgets.command_line import CommandLine, Edit
 from dynftrace.tui.pictures.picture import settle
-from dynftrace.tui.tours import tour
+from dynftrace.tui.tours import course
 from dynftrace.tui.tours.walk import Walk
 
 from ..canned import CannedDriver
@@ -71,7 +71,7 @@ async def test_jump_mode_leaves_and_enters_the_command_line() -> None:
 
 async def test_jump_mode_goes_to_the_text_of_a_tour() -> None:
     session = Session.open(arches.load("x86_64"))
-    walk = Walk(tour.load(tour.names()[0]))
+    walk = Walk(course.load(course.names()[0]))
     app = ConsoleApp(lambda: SessionDriver(session), walk)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await settle(pilot)

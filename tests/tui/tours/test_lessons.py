@@ -2,34 +2,86 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from dynftrace.core.shell.outcome import Rebooted
 from dynftrace.tui.cli.tour import check_tour
 from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.console.screens.box import Box
+from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.console.widgets.function_list import FunctionList
 from dynftrace.tui.pictures.picture import settle
-from dynftrace.tui.tours import tour as tours
+from dynftrace.tui.tours import course
 from dynftrace.tui.tours.progress import Progress
+from dynftrace.tui.tours.tour import shell_of
 from dynftrace.tui.tours.walk import Walk
 
 
-@pytest.mark.parametrize("name", tours.names())
-def test_a_tour_can_be_completed(name: str) -> None:
+@pytest.mark.parametrize("name", course.names())
+def test_a_lesson_can_be_completed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each check fails before its step, and holds after the step's own commands."""
-    tour = tours.load(name)
+    monkeypatch.chdir(tmp_path)  # one lab writes a file
+    tour = course.load(name)
     steps = list(check_tour(tour))
     assert [title for title, _ in steps] == [step.title for step in tour.steps]
     assert [reason for _, reason in steps if reason] == []
-    assert all(step.hint for step in tour.steps if step.checks)
+    assert all(step.hints for step in tour.steps if step.checks)
     assert all(bool(step.commands) == bool(step.checks) for step in tour.steps)
+    if name in course.LABS.names():
+        assert {len(step.hints) for step in tour.steps} == {3}
+        assert all(len(f"{step.text}\n{step.task}".splitlines()) <= 15 for step in tour.steps)
+
+
+def test_a_lab_cannot_be_solved_by_undoing_its_setup() -> None:
+    session = course.load("repair").open()
+    shell = shell_of(session)
+
+    def damaged() -> bool:
+        return "0f 1f 45 00 00" in shell.execute("site schedule_timeout").output
+
+    assert damaged() and shell.execute("back").error == "back: nothing to undo\n"
+    shell.execute("reboot")
+    assert damaged()
+    shell.execute("poke schedule_timeout+2 44")
+    assert not damaged()
+    shell.execute("back")
+    assert damaged()
+
+
+def test_a_toy_port_that_fails_shows_its_bytes_and_never_harms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shell = shell_of(course.load("make-nop").open())
+
+    def said(command: str) -> str:
+        outcome = shell.execute(command)
+        return outcome.output + outcome.error
+
+    assert said("port new toy.py") == "wrote toy.py\n"
+    assert "expected 1f2003d5, found 00000000" in said("port check toy.py")
+    assert re.search(r"toy.py: \d+ passed, [1-9]\d* failed", said("port result"))
+    Path("toy.py").write_text("import os\nos._exit(0)\n")
+    assert said("port check toy.py") == "port: the file ended the checks\n"
+    assert said("port result") == "toy.py: not checked\n"
+    Path("toy.py").write_text("x = 1\nraise ValueError('no')\n")
+    assert said("port check toy.py") == (
+        "port: toy.py:2: the port cannot be loaded: ValueError: no\n"
+    )
+    assert said("port new toy.py") == "port: toy.py already exists: choose another name\n"
+    monkeypatch.setenv("TEXTUAL_DRIVER", "web")
+    assert "in a browser" in said("port check toy.py")
 
 
 def test_a_walk_stays_within_its_tour() -> None:
-    walk = Walk(tours.load("call-site"), 99)
+    walk = Walk(course.load("call-site"), 99)
     assert walk.last and not walk.go(1)
     walk.did((Rebooted(),))
     walk.found(walk.at, True)
@@ -40,7 +92,7 @@ def test_a_walk_stays_within_its_tour() -> None:
 
 
 async def test_the_console_detects_a_completed_step(tmp_path: Path) -> None:
-    tour = tours.load("call-site")
+    tour = course.load("call-site")
     walk, progress = Walk(tour), Progress(tmp_path / "tours.json")
     session = tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk, progress)
@@ -54,7 +106,7 @@ async def test_the_console_detects_a_completed_step(tmp_path: Path) -> None:
         state = app.main.query_one("#tour-state")
         assert not walk.done and "to do" in str(state.render())  # type: ignore[attr-defined]
         await press("f2")
-        assert tour.steps[0].hint.replace("`", "") in str(state.render())  # type: ignore[attr-defined]
+        assert tour.steps[0].hints[0].replace("`", "") in str(state.render())  # type: ignore[attr-defined]
         await press("colon", *"site schedule", "enter")
         assert walk.done and progress.of(tour) == 1
         await press("f5", "f3")
@@ -65,43 +117,34 @@ async def test_the_console_detects_a_completed_step(tmp_path: Path) -> None:
         assert (walk.done, session.boot.array.tracer) == (True, "function")
         await press("f4")
         assert walk.at == 2 and not walk.done
-        assert progress.of(tour) == 4
+        assert progress.of(tour) == 3, "the third step was skipped"
 
 
 def of_step(name: str, title: str) -> Walk:
     """Return a walk at the step called `title`."""
-    tour = tours.load(name)
+    tour = course.load(name)
     return Walk(tour, [step.title for step in tour.steps].index(title))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (180, 45)])
-@pytest.mark.parametrize("way", ["keys", "mouse", "command", "palette"])
-async def test_a_step_is_seen_done_by_whichever_way(way: str, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("way", "size"), [("palette", (80, 24)), ("mouse", (180, 45))])
+async def test_a_step_is_seen_done_by_mouse_and_palette(way: str, size: tuple[int, int]) -> None:
     walk = of_step("call-site", "Every function starts with five bytes")
     session = walk.tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk)
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        if way == "command":
-            await pilot.press("colon", *"site schedule", "enter")
+        await pilot.press("1", "slash", *"schedul")
+        await settle(pilot)
+        assert not walk.done, "not done: another function is under the cursor"
+        await pilot.press("e", "enter")
+        await settle(pilot)
+        if way == "mouse":
+            await pilot.click(FunctionList, offset=(4, 0))
+            await settle(pilot)
+            await pilot.click("#site", offset=(4, 0))
         else:
-            await pilot.press("1", "slash", *"schedul")
-            await settle(pilot)
-            assert not walk.done, "not done: another function is under the cursor"
-            await pilot.press("e", "enter")
-            await settle(pilot)
-            if way == "keys":
-                await pilot.press("enter")
-            elif way == "mouse":
-                await pilot.click(FunctionList, offset=(4, 0))
-                await settle(pilot)
-                if size[0] > 80:
-                    await pilot.click("#site", offset=(4, 0))
-                else:
-                    await pilot.press("2")
-            else:
-                offered = {each.title: each for each in app.get_system_commands(app.screen)}
-                offered["Call site (2)"].callback()
+            offered = {each.title: each for each in app.get_system_commands(app.screen)}
+            offered["Call site (2)"].callback()
         await settle(pilot)
         await settle(pilot)
         assert walk.done
@@ -146,7 +189,7 @@ async def test_a_workload_and_registers_are_seen_by_key() -> None:
 
 
 async def test_a_tours_keys_close_boxes_and_screens() -> None:
-    tour = tours.load("call-site")
+    tour = course.load("call-site")
     walk, session = Walk(tour, 1), tour.open()
     app = ConsoleApp(lambda: SessionDriver(session), walk)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -162,7 +205,7 @@ async def test_a_tours_keys_close_boxes_and_screens() -> None:
 
 
 async def test_keys_of_a_tour_work_inside_a_box() -> None:
-    tour = tours.load("call-site")
+    tour = course.load("call-site")
     walk = Walk(tour)
     app = ConsoleApp(lambda: SessionDriver(tour.open()), walk)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -179,35 +222,97 @@ async def test_keys_of_a_tour_work_inside_a_box() -> None:
             told.append((walk.at, str(state.render())))  # type: ignore[attr-defined]
     assert [at for at, _ in told] == [1, 1, 0]
     assert "F4 back" in told[0][1] and "F4 back" not in told[2][1]
-    assert tour.steps[1].hint.replace("`", "") in told[1][1]
+    assert tour.steps[1].hints[0].replace("`", "") in told[1][1]
 
 
 async def test_the_palette_starts_a_tour_on_its_machine() -> None:
-    app = ConsoleApp(lambda: SessionDriver(tours.load("call-site").open()))
+    app = ConsoleApp(lambda: SessionDriver(course.load("call-site").open()))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         offered = {each.title: each for each in app.get_system_commands(app.screen)}
-        titles = {f"Tour: {tours.load(name).title}" for name in tours.names()}
-        assert titles <= set(offered) and len(titles) == 10
+        titles = {f"Tour: {course.load(name).title}" for name in course.TOURS.names()}
+        titles |= {f"Lab: {course.load(name).title}" for name in course.LABS.names()}
+        assert titles <= set(offered)
         offered["Tour: MIPS: the overflow and three ways out"].callback()
         await pilot.pause()
-    assert app.tour.wanted == "mips-overflow"
+    assert app.tour.wanted == course.TOURS.paths[5]
 
 
-async def test_the_panel_says_how_to_scroll_if_there_is_more() -> None:
-    tour = tours.load("call-site")
+async def test_the_panel_says_how_to_scroll_and_keeps_the_task_in_sight() -> None:
+    tour = course.load("changing-text")
     session, walk = tour.open(), Walk(tour)
     app = ConsoleApp(lambda: SessionDriver(session), walk)
     told = set()
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         pane = app.main.tour.pane
-        for at in range(len(tour.steps)):
+        for at, step in enumerate(tour.steps):
             assert walk.at == at
             more = pane.query_one("#tour-text").max_scroll_y > 0
-            step = f"step {at + 1} of {len(tour.steps)}"
-            assert pane.border_subtitle == ("5 ↓ more │ " if more else "") + step
+            number = f"{tour.title} │ step {at + 1} of {len(tour.steps)}"
+            assert pane.border_subtitle == ("5 ↓ more │ " if more else "") + number
             told.add(more)
-            await pilot.press("f5")
+            task = pane.query_one("#tour-task")
+            assert task.region.height == task.virtual_size.height, f"{step.where}: the task is cut"
+            assert pane.region.contains_region(task.region)
+            if not walk.last:
+                await pilot.press("f5")
+                await settle(pilot)
+    assert told == {False, True}, "some steps fit, and the long ones scroll"
+
+
+async def test_show_me_starts_over_if_the_machine_was_changed() -> None:
+    walk = of_step("call-site", "See events")
+    session = walk.open()
+    assert session.boot.array.tracer == "function", "the steps before are done"
+    app = ConsoleApp(lambda: SessionDriver(session), walk)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        state = app.main.query_one("#tour-state")
+        app.command("echo nop > current_tracer")
+        await settle(pilot)
+        await pilot.press("f3")
+        await settle(pilot)
+        assert not walk.done and "F3 again reboots" in str(state.render())  # type: ignore[attr-defined]
+        await pilot.press("f3")
+        await settle(pilot)
+        assert walk.done and session.boots == 2
+
+
+async def test_show_me_stops_at_an_oops_and_a_box_leaves_the_text_uncovered() -> None:
+    walk = of_step("changing-text", "What if you just write?")
+    session = walk.open()
+    app = ConsoleApp(lambda: SessionDriver(session), walk)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("f3")
+        await settle(pilot)
+        assert walk.done
+        assert not [action for action in session.journal.actions if "cannot start" in str(action)]
+        assert isinstance(app.screen, ReportBox)
+        box = app.screen.query_one("#box")
+        assert not box.region.overlaps(app.main.tour.pane.region)
+        while isinstance(app.screen, ReportBox):  # each CPU that died has its own report
+            await pilot.press("escape")
             await settle(pilot)
-    assert told == {False, True}
+        await pilot.press("colon", *"help", "enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Box)
+        await pilot.press("colon")
+        await settle(pilot)
+        assert isinstance(app.focused, Input), "the keys of the main screen work over a box"
+
+
+async def test_the_last_step_leads_to_the_next_lesson() -> None:
+    tour = course.load("call-site")
+    walk = Walk(tour, len(tour.steps) - 1)
+    app = ConsoleApp(lambda: SessionDriver(walk.open()), walk)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await pilot.press("f3")
+        await settle(pilot)
+        state = app.main.query_one("#tour-state")
+        assert "F5 go on to “2008: from mcount to nops”" in str(state.render())  # type: ignore[attr-defined]
+        await pilot.press("f5")
+        await pilot.pause()
+    assert app.tour.wanted == course.TOURS.paths[1]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from ....core.errors import DynftraceError
-from ...present.view import View
+from ...present.view import Done, View
+from ...tours import course
 from ...tours.progress import Progress
 from ...tours.walk import Walk
 from ..protocols import Console
@@ -26,8 +28,13 @@ class TourFlow:
         self._progress = progress
         self.walk = walk
         self.pane = TourPane()
-        self.wanted: str | None = None
-        """The tour to take after this console has ended: it needs a machine of its own."""
+        self.wanted: Path | None = None
+        """The lesson to take after this console has ended: it needs a machine of its own."""
+        self._begun = False
+        self._turning = False
+        """Whether the console, and not the student, is opening a pane."""
+        self._tried = False
+        """Whether "show me" has done the commands of this step without finishing it."""
         self._visible: frozenset[int] = frozenset()
         self._seen: dict[int, object] = {}
         """What each visible pane showed when the student last looked, by its number."""
@@ -43,6 +50,9 @@ class TourFlow:
         self.show()
         if self.walk is None:
             return
+        if not self._begun and view.functions is not None:
+            self._begun = True
+            self._turn()
         self._visible = frozenset(visible)
         new = self._look(view)
         if self._console.runner.idle and (new or view != self._checked):
@@ -50,7 +60,7 @@ class TourFlow:
 
     def opened(self, number: int, visible: Iterable[int]) -> None:
         """Note that the student went to pane `number`."""
-        if self.walk is None:
+        if self.walk is None or self._turning:
             return
         self._visible = frozenset(visible)
         self._seen.pop(number, None)
@@ -71,6 +81,12 @@ class TourFlow:
                 new = True
         return new
 
+    def did(self, done: Done) -> None:
+        """Note what a command of the student did, and check whether the step is done."""
+        if self.walk is not None:
+            self.walk.did(done.effects)
+            self.check()
+
     def check(self) -> None:
         """Check whether the current step is done."""
         walk, self._checked = self.walk, self._console.view
@@ -84,13 +100,13 @@ class TourFlow:
     def _found(self, at: int, held: bool) -> None:
         """Show that step `at` is done, if `held`, and record it."""
         walk = self.walk
-        if walk is None or not held:
+        if walk is None or not held or walk.at != at or walk.done:
             return
         walk.found(at, True)
         self.show()
         if self._progress is not None:
             try:
-                self._progress.reached(walk.tour, at + 1)
+                self._progress.reached(walk)
             except DynftraceError as error:
                 self._console.notify(
                     str(error), title="cannot save your progress", severity="error"
@@ -99,21 +115,83 @@ class TourFlow:
     # Keys
 
     def hint(self) -> None:
-        """Show the step's hint."""
-        if self.walk is not None:
-            hint = self.walk.step.hint.replace("`", "")
-            self.show(hint or "no hint: read the text, then press F5")
+        """Show the next hint of the step."""
+        if self.walk is None:
+            return
+        walk = self.walk
+        hint, hints = walk.hint().replace("`", ""), len(walk.step.hints)
+        if hints > 1:
+            more = ", F2 shows the next" if walk.hinted < hints else ""
+            hint = f"{hint} ({walk.hinted} of {hints}{more})"
+        self.show(hint or "no hint: read the text, then press F5")
 
     def show_me(self) -> None:
-        """Execute the step's commands."""
-        for command in () if self.walk is None else self.walk.step.commands:
-            self._console.command(command)
+        """Execute the step's commands; if that did not finish it before, begin it afresh.
+
+        The student may have changed the machine so that the commands do not finish the step.
+        Then the machine is rebooted, and the commands of all steps so far are executed.
+        """
+        walk = self.walk
+        if walk is None or not walk.step.commands:
+            self.show("nothing to show: read the text, then press F5")
+            return
+        walk.shown = walk.shown or not walk.done
+        before: list[str] = []
+        if self._tried:
+            before = [
+                "reboot",
+                *(each for step in walk.tour.steps[: walk.at] for each in step.commands),
+            ]
+        at = walk.at
+        self._console.commands(walk.step.commands, before, lambda: self._showed(at))
+
+    def _showed(self, at: int) -> None:
+        """Check whether "show me" has finished step `at`, and say so if not."""
+        walk = self.walk
+        if walk is None or walk.at != at:
+            return
+        step, effects = walk.step, walk.effects
+
+        def found(held: bool) -> None:
+            self._found(at, held)
+            if walk.at == at and not walk.done:
+                self._tried = True
+                self.show("not done: the machine was changed; F3 again reboots and does all steps")
+
+        self._console.ask(lambda driver: step.done(effects, driver.execute), found)
 
     def go(self, steps: int) -> None:
-        """Go to the next step, or back."""
-        if self.walk is not None and self.walk.go(steps):
-            contents = self._console.view.contents()
-            # What is on the screen already was not opened for this step.
-            self._seen = {pane: contents[pane] for pane in self._visible if pane in contents}
-            self.show()
-            self.check()
+        """Go to the next step, or back; after the last step, to the next lesson."""
+        walk = self.walk
+        if walk is None:
+            return
+        if not walk.go(steps):
+            self._leave(steps)
+            return
+        self._tried = False
+        self._turn()
+        contents = self._console.view.contents()
+        # What is on the screen already was not opened for this step.
+        self._seen = {pane: contents[pane] for pane in self._visible if pane in contents}
+        self.show()
+        self.check()
+
+    def _turn(self) -> None:
+        """Show the pane that the step is about."""
+        if self.walk is not None and self.walk.step.pane:
+            self._turning = True
+            self._visible = frozenset(self._console.turn_to(self.walk.step.pane))
+            self._turning = False
+
+    def _leave(self, steps: int) -> None:
+        """Go on to the next lesson, or say that there is none."""
+        walk = self.walk
+        assert walk is not None
+        following = course.following(walk.tour.path)
+        if steps < 0:
+            self.show("this is the first step; F5 goes on")
+        elif following is None:
+            self.show("this was the last lesson; q quits")
+        else:
+            self.wanted = following
+            self._console.leave()

@@ -14,13 +14,17 @@ from textual.widgets import Input
 
 from ...present.line import Line, plain
 from .. import keymap
+from ..tour_layout import beside_tour
 from ..widgets.keys_bar import KeysBar
 from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
-from .tourkeys import TourKeys
+from .tourkeys import TOURING, TourKeys
 
 NARROW = 100
 """Width of a terminal below which a box spends no columns on padding."""
+
+_LETTERS = ("close", "copy_all", "site", "reboot", "through")
+"""Actions whose keys are letters of a search while one is typed."""
 
 
 class BoxText(TextView):
@@ -73,7 +77,7 @@ class Box(TourKeys, ModalScreen[str | None]):
     TEXT: type[TextView] = BoxText
     """The widget for the lines."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX]
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX, *keymap.THROUGH]
 
     def __init__(
         self, title: str, lines: Sequence[Line], *, copy: str | None = None, classes: str = ""
@@ -110,11 +114,6 @@ class Box(TourKeys, ModalScreen[str | None]):
         where = f"{text.seen:,} of {text.count():,}" if more else ""
         self.query_one("#box", Vertical).border_subtitle = where
 
-    def on_resize(self) -> None:
-        """Show which lines are in sight."""
-        if self.TEXT is BoxText:
-            self.call_after_refresh(self.on_box_text_scrolled)
-
     def open_search(self) -> None:
         """Show the line for a search."""
         search = self.query_one(SearchInput)
@@ -135,13 +134,31 @@ class Box(TourKeys, ModalScreen[str | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable keys that write characters while a search is typed."""
-        if isinstance(self.focused, Input) and action in ("close", "copy_all", "site", "reboot"):
+        if isinstance(self.focused, Input) and action in _LETTERS:
             return False
         return super().check_action(action, parameters)
+
+    def on_resize(self) -> None:
+        """Show which lines are in sight, and leave the panel of a tour, which explains them."""
+        if self.TEXT is BoxText:
+            self.call_after_refresh(self.on_box_text_scrolled)
+        if self.app.has_class(TOURING):
+            room = beside_tour(self.app.size)
+            right, below = self.app.size - room
+            box = self.query_one("#box", Vertical)
+            # Above the panes is the status line, below them are two lines of the console.
+            box.styles.margin = (1, right, below + 1, 0)
+            box.styles.max_width = room.width
+            box.styles.max_height = room.height - 3
+            self.add_class("-beside-tour")
 
     def action_close(self) -> None:
         """Close."""
         self.dismiss(None)
+
+    def action_through(self, action: str) -> None:
+        """Close, and do an action of the main screen."""
+        self._at_main(action)
 
     def copy(self) -> None:
         """Copy the whole content."""

@@ -33,6 +33,7 @@ from ..messages import (
     SearchWanted,
 )
 from ..protocols import Console
+from ..tour_layout import PANES_WIDTH, beside_tour
 from ..widgets.candidates import Candidates
 from ..widgets.code_view import CodeView
 from ..widgets.command_line import CommandLine
@@ -48,9 +49,6 @@ from .jump import JumpScreen
 
 LEAST = Size(60, 16)
 """Least size of a terminal; a smaller one shows only a message."""
-
-PANES_WIDTH = 100
-"""Least width for four panes side by side."""
 
 PANES_HEIGHT = 30
 
@@ -70,17 +68,6 @@ def layout_for(size: Size, zoomed: bool) -> str:
     if zoomed or size.width < PANES_WIDTH or size.height < PANES_HEIGHT:
         return "-single"
     return "-wide" if size.width >= WIDE_WIDTH else "-four"
-
-
-TOUR_WIDTH, TOUR_HEIGHT = 52, 10
-"""Width of a tour's panel beside the panes, and its height below them if they do not fit."""
-
-
-def beside_tour(size: Size) -> Size:
-    """Return the size that a tour's panel leaves for the panes."""
-    if size.width - TOUR_WIDTH >= PANES_WIDTH:
-        return Size(size.width - TOUR_WIDTH, size.height)
-    return Size(size.width, size.height - TOUR_HEIGHT)
 
 
 class MainScreen(Screen[None]):
@@ -163,6 +150,7 @@ class MainScreen(Screen[None]):
         self._layout = layout
         self.set_class(size.width >= ROOMY_WIDTH, "-roomy")
         self.set_class(size.width < self.size.width, "-tour-right")
+        self.set_class(self.size.width >= PANES_WIDTH, "-tour-low")
         self.set_class(size.height < self.size.height, "-tour-below")
         for name in LAYOUTS:
             self.set_class(name == layout, name)

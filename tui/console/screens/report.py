@@ -14,7 +14,7 @@ from .box import Box
 class ReportBox(Box):
     """Shows a report; its result is `site`, `reboot`, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX, *keymap.REPORT]
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.REPORT]
 
     def __init__(self, report: Report, *, has_site: bool = True) -> None:
         """`has_site` says whether the report is about a call site that can be shown."""

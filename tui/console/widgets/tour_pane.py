@@ -1,4 +1,4 @@
-"""The panel of a tour: the text of a step, whether it is done, and its keys."""
+"""The panel of a tour: the text of a step, its task, whether it is done, and its keys."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Markdown, Static
 
+from ...tours import course
 from ...tours.walk import Walk
 
 _DONE = ("✓ ", "bold $success")
@@ -16,19 +17,24 @@ _OPEN = ("□ ", "bold $accent")
 
 
 class TourPane(Vertical):
-    """Shows one step, beside the panes that the student works in."""
+    """Shows one step, beside the panes that the student works in.
+
+    Only the explanation scrolls: the task and the keys are always in sight.
+    """
 
     def __init__(self) -> None:
         super().__init__(id="tour")
         self._text = Markdown(open_links=False)
+        self._todo = Markdown(open_links=False, id="tour-task")
         self._state = Static("", id="tour-state")
         self._scroll = VerticalScroll(self._text, id="tour-text")
         self._number = ""
         self._shown: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Put the scrolling text above the state of the step."""
+        """Put the scrolling text above the task and the state of the step."""
         yield self._scroll
+        yield self._todo
         yield self._state
 
     def on_mount(self) -> None:
@@ -49,10 +55,12 @@ class TourPane(Vertical):
         if now == self._shown and not word:
             return
         if at != self._shown[:2]:
-            self.border_title = f"5 {walk.tour.title}"
-            self._number = f"step {walk.at + 1} of {len(walk.tour.steps)}"
+            self.border_title = f"5 {walk.step.title}"
+            self._number = f"{walk.tour.title} │ step {walk.at + 1} of {len(walk.tour.steps)}"
             self._edge()
-            self._text.update(f"**{walk.step.title}**\n\n{walk.step.text}")
+            self._text.update(walk.step.text)
+            self._todo.display = bool(walk.step.task)
+            self._todo.update(walk.step.task)
             self._scroll.scroll_home(animate=False)
         self._shown = now
         self._state.update(self._state_line(walk, word))
@@ -63,14 +71,19 @@ class TourPane(Vertical):
             return Content.assemble(sign, word)
         back = [("F4", " back")] if walk.at else []
         if not walk.done:
-            keys = [("F2", " hint"), ("F3", " show me"), *back]
-            if not walk.last:
-                keys.append(("F5", " skip"))
-            return Content.assemble(sign, "to do; ", *_keys(*keys))
-        said = "" if not walk.step.checks else "done; "
-        if walk.last:
-            return Content.assemble(sign, said, "this was the last step; ", *_keys(*back))
-        return Content.assemble(sign, said, *_keys(("F5", " next step"), *back))
+            hints = " hint" if len(walk.step.hints) < 2 else f" {len(walk.step.hints)} hints"
+            keys = [("F2", hints), ("F3", " show me"), *back, ("F5", " skip")]
+            return Content.assemble(sign, "to do  ", *_keys(*keys))
+        said = "" if not walk.step.checks else "done  "
+        if not walk.last:
+            return Content.assemble(sign, said, *_keys(("F5", " next step"), *back))
+        following = course.following(walk.tour.path)
+        if following is None:
+            return Content.assemble(sign, said, "this was the last step  ", *_keys(*back))
+        title = course.title_of(following)
+        return Content.assemble(
+            sign, said, "the last step of this lesson  ", *_keys(("F5", f" go on to “{title}”"))
+        )
 
 
 def _keys(*keys: tuple[str, str]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,90 @@
+"""`dynftrace tour` from the command line: lists, own lessons, checks, and the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .command_line import here
+
+LESSON = """\
++++
+summary = "short"
++++
+# Own
+
+## A step
+
+Look at it.
+
+```do
+site schedule
+```
+```check
+{check}
+```
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make an own folder the current one, also for the user's files."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+def test_the_list_has_tours_and_labs(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = here(capsys, "tour")
+    lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert lines[0] == "Tours" and "Labs" in lines
+    assert len(lines) == 2 + 2 * (10 + 12)
+
+
+def test_an_own_lesson_is_checked_with_the_place_of_what_fails(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    (folder / "good.md").write_text(LESSON.format(check="saw site schedule"))
+    assert here(capsys, "tour", "good.md", "--check") == (0, "ok      good 1  A step\n", "")
+    (folder / "course").mkdir()
+    for number, check in enumerate(("saw site vfs_read", "cat trace =/> x")):
+        (folder / "course" / f"{number}-x.md").write_text(LESSON.format(check=check))
+    status, out, _ = here(capsys, "tour", "course", "--check")
+    assert status == 1
+    assert "course/0-x.md:14:1: this does not hold after the step: saw site vfs_read" in out
+    assert "course/1-x.md:6:1: the checks hold before the step is done" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nosuch",), "unknown tour 'nosuch': give the path of a lesson, or choose from: call-"),
+        (("nosuch.md",), "nosuch.md: No such file or directory"),
+        (("empty",), "empty: the folder has no lessons (files named *.md)"),
+        (("bad.md",), "bad.md:14:1: unknown check 'saw nothing' (choose from: saw site"),
+        (("--new", "bad"), "bad.md already exists: choose another name"),
+        (("--new", "none/x"), "none/x.md: the folder does not exist"),
+        (("--check", "--report"), "give only one of --check, --new and --report"),
+        (("call-site", "--step", "9"), "step 9 does not exist: call-site has steps 1-8"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], folder: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (folder / "empty").mkdir()
+    (folder / "bad.md").write_text(LESSON.format(check="saw nothing"))
+    status, out, err = here(capsys, "tour", *arguments)
+    assert status in (1, 2) and out == "" and said in err and "Traceback" not in err
+
+
+def test_the_report_is_json_for_a_class(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    status, out, err = here(capsys, "tour", "--report")
+    assert (status, err) == (0, "")
+    said = json.loads(out)
+    assert said["student"] and len(said["lessons"]) == 22
+    (folder / "good.md").write_text(LESSON.format(check="saw site schedule"))
+    _, out, _ = here(capsys, "tour", "good.md", "--report")
+    assert [each["title"] for each in json.loads(out)["lessons"]] == ["Own"]
