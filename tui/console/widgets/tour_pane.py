@@ -40,7 +40,8 @@ class TourPane(Vertical):
     def on_mount(self) -> None:
         """Show how to scroll if the text is longer than the panel."""
         for what in ("show_vertical_scrollbar", "scroll_y", "virtual_size"):
-            self.watch(self._scroll, what, self._edge)
+            # After the layout, which these are a part of.
+            self.watch(self._scroll, what, lambda: self.call_after_refresh(self._edge))
 
     def _edge(self) -> None:
         scroll = self._scroll
