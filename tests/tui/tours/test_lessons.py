@@ -16,6 +16,7 @@ from dynftrace.tui.console.screens.box import Box
 from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.console.widgets.function_list import FunctionList
 from dynftrace.tui.pictures.picture import settle
+from dynftrace.tui.present.line import plain
 from dynftrace.tui.tours import course
 from dynftrace.tui.tours.progress import Progress
 from dynftrace.tui.tours.tour import shell_of
@@ -317,3 +318,17 @@ async def test_the_last_step_leads_to_the_next_lesson() -> None:
         await pilot.press("f5")
         await pilot.pause()
     assert app.tour.wanted == course.TOURS.paths[1]
+
+
+async def test_a_tour_is_resumed_where_it_was_left() -> None:
+    walk = of_step("call-site", "Enable the tracer")
+    app = ConsoleApp(lambda: SessionDriver(walk.open()), walk)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await settle(pilot)
+        assert app.main.visible_panes() == (2,)
+        assert "schedule" in plain(app.view.site[0])
+        assert not walk.done
+        await pilot.press("t")
+        await settle(pilot)
+        assert walk.done and any("call ftrace_caller" in plain(each) for each in app.view.site)

@@ -52,7 +52,7 @@ class TourFlow:
             return
         if not self._begun and view.functions is not None:
             self._begun = True
-            self._turn()
+            self._begin()
         self._visible = frozenset(visible)
         new = self._look(view)
         if self._console.runner.idle and (new or view != self._checked):
@@ -175,6 +175,24 @@ class TourFlow:
         self._seen = {pane: contents[pane] for pane in self._visible if pane in contents}
         self.show()
         self.check()
+
+    def _begin(self) -> None:
+        """Show what a student who took the steps before would see: the last site, and the pane."""
+        walk = self.walk
+        assert walk is not None
+        before = [command for step in walk.tour.steps[: walk.at] for command in step.commands]
+        sites = [command for command in before if command.startswith("site ")]
+        self._turn()
+
+        def found(done: Done) -> None:
+            if done.site is not None:
+                self._turning = True
+                self._console.go_to(done.site)
+                self._turning = False
+                self._turn()
+
+        if sites:
+            self._console.ask(lambda driver: driver.execute(sites[-1]), found)
 
     def _turn(self) -> None:
         """Show the pane that the step is about."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Markdown, Static
@@ -30,6 +31,12 @@ class TourPane(Vertical):
         self._scroll = VerticalScroll(self._text, id="tour-text")
         self._number = ""
         self._shown: tuple[object, ...] = ()
+        self._drawing: list[AwaitComplete] = []
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the text is on the screen: Markdown is parsed in a thread of its own."""
+        return all(each.is_done for each in self._drawing)
 
     def compose(self) -> ComposeResult:
         """Put the scrolling text above the task and the state of the step."""
@@ -59,9 +66,11 @@ class TourPane(Vertical):
             self.border_title = f"5 {walk.step.title}"
             self._number = f"{walk.tour.title} │ step {walk.at + 1} of {len(walk.tour.steps)}"
             self._edge()
-            self._text.update(walk.step.text)
             self._todo.display = bool(walk.step.task)
-            self._todo.update(walk.step.task)
+            self._drawing = [
+                self._text.update(walk.step.text),
+                self._todo.update(walk.step.task),
+            ]
             self._scroll.scroll_home(animate=False)
         self._shown = now
         self._state.update(self._state_line(walk, word))
