@@ -47,8 +47,11 @@ class TourPane(Vertical):
     def on_mount(self) -> None:
         """Show how to scroll if the text is longer than the panel."""
         for what in ("show_vertical_scrollbar", "scroll_y", "virtual_size"):
-            # After the layout, which these are a part of.
-            self.watch(self._scroll, what, lambda: self.call_after_refresh(self._edge))
+            self.watch(self._scroll, what, self._scrolled)
+
+    def _scrolled(self) -> None:
+        """Update the edge after the layout, of which scrolling is a part."""
+        self.call_after_refresh(self._edge)
 
     def _edge(self) -> None:
         scroll = self._scroll
