@@ -55,6 +55,8 @@ class RecordState:
     """The whole site with the call in it; None if it is enabled, or cannot be enabled."""
     changed_words: int
     """Leading words that change when the site is enabled; 0 if more than half of it changes."""
+    switched: range
+    """Addresses from the first to the last byte that differ between the call and its nop."""
     reason: str
     """Why ftrace would refuse to change the text, if the port can tell; else empty."""
 
@@ -105,6 +107,7 @@ def record_state(
         text=whole,
         if_enabled=None if call is None or whole is None else _enabled(call, ip, whole, disabled),
         changed_words=0 if target is None else _changed_words(nop, length, port.facts.insn_align),
+        switched=_switched(nop),
         reason="" if found is None or found == expected else port.explain(ip, expected, found),
     )
 
@@ -128,6 +131,14 @@ def _enabled(call: Edit, ip: int, text: bytes, disabled: bool) -> bytes | None:
         return None
     start, new = int(call.address[0]) - ip, call.row(call.replacement, 0)
     return text[:start] + new + text[start + len(new) :]
+
+
+def _switched(nop: Edit) -> range:
+    """Return the addresses from the first to the last byte that `nop` changes."""
+    old, new = nop.row(nop.expected, 0), nop.row(nop.replacement, 0)
+    differ = np.flatnonzero(np.frombuffer(old, np.uint8) != np.frombuffer(new, np.uint8))
+    start = int(nop.address[0])
+    return range(start + int(differ[0]), start + int(differ[-1]) + 1) if len(differ) else range(0)
 
 
 def _changed_words(nop: Edit, size: int, step: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from ..views.call_site import Code
 from .support import CALLER, Support
@@ -197,6 +198,26 @@ def support_lines(ports: Mapping[str, Support | None], function: str = "") -> li
         lines.append(f"{name}  {_machine(port)}{site}")
         for column in COLUMNS:
             lines += [f"  {label:<{_LABEL}} {text}" for label, text in column.lines(port)]
+    return lines
+
+
+def forms_table(ports: Mapping[str, Support | None]) -> list[str]:
+    """Return a table for a terminal: the three forms of the site, an instruction to a line."""
+    heads = ("", "compiled", "disabled", "enabled")
+    rows: list[list[tuple[str, ...]]] = []
+    for name, port in ports.items():
+        codes = () if port is None else (port.compiled, port.disabled, port.enabled)
+        rows.append([(name,), *(tuple(code.asm.split("; ")) for code in codes)])
+    widths = [
+        max(
+            [len(head), *(len(text) for row in rows for text in (row[at] if at < len(row) else ()))]
+        )
+        for at, head in enumerate(heads)
+    ]
+    lines = [" ".join(map(str.ljust, heads, widths)).rstrip()]
+    for row in rows:
+        for cells in zip_longest(*row, fillvalue=""):
+            lines.append(" ".join(map(str.ljust, cells, widths)).rstrip())
     return lines
 
 

@@ -23,6 +23,7 @@ class Journal:
     def __init__(self) -> None:
         self._actions: list[Action] = []
         self._cut: int | None = None
+        self._rebooted: list[Action] | None = None
 
     @property
     def actions(self) -> Sequence[Action]:
@@ -56,22 +57,42 @@ class Journal:
         self._actions.clear()
         self._cut = None
 
-    def before(self, count: int) -> list[Action]:
-        """Return the actions without the last `count` ones.
+    def drop(self) -> None:
+        """Forget the actions because the user reboots; `before` counts that as an action.
 
-        Consecutive runs of the machine on its own count as one action. Raises `UsageError` if
-        there are fewer actions, or if one was interrupted.
+        An interrupted action cannot be replayed, so a reboot after one cannot be undone.
+        """
+        if self._cut is not None:
+            self._rebooted = None
+        elif self._actions:
+            self._rebooted = list(self._actions)
+        self.clear()
+
+    def before(self, count: int) -> tuple[list[Action], list[Action]]:
+        """Return the actions without the last `count` ones, and those.
+
+        Consecutive runs of the machine on its own count as one action, and so does the last
+        reboot. Raises `UsageError` if there are fewer actions, or if one was interrupted.
         """
         if self._cut is not None:
             raise UsageError("cannot undo: an interrupted command cannot be replayed")
-        left = list(self._actions)
+        left, undone = list(self._actions), list[Action]()
+        rebooted = self._rebooted
         for _ in range(count):
+            if not left and rebooted is not None:
+                left, rebooted = list(rebooted), None
+                undone.insert(0, "reboot")
+                continue
             if not left:
                 raise UsageError("nothing to undo")
-            last = left.pop()
-            while isinstance(last, int) and left and isinstance(left[-1], int):
-                left.pop()
-        return left
+            undone.insert(0, left.pop())
+            while isinstance(undone[0], int) and left and isinstance(left[-1], int):
+                undone.insert(0, left.pop())
+        return left, undone
+
+    def forget_reboot(self) -> None:
+        """Make the last reboot impossible to undo: it was undone."""
+        self._rebooted = None
 
 
 class Replayed(Protocol):

@@ -92,6 +92,8 @@ class SiteRow:
     """Whether the row is part of the call site, not of the text around it."""
     in_file: Code | None = None
     """The site in the module's file, if that differs; a call names its relocation's symbol."""
+    switches: bool = False
+    """Whether enabling or disabling the site changes the row."""
 
     @property
     def changed(self) -> bool:
@@ -203,7 +205,7 @@ class SiteReader:
     def _recorded(self, state: RecordState, before: int, after: int) -> CallSite:
         """Return the call site of a record."""
         wanted = state.address, state.expected
-        around = self._around(state.ip, state.compiled, wanted, before, after)
+        around = self._around(state.ip, state.compiled, wanted, state.switched, before, after)
         stub = state.stub
         return CallSite(
             name=state.name,
@@ -230,7 +232,7 @@ class SiteReader:
             Sites(np.array([ip], np.uint64)), ftrace.mcount, ftrace.mcount
         )
         text = call.expected[0].tobytes()
-        around = self._around(ip, text, (ip, text), before, after)
+        around = self._around(ip, text, (ip, text), range(ip, ip + len(text)), before, after)
         symbol = ftrace.kallsyms.lookup(ip)
         noted = bool((ftraced.noted() == np.uint64(ip)).any())
         return CallSite(
@@ -255,12 +257,18 @@ class SiteReader:
         return self._files.source_line(ip + self._ftrace.port.facts.sites.source_offset)
 
     def _around(
-        self, ip: int, left: bytes, wanted: tuple[int, bytes], before: int, after: int
+        self,
+        ip: int,
+        left: bytes,
+        wanted: tuple[int, bytes],
+        switched: range,
+        before: int,
+        after: int,
     ) -> _Around:
         """Read the site at `ip` and the text around it.
 
         `left` is what the compiler left there, `wanted` where the expected text begins,
-        and that text.
+        and that text; `switched` are the addresses that change when it is enabled.
         """
         disasm, (address, text) = self._disasm, wanted
         start, end = self._window(ip, after)
@@ -283,7 +291,9 @@ class SiteReader:
         stored = self._files.stored(start, end - start)
         pending = () if stored is None else stored.pending
         return _Around(
-            rows=tuple(_site_row(disasm, each, range(ip, stop), stored) for each in shown),
+            rows=tuple(
+                _site_row(disasm, each, range(ip, stop), switched, stored) for each in shown
+            ),
             readable=readable,
             relocations=tuple(
                 f"{each.kind} {each.symbol}".rstrip() for each in pending if ip <= each.place < stop
@@ -324,6 +334,7 @@ def _site_row(
     disasm: Disassembler,
     row: tuple[int, bytes, bytes, bytes],
     site: range,
+    switched: range,
     stored: FileText | None,
 ) -> SiteRow:
     """Disassemble a row of `_rows`; a row of the `site` also gets what the file has."""
@@ -331,7 +342,8 @@ def _site_row(
     old, want, found = (Code(data, _asm(disasm, at, data, site)) for data in texts)
     is_site = at < site.stop and at + len(old.data) > site.start
     in_file = None if stored is None or not is_site else _in_file(disasm, stored, at, old.data)
-    return SiteRow(at, old, want, found, is_site, in_file)
+    switches = at < switched.stop and at + len(old.data) > switched.start
+    return SiteRow(at, old, want, found, is_site, in_file, switches)
 
 
 def _decode(disasm: Disassembler, address: int, data: bytes, site: range) -> list[Insn]:

@@ -16,8 +16,9 @@ from dynftrace.core.trace.text.fieldkinds import Fields
 from dynftrace.core.trace.text.rowmap import RowMap, stack_rows
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
+from dynftrace.core.views.call_site import CallSite, Code, SiteRow
 from dynftrace.tui.explore.function_table import FunctionIndex, FunctionTable
-from dynftrace.tui.present.line import Line, line
+from dynftrace.tui.present.call_site import SiteText
 from dynftrace.tui.present.view import Done, State, Status, View
 
 NAMES = [
@@ -149,9 +150,20 @@ class Events(TraceExplorer):
         return f"{number * 3 / 1_000_000:.9f} 0" if number >= self.lost else None
 
 
-SITE: tuple[Line, ...] = (
-    line(("schedule", "strong"), "   ip ffffffff81000040   ", ("ENABLED", "good"), "   1 user"),
-    line(("sched.c:41", "dim")),
+CALL = Code(bytes.fromhex("e85b002000"), "call ftrace_caller")
+SITE = CallSite(
+    name="schedule",
+    module=None,
+    ip=BASE + 64,
+    symbol="schedule+0x0/0x40",
+    state="enabled",
+    users=1,
+    ops=("global_ops",),
+    via=None,
+    source=("sched.c", 41),
+    readable=True,
+    reason="",
+    rows=(SiteRow(BASE + 64, CALL, CALL, CALL, True, switches=True),),
 )
 
 
@@ -166,7 +178,8 @@ class CannedDriver:
         self.ticks = 4_812_310
         self.stopped = 0
         self.base = view or View(
-            Status("x86_64", 2, events=1204, now=self.ticks, patch="stop_machine"), site=SITE
+            Status("x86_64", 2, events=1204, now=self.ticks, patch="stop_machine"),
+            site=SiteText(SITE),
         )
         self.ip: int | None = None
         self.events = Events(1204)

@@ -29,6 +29,9 @@ PROMPT = "tracing# "
 CONTINUED = "> "
 """Prompt of the further lines of a command."""
 
+_EXIT = ("exit", "quit")
+"""Lines that end the shell; the status is that of the last command before."""
+
 HISTORY_LENGTH = 1000
 """Number of lines kept."""
 
@@ -62,7 +65,10 @@ def run_lines(session: Session, lines: Iterable[str]) -> int:
         pending.append(line)
         if unfinished.add(line):
             continue
-        status, interrupted = _execute(shell, "".join(pending))
+        text = "".join(pending)
+        if text.strip() in _EXIT:
+            return status
+        status, interrupted = _execute(shell, text)
         if interrupted:
             return status
         pending, unfinished = [], Continuation()
@@ -89,7 +95,7 @@ def run_interactive(session: Session) -> int:
             pending += line + "\n"
             if unfinished.add(line + "\n"):
                 continue
-            if pending.strip() in ("exit", "quit"):
+            if pending.strip() in _EXIT:
                 return status
             status, _ = _execute(shell, pending)
             pending, unfinished = "", Continuation()

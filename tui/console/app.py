@@ -10,18 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
+from itertools import chain
 from typing import ClassVar, TypeVar
 
 from textual import events, work
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
+from textual.command import Provider
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import Widget
 
 from ...core.errors import UsageError
+from ...core.shell.outcome import RanWorkload
+from ..present.afterword import afterword
 from ..present.line import Line, line
-from ..present.view import STEPPING, Done, View
+from ..present.output import output_line
+from ..present.view import STEPPING, Done, Status, View
 from ..saved.session_store import SessionStore
 from ..tours.progress import Progress
 from ..tours.walk import Walk
@@ -32,6 +38,7 @@ from .flows.save import SaveFlow
 from .flows.step_into import StepIntoFlow
 from .flows.tour import TourFlow
 from .messages import Answered, ExportWanted, TourWanted, ViewReady
+from .palette_provider import InOrder
 from .screens.box import Box
 from .screens.help import HelpBox
 from .screens.main import MainScreen
@@ -39,6 +46,7 @@ from .screens.stepping import SteppingScreen
 from .screens.tourkeys import TOURING
 from .typeahead import TypeAhead
 from .widgets.rows import Rows
+from .widgets.same_as import SameAs
 from .worker import Driver, Runner
 
 FRAMES = 10
@@ -47,12 +55,17 @@ FRAMES = 10
 T = TypeVar("T")
 
 
+def _ran(done: Done) -> bool:
+    return any(isinstance(effect, RanWorkload) for effect in done.effects)
+
+
 class ConsoleApp(TypeAhead):
     """The console; `start` makes the driver, and is called in the machine's thread."""
 
     CSS_PATH = "console.tcss"
     TITLE = "dynftrace"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.APP]
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {InOrder}
 
     def __init__(
         self,
@@ -131,8 +144,11 @@ class ConsoleApp(TypeAhead):
         await super().on_event(event)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Return the entries of the palette."""
-        return command_palette.commands(self, self, self.main)
+        """Return the entries of the palette: first what the focused pane offers."""
+        return chain(
+            command_palette.of_pane(self, self.main),
+            command_palette.commands(self, self, self.main),
+        )
 
     # Views
 
@@ -200,36 +216,53 @@ class ConsoleApp(TypeAhead):
     ) -> None:
         """Execute a command of the tracefs shell; with `box`, long output opens a box."""
 
+        before = self.view.status
+
         def executed(done: Done) -> None:
-            self._show(done, box)
+            self._show(done, box, before)
             if then is not None:
                 then(done)
 
         self.ask(lambda driver: driver.execute(text), executed)
 
-    def _show(self, done: Done, box: bool) -> None:
-        """Show the result of a command: in its line, at its call site, or in a box."""
+    def _show(self, done: Done, box: bool, before: Status) -> None:
+        """Show the result of a command: in its line, at its call site, or in a box.
+
+        `before` is the status before the command.
+        """
         self.tour.did(done)
         self.stepping.remember_workload(done)
         failed = done.status != 0
         text = done.error if failed and done.error else done.output
         if not box:
             text = text.strip().rpartition("\n")[2]
+        word = afterword(done, before)
+        if failed and word:
+            text = f"{text.strip()}: {word}"
+        elif not text:
+            text = word
+        lines = done.output.splitlines()
+        boxed = box and done.site is None and len(lines) > 1 and self._plain
+        if boxed and not failed:
+            text = ""  # the box shows it
         self.main.show_result(done.command, text, failed)
         if done.column is not None and self.at_main:
             self.main.correct(done.command, done.column, text.partition("\n")[0])
         if isinstance(self.screen, SteppingScreen):
             self.screen.show_result(done.command, text, failed)
-        lines = done.output.splitlines()
+        if self.at_main and before.tracer != "nop" and _ran(done):
+            self.main.turn_to(4)
         if done.site is not None:
             self.main.go_to(done.site, soon=True)
-        elif box and len(lines) > 1 and self._plain:
-            self.push_screen(Box(done.command, [line(each) for each in lines]))
+        elif boxed:
+            toned = [output_line(each) for each in lines]
+            self.push_screen(Box(done.command, toned, copy=done.output.rstrip("\n")))
 
     def commands(
         self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
     ) -> None:
         """Execute `before` and then `texts`, up to the first failure; show `texts` together."""
+        status = self.view.status
 
         def executed(driver: Driver) -> list[Done]:
             outcomes: list[Done] = []
@@ -243,12 +276,12 @@ class ConsoleApp(TypeAhead):
 
         def show(outcomes: Sequence[Done]) -> None:
             for done in outcomes:
-                self._show(done, False)
+                self._show(done, False, status)
             lines: list[Line] = []
             boxed = [done for done in outcomes if done.site is None]
             for done in boxed:
                 lines += [line((f"$ {done.command}", "dim"))] if len(boxed) > 1 else []
-                lines += [line(each) for each in (done.output + done.error).splitlines()]
+                lines += [output_line(each) for each in (done.output + done.error).splitlines()]
             if any(done.output.count("\n") > 1 for done in boxed) and self._plain:
                 title = boxed[0].command if len(boxed) == 1 else "show me"
                 self.push_screen(Box(title, lines))
@@ -276,6 +309,27 @@ class ConsoleApp(TypeAhead):
         if self._plain:
             pane = STEPPING if isinstance(self.screen, SteppingScreen) else self.main.active
             self.push_screen(HelpBox(pane, self.size.width))
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a short message in the line of the last command, where it covers nothing.
+
+        While that line is not there, or too short, a toast has the message.
+        """
+        text = f"{title}: {message}" if title else message
+        seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        line = next(iter(self.screen.query(SameAs)), None) if self.screen_stack else None
+        if line is None or not line.display or len(text) >= self.size.width:
+            super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
+        else:
+            line.note(text, severity, seconds)
 
     # Messages and keys
 

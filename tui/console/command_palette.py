@@ -13,6 +13,8 @@ from .experiments import EXPERIMENTS, Experiment
 from .flows.compare import compare
 from .protocols import Console
 from .screens.main import MainScreen
+from .widgets.pane import TITLES
+from .widgets.rows import Rows
 
 _LEFT_OUT = ("main.palette", "main.next", "main.previous")
 
@@ -61,6 +63,24 @@ def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[Sys
             )
     yield SystemCommand("Theme", "choose another theme", app.action_change_theme)
     yield SystemCommand("Quit (ctrl+q)", "quit", app.exit)
+
+
+def of_pane(app: App[None], main: MainScreen) -> Iterator[SystemCommand]:
+    """Yield the actions of the pane that has the focus."""
+    rows = main.query_one(f"#pane{main.active}").query(Rows).first()
+
+    def action(name: str) -> Callable[[], None]:
+        def run() -> None:
+            app.call_later(rows.run_action, name)
+
+        return run
+
+    for binding in keymap.OF_PANE[main.active]:
+        yield SystemCommand(
+            f"{binding.tooltip[:1].upper()}{binding.tooltip[1:]} ({app.get_key_display(binding)})",
+            f"in this pane, {TITLES[main.active - 1]}",
+            action(binding.action),
+        )
 
 
 def _experiment(console: Console, experiment: Experiment) -> Callable[[], None]:

@@ -29,11 +29,13 @@ from ...core.shell.outcome import (
 from ...core.shell.preview import preview
 from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
+from ...core.views.call_site import find_sites
 from ...core.views.stubs import module_stubs
 from ..explore.function_table import FunctionIndex, FunctionTable
 from ..explore.hit_counts import HitCounter
 from ..present.call_path import path_lines, reason_lines, stub_lines
-from ..present.call_site import site_lines, site_row
+from ..present.call_site import SiteText
+from ..present.empty_states import NO_SITE
 from ..present.line import Line, line
 from ..present.reports import bug_report, oops_report
 from ..present.view import STEPPING, Done, Report, State, Status, View
@@ -44,9 +46,10 @@ from .worker import Clock, HostClock
 TRACE_SHARE = 6
 """Decoding the trace takes at most this fraction (1/N) of the time the machine runs."""
 
-_NOTHING_FOUND: tuple[Line, ...] = (
-    line(("no call site has a record yet: c lets the machine run", "dim")),
-)
+_START = "schedule"
+"""The function that the console begins with: every workload calls it."""
+
+_NOTHING_FOUND: tuple[Line, ...] = (line((NO_SITE, "dim")),)
 
 
 class SessionDriver:
@@ -58,6 +61,8 @@ class SessionDriver:
         self._clock = clock or HostClock()
         self.shell = shell_of(session)
         self._ip: int | None = None
+        records, prefix = session.boot.ftrace.records, session.port.facts.abi.text_prefix
+        self._start = next(iter(find_sites(records, _START, prefix)), None)
         self._stubs: tuple[tuple[int, str], tuple[Line, ...]] = ((0, ""), ())
         self._index: FunctionIndex | None = None
         self._index_of = (0, 0)
@@ -135,16 +140,15 @@ class SessionDriver:
             ip = self._ip
             if ip is not None and self.boot.ftrace.records.find(ip) is None:
                 ip = None
-            nothing = () if len(self.boot.ftrace.records) else _NOTHING_FOUND
-            site = nothing if ip is None else site_lines(session.call_site(ip))
+            found = len(self.boot.ftrace.records) > 0
             return View(
                 status=self._status(),
                 functions=table,
                 trace=trace,
                 ip=ip,
-                site=site,
-                site_row=site_row(site),
-                path=self._path(ip, hurry) if nothing or ip is not None else (),
+                site=None if ip is None else SiteText(session.call_site(ip)),
+                start=self._start,
+                path=self._path(ip, hurry) if ip is not None or not found else (),
                 reports=self._all_reports(),
                 stepping=None if self._watched is None else session.stepping(self._watched),
                 experiments=offered(session),
@@ -179,7 +183,8 @@ class SessionDriver:
             tracer=self.boot.array.tracer,
             tracing_on=self.boot.array.tracing_on,
             events=ring.in_buffer(),
-            lost=ring.overrun() + ring.dropped(),
+            overwritten=ring.overrun(),
+            dropped=ring.dropped(),
             now=machine.now,
             patch=ftrace.patcher.method,
             ftrace_off=ftrace.disabled,

@@ -34,7 +34,15 @@ APP = [
     _key(
         "app.suspend", "ctrl+z", "suspend_process", "Suspend", "suspend to the shell (fg resumes)"
     ),
-    _key("app.screenshot", "f8", "picture", "Picture", "save a picture of the screen as SVG"),
+    Binding(
+        "f8",
+        "picture",
+        "Picture",
+        id="app.screenshot",
+        tooltip="save a picture of the screen as SVG",
+        show=False,
+        priority=True,  # boxes too are worth a picture
+    ),
 ]
 
 ROWS = [
@@ -48,7 +56,7 @@ ROWS = [
     _key("rows.half_down", "ctrl+d", "page(0.5)", "Half down", "half a page down"),
     _key("rows.first", "g,home", "first", "First", "first row"),
     _key("rows.last", "G,end", "last", "Last", "last row"),
-    _key("rows.copy", "y", "copy", "Copy", "copy the row (needs OSC 52)"),
+    _key("rows.copy", "y", "copy", "Copy", "copy the row, or the function's name"),
 ]
 
 FUNCTIONS = [
@@ -102,6 +110,8 @@ TRACE = [
 
 CODE = [
     _key("code.bits", "x", "bits", "bits", "show the instruction's bit fields", show=True),
+    _key("code.next", "n", "find(1)", "Next", "next match"),
+    _key("code.previous", "N", "find(-1)", "Previous", "previous match"),
     _key("code.events", "e", "screen.events", "Events", "next event of this function"),
 ]
 
@@ -114,7 +124,7 @@ MAIN = [
     _key("main.into", "i", "into", "Into", "run to this function, then step"),
     _key("main.back", "b", "back", "Undo", "undo the last command or step"),
     _key(
-        "main.search", "slash", "search", "find", "filter functions or search the trace", show=True
+        "main.search", "slash", "search", "find", "filter functions, or search the pane", show=True
     ),
     _key("main.command", "colon", "command", "command", "type a shell command", show=True),
     _key(
@@ -170,6 +180,12 @@ TOUR = [
 
 BOX = [_key("box.close", "escape,q", "close", "close", "close this box", show=True)]
 
+BOX_SEARCH = [
+    _key("box.search", "slash", "search", "find", "search this box", show=True),
+    _key("box.next", "n", "find(1)", "next", "next match"),
+    _key("box.previous", "N", "find(-1)", "previous", "previous match"),
+]
+
 THROUGH = [
     Binding(binding.key, f"through({binding.action!r})", show=False, id=binding.id)
     for binding in MAIN
@@ -188,6 +204,9 @@ REPORT = [
     _key("report.site", "enter", "site", "go to site", "show the call site", show=True),
     _key("report.reboot", "R", "reboot", "reboot", "reboot the machine", show=True),
 ]
+
+OF_PANE = {1: FUNCTIONS, 2: CODE, 3: CODE, 4: TRACE}
+"""The keys of each pane, by its number."""
 
 GROUPS = {
     "Everywhere": MAIN + APP,

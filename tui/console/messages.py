@@ -46,11 +46,12 @@ class CommandWanted(Message):
 
 
 class BitsWanted(Message):
-    """Draw the bit fields of the instruction at address `at`."""
+    """Draw the bit fields of the instruction at address `at`, or of `data` as if it were there."""
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, data: bytes | None = None) -> None:
         super().__init__()
         self.at = at
+        self.data = data
 
 
 class SearchWanted(Message):

@@ -5,12 +5,16 @@ from __future__ import annotations
 from ... import arches
 from ...core.errors import UsageError
 from ...core.portcheck.support import EXAMPLE, Support, support
-from ...core.portcheck.support_text import support_lines, support_table
+from ...core.portcheck.support_text import forms_table, support_lines, support_table
 
 
 def compared(function: str = EXAMPLE) -> list[str]:
-    """Return lines for a terminal; raises `UsageError` if no kernel has `function`."""
-    return support_lines(_ports(function), function)
+    """Return lines for a terminal: a table of the site's forms, then all of each port.
+
+    Raises `UsageError` if no kernel has `function`.
+    """
+    ports = _ports(function)
+    return [*forms_table(ports), "", *support_lines(ports, function)]
 
 
 def compared_table(function: str = EXAMPLE) -> str:

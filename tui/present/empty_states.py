@@ -23,6 +23,8 @@ NO_RECORD = (
     "c lets the machine run",
 )
 
+NO_SITE = "no call site has a record yet: c lets the machine run"
+
 
 def no_rows(status: Status, filtered: bool) -> Sequence[str]:
     """Return the text of an empty trace; `filtered` if its filter hides all of its events."""

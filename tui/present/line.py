@@ -19,6 +19,9 @@ Span = tuple[str, str]
 
 TONES = ("dim", "strong", "accent", "good", "bad", "mark", "link", "found")
 
+_SHORT = 60
+"""Cells of a text that a message quotes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -41,6 +44,8 @@ class Line:
     """Text to copy for the row; None means `text`."""
     mark: Span | None = None
     """A sign drawn before the spans, such as the `▶` of the current row; never copied."""
+    data: bytes | None = None
+    """The bytes that the row shows at `at`, if they are not read from memory now."""
 
     def __iter__(self) -> Iterator[Span]:
         if self.mark is not None:
@@ -64,10 +69,11 @@ def line(
     subject: Subject | None = None,
     copy: str | None = None,
     mark: Span | None = None,
+    data: bytes | None = None,
 ) -> Line:
     """Return a line of `spans`; a bare string is a span in the ordinary tone."""
     toned = tuple((span, "") if isinstance(span, str) else span for span in spans)
-    return Line(toned, at, subject, copy, mark)
+    return Line(toned, at, subject, copy, mark, data)
 
 
 def plain(spans: Iterable[Span]) -> str:
@@ -85,6 +91,11 @@ def fit(text: str, width: int) -> str:
     if cells(text) > width:
         return padded(cut(text, width - 1) + "…", width) if width > 0 else ""
     return padded(text, width)
+
+
+def short(text: str) -> str:
+    """Return `text`, or its start and an ellipsis if a message of 80 cells has no room for it."""
+    return text if len(text) <= _SHORT else fit(text, _SHORT)
 
 
 def highlight(line: Line, needle: str, tone: str = "found") -> Line:

@@ -19,6 +19,7 @@ from .line import Line
 if TYPE_CHECKING:
     from ...core.trace.select.explorer import TraceExplorer
     from ...core.views.stepping import Stepping
+    from .call_site import SiteText
 
 
 STEPPING = 5
@@ -40,7 +41,7 @@ SIGNS = {State.NOP: "·", State.CHOSEN: "+", State.TRACED: "T", State.REFUSED: "
 """A character for each state, so that no state is shown by colour alone."""
 
 WORDS = {
-    State.NOP: "nop",
+    State.NOP: "off",
     State.CHOSEN: "chosen",
     State.TRACED: "traced",
     State.REFUSED: "refused",
@@ -56,14 +57,17 @@ TONES = {
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The status line. `now` is virtual ns; `events` and `lost` count the trace's rows."""
+    """The status line. `now` is virtual ns; `events` counts those in the buffers."""
 
     arch: str = ""
     cpus: int = 0
     tracer: str = "nop"
     tracing_on: bool = True
     events: int = 0
-    lost: int = 0
+    overwritten: int = 0
+    """Old events that newer ones have overwritten in full buffers."""
+    dropped: int = 0
+    """New events that found no room, with the option overwrite off."""
     now: int = 0
     patch: str = ""
     ftrace_off: bool = False
@@ -148,7 +152,7 @@ class Functions(Protocol):
 PROFILED = "hits"
 """Calls since the profiler was switched on."""
 
-IN_TRACE = "in trace"
+IN_TRACE = "events"
 """Calls that have an event in the trace."""
 
 ORDERS = ("address", "name", "state", "hits")
@@ -192,7 +196,7 @@ class Done:
 class View:
     """All of the screen's data at one moment.
 
-    `site` and `path` are the text of the panes for the function under the
+    `site` and `path` are what the panes show of the function under the
     cursor, whose rec.ip is `ip`; `reports` only grows.
     """
 
@@ -200,9 +204,9 @@ class View:
     functions: Functions | None = None
     trace: TraceExplorer | None = None
     ip: int | None = None
-    site: tuple[Line, ...] = ()
-    site_row: int = 0
-    """The row of `site` to scroll to when another site is shown."""
+    site: SiteText | None = None
+    start: int | None = None
+    """rec.ip of a function that every workload calls, to begin with; None if there is none."""
     path: tuple[Line, ...] = ()
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None

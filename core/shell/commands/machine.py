@@ -19,6 +19,7 @@ def dmesg(context: Context, arguments: Arguments) -> None:
 def reboot(context: Context, arguments: Arguments) -> None:
     """Restart the machine as the session opened it."""
     expect(arguments, 0, 0)
+    context.session.journal.drop()
     context.session.reboot()
     context.did(Rebooted())
 
@@ -28,8 +29,9 @@ def back(context: Context, arguments: Arguments) -> None:
     expect(arguments, 0, 1)
     count = number(arguments[0].text, "N", 1) if arguments else 1
     session = context.session
-    left = session.journal.before(count)
-    undone = session.journal.actions[len(left) :]
+    left, undone = session.journal.before(count)
+    if "reboot" in undone:
+        session.journal.forget_reboot()
     session.reboot()
     redo(session, left, context.repeat, "the way back")
     for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
@@ -48,6 +50,6 @@ COMMANDS = (
         back,
         details="Restarts the machine and replays the other commands: the same commands leave\n"
         "the same bytes. Commands that only show something do not count; step, run and\n"
-        "poke do.",
+        "poke do. So does reboot.",
     ),
 )

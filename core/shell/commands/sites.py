@@ -11,6 +11,7 @@ from ..outcome import ShowedBits, ShowedPath, ShowedRecords, ShowedSite, ShowedS
 from ..text.call_site import path_lines, site_lines, stub_lines
 from ..text.encoding import encoding_lines
 from ..text.origin import entry_lines, listing_lines
+from .memory import hex_bytes
 
 
 def site(context: Context, arguments: Arguments) -> None:
@@ -107,10 +108,17 @@ def bits(context: Context, arguments: Arguments) -> None:
     session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
     for word in arguments:
-        ips = find_sites(boot.ftrace.records, word.text, prefix)
+        place, given, digits = word.text.partition("=")
+        ips = [] if given else find_sites(boot.ftrace.records, place, prefix)
         views = [view for ip in ips for view in boot.encodings.site(ip)]
-        address = ips[0] if ips else session.address_of(word.text)
-        if not ips:
+        address = ips[0] if ips else session.address_of(place)
+        if given:
+            data = hex_bytes([digits])
+            if not data:
+                raise UsageMistake(f"'{digits}' is not bytes in hex")
+            insns = boot.disassembler.decode(address, data)
+            views = [boot.encodings.at(insn) for insn in insns[:1]]
+        elif not ips:
             views = [boot.encodings.at(insn) for insn in session.instructions(address, 1)]
         symbol = boot.kallsyms.lookup(address)
         name = "" if symbol is None else symbol.name.removeprefix(prefix)
@@ -142,12 +150,12 @@ COMMANDS = (
     ),
     Command(
         "bits",
-        "FUNC|ADDR…",
+        "FUNC|ADDR[=BYTES]…",
         "draw the bit fields of an instruction",
         bits,
         Argument.FUNCTION,
         "FUNC: its call site as it is in memory, and as it would be when enabled.\n"
-        "ADDR: the instruction at that address.",
+        "ADDR: the instruction at that address, or BYTES (in hex) as if they were there.",
     ),
     Command(
         "tramp",

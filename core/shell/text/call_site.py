@@ -26,6 +26,8 @@ _UNRECORDED = {
     Unrecorded.STOPPED: "ftraced has noted it, but ftraced_enabled is 0: it makes no nops",
     Unrecorded.NOTED: "ftraced has noted it, and makes it a nop when it wakes",
 }
+_CODE_WIDTH = 75
+"""Columns of an instruction: those of a box of the console in such a terminal."""
 
 
 def site_lines(site: CallSite) -> list[str]:
@@ -95,16 +97,15 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
 
 
 def _code_lines(mark: str, place: str, label: str, code: Code, width: int) -> list[str]:
-    data = f"  {place}  {mark} {label:<8}  {code.data.hex(' '):<{width}}"
-    return _broken(data, code.asm)
+    return _broken(f"  {place}  {mark} {label:<8}  ", code.data.hex(" "), width, code.asm)
 
 
-def _broken(data: str, asm: str) -> list[str]:
+def _broken(before: str, data: str, width: int, asm: str) -> list[str]:
     """Return an instruction after its bytes, or below them if the line would be too wide."""
-    whole = f"{data}  {asm}".rstrip()
-    if len(whole) <= _WIDTH:
+    whole = f"{before}{data:<{width}}  {asm}".rstrip()
+    if len(whole) <= _CODE_WIDTH:
         return [whole]
-    return [data.rstrip(), asm.rjust(min(_WIDTH, len(whole)))]
+    return [f"{before}{data}", " " * max(min(len(before), _WIDTH - len(asm)), 0) + asm]
 
 
 def path_lines(hops: Sequence[Hop], *, code: bool = True) -> list[str]:
@@ -157,7 +158,7 @@ def _hop_code(hop: Hop, places: Sequence[str], width: int) -> list[str]:
     lines: list[str] = []
     for place, (insn, text) in zip(places, hop.insns, strict=True):
         mark = "!" if hop.wrong(insn) else " "
-        lines += _broken(f"     {place}  {mark} {insn.data.hex(' '):<{width}}", text)
+        lines += _broken(f"  {mark} {place}  ", insn.data.hex(" "), width, text)
     return lines
 
 

@@ -99,7 +99,17 @@ def test_back_says_what_it_undid_and_where_it_ends() -> None:
     refused = shell.execute("back")
     assert (refused.status, refused.error) == (1, "back: nothing to undo\n")
     assert "must be at least 1" in shell.execute("back 0").error
-    shell.execute("step; reboot")
+
+
+def test_a_reboot_can_be_undone() -> None:
+    session = machine()
+    shell = Shell(session)
+    shell.execute("step")
+    before = state(session)
+    shell.execute("reboot; reboot; step 3")
+    assert shell.execute("back 2").output == "undone: reboot\nundone: step 3\n"
+    assert state(session) == before
+    assert shell.execute("back").output == "undone: step\n"
     assert "nothing to undo" in shell.execute("back").error
 
 
@@ -118,7 +128,7 @@ def test_running_in_the_background_is_one_action() -> None:
     journal = Journal()
     for action in (1, 2, 3):
         journal.note(action)
-    assert journal.before(1) == []
+    assert journal.before(1) == ([], [1, 2, 3])
     with pytest.raises(UsageError):
         journal.before(2)
 

@@ -46,3 +46,12 @@ def test_bits_shows_a_site_that_will_call_its_own_trampoline() -> None:
     user("echo 'f:read vfs_read' > dynamic_events; echo 1 > events/fprobes/enable")
     for name in ("schedule", "vfs_read", "vfs_write"):
         assert user(f"bits {name}").count("call rel32\n") == 1
+
+
+def test_bits_shows_bytes_as_if_they_were_in_memory() -> None:
+    user = User("x86_64")
+    at = f"{user.session.address_of('schedule'):#x}"
+    assert "call __fentry__" in user(f"bits {at}=e8cbd3ffff").splitlines()[0]
+    assert "nop" in user(f"bits {at}").splitlines()[0]
+    refused = Shell(user.session).execute(f"bits {at}=xyz")
+    assert refused.error.startswith("bits: 'xyz' is not bytes in hex")

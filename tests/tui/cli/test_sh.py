@@ -63,6 +63,11 @@ def test_a_script_and_stdin_are_executed_line_by_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_exit_ends_a_script_with_the_status_before_it() -> None:
+    done = run("sh", stdin="cat nothing\nexit\necho never\n")
+    assert (done.returncode, done.stdout) == (1, "")
+
+
 def test_ctrl_c_ends_a_script() -> None:
     process = subprocess.Popen(
         [*COMMAND, "sh", "-c", "echo ready; run syscalls 100000000; echo more"],

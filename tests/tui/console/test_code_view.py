@@ -18,7 +18,7 @@ from dynftrace.tui.present.call_site import site_lines
 from dynftrace.tui.present.line import Line, Subject, about, line, plain
 
 from ..present.test_call_path import hops
-from ..present.test_call_site import CALL, IP, view
+from ..present.test_call_site import CALL, COMPILED, IP, view
 
 
 class Panes(App[None]):
@@ -28,6 +28,7 @@ class Panes(App[None]):
         super().__init__()
         self.code = CodeView(lines)
         self.wanted: list[int] = []
+        self.data: list[bytes | None] = []
 
     def compose(self) -> ComposeResult:
         yield self.code
@@ -35,6 +36,7 @@ class Panes(App[None]):
     @on(BitsWanted)
     def keep(self, message: BitsWanted) -> None:
         self.wanted.append(message.at)
+        self.data.append(message.data)
 
 
 def row_of(lines: Sequence[Line], text: str) -> int:
@@ -64,6 +66,7 @@ async def test_each_form_of_a_site_has_its_own_bits() -> None:
             await pilot.press("x")
         await pilot.pause()
         assert app.wanted == [IP, IP, IP, IP, IP + 5]
+        assert app.data == [None, COMPILED.data, None, None, None]
 
 
 async def test_a_row_without_an_instruction_says_so() -> None:
@@ -106,7 +109,9 @@ def test_every_row_with_an_instruction_has_bits() -> None:
     (ip,) = find_sites(session.boot.ftrace.records, "usb_ifnum_to_if", ".")
     driver.look_at(ip)
     view = driver.view()
-    drawn = {each.at: plain(each) for each in (*view.site, *view.path) if each.at is not None}
+    assert view.site is not None
+    lines = (*site_lines(view.site.site), *view.path)
+    drawn = {each.at: plain(each) for each in lines if each.at is not None}
     assert len(drawn) > 50
     failed = {text: driver.execute(f"bits {at:#x}").error for at, text in drawn.items()}
     assert {text: error for text, error in failed.items() if error} == {}

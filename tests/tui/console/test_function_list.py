@@ -225,7 +225,7 @@ async def test_the_state_is_readable_without_colour() -> None:
     async with app.run_test(size=(40, 12)):
         app.list.show(table(index(), traced=["schedule"], refused=["__schedule"]))
         texts = ["".join(text for text, _ in app.list.line(row, 40)) for row in range(3)]
-        assert texts[0].startswith("▶· start_kernel") and texts[0].rstrip().endswith("nop")
+        assert texts[0].startswith("▶· start_kernel") and texts[0].rstrip().endswith("off")
         assert texts[1].startswith(" T schedule") and texts[1].rstrip().endswith("traced")
         assert texts[2].startswith(" ! __schedule") and texts[2].rstrip().endswith("refused")
         assert {len(text) for text in texts} == {40 - SCROLLBAR}

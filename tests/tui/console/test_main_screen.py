@@ -195,7 +195,14 @@ async def test_errors_have_the_kernels_text() -> None:
     async with console(driver) as (app, pilot):
         app.command("echo nothing > set_ftrace_filter")
         await settle(pilot)
-        assert same_as(app).endswith("write error: Invalid argument")
+        error = "! write error: Invalid argument: no such function; the filter is now empty"
+        assert same_as(app) == f"same as: echo nothing > set_ftrace_filter   {error}"
+        app.command("echo " + "schedule " * 40 + "> set_ftrace_filter")
+        await settle(pilot)
+        assert same_as(app).endswith(error)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert same_as(app) == error
 
 
 async def test_long_output_opens_a_box() -> None:
@@ -225,7 +232,7 @@ async def test_the_picker_runs_a_workload() -> None:
     async with console(driver) as (_, pilot):
         await pilot.press("w")
         await settle(pilot)
-        await pilot.press("j", "enter")
+        await pilot.press("enter")
         await settle(pilot)
         assert driver.executed == ["run syscalls"]
 
@@ -267,7 +274,7 @@ async def test_candidates_use_the_width_of_the_panes() -> None:
         await settle(pilot)
         region = app.main.query_one(Candidates).region
         assert (region.x, region.right) == (1, 119)
-        assert region.bottom == app.main.query_one(CommandLine).region.y
+        assert region.bottom == app.main.query_one(CommandLine).region.y - 1
 
 
 async def test_help_lists_the_panes_keys_first() -> None:
@@ -373,5 +380,5 @@ async def test_hits_are_shown_under_their_title(size: tuple[int, int], pattern: 
         shown = [text[region.x : region.right] for text in screen]
         title, first = shown[region.y - 1], shown[region.y]
         assert "98765" in first
-        assert title.index("in trace") + len("in trace") == first.index("98765") + 5
+        assert title.index("events") + len("events") == first.index("98765") + 5
         assert first.index("98765") + 5 < region.width

@@ -104,12 +104,12 @@ def luminance(color: Color | None) -> float:
 @pytest.mark.parametrize("name", [each.name for each in theme.THEMES])
 async def test_text_under_the_cursor_has_enough_contrast(name: str) -> None:
     tones = {"plain": "", "dim": "dim", "mark": "mark", "found": "found"}
-    driver = CannedDriver(View(Status("x86_64", 2), site=(line(*tones.items()),)))
+    driver = CannedDriver(View(Status("x86_64", 2), path=(line(*tones.items()),)))
     async with console(driver) as (app, pilot):
         app.theme = name
-        await pilot.press("2")
+        await pilot.press("3")
         await settle(pilot)
-        seen = {segment.text: segment.style for segment in app.main.site.render_line(0)}
+        seen = {segment.text: segment.style for segment in app.main.path.render_line(0)}
         for text in tones:
             style = seen[text]
             assert style is not None

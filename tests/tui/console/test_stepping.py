@@ -205,7 +205,7 @@ async def test_i_asks_for_a_workload_only_once(session: Session) -> None:
     async with console(session) as (app, pilot):
         await press(pilot, "i")
         assert isinstance(app.screen, WorkloadBox)
-        await press(pilot, "down", "enter")
+        await press(pilot, "enter")
         assert isinstance(app.screen, SteppingScreen)
         assert app.stepping.workload == "syscalls"
         await press(pilot, "q", "i")
@@ -271,10 +271,8 @@ async def test_an_unreached_place_is_reported_and_another_workload_offered(
         app.stepping.workload = "locks"
         await press(pilot, "i")
         assert app.screen is app.main and app.stepping.workload is None
-        told = (
-            "until vfs_write locks   ! until: vfs_write was not reached: workload locks has ended"
-        )
-        assert same_as(app) == f"same as: {told}"
+        # At 80 columns the error leaves no room for the command.
+        assert same_as(app) == "! until: vfs_write was not reached: workload locks has ended"
         await press(pilot, "i")
         assert isinstance(app.screen, WorkloadBox)
 

@@ -22,6 +22,10 @@ from dynftrace.tui.present.line import plain
 
 def test_a_function_is_compared_on_every_port() -> None:
     lines = compared("vfs_read")
+    table, lines = lines[: lines.index("")], lines[lines.index("") + 1 :]
+    assert table[0].split() == ["compiled", "disabled", "enabled"]
+    assert [row.split()[0] for row in table[1:] if row[0] != " "] == list(arches.built_in())
+    assert max(map(len, table)) <= 76
     heads = [line.split()[0] for line in lines if line and not line.startswith(" ")]
     assert heads == list(arches.built_in())
     session = Session.open(arches.load("arm64"))
@@ -57,7 +61,9 @@ async def test_the_palette_offers_comparisons_and_experiments() -> None:
         await settle(pilot)
         assert isinstance(app.screen, Box)
         shown = app.screen.query_one(TextView)
-        assert plain(shown.line(0, 100)).startswith("x86_64  64-bit, little-endian, schedule at ")
+        lines = [plain(shown.line(row, 100)) for row in range(shown.count())]
+        assert lines[0].split() == ["compiled", "disabled", "enabled"]
+        assert any(each.startswith("x86_64  64-bit, little-endian, schedule at ") for each in lines)
         await pilot.press("escape")
         offered["Experiment: damage this call site"].callback()
         await settle(pilot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dynftrace.core.views.call_site import CallSite, Code, SiteRow
-from dynftrace.tui.present.call_site import site_lines, site_row
+from dynftrace.tui.present.call_site import rows_in_sight, site_lines
 from dynftrace.tui.present.line import plain
 
 IP = 0xFFFF_FFFF_8100_0040
@@ -32,14 +32,14 @@ def view(state: str, expected: Code, now: Code) -> CallSite:
         readable=True,
         reason="",
         rows=(
-            SiteRow(IP, COMPILED, expected, now, True),
+            SiteRow(IP, COMPILED, expected, now, True, switches=True),
             SiteRow(IP + 5, PUSH, PUSH, PUSH, False),
         ),
     )
 
 
-def text(site: CallSite) -> list[str]:
-    return [plain(each).rstrip() for each in site_lines(site)]
+def text(site: CallSite, width: int = 76, height: int | None = None) -> list[str]:
+    return [plain(each).rstrip() for each in site_lines(site, width, height)]
 
 
 def test_an_enabled_site() -> None:
@@ -87,8 +87,8 @@ def test_a_long_reason_goes_on_below() -> None:
     lines = text(replace(view("failed", NOP, TRAP), reason=reason))
     start = next(at for at, each in enumerate(lines) if "x30" in each)
     assert lines[start : start + 2] == [
-        " " * 20 + "! x30 is not saved before the branch: expected",
-        " " * 20 + "  aa1e03e9, found 14000000",
+        " " * 9 + "! x30 is not saved before the branch: expected aa1e03e9, found",
+        " " * 9 + "  14000000",
     ]
 
 
@@ -153,7 +153,7 @@ def test_the_relocated_bytes_stand_below_those_of_the_file() -> None:
     ]
     assert text(replace(site, rows=before + site.rows))[3].startswith(f"  {IP - 2:x}")
     wrong = replace(site.rows[0], in_file=empty, now=TRAP)
-    assert [each[20:31].strip() for each in text(replace(site, rows=(wrong,)))[3:7]] == [
+    assert [each[9:20].strip() for each in text(replace(site, rows=(wrong,)))[3:7]] == [
         "in the file",
         "as loaded",
         "expected",
@@ -178,6 +178,49 @@ def test_memory_that_is_not_mapped() -> None:
 
 
 def test_the_row_to_see_first_is_the_last_form_of_the_sites_first_instruction() -> None:
-    lines = site_lines(view("enabled", CALL, CALL))
-    assert plain(lines[site_row(lines)]).strip().startswith("now *")
-    assert site_row(()) == 0
+    site = view("enabled", CALL, CALL)
+    lines = site_lines(site)
+    assert plain(lines[rows_in_sight(site, lines)[0]]).strip().startswith("now *")
+    assert rows_in_sight(replace(site, rows=()), ()) == (0, 0)
+
+
+def test_what_the_tracer_changes_has_a_line_for_each_form_in_every_state() -> None:
+    """Lines would move on `t` if equal forms shared one."""
+    for state, form in (("enabled", CALL), ("nop", NOP), ("nop", COMPILED)):
+        shown = [each[20:].split()[0] for each in text(view(state, form, form))[3:6]]
+        assert shown == ["as", "expected", "now"]
+
+
+def test_a_narrow_pane_shortens_addresses_and_keeps_instructions_whole() -> None:
+    lines = text(view("nop", NOP, NOP), width=62)
+    assert lines[3:6] == [
+        "▶ …0040  as compiled e8 cb 5d 00 00  call __fentry__",
+        "         expected    0f*1f*44*00 00  nop dword ptr [rax + rax]",
+        "         now *       0f*1f*44*00 00  nop dword ptr [rax + rax]",
+    ]
+
+
+def test_a_low_pane_keeps_what_the_tracer_changes() -> None:
+    """As on arm64: the first word of two is always the same, the second one changes."""
+    move, nop = Code(b"\xe9\x03\x1e\xaa", "mov x9, x30"), Code(b"\x1f\x20\x03\xd5", "nop")
+    branch = Code(b"\x40\xf4\x3f\x94", "bl ftrace_caller")
+    rows = (
+        SiteRow(IP, nop, move, move, True),
+        SiteRow(IP + 4, nop, branch, branch, True, switches=True),
+        SiteRow(IP + 8, PUSH, PUSH, PUSH, False),
+    )
+    site = replace(view("enabled", CALL, CALL), rows=rows)
+    assert [each[20:] for each in text(site, height=20)[3:9]] == [
+        "as compiled 1f 20 03 d5  nop",
+        "expected    e9*03*1e*aa* mov x9, x30",
+        "now *       e9*03*1e*aa* mov x9, x30",
+        "as compiled 1f 20 03 d5  nop",
+        "expected    40*f4*3f*94* bl ftrace_caller",
+        "now *       40*f4*3f*94* bl ftrace_caller",
+    ]
+    assert [each[20:] for each in text(site, height=6)[2:6]] == [
+        "now *       e9*03*1e*aa* mov x9, x30",
+        "as compiled 1f 20 03 d5  nop",
+        "expected    40*f4*3f*94* bl ftrace_caller",
+        "now *       40*f4*3f*94* bl ftrace_caller",
+    ]

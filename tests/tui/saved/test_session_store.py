@@ -18,6 +18,7 @@ from dynftrace.tui.console import run as consoles
 from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.layout import layout_of
+from dynftrace.tui.console.widgets.same_as import SameAs
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.saved import session_file
 from dynftrace.tui.saved.machine_options import MachineOptions
@@ -57,7 +58,8 @@ def memory(kept: SessionStore) -> str:
 
 
 def toasts(app: ConsoleApp) -> list[str]:
-    return [each.message for each in app._notifications]
+    noted = app.main.query_one(SameAs).noted
+    return [*(each.message for each in app._notifications), *([noted] if noted else [])]
 
 
 async def test_machine_and_layout_are_restored() -> None:

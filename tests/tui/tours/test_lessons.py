@@ -167,7 +167,8 @@ async def test_a_step_needs_a_change_on_the_screen() -> None:
         assert walk.done
         await press("f5")
         assert walk.effects == ()
-        await press("1", "space", "t")
+        await press("1", "space")
+        await press("colon", *"echo function > current_tracer", "enter")
         assert not walk.done, "not done: the user has not looked at the site"
         await press("2")
         assert walk.done, "the step must not require the command `site schedule`"

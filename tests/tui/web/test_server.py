@@ -310,6 +310,7 @@ async def test_a_visitor_traces_a_function(tmp_path: Path) -> None:
         async with chromium(tmp_path / "profile") as page:
             await page.open(server.url)
             await page.until(r"x86_64 · 3 cpus.*PAUSED")
+            assert await page.evaluate("document.activeElement.tagName") == "TEXTAREA"
             for command, result in (
                 ("echo schedule > set_ftrace_filter", "same as: echo schedule >"),
                 ("echo function > current_tracer", "tracer function"),

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.message import Message
 from textual.screen import ModalScreen
+from textual.widgets import Input
 
 from ...present.line import Line, plain
 from .. import keymap
@@ -18,17 +20,55 @@ from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
 from .tourkeys import TOURING, TourKeys
 
+NARROW = 100
+"""Width of a terminal below which a box spends no columns on padding."""
+
+_LETTERS = ("close", "copy_all", "site", "reboot", "through")
+"""Actions whose keys are letters of a search while one is typed."""
+
 
 class BoxText(TextView):
-    """The text in a box: keys scroll it, and `y` copies all of it."""
+    """The text in a box: keys scroll it, `/` searches it, and `y` copies all of it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [keymap.BOX_COPY]
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX_SEARCH, keymap.BOX_COPY]
     HAS_CURSOR = False
+
+    class Scrolled(Message):
+        """Other lines are in sight."""
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Report that other lines are in sight."""
+        super().watch_scroll_y(old_value, new_value)
+        self.post_message(self.Scrolled())
+
+    @property
+    def seen(self) -> int:
+        """Number of the last line in sight, from 1."""
+        return min(self.scroll_offset.y + self.size.height, self.count())
+
+    def action_search(self) -> None:
+        """Type what to search for."""
+        if isinstance(self.screen, Box):
+            self.screen.open_search()
 
     def action_copy_all(self) -> None:
         """Copy all lines."""
         if isinstance(self.screen, Box):
             self.screen.copy()
+
+
+class SearchInput(Input):
+    """The line for a search in a box."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "cancel", show=True),
+        Binding("enter", "submit", "search", show=True, key_display="enter"),
+    ]
+
+    def action_leave(self) -> None:
+        """Go back to the lines."""
+        if isinstance(self.screen, Box):
+            self.screen.close_search()
 
 
 class Box(TourKeys, ModalScreen[str | None]):
@@ -51,6 +91,10 @@ class Box(TourKeys, ModalScreen[str | None]):
         """Compose the frame, the lines and the keys."""
         with Vertical(id="box"):
             yield self.TEXT(self._lines, id="box-lines")
+        search = SearchInput(id="box-search", compact=True, placeholder="search")
+        search.cursor_blink = False
+        search.display = False
+        yield search
         yield KeysBar()
 
     def on_mount(self) -> None:
@@ -59,11 +103,45 @@ class Box(TourKeys, ModalScreen[str | None]):
         box.border_title = self._title
         box.styles.height = len(self._lines) + 2
         widest = max((len(plain(line)) for line in self._lines), default=0)
+        self.set_class(self.app.size.width < NARROW, "-narrow")
         # Border, padding, and room for a scrollbar.
         box.styles.width = max(widest, len(self._title) + 4, 40) + 7
 
+    def on_box_text_scrolled(self) -> None:
+        """Show in the lower edge how far the lines are in sight, if not all are."""
+        text = self.query_one(BoxText)
+        more = text.count() > text.size.height > 0
+        where = f"{text.seen:,} of {text.count():,}" if more else ""
+        self.query_one("#box", Vertical).border_subtitle = where
+
+    def open_search(self) -> None:
+        """Show the line for a search."""
+        search = self.query_one(SearchInput)
+        search.display = True
+        search.value = ""
+        self.set_focus(search)
+
+    def close_search(self) -> None:
+        """Hide the line for a search."""
+        self.query_one(SearchInput).display = False
+        self.set_focus(self.query_one(Rows))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Search the lines."""
+        event.stop()
+        self.close_search()
+        self.query_one(TextView).search(event.value.strip())
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Disable keys that write characters while a search is typed."""
+        if isinstance(self.focused, Input) and action in _LETTERS:
+            return False
+        return super().check_action(action, parameters)
+
     def on_resize(self) -> None:
-        """Leave the panel of a tour uncovered: it explains what the box shows."""
+        """Show which lines are in sight, and leave the panel of a tour, which explains them."""
+        if self.TEXT is BoxText:
+            self.call_after_refresh(self.on_box_text_scrolled)
         if self.app.has_class(TOURING):
             room = beside_tour(self.app.size)
             right, below = self.app.size - room

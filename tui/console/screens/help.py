@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 
 from textual.binding import Binding
 
 from ...present.line import Line, line, plain
-from ...present.view import SIGNS, STEPPING, TONES, WORDS, State
+from ...present.view import SIGNS, STEPPING, TONES, State
 from .. import keymap
 from .box import Box
 
@@ -21,6 +22,54 @@ _CODE = "Call site, trampoline"
 
 _OWN = {1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace", STEPPING: "Stepping"}
 """The group of keys a pane has for itself."""
+
+_STATES = {
+    State.TRACED: "traced: its site holds a call",
+    State.NOP: "off: its site holds a nop",
+    State.CHOSEN: "chosen for the tracer, which is off",
+}
+
+_STATUS = (
+    ("tracer nop", "no tracer: no function is traced"),
+    ("tracing on", "tracers may write events"),
+    ("overwritten", "old events of a full buffer, now gone"),
+    ("stop_machine", "how text is patched: all CPUs wait"),
+)
+
+_WORDS: dict[int, tuple[tuple[str, str], ...]] = {
+    1: (
+        ("events", "calls of it in the trace"),
+        ("chosen", "named in set_ftrace_filter"),
+        ("refused", "ftrace found other bytes at its site"),
+        *_STATUS,
+    ),
+    2: (
+        ("call site", "the call that the compiler inserted"),
+        ("as compiled", "the bytes in the kernel's file"),
+        ("expected", "what ftrace wrote here last"),
+        ("now", "what guest memory holds"),
+        ("user", "a tracer that wants this function"),
+        ("global_ops", "the user behind current_tracer"),
+    ),
+    3: (
+        ("ftrace_caller", "saves registers, calls the tracer"),
+        ("ftrace_call", "the place in it that calls the tracer"),
+        ("ftrace_stub", "returns: the tracer while there is none"),
+        ("stub", "code on the way to a far function"),
+    ),
+    4: (
+        ("TASK-PID", "who called"),
+        ("CPU#", "where"),
+        ("d.h1.", "interrupts off, in an interrupt, depth"),
+        ("a <-b", "function a, called by b"),
+        *_STATUS[2:3],
+    ),
+    STEPPING: (
+        ("path", "site, stub, caller, slot, tracer"),
+        ("*", "register changed by the last step"),
+        ("ns", "this CPU's clock; others may be ahead"),
+    ),
+}
 
 _NAMES = {
     "question_mark": "?",
@@ -48,13 +97,19 @@ class HelpBox(Box):
 
 def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
     """Return the help while pane `pane` has the focus, for a window `width` wide."""
-    if pane in _OWN:
-        first, rest = [_OWN[pane], "Everywhere"], ["Rows"]
+    own = _OWN[pane]
+    if pane == STEPPING:
+        # The keys of the main screen have no meaning here, or another one.
+        groups = {own: keymap.STEPPING, "Everywhere": keymap.APP, "Tour": keymap.TOUR}
     else:
-        first, rest = ["Everywhere", "Functions"], ["Rows"]
-    rest += [name for name in keymap.GROUPS if name not in first + rest]
-    left = [row for name in first for row in _section(name)]
-    right = [*(row for name in rest for row in _section(name)), *_signs()]
+        groups = dict(keymap.GROUPS)
+        del groups[_OWN[STEPPING]]
+    first = [own, "Everywhere"]
+    rest = [name for name in ("Rows", *groups) if name in groups and name not in first]
+    keys, everywhere = (_section(name, groups[name]) for name in first)
+    left = [*keys, *_words(pane), *everywhere]
+    right = [row for name in dict.fromkeys(rest) for row in _section(name, groups[name])]
+    right += [] if pane == STEPPING else _signs()
     if width < TWO_COLUMNS:
         return (*left, *right)
     return tuple(
@@ -63,9 +118,15 @@ def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
     )
 
 
-def _section(name: str) -> list[Line]:
+def _words(pane: int) -> list[Line]:
+    """Return the words that a pane uses, with what they mean."""
+    rows = [_row(word, "accent", meaning) for word, meaning in _WORDS[pane]]
+    return [line(("Words", "strong")), *rows, line("")]
+
+
+def _section(name: str, bindings: Sequence[Binding]) -> list[Line]:
     rows = [line((name, "strong"))]
-    for binding in keymap.GROUPS[name]:
+    for binding in bindings:
         if binding.id == "main.pane1":
             rows.append(_row("1 2 3 4", "accent", "go to a pane"))
         elif not (binding.id or "").startswith("main.pane"):
@@ -75,10 +136,10 @@ def _section(name: str) -> list[Line]:
 
 def _signs() -> list[Line]:
     rows = [line(("Signs", "strong"))]
-    for state in (State.TRACED, State.NOP, State.CHOSEN, State.REFUSED):
-        rows.append(_row(SIGNS[state], TONES[state], f"{WORDS[state]} function"))
-    rows.append(_row("*", "accent", "byte changed since it was loaded"))
-    rows.append(_row("!", "bad", "byte ftrace does not expect"))
+    for state in (State.TRACED, State.NOP, State.CHOSEN):
+        rows.append(_row(SIGNS[state], TONES[state], _STATES[state]))
+    rows.append(_row("*", "accent", "changed since compiled or loaded"))
+    rows.append(_row("!", "bad", "not what ftrace expects"))
     rows += [line(""), line(("Function filter", "strong"))]
     rows.append(_row("sched", "accent", "names that contain it"))
     rows.append(_row("vfs_* [a-m]*?", "accent", "globs of the kernel"))

@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from ....core.errors import UsageError
 from ...explore.back_stack import Place, Places
 from ...explore.filter_completion import completed
+from ...present.line import short
 from ...present.view import View
 from .. import keymap
 from ..flows.step_into import StepIntoFlow
@@ -41,6 +42,7 @@ from ..widgets.keys_bar import KeysBar
 from ..widgets.pane import Pane
 from ..widgets.rows import Rows
 from ..widgets.same_as import SameAs
+from ..widgets.site_view import SiteView
 from ..widgets.status_bar import StatusBar
 from ..widgets.trace_pane import TracePane
 from .jump import JumpScreen
@@ -49,6 +51,9 @@ LEAST = Size(60, 16)
 """Least size of a terminal; a smaller one shows only a message."""
 
 PANES_HEIGHT = 30
+
+ROOMY_WIDTH = 120
+"""Least width for whole addresses and a wider list of functions."""
 
 WIDE_WIDTH = 160
 """Least width for call site and trampoline side by side."""
@@ -90,7 +95,7 @@ class MainScreen(Screen[None]):
         # Attributes, not queries: a view may still arrive while the screen is taken down.
         self.status = StatusBar(id="status")
         self.functions = FunctionPane()
-        self.site = CodeView(id="site", empty="booting…")
+        self.site = SiteView(id="site")
         self.path = CodeView(id="path", empty="booting…")
         self.trace = TracePane()
 
@@ -115,17 +120,27 @@ class MainScreen(Screen[None]):
         """Start with the candidates and the command line hidden."""
         self.query_one(Candidates).display = False
         self.query_one(CommandLine).display = False
-        hint = (
-            "each action shows its command here"
-            if self._session is None
-            else f"S saves session {self._session}, and so does quitting"
-        )
-        self.query_one(SameAs).hint(f"{hint}; ctrl+p offers tours and experiments")
+        self._begin()
         self._lay_out()
 
     def on_resize(self) -> None:
         """Lay out for the new size."""
         self._lay_out()
+
+    def _begin(self) -> None:
+        """Say how to begin; without a tour, show a function that is called."""
+        start = self._view.start if self.tour.walk is None else None
+        if self._session is not None:
+            hint = f"S and quitting save session {self._session}; ctrl+p offers tours"
+        elif start is not None:
+            hint = "t rewrites the instruction at ▶ in this running kernel; ctrl+p offers tours"
+        else:
+            hint = "each action shows its command here; ctrl+p offers tours and experiments"
+        self.query_one(SameAs).hint(hint)
+        if start is not None:
+            self.functions.go_to(start)
+            if self._layout == "-single":
+                self.activate(2)
 
     def _lay_out(self) -> None:
         size = self.size if self.tour.walk is None else beside_tour(self.size)
@@ -133,8 +148,10 @@ class MainScreen(Screen[None]):
         if layout == "-small" and layout_for(self.size, True) != "-small":
             layout = "-single"
         self._layout = layout
+        self.set_class(size.width >= ROOMY_WIDTH, "-roomy")
         self.set_class(size.width < self.size.width, "-tour-right")
         self.set_class(self.size.width >= PANES_WIDTH, "-tour-low")
+        self.set_class(size.height < self.size.height, "-tour-below")
         for name in LAYOUTS:
             self.set_class(name == layout, name)
         for pane in self.query(Pane):
@@ -154,12 +171,14 @@ class MainScreen(Screen[None]):
 
     def show(self, view: View, mode: str) -> None:
         """Show a new view; each widget draws what has changed for it."""
-        self._view = view
+        began, self._view = self._view.functions is not None, view
         self.status.show(view.status, mode)
         self.functions.show(view.functions)
+        if view.functions is not None and not began:
+            self._begin()
         if self._awaited is not None:
             self.go_to(self._awaited, soon=True)
-        self.site.show(view.site, view.site_row)
+        self.site.show_site(view.site, booted=view.functions is not None)
         self.path.show(view.path)
         self.trace.show(view.trace, view.status)
 
@@ -180,6 +199,11 @@ class MainScreen(Screen[None]):
         # Directly, not by a message: the next key is for this pane.
         self.set_focus(pane.query(Rows).first())
         self.tour.opened(number, self.visible_panes())
+
+    def turn_to(self, number: int) -> None:
+        """Show pane `number`, where something has happened, if only one pane fits the window."""
+        if self._layout == "-single" and not self.zoomed:
+            self.activate(number)
 
     def on_descendant_focus(self) -> None:
         """Make the pane that has the focus the active one."""
@@ -220,7 +244,8 @@ class MainScreen(Screen[None]):
 
     def on_bits_wanted(self, message: BitsWanted) -> None:
         """Show the bit fields of an instruction."""
-        self.console.command(f"bits {message.at:#x}")
+        given = "" if message.data is None else f"={message.data.hex()}"
+        self.console.command(f"bits {message.at:#x}{given}")
 
     def on_line_edited(self, message: LineEdited) -> None:
         """Fetch candidates for the command line."""
@@ -237,8 +262,9 @@ class MainScreen(Screen[None]):
         self.activate(self.active)
 
     def on_search_wanted(self, message: SearchWanted) -> None:
-        """Search the trace."""
-        self.trace.events.search(message.needle)
+        """Search the active pane."""
+        views = {2: self.site, 3: self.path}
+        views.get(self.active, self.trace.events).search(message.needle)
 
     def on_filter_edited(self, message: FilterEdited) -> None:
         """Offer words for the trace's filter."""
@@ -263,7 +289,9 @@ class MainScreen(Screen[None]):
         self.query_one(CommandLine).open(prefix, text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable keys that write characters while a text is edited."""
+        """Disable keys that write characters while a text is edited, or that show nothing."""
+        if self._layout == "-small":
+            return False
         if isinstance(self.focused, Input) and action not in ("next_pane", "palette", "jump"):
             return False
         if action.startswith("tour_"):
@@ -280,12 +308,12 @@ class MainScreen(Screen[None]):
         self.open_line("F", "" if only is None else only.text)
 
     def action_search(self) -> None:
-        """Filter the functions, or search the trace if it has the focus."""
-        if self.active == 4:
-            self.open_line("/")
-        else:
+        """Filter the functions, or search the pane that has the focus."""
+        if self.active == 1:
             self.activate(1)
             self.functions.search()
+        else:
+            self.open_line("/")
 
     def action_pane(self, number: int) -> None:
         """Go to a pane."""
@@ -324,6 +352,8 @@ class MainScreen(Screen[None]):
         """Switch the function tracer on or off."""
         tracer = "function" if self._view.status.tracer == "nop" else "nop"
         self.console.command(f"echo {tracer} > current_tracer")
+        if self.active == 1:
+            self.turn_to(2)
 
     def action_clear_trace(self) -> None:
         """Empty the trace."""
@@ -342,7 +372,7 @@ class MainScreen(Screen[None]):
         command = self.query_one(SameAs).command
         if command:
             self.app.copy_to_clipboard(command)
-            self.notify(f"copied: {command[:60]}", timeout=2)
+            self.notify(f"copied: {short(command)}", timeout=2)
         else:
             self.notify("no command to copy yet", timeout=3)
 

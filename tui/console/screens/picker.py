@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from ...present.line import Line, line
+from ...present.line import Line
+from ...present.workloads import FIRST, workload_lines
 from ..widgets.rows import Rows
 from ..widgets.text_view import TextView
 from .box import Box
@@ -33,8 +34,14 @@ class WorkloadBox(Box):
     ]
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__("Run a workload", [line(name) for name in names], classes="picker")
+        super().__init__("Run a workload", workload_lines(names), classes="picker")
         self._names = names
+
+    def on_mount(self) -> None:
+        """Put the cursor on the workload that most users want."""
+        super().on_mount()
+        if FIRST in self._names:
+            self.query_one(Rows).cursor = self._names.index(FIRST)
 
     def action_pick(self) -> None:
         """Pick the workload under the cursor."""

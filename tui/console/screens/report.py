@@ -24,8 +24,8 @@ class ReportBox(Box):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Disable going to a site that does not exist."""
-        if action == "site":
-            return self._has_site
+        if action == "site" and not self._has_site:
+            return False
         return super().check_action(action, parameters)
 
     def action_site(self) -> None:

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 
-from ...present.line import Line, plain
+from ...present.line import Line, plain, short
 from ...present.stepping import (
     LEAST_CODE,
     MOST_CODE,
@@ -178,7 +178,7 @@ class SteppingScreen(TourKeys):
         here = self._here()
         if here is not None:
             self.app.copy_to_clipboard(here.copied)
-            self.notify(f"copied: {here.copied[:60]}", timeout=2)
+            self.notify(f"copied: {short(here.copied)}", timeout=2)
 
     def _here(self) -> Line | None:
         """Return the row of the next instruction."""

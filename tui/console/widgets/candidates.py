@@ -18,6 +18,7 @@ class Candidates(Static):
 
     def show(self, words: Sequence[str], chosen: int | None, hint: str = "") -> None:
         """List `words` around the `chosen` one, below the `hint`; hide if both are empty."""
+        self.remove_class("-wrong")
         self.display = bool(words or hint)
         if not self.display:
             return
@@ -46,6 +47,7 @@ class Candidates(Static):
     def show_wrong(self, reason: str, column: int) -> None:
         """Show `reason`, and a mark above `column` of the command line."""
         self.display = True
+        self.add_class("-wrong")
         self.update(
             Content.assemble(
                 ("! ", "bold $error"),

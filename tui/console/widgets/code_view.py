@@ -18,8 +18,8 @@ class CodeView(TextView):
 
     def action_bits(self) -> None:
         """Draw the bit fields of the instruction under the cursor."""
-        at = self.line(min(self.cursor, self.count() - 1), self.size.width).at
-        if at is None:
+        here = self.line(min(self.cursor, self.count() - 1), self.size.width)
+        if here.at is None:
             self.notify("no instruction on this row", timeout=2)
         else:
-            self.post_message(BitsWanted(at))
+            self.post_message(BitsWanted(here.at, here.data))

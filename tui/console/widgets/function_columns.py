@@ -14,14 +14,14 @@ from rich.cells import cell_len
 from ...present.line import Line, Span, Subject, fit, line
 from ...present.view import SIGNS, TONES, WORDS, FunctionRow
 
-WORDS_WIDTH = 39
+WORDS_WIDTH = 38
 """Least width of a list that shows the state in words too."""
 
 MODULE_WIDTH = 50
 """Least width of a list with a column for modules."""
 
 _SIGNS = 3
-_GAP = 2
+_GAP = 1
 _WORD = 7
 
 _TITLES = {"address": "", "name": " ▲", "state": " ▼", "hits": " ▼"}
@@ -32,7 +32,7 @@ _TITLES = {"address": "", "name": " ▲", "state": " ▼", "hits": " ▼"}
 class Columns:
     """Cells of each column, 0 for one without room.
 
-    `hits` includes a blank before it, `state` two.
+    `hits` and `state` include a blank before them.
     """
 
     name: int

@@ -155,4 +155,4 @@ def _legend() -> Content:
         Content.assemble((SIGNS[state], "bold"), (f" {WORDS[state]}", "dim"))
         for state in (State.TRACED, State.NOP, State.CHOSEN, State.REFUSED)
     ]
-    return Content("  ").join(parts)
+    return Content(" ").join(parts)

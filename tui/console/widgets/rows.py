@@ -21,7 +21,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ...present.line import Line, line, plain
+from ...present.line import Line, line, plain, short
 from .. import keymap
 
 REVERSED = ("mark", "found")
@@ -268,4 +268,4 @@ class Rows(ScrollView, can_focus=True):
         if self.cursor < self.count():
             text = self.line(self.cursor, self.size.width).copied
             self.app.copy_to_clipboard(text)
-            self.notify(f"copied: {text[:60]}", timeout=2)
+            self.notify(f"copied: {short(text)}", timeout=2)

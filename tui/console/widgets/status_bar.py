@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from ...present.line import Line, Span, line, plain
 from ...present.view import Status
+from .function_columns import compact
 
 MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accent", "FAILED": "bad"}
 """Tones of what the machine's thread is doing."""
@@ -19,8 +20,8 @@ MODES = {"BOOTING": "dim", "PAUSED": "strong", "RUNNING": "good", "BUSY": "accen
 _TRACER = 8
 """Cells of a tracer's name; a few names are longer."""
 
-_ARCH = 8
-"""Most cells of an architecture's name; the name of a build (`x86_64_2008`) is longer."""
+_ROOMY, _NAMED = 120, 140
+"""Least widths for the number of CPUs and the unit of time, and for the program's name."""
 
 _MODE = max(map(len, MODES))
 
@@ -61,59 +62,50 @@ class StatusBar(Widget):
 
 
 def status_line(status: Status, mode: str, width: int) -> Line:
-    """Return the fields that fit `width` cells: all from 120 on, the essential ones on 80."""
-    tracer: Span = (f"{status.tracer:<{_TRACER}}", "strong" if status.tracer != "nop" else "")
+    """Return the fields that fit `width` cells, the essential ones first.
+
+    While numbers grow no field moves; the last one appears when a buffer is full.
+    """
+    mode_tone = MODES.get(mode, "")
+    end = f"{mode} "
+    if not status.arch:
+        return line((" dynftrace".ljust(width - len(end)), "strong"), (end, mode_tone))
+    name = " dynftrace  " if width >= _NAMED else " "
+    cpus = f" · {_cpus(status.cpus)}" if width >= _ROOMY else ""
     if status.ftrace_off:
-        on: Span = ("ftrace OFF", "bad")
+        on: tuple[int, Span] = (0, ("ftrace OFF ", "bad"))
     elif status.tracing_on:
-        on = ("tracing on", "")
+        on = (5, ("tracing on ", ""))
     else:
-        on = ("tracing off", "accent")
+        on = (0, ("tracing off", "accent"))
     if status.halted:
         numbers = ",".join(str(cpu) for cpu in status.halted)
-        last: Span = (f"CPU {numbers} oopsed", "bad")
+        last: tuple[int, Span] = (0, (f"CPU {numbers} oopsed", "bad"))
     elif status.found is not None:
-        last = (found_sites(*status.found), "accent" if status.found[1] else "")
+        last = (0, (found_sites(*status.found), "accent" if status.found[1] else ""))
     else:
-        last = (status.patch, "dim")
-    mode_tone = MODES.get(mode, "")
-    counts = f"{status.events:>9,} events {status.lost:>5,} lost"
-    if not status.arch:
-        return line((" dynftrace".ljust(width - len(mode) - 1), "strong"), (f"{mode} ", mode_tone))
-    name = " dynftrace  " if width >= 140 else " "
-    unit = " s" if width >= 140 else ""
-    short = f"{status.events:>7,} ev {status.lost:>4,} lost"
-    if width >= 120:
-        # Some names of builds and tracers are long, and so are the counts of ftraced.
-        long = len(status.arch) > _ARCH or len(status.tracer) > _TRACER
-        tight = width < 145 and (long or status.found is not None)
-        fields: list[tuple[Span, ...]] = [
-            ((name + f"{status.arch} · {_cpus(status.cpus)}", "strong"),),
-            (tracer,) if tight else (("tracer ", "dim"), tracer),
-            ((f"{on[0]:<11}", on[1]),),
-            ((short if tight else counts, ""),),
-            ((seconds(status.now) + unit, ""),),
-            (last,),
-        ]
-    else:
-        fields = [
-            ((f" {status.arch}", "strong"),),
-            (on if on[1] else tracer,),
-            ((short, ""),),
-        ]
-        if status.halted or status.found is not None:
-            fields.append((last,))
-        elif width >= 80:
-            fields.append(((seconds(status.now), ""),))
-    # Leave out what does not fit: first the lost events, then all events.
-    at = 3 if width >= 120 else 2
-    for shorter in ([((f"{status.events:>7,} ev", ""),)], []):
-        if len(plain(_joined(fields))) + _MODE + 2 > width:
-            fields[at : at + 1] = shorter
-    joined = _joined(fields)
-    end = f"{mode} "
+        last = (6, (status.patch, "dim"))
+    tracer: Span = (f"{status.tracer:<{_TRACER}}", "strong" if status.tracer != "nop" else "")
+    # The first number says what goes first if the line is too narrow: the highest. 0 stays.
+    fields: list[tuple[int, tuple[Span, ...]]] = [
+        (0, ((f"{name}{status.arch}{cpus}", "strong"),)),
+        # A long name says itself what it is.
+        (1, (tracer,) if len(status.tracer) > _TRACER else (("tracer ", "dim"), tracer)),
+        (on[0], (on[1],)),
+        (3, ((f"{status.events:>7,} events", ""),)),
+        (4, ((seconds(status.now) + (" s" if cpus else ""), ""),)),
+        (last[0], (last[1],)),
+    ]
+    if status.overwritten or status.dropped:
+        full = compact(status.overwritten + status.dropped, 4)
+        fields.append((2, ((f"{full} {'dropped' if status.dropped else 'overwritten'}", ""),)))
+    while (joined := _joined([spans for _, spans in fields])) and any(order for order, _ in fields):
+        if len(plain(joined)) + _MODE + 2 <= width:
+            break
+        fields.remove(max(fields, key=lambda field: field[0]))
     gap = width - len(plain(joined)) - len(end)
-    return line(*joined, (" │ ".ljust(gap)[: max(gap, 1)], "rule"), (end, mode_tone))
+    rule = " │ ".ljust(gap) if gap > 2 else " " * max(gap, 1)
+    return line(*joined, (rule, "rule"), (end, mode_tone))
 
 
 def _joined(fields: Sequence[tuple[Span, ...]]) -> tuple[Span, ...]:

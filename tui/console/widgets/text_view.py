@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...present.line import Line, Subject, line, plain
+from ...present.line import Line, Subject, highlight, line, plain
 from .rows import Rows
 
 
@@ -16,6 +16,7 @@ class TextView(Rows):
     ) -> None:
         super().__init__(id=id)
         self._lines: Sequence[Line] = lines
+        self.needle = ""
         self._empty = line((empty, "dim"))
 
     def on_mount(self) -> None:
@@ -41,8 +42,44 @@ class TextView(Rows):
         return max((len(plain(each)) for each in self._lines), default=0)
 
     def line(self, row: int, width: int) -> Line:
-        """Return line `row`."""
-        return self._lines[row] if self._lines else self._empty
+        """Return line `row`, with the matches of the search highlighted."""
+        return highlight(self._lines[row], self.needle) if self._lines else self._empty
+
+    @property
+    def here(self) -> int:
+        """The row from which a search goes on: the cursor, or the last match."""
+        return self.cursor
+
+    def search(self, needle: str) -> None:
+        """Highlight `needle` in all lines, and go to the first match from here on."""
+        self.needle = needle
+        self.changed(scroll=False)
+        if needle:
+            self._go_to_match(0)
+
+    def action_find(self, step: int) -> None:
+        """Go to the next match of the search, in direction `step`; wrap around at the end."""
+        if self.needle:
+            self._go_to_match(step)
+        else:
+            self.notify("no search to repeat: / starts one", timeout=3)
+
+    def _go_to_match(self, step: int) -> None:
+        wanted = self.needle.casefold()
+        rows = [
+            row for row, each in enumerate(self._lines) if wanted in plain(each.spans).casefold()
+        ]
+        if not rows:
+            self.notify(f"{self.needle!r} not found here", timeout=3)
+            return
+        here = self.here
+        if step < 0:
+            row = max((row for row in rows if row < here), default=rows[-1])
+        else:
+            row = min((row for row in rows if row >= here + step), default=rows[0])
+        self.cursor = row
+        self.show_row(row)
+        self.notify(f"{self.needle!r}: match {rows.index(row) + 1} of {len(rows)}", timeout=4)
 
 
 def _subject(lines: Sequence[Line]) -> Subject | None:

@@ -46,10 +46,17 @@ class TourPane(Vertical):
 
     def on_mount(self) -> None:
         """Show how to scroll if the text is longer than the panel."""
-        self.watch(self._scroll, "show_vertical_scrollbar", self._edge)
+        for what in ("show_vertical_scrollbar", "scroll_y", "virtual_size"):
+            self.watch(self._scroll, what, self._scrolled)
+
+    def _scrolled(self) -> None:
+        """Update the edge after the layout, of which scrolling is a part."""
+        self.call_after_refresh(self._edge)
 
     def _edge(self) -> None:
-        more = "5 ↓ more │ " if self._scroll.show_vertical_scrollbar else ""
+        scroll = self._scroll
+        below = scroll.show_vertical_scrollbar and scroll.scroll_y < scroll.max_scroll_y
+        more = "5 ↓ more │ " if below else ""
         self.border_subtitle = f"{more}{self._number}"
 
     def show(self, walk: Walk, word: str = "") -> None:

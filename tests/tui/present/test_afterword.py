@@ -1,0 +1,42 @@
+"""What is said after a command: the next key, what was lost, why it failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from dynftrace.core.shell.outcome import Effect, Loaded, RanWorkload, Rebooted, WroteFile
+from dynftrace.tui.present.afterword import afterword
+from dynftrace.tui.present.view import Done, Status
+
+QUIET, FULL = Status("x86_64"), Status("x86_64", tracer="function", events=12)
+
+
+@pytest.mark.parametrize(
+    ("effect", "before", "word"),
+    [
+        (WroteFile("current_tracer", "function\n"), QUIET, "w runs a workload"),
+        (WroteFile("current_tracer", "nop\n"), FULL, "b brings it back"),
+        (WroteFile("current_tracer", "nop\n"), QUIET, ""),
+        (WroteFile("trace", ""), FULL, "b brings it back"),
+        (Rebooted(), FULL, "b brings the old one back"),
+        (Loaded("usbcore"), QUIET, ":mod:usbcore"),
+        (RanWorkload("syscalls"), QUIET, "t switches one on"),
+        (RanWorkload("syscalls"), FULL, ""),
+        (WroteFile("set_ftrace_filter", "schedule\n"), QUIET, ""),
+    ],
+)
+def test_a_command_that_worked(effect: Effect, before: Status, word: str) -> None:
+    said = afterword(Done("…", effects=(effect,)), before)
+    assert word in said and bool(word) == bool(said)
+
+
+def test_a_command_that_failed() -> None:
+    off = Status("x86_64", ftrace_off=True)
+    on = Done("echo function > current_tracer", error="write error: No such device\n", status=1)
+    assert "R reboots" in afterword(on, off)
+    assert afterword(on, QUIET) == ""
+    error = "write error: Invalid argument\n"
+    unknown = Done("echo x > set_ftrace_filter", error=error, status=1)
+    assert afterword(unknown, QUIET) == "no such function; the filter is now empty"
+    added = Done("echo x >> set_ftrace_filter", error=error, status=1)
+    assert afterword(added, QUIET) == "no such function"

@@ -1,0 +1,92 @@
+"""The output of a command in the tones of the theme, for a box.
+
+The shell's text has no colours. Here frames are drawn with lines, and what one looks for
+stands out: the fields and bits of an instruction, where a call goes, marks of changed and of
+damaged text. The text to copy is the shell's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from re import Match
+
+from .line import Line, Span, line
+
+_REGISTER = re.compile(r"( *\b[a-z][a-z0-9]* +)([0-9a-f]{8,16}\b)")
+_SIGNS = {"!": "bad", "*": "accent", "✓": "good", "✗": "bad"}
+
+
+def output_line(text: str) -> Line:
+    """Return `text`, a line of a command's output, in tones."""
+    for pattern, spans in _KINDS:
+        match = re.fullmatch(pattern, text)
+        if match is not None:
+            return line(*spans(match))
+    return line(text)
+
+
+def _scale(match: Match[str]) -> list[Span]:
+    """How far a call reaches."""
+    before, marks = match.groups()
+    return [(f"{before}├{marks.replace('-', '─').replace('+', '┼')}┤", "dim")]
+
+
+def _pointer(match: Match[str]) -> list[Span]:
+    """An arrow up, to the scale, and the name of the place."""
+    before, after = match.groups()
+    return [(before, ""), ("▲", "accent"), (after or "", "")]
+
+
+def _frame(match: Match[str]) -> list[Span]:
+    """A row of an instruction drawn to scale: the names of its fields, or their bits."""
+    bits = not match[0].strip("| 01")
+    return [
+        ("│", "dim") if part == "|" else (part, "strong" if bits else "accent")
+        for part in re.split(r"(\|)", match[0])
+    ]
+
+
+def _field(match: Match[str]) -> list[Span]:
+    """A field of an instruction: name, value, meaning."""
+    name, value, meaning = match.groups()
+    return [(name, "accent"), (value, "strong"), (meaning, "")]
+
+
+def _code(match: Match[str]) -> list[Span]:
+    """An instruction: address, bytes, text."""
+    address, data, text = match.groups()
+    return [(address, "dim"), (data, ""), (text, "strong")]
+
+
+def _target(match: Match[str]) -> list[Span]:
+    """The rule of a target, and its result."""
+    rule, result = match.groups()
+    return [(rule, "dim"), (result, "strong")]
+
+
+def _sign(match: Match[str]) -> list[Span]:
+    """A line with a sign of changed, damaged or verified text."""
+    before, sign, after = match.groups()
+    return [(before, ""), (sign, _SIGNS[sign]), (after, "")]
+
+
+def _registers(match: Match[str]) -> list[Span]:
+    """Registers; those that are zero are faint."""
+    spans: list[Span] = []
+    for name, value in _REGISTER.findall(match[0]):
+        spans += [(name, "accent"), (value, "" if value.strip("0") else "dim")]
+    return spans
+
+
+_KINDS: tuple[tuple[str, Callable[[Match[str]], list[Span]]], ...] = (
+    (r"( *)\|([-+]+)\| *", _scale),
+    (r"( *(?:.* )?)\^( .*)?", _pointer),
+    (r" *\|(?:[^|]*\|)+ *", _frame),
+    (r"(target = .* = )([0-9a-f]+)", _target),
+    (r"( *[0-9a-f]{8,16} )((?: [0-9a-f]{2})+)(  .*)", _code),
+    (r"([A-Za-z][\w/]*  +)([01]+|[0-9a-f]{2}(?: [0-9a-f]{2})*)((?:  .*)?)", _field),
+    (r"( *)([!*✓✗])( .*)", _sign),
+    (r"(?: +[a-z][a-z0-9]* +[0-9a-f]{8,16})+", _registers),
+)
+"""Patterns of whole lines, the first that matches counts, and the spans of a match."""
