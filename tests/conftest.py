@@ -61,13 +61,6 @@ def session() -> Session:
 @pytest.fixture
 def sh(session: Session) -> Callable[[str], str]:
     """Return a function that executes commands in `session` and returns their output."""
-    from dynftrace.core.shell.shell import Shell
+    from .support.user import executor
 
-    shell = Shell(session)
-
-    def execute(text: str) -> str:
-        outcome = shell.execute(text)
-        assert (outcome.error, outcome.status) == ("", 0), text
-        return outcome.output
-
-    return execute
+    return executor(session)

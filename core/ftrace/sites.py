@@ -83,6 +83,8 @@ def rec_ips(port: Port, image: Image, bases: Mapping[int, int], entries: Address
     """
     ips = port.call_adjust(entries).copy()
     known = _functions(image, bases)
+    if not len(known.start):
+        return ips
     nearest = np.searchsorted(known.start, ips, "right")
     inside = (nearest > 0) & (ips < known.end[np.maximum(nearest, 1) - 1])
     code = list(_code(image, bases))

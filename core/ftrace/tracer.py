@@ -109,7 +109,8 @@ class Tracer:
 
     def save(self) -> Restore:
         """Return a function that restores the host's part; the machine saves the text."""
-        parts = [attributes(self, "slot", "graph"), self._list.save()]
+        own = attributes(self, "slot", "graph", "_generation")
+        parts = [own, self._list.save(), self._functions.save()]
         if self.trampolines is not None:
             parts.append(self.trampolines.save())
         return in_order(*parts)

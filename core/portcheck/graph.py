@@ -143,10 +143,14 @@ class _Followed:
             raise Absent(f"no call can be followed: {name} is missing, or argument registers")
         self._machine = session.boot.machine
         self._end = subject.port.facts.map.host_stack + 0x10_0000
-        self._machine.memory.map(self._end, 16 * PAGE, "stack of a check", executable=False)
+        memory = self._machine.memory
+        # The engine looks up the code at a return address before the step ends.
+        memory.map(self._end, PAGE, "return address of a check", writable=False)
+        memory.map(self._end + PAGE, 16 * PAGE, "stack of a check", executable=False)
         sp = self._end + 8 * PAGE
-        names = (self._machine.memory, session.boot.kallsyms, function, arguments, sp, self._end)
+        names = (memory, session.boot.kallsyms, function, arguments, sp, self._end)
         self._vcpu = self._machine.vcpus[0]
+        self._before = self._vcpu.state, self._vcpu.save_context()
         self._vcpu.apply(enter(subject.port, *names), self._machine.memory)
         self._vcpu.state = State.RUNNING
         self._called = _code(user, "prepare_ftrace_return")
@@ -163,7 +167,9 @@ class _Followed:
         self._tracer = range(facts.map.tracer, facts.map.tracer + (1 << 20))
 
     def follow(self) -> list[int]:
-        """Execute the call to its end; return the frame pointer of each traced call.
+        """Execute the call to its end, and let the CPU go on with what it did before.
+
+        Return the frame pointer of each traced call.
 
         Raises `Failure` if a call and its return do not agree, or registers are lost.
         """
@@ -205,6 +211,8 @@ class _Followed:
                     going_to = None
             self.step()
         expect(self._at_end and not open_, f"{len(open_)} calls never return")
+        self._vcpu.state, context = self._before
+        self._vcpu.restore_context(context)
         return frames
 
     def _word(self, address: int) -> int:

@@ -50,7 +50,8 @@ class Journal:
             self._cut = len(self._actions)
 
     def save(self) -> Restore:
-        return attributes(self, "_actions", "_cut")
+        """Return a function that restores the actions."""
+        return attributes(self, "_actions", "_cut", "_rebooted")
 
     def clear(self) -> None:
         """Forget everything: the machine was started anew."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from dynftrace import arches
 from dynftrace.core.portcheck import user
 from dynftrace.core.portcheck.subject import PortUnderTest
 from dynftrace.core.session.session import MachineSpec, Session
+from dynftrace.core.shell.shell import Shell
 
 
 @lru_cache(maxsize=3)
@@ -20,6 +22,18 @@ def subject(arch: str) -> PortUnderTest:
 def opened(arch: str = arches.DEFAULT, **options: object) -> Session:
     """Return a session at its start; sessions with equal options are one and the same."""
     return subject(arch).session(MachineSpec(**options))  # type: ignore[arg-type]
+
+
+def executor(session: Session) -> Callable[[str], str]:
+    """Return a function that executes commands, which must succeed, and returns their output."""
+    shell = Shell(session)
+
+    def execute(text: str) -> str:
+        outcome = shell.execute(text)
+        assert (outcome.error, outcome.status) == ("", 0), text
+        return outcome.output
+
+    return execute
 
 
 class User(user.User):

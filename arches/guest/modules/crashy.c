@@ -3,8 +3,8 @@
  * A module that misbehaves, to show what happens then. Loading it is harmless;
  * call its functions:
  *
- *   call crashy_scribble ADDRESS   overwrites the call site at ADDRESS (0: that of
- *                                  schedule); ftrace then reports a bug
+ *   call crashy_scribble ADDRESS   stores to the call site at ADDRESS (0: that of
+ *                                  schedule); code is not writable: an oops
  *   call crashy_jump ADDRESS       jumps to ADDRESS (0: an invalid address)
  *   call crashy_recurse N          calls itself N times; the result is N
  *   call crashy_frame 1            returns with the wrong frame

@@ -129,8 +129,8 @@ COMMANDS = (
         poke,
         Argument.FUNCTION,
         "ASM is assembled for that address and may name symbols; HEX is pairs of digits.\n"
-        "If several have a SYMBOL, it is the kernel's; 'SYMBOL [MODULE]' is that of a module\n"
-        "or, with [tracer], of the tracer.\n"
+        "A SYMBOL is the kernel's if it has one; 'SYMBOL [MODULE]' is that of a module,\n"
+        "'SYMBOL [tracer]' that of the tracer.\n"
         "Every CPU is flushed. ftrace is not informed of the change.",
         changes=Changes.ALWAYS,
     ),

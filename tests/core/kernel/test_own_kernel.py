@@ -190,7 +190,7 @@ def test_the_site_of_an_overridden_weak_function_is_never_enabled(tmp_path: Path
         ["kept", "last", "arch_add", f"__ftrace_invalid_address___{offset}"]
     )
     with pytest.raises(TracefsError, match="Invalid argument"):
-        tree.write("set_ftrace_filter", f"__ftrace_invalid_address___{offset}")
+        tree.write("set_ftrace_filter", f"__ftrace_invalid_address___{offset}\n")
     tree.write("current_tracer", "function")
     assert session.call("last", [5]) == 15
     traced = [line.split()[-2] for line in tree.read("trace").splitlines() if line[0] != "#"]

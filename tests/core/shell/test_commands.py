@@ -199,7 +199,11 @@ def test_dump_stops_at_the_end_of_memory(session: Session, shell: Shell) -> None
         ("dump schedule 4097", 2, "N must be at most 4096, not 4097"),
         ("dump schedule x", 2, "N must be a number, not 'x'"),
         ("dump nosuch", 1, "unknown symbol 'nosuch'"),
-        ("dump schedule+", 1, "invalid address 'schedule+': write a number or SYMBOL[+OFFSET]"),
+        (
+            "dump schedule+",
+            1,
+            "invalid address 'schedule+': write a number or 'SYMBOL[+OFFSET] [MODULE]'",
+        ),
         ("dump schedule+x", 1, "invalid offset 'x': write a number"),
         ("dump ffffffffffffffff", 1, "guest memory at 0xffffffffffffffff (8 bytes): not mapped"),
         ("dump 0x10000000000000000", 1, "'0x10000000000000000' is outside the address space"),

@@ -8,11 +8,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from dynftrace import arches
 from dynftrace.core import abi
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.ftrace.entry import GRAPH_CALL
 from dynftrace.core.ftrace.profile import REGION
 from dynftrace.core.session.session import Session
+
+from ...support.user import executor
 
 Sh = Callable[[str], str]
 
@@ -128,14 +131,18 @@ def test_lines_have_the_kernels_format_and_order(session: Session, sh: Sh) -> No
     assert functions(sh) == ["sys_open", "schedule_timeout_interruptible"]
 
 
-def test_a_long_name_is_truncated(session: Session, sh: Sh) -> None:
+def test_a_long_name_is_truncated(
+    session: Session, sh: Sh, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sh("echo 1 > function_profile_enabled; echo 0 > function_profile_enabled")
     put(session, [("vfs_read", 1, 2, 4)])
-    session.boot.kallsyms.names_of = lambda ips: ["a" * 29 + "bc"] * len(ips)  # type: ignore[method-assign]
+    monkeypatch.setattr(session.boot.kallsyms, "names_of", lambda ips: ["a" * 29 + "bc"] * len(ips))
     assert f"\n  {'a' * 29}b           1    0.002 us " in sh("cat trace_stat/function0")
 
 
-def test_a_kernel_without_the_graph_tracer_counts_hits(session: Session, sh: Sh) -> None:
+def test_a_kernel_without_the_graph_tracer_counts_hits() -> None:
+    session = Session.open(arches.load(arches.DEFAULT))  # not shared: its entry code changes
+    sh = executor(session)
     entry = session.boot.ftrace.entry
     symbols = {name: at for name, at in entry.symbols.items() if name != GRAPH_CALL}
     object.__setattr__(entry, "symbols", symbols)

@@ -149,7 +149,7 @@ class World:
             self.memory.write(address, PROLOGUE)
         self.kallsyms.add(SymbolTable.of_labels(symbols, at + len(code.code)), TRACER)
         self.kallsyms.add(SymbolTable.of_labels(tracers, at + 0x2000), TRACER)
-        entry = Entry(at, code.code, {**symbols, **tracers})
+        entry = Entry(at, code.code, {**symbols, **tracers}, at + 0x2000)
         records = Records(5)
         ips = np.array([SCHEDULE, self.late], np.uint64)
         left = [call(SCHEDULE, FENTRY), call(self.late, FENTRY)]

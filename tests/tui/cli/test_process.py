@@ -90,6 +90,9 @@ program.main()
 signal that comes while the interpreter starts."""
 
 
+PROMPT, END_OF_FILE = b"tracing# ", b"\4"
+
+
 def ended(arguments: list[str], number: int, after: float) -> tuple[int, bytes]:
     """Run the program at a terminal and send `number` to its group `after` seconds.
 
@@ -115,6 +118,8 @@ def ended(arguments: list[str], number: int, after: float) -> tuple[int, bytes]:
             if due and not sent and time.monotonic() >= due:
                 os.killpg(child, number)
                 sent = True
+            if sent and seen.endswith(PROMPT):
+                os.write(terminal, END_OF_FILE)  # a shell answers ctrl+c with a new prompt
     finally:
         os.close(terminal)
         if not sent:

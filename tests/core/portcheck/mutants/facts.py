@@ -224,7 +224,7 @@ FACTS = (
     other("a breakpoint is left before it", "x86_64", "breakpoint", _breakpoint(reported_at=0)),
     other("the breakpoint is a hlt", "i386", "breakpoint", _breakpoint(insn=b"\xf4")),
     other(
-        "sites are listed in another section", "x86_64", "records", _sites(sections=(".rodata",))
+        "sites are listed in another section", "x86_64", "modules", _sites(sections=(".rodata",))
     ),
     other("no callee-saved argument", "mips", "facts", _facts(nops=())),
     other(
