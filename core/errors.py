@@ -13,6 +13,7 @@
     │   └── UnknownSymbol         a symbol that is not exported (ENOENT)
     ├── FtraceBug                 text that is not what ftrace expected; nothing was written
     ├── AssemblyError             a source that the assembler refuses (line, column)
+    ├── HostMemoryError           the host has too little memory
     ├── MemoryFault               guest memory that is not mapped, or cannot be mapped
     └── GuestError                the guest cannot continue as asked
         ├── GuestOops             a vCPU took a fault that it cannot handle
@@ -202,6 +203,16 @@ class AssemblyError(DynftraceError):
         self.source = source
         self.line = line
         self.column = column
+
+
+class HostMemoryError(DynftraceError):
+    """The host gives this process too little memory."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "not enough memory: raise the limit of address space (ulimit -v), close other "
+            "programs, or use fewer CPUs (--cpus)"
+        )
 
 
 class MemoryFault(DynftraceError):

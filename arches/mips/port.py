@@ -85,6 +85,14 @@ BRANCHES = {
 """`CPUMIPSState.hflags` and `MIPS_HFLAG_BMASK` of Unicorn 2.1.4."""
 
 
+_CPUS = {
+    UC_MODE_MIPS32: mips_const.UC_CPU_MIPS32_4KEC,
+    UC_MODE_MIPS64: mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC,
+}
+"""CPUs of release 2 without MIPS16: a jump to an odd address is an address error, as for a
+kernel without that mode, and no switch to other instructions."""
+
+
 def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
     """Return the engines for one byte order and the word size of the modes."""
     big = order == "big"
@@ -100,7 +108,7 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
         ks_prelude=".set noreorder; .set noat;",
         ks_branches=r"b|bal|beqz?l?|bnez?l?|b[gl][te]z(?:al)?l?",
         ks_branch_bits=18,
-        uc_cpu=mips_const.UC_CPU_MIPS64_MIPS64R2_GENERIC if uc_mode == UC_MODE_MIPS64 else None,
+        uc_cpu=_CPUS[uc_mode],
         branches=BRANCHES[uc_mode],
         cs_names=N64_NAMES if uc_mode == UC_MODE_MIPS64 else {"fp": "s8"},
         cs_returns=frozenset({"jr"}),

@@ -144,19 +144,25 @@ class _Child:
     """Keystone in its own process, for text on which it may hang or crash."""
 
     def __init__(self, facts: Facts, address: int, source: str) -> None:
+        """Start the process. Raises `AssemblyError`."""
         self._request = [facts.engine.ks_arch, facts.engine.ks_mode]
         self._source = source
         self._until = time.monotonic() + PATIENCE
         self.address = address
         self.lost = False
         """Whether it has stopped answering."""
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(keystone_child.__file__))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(keystone_child.__file__))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                process_group=0,  # ctrl+c at the terminal is for the parent only
+            )
+        except OSError as error:
+            reason = f"the assembler does not start: {error.strerror or error}"
+            raise AssemblyError(reason, source) from error
 
     def __enter__(self) -> _Child:
         return self

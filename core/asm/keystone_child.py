@@ -18,6 +18,9 @@ from keystone.keystone import Ks, KsError
 MEMORY = 1 << 30
 """Memory limit of the child process, in bytes."""
 
+SECONDS = 5
+"""Limit of its CPU time: it ends even if its parent was killed and cannot kill it."""
+
 
 class Answer(NamedTuple):
     """Result for one source; `error` is empty on success."""
@@ -49,7 +52,10 @@ def assemble_once(arch: int, mode: int, text: str, address: int, lenient: bool) 
 
 def _serve() -> None:
     """Answer requests until the end of input."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    for kind, wanted in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, SECONDS)):
+        _, hard = resource.getrlimit(kind)
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(kind, (limit, limit))
     for line in sys.stdin:
         answer = assemble_once(*json.loads(line))
         print(json.dumps([answer.code.hex(), answer.error, answer.externals]), flush=True)

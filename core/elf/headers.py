@@ -184,7 +184,7 @@ def _sections(
         for row, (name, values) in enumerate(zip(names, zip(*columns, strict=True), strict=True))
     )
     for section in named[1:]:
-        _check_section(path, len(raw), section)
+        _check_section(path, len(raw), facts, section)
     total = sum(section.size for section in named if section.flags & elf.SHF_ALLOC)
     if total > MAX_LOAD:
         raise ImageError(
@@ -213,8 +213,8 @@ def _section_names(
     return cut_names(table, offsets)
 
 
-def _check_section(path: str, file_size: int, section: Section) -> None:
-    """Raise `ImageError` unless `section` is within the file, the size limit and the alignment."""
+def _check_section(path: str, file_size: int, facts: Facts, section: Section) -> None:
+    """Raise `ImageError` unless `section` has a valid size, place and alignment."""
     name = section.name or f"[{section.index}]"
 
     def refuse(reason: str) -> ImageError:
@@ -225,6 +225,8 @@ def _check_section(path: str, file_size: int, section: Section) -> None:
         raise refuse(f"truncated: it ends at {end:#x}, but the file ends at {file_size:#x}")
     if section.flags & elf.SHF_ALLOC and section.size > MAX_LOAD:
         raise refuse(f"it needs {section.size:#x} bytes of memory; the limit is {MAX_LOAD:#x}")
+    if section.loaded and section.end > 1 << (facts.pointer_size * 8):
+        raise refuse(f"it ends at {section.end:#x}, outside the address space")
     if section.align & (section.align - 1) or section.align > MAX_ALIGN:
         raise refuse(f"invalid alignment {section.align:#x}")
 

@@ -72,7 +72,7 @@ class Image:
                 if status.st_size > MAPPED:
                     content: bytes | mmap.mmap = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
                 else:
-                    content = file.read(MAPPED)
+                    content = file.read(status.st_size)
         except OSError as error:
             raise ImageError(name, error.strerror or "cannot be read") from error
         except ValueError as error:

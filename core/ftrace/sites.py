@@ -17,6 +17,7 @@ import numpy as np
 from ..arch import Addresses, Port, Sites
 from ..elf.headers import Section
 from ..elf.image import Image
+from ..errors import MemoryFault
 
 Reader = Callable[[int, int], bytes]
 """Reads `size` bytes of guest memory at an address."""
@@ -49,7 +50,11 @@ def call_sites(
     if table is None:
         entries = _called(port, image, bases)
     else:
-        entries = image.words(read(table.address, table.size))
+        try:
+            entries = image.words(read(table.address, table.size))
+        except MemoryFault as error:
+            reason = f"its list of call sites is not loaded: {error}"
+            raise image.error(reason, section=table.section) from error
     ips = np.unique(port.call_adjust(entries[entries != 0]))
     _check(port, image, ips, bases)
     return ips

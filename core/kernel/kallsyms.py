@@ -137,7 +137,8 @@ class Kallsyms:
         start = np.concatenate(starts)
         order = np.argsort(start, kind="stable")
         start = start[order]
-        end = np.concatenate(limits)[order]
+        # A file may place a symbol after the end of its section: it has no size then.
+        end = np.maximum(np.concatenate(limits)[order], start)
         end[:-1] = np.minimum(end[:-1], start[1:])
         return _Merged(
             start,

@@ -44,6 +44,12 @@ def load_kernel(port: Port, image: Image, memory: Memory) -> None:
         for modules, modules_end in ((area.modules, area.modules_end), far or (0, 0)):
             if start < modules_end and modules < end:
                 raise image.error(f"it is linked at {start:#x}, in the area of modules")
+    for section in image.sections:
+        inside = any(low <= section.address and section.end <= high for low, high, _ in spans)
+        if section.loaded and section.executable and not inside:
+            raise image.error(
+                f"its code at {section.address:#x} is in no loadable segment", section=section
+            )
     try:
         for number, (start, end, code) in enumerate(spans):
             memory.map(start, end - start, f"kernel{number}", code)

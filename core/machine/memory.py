@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes
-from ..errors import MemoryFault
+from ..errors import HostMemoryError, MemoryFault
 
 PAGE_SIZE = 4096
 
@@ -30,8 +30,14 @@ LIMIT = 1 << 30
 
 
 def host_pages(size: int) -> tuple[mmap.mmap, NDArray[np.uint8]]:
-    """Return `size` bytes of zeroed, page-aligned host memory: the mapping and an array over it."""
-    pages = mmap.mmap(-1, size)
+    """Return `size` bytes of zeroed, page-aligned host memory: the mapping and an array over it.
+
+    Raises `HostMemoryError`.
+    """
+    try:
+        pages = mmap.mmap(-1, size)
+    except OSError as error:
+        raise HostMemoryError from error
     return pages, np.frombuffer(pages, np.uint8)
 
 

@@ -20,6 +20,7 @@ from unicorn import Uc, UcError
 from unicorn.unicorn_const import (
     UC_CTL_IO_WRITE,
     UC_CTL_TB_FLUSH,
+    UC_CTL_TCG_BUFFER_SIZE,
     UC_CTL_TLB_TYPE,
     UC_HOOK_CODE,
     UC_HOOK_INTR,
@@ -39,7 +40,7 @@ from .clock import Clock
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
 from .interrupt import Interrupts
-from .memory import Memory, Region
+from .memory import Memory, Region, host_pages
 from .registers import Registers
 from .tlb import fill_whole_pages
 
@@ -85,6 +86,13 @@ class Stop:
 _DEADLINE, _CALL, _HALT = Stop(Why.DEADLINE), Stop(Why.CALL), Stop(Why.HALT)
 _REACHED = Stop(Why.REACHED)
 
+CODE_BUFFER = 1 << 26
+"""Bytes of translated code that an engine keeps; by default it reserves a gigabyte.
+
+A boot and the workloads of the teaching kernel take two megabytes. An engine with a full buffer
+translates everything anew.
+"""
+
 
 class Vcpu:
     """vCPU `number` of a machine."""
@@ -92,16 +100,22 @@ class Vcpu:
     def __init__(
         self, number: int, count: int, facts: Facts, memory: Memory, *, native_clock: bool | None
     ) -> None:
-        """Open an engine over `memory`; `count` is the number of vCPUs of the machine."""
+        """Open an engine over `memory`; `count` is the number of vCPUs of the machine.
+
+        Raises `HostMemoryError`.
+        """
         self.number = number
         self.facts = facts
         self.state = State.OFF
         self.interrupts = Interrupts()
         self.idle_calls = 0
         """Times the guest went to sleep on this vCPU."""
+        # An engine that does not get its buffer ends the process.
+        host_pages(2 * CODE_BUFFER)
         self._uc = Uc(facts.engine.uc_arch, facts.engine.uc_mode)
         if facts.engine.uc_cpu is not None:
             self._uc.ctl_set_cpu_model(facts.engine.uc_cpu)
+        self._uc.ctl(UC_CTL_TCG_BUFFER_SIZE, UC_CTL_IO_WRITE, ctypes.c_uint32(CODE_BUFFER))
         self._uc.ctl(UC_CTL_TLB_TYPE, UC_CTL_IO_WRITE, ctypes.c_int(UC_TLB_VIRTUAL))
         self._uc.ctl_exits_enabled(True)
         self._uc.ctl_set_exits([])

@@ -19,7 +19,14 @@ from ..arch import Port
 from ..asm import error_column
 from ..asm.assemble import assemble_line, typed_values
 from ..elf.image import Image
-from ..errors import AssemblyError, GuestError, GuestInterrupted, MemoryFault, UsageError
+from ..errors import (
+    AssemblyError,
+    GuestError,
+    GuestInterrupted,
+    HostMemoryError,
+    MemoryFault,
+    UsageError,
+)
 from ..kernel.kernel import KERNEL
 from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
@@ -78,8 +85,8 @@ class Session:
     def open(cls, port: Port, spec: MachineSpec | None = None) -> Self:
         """Load the kernel, boot it and load the modules of `spec`.
 
-        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError` and `GuestError`,
-        with a message for the user.
+        Raises `ImageError`, `NoCallSitesError`, `ModuleError`, `UsageError`, `GuestError` and
+        `HostMemoryError`, with a message for the user.
         """
         spec = spec or MachineSpec()
         if spec.nop is not None:
@@ -94,8 +101,11 @@ class Session:
                 f"(choose from: {', '.join(ways)})"
             )
         path = port.images() / KERNEL if spec.kernel is None else spec.kernel
-        session = cls(port, spec, Image.load(path, port.facts))
-        session._start()
+        try:
+            session = cls(port, spec, Image.load(path, port.facts))
+            session._start()
+        except MemoryError as error:
+            raise HostMemoryError from error
         return session
 
     def reboot(self) -> None:

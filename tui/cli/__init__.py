@@ -16,11 +16,19 @@ from importlib import import_module
 import click
 
 from ... import __version__
-from ...core.errors import DynftraceError, UsageError
+from ...core.errors import DynftraceError, HostMemoryError, UsageError
 from ..saved import settings
 from ..saved.machine_options import MachineOptions
 from .exit_status import FAILED, INTERRUPTED, USAGE
 from .options import completion_of, flag, given, machine_options, session_names, theme_option
+from .process import (
+    be_lenient,
+    check_memory,
+    complain,
+    die_of_interrupts,
+    give_up,
+    open_streams,
+)
 
 COMMANDS = {
     "arches": "compare",
@@ -49,6 +57,11 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the subcommands."""
         return sorted(COMMANDS)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Execute the command line; raise `DynftraceError` without the memory for a machine."""
+        check_memory()
+        return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the subcommand `cmd_name`, or None."""
@@ -101,32 +114,42 @@ def dynftrace(
 
 def run(arguments: Sequence[str]) -> int:
     """Execute a command line without the program's name and return the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            utf8 = stream.encoding.lower().replace("-", "") == "utf8"
-            stream.reconfigure(errors="surrogateescape" if utf8 else "backslashreplace")
+    be_lenient()
     try:
         status = dynftrace.main(list(arguments), prog_name="dynftrace", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.ClickException as error:
-        error.show()
+        try:
+            error.show()
+        except OSError:
+            give_up("stderr")
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader is gone; the interpreter must not flush again on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        give_up("stdout")
         return FAILED
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"dynftrace: {error.strerror or error}", file=sys.stderr)
+        give_up("stdout")
+        complain(error.strerror or str(error))
+        return FAILED
+    except MemoryError:
+        complain(str(HostMemoryError()))
         return FAILED
     except DynftraceError as error:
-        print(f"dynftrace: {error}", file=sys.stderr)
+        complain(str(error))
         return USAGE if isinstance(error, UsageError) else FAILED
 
 
 def main() -> None:
     """Run the program and exit with its status."""
-    sys.exit(run(sys.argv[1:]))
+    die_of_interrupts()
+    open_streams()
+    # numpy's BLAS reserves memory for each CPU of the host, and nothing here uses it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    try:
+        status = run(sys.argv[1:])
+    finally:
+        die_of_interrupts()
+    sys.exit(status)

@@ -6,6 +6,7 @@ started it reports the interruption. A script ends there too; the prompt comes b
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -76,7 +77,8 @@ def run_interactive(session: Session) -> int:
     with _line_editing(shell):
         while True:
             try:
-                pending += input(CONTINUED if pending else PROMPT) + "\n"
+                with _restore_terminal():
+                    line = input(CONTINUED if pending else PROMPT)
             except KeyboardInterrupt:
                 print()
                 pending = ""
@@ -84,6 +86,7 @@ def run_interactive(session: Session) -> int:
             except EOFError:
                 print()
                 return status
+            pending += line + "\n"
             if _incomplete(pending):
                 continue
             if pending.strip() in ("exit", "quit"):
@@ -128,7 +131,7 @@ def _show(outcome: Outcome) -> None:
 
 @contextmanager
 def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
-    """Within the context, ctrl+c stops the machine; a second one raises `KeyboardInterrupt`.
+    """Within the context, ctrl+c stops the machine; a second one ends the program.
 
     Yields a function that returns whether ctrl+c came.
     """
@@ -137,7 +140,9 @@ def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal came
         if came:
-            raise KeyboardInterrupt
+            # Not an exception: this may be within a callback of the emulator.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
         came = True
         if sys.stderr.isatty():
             sys.stderr.write("\n")  # after the ^C that the terminal shows
@@ -148,6 +153,29 @@ def _stop_on_interrupt(session: Session) -> Iterator[Callable[[], bool]]:
         yield lambda: came
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _restore_terminal() -> Iterator[None]:
+    """Within the context, signals raise exceptions, so that line editing ends properly.
+
+    Those that end a program raise `SystemExit`, ctrl+c raises `KeyboardInterrupt`.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: leave,
+        signal.SIGHUP: leave,
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from ...core.errors import DynftraceError
@@ -21,6 +26,8 @@ from .worker import Driver
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 PATIENCE_S = 10.0
 """Host seconds the machine's thread has to end."""
@@ -50,7 +57,8 @@ def run_console(
 
     while True:
         app = _console(open_session, theme_name, theme_from, keys, walk, progress, store)
-        app.run()
+        with _exit_on_signals(app):
+            app.run()
         if store is not None:
             _keep(app, store)
             store = None
@@ -60,6 +68,35 @@ def run_console(
         chosen = tour.load(app.tour.wanted)
         progress = progress or Progress()
         open_session, walk = chosen.open, Walk(chosen, progress.next(chosen))
+
+
+@contextmanager
+def _exit_on_signals(app: ConsoleApp) -> Iterator[None]:
+    """Within the context, signals that end a program make `app` exit and restore the terminal.
+
+    The exit status is that of a program that died of the signal.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            # The terminal is not changed yet, or restored.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        else:
+            # After a refresh: a screen must not lose its widgets while it is put together.
+            loop.call_soon_threadsafe(app.call_after_refresh, app.exit, None, 128 + number)
+
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def spare_the_interface() -> None:

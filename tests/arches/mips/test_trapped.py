@@ -6,6 +6,7 @@ import pytest
 
 from dynftrace import arches
 from dynftrace.core.asm.assemble import assemble
+from dynftrace.core.errors import GuestOops
 from dynftrace.core.machine.machine import Machine
 
 CODE = {
@@ -27,8 +28,8 @@ CODE = {
 REGISTERS = {"a0": 3, "a1": 0, "a2": -1, "t1": 0x7FFF_FFF0, "t2": -(2**31)}
 
 
-def trapped(arch: str, code: str) -> tuple[int, int, int]:
-    """Return the address of the code, the pc found, and the data bytes at a3."""
+def ended(arch: str, code: str) -> tuple[GuestOops, int, int]:
+    """Return the oops that ends `code`, the address of the code, and that of the data at a3."""
     port = arches.load(arch)
     machine = Machine(port, cpus=1)
     base, data = port.facts.map.tracer, port.facts.map.direct_map
@@ -40,18 +41,24 @@ def trapped(arch: str, code: str) -> tuple[int, int, int]:
     machine.set_registers(0, {**REGISTERS, "a3": data})
     machine.run(1000)
     (oops,) = machine.oopses
-    return base, oops.pc, data
+    return oops, base, data
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
 @pytest.mark.parametrize("name", CODE)
 def test_the_instruction_that_trapped_is_found(arch: str, name: str) -> None:
     code, row = CODE[name]
-    base, pc, _ = trapped(arch, code)
-    assert pc == base + 4 * row
+    oops, base, _ = ended(arch, code)
+    assert oops.pc == base + 4 * row
 
 
 @pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
 def test_a_jump_to_an_unaligned_address_is_found(arch: str) -> None:
-    _, pc, data = trapped(arch, "addiu $a3, $a3, 6\njr $a3\nnop")
-    assert pc == data + 6
+    oops, _, data = ended(arch, "addiu $a3, $a3, 6\njr $a3\nnop")
+    assert oops.pc == data + 6
+
+
+@pytest.mark.parametrize("arch", ["mips", "mipsel", "mips64"])
+def test_a_jump_to_an_odd_address_is_an_address_error_and_no_mips16(arch: str) -> None:
+    oops, _, _ = ended(arch, "bal .+8\nnop\naddiu $ra, $ra, 17\njr $ra\nnop\nnop\nnop\nnop")
+    assert str(oops).startswith("Address Error"), oops

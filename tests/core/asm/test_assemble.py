@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 from capstone import CS_ARCH_X86, CS_MODE_64, Cs
 
@@ -104,6 +107,19 @@ def test_a_line_for_poke_is_assembled() -> None:
 def test_a_line_that_is_not_an_instruction_is_refused(line: str, reason: str) -> None:
     with pytest.raises(AssemblyError, match=reason):
         assemble_line(FACTS, line, BASE, SYMBOLS.get)
+
+
+def test_ctrl_c_at_the_terminal_is_not_for_the_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = []
+
+    class Watched(subprocess.Popen):
+        def __init__(self, *args, **options) -> None:
+            super().__init__(*args, **options)
+            groups.append(os.getpgid(self.pid))
+
+    monkeypatch.setattr(subprocess, "Popen", Watched)
+    assert assemble_line(FACTS, "nop", BASE, SYMBOLS.get) == b"\x90"
+    assert len(groups) == 1 and os.getpgrp() not in groups
 
 
 @pytest.mark.parametrize("line", ["! ]", "lock 0x", "%"])
