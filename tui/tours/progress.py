@@ -43,8 +43,10 @@ class Progress:
         """Return the content of the file; a missing or damaged file counts as empty."""
         try:
             found = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         if not isinstance(found, dict):
             return {}
-        return {str(name): steps for name, steps in found.items() if isinstance(steps, int)}
+        return {
+            str(name): steps for name, steps in found.items() if type(steps) is int and steps > 0
+        }

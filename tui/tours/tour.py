@@ -230,7 +230,7 @@ def _settings(source: str, where: str) -> tuple[dict[str, object], str, int]:
         raise UsageError(f"{where}:1: a tour must begin with a table between two lines +++")
     try:
         table = tomllib.loads(head)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{where}: {error}") from error
     for key, value in table.items():
         if key not in SETTINGS or not isinstance(value, SETTINGS[key]):

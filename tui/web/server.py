@@ -158,7 +158,7 @@ class Site:
                 if message.type is WSMsgType.TEXT:
                     try:
                         said = message.json()
-                    except ValueError:
+                    except (ValueError, RecursionError):
                         continue
                     await _forward(visit, said, websocket)
         finally:

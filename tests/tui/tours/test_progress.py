@@ -17,7 +17,7 @@ def test_progress_is_kept_and_never_goes_back(tmp_path: Path) -> None:
     Progress(path).reached(tour, 3)
     Progress(path).reached(tour, 2)
     assert Progress(path).of(tour) == 3
-    for damaged in ("", "[1]", '{"call-site": "x"}', "\x00"):
+    for damaged in ("", "[1]", '{"call-site": "x"}', '{"call-site": -1}', "\x00", "[" * 10_000):
         path.write_text(damaged)
         assert Progress(path).of(tour) == 0
     path.write_text('{"call-site": 99, "gone": 1}')
