@@ -9,6 +9,7 @@ thread and read the tree in another.
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,13 @@ from .journal import Journal
 
 START = "_start"
 """Symbol of a kernel's first instruction."""
+
+DEAD_MACHINES = 4
+"""Reboots after which old machines are freed.
+
+A machine and what reads it form cycles. The collector counts objects, not the engine's memory,
+so by its own rules it would keep dozens of machines.
+"""
 
 BOOT_LIMIT_NS = 2_000_000_000
 """Limit for the boot, in virtual ns: CPU 0 must be idle by then."""
@@ -115,6 +123,8 @@ class Session:
             self.boots += 1
             self._start()
             self.journal.clear()
+            if self.boots % DEAD_MACHINES == 0:
+                gc.collect()
 
     def save(self) -> Restore:
         """Return a function that goes back to the present state, also after a reboot."""

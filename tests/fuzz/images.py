@@ -106,7 +106,8 @@ class Module:
             return f"insmod {loaded}"
         return execute(
             session,
-            "lsmod; echo function > current_tracer; run usb; cat trace; echo 1 > options/sym-offset;"
+            "lsmod; echo function > current_tracer; run usb; cat trace;"
+            "echo 1 > options/sym-offset;"
             "echo function_graph > current_tracer; run usb; run syscalls; cat trace; records;"
             "cat available_filter_functions; tramp usbcore ftrace_caller; site usb_ifnum_to_if;"
             f"echo nop > current_tracer; rmmod usbhub; rmmod {name}; lsmod; dmesg; run syscalls",

@@ -20,113 +20,36 @@ from . import damage
 from .images import machine
 from .kind import Case, impatient
 
-FUNCTIONS = ["schedule", "vfs_read", "usb_ifnum_to_if", "kfree", "sys_open", "*", "sched*", "f?r[k"]
-FUNCTIONS += [
-    "ftrace_caller",
-    "_mcount",
-    "ftrace_stub",
-    "__fentry__",
-    "do_exit",
-    "ftrace_caller.stub",
-]
-PLACES = [
-    "schedule",
-    "schedule+4",
-    "vfs_read+0x1",
-    "ffffffff81000000",
-    "0",
-    "-1",
-    "c0000000",
-    "ftrace_call",
-]
-PLACES += ["80000000", "host_request", "jiffies", "ftrace_caller", "ftrace_caller+8", "_start"]
+FUNCTIONS = """
+    schedule vfs_read usb_ifnum_to_if kfree sys_open * sched* f?r[k ftrace_caller _mcount
+    ftrace_stub __fentry__ do_exit ftrace_caller.stub
+""".split()  # noqa: SIM905
+PLACES = """
+    schedule schedule+4 vfs_read+0x1 ffffffff81000000 0 -1 c0000000 ftrace_call 80000000
+    host_request jiffies ftrace_caller ftrace_caller+8 _start
+""".split()  # noqa: SIM905
 WORKLOADS = ["syscalls", "pipes", "usb", "timers", "exec", "nothing"]
-FILES = ["current_tracer", "set_ftrace_filter", "set_ftrace_notrace", "set_graph_function", "trace"]
-FILES += ["set_ftrace_pid", "dynamic_events", "events/enable", "events/syscalls/enable", "snapshot"]
-FILES += [
-    "function_profile_enabled",
-    "trace_stat/function0",
-    "tracing_on",
-    "buffer_size_kb",
-    "README",
-]
-FILES += [
-    "trace_options",
-    "options/func_stack_trace",
-    "trace_pipe",
-    "per_cpu/cpu0/trace",
-    "../x",
-    ".",
-]
-FILES += ["/proc/sys/kernel/stack_tracer_enabled", "stack_trace", "trace_clock", "max_graph_depth"]
-FILES += [
-    "touched_functions",
-    "enabled_functions",
-    "dyn_ftrace_total_info",
-    "events/fprobes/enable",
-]
-FILES += [
-    "/proc/sys/kernel/ftrace_enabled",
-    "/proc/kallsyms",
-    "available_filter_functions",
-    "trace_marker",
-]
-TEXTS = [
-    "function",
-    "function_graph",
-    "nop",
-    "0",
-    "1",
-    "2",
-    "vfs_read:stacktrace:2",
-    "do_exit:traceoff",
-]
-TEXTS += [
-    "f:fire call_timer_fn fn=$arg2:symbol",
-    "f:r vfs_read%return $retval",
-    "-:fire",
-    "!vfs_read",
-]
-TEXTS += [
-    "vfs_read:snapshot",
-    "schedule:dump",
-    "*:mod:usbcore",
-    "global",
-    "99999999",
-    "func_stack_trace",
-]
-TEXTS += [
-    "nofunc_stack_trace",
-    "~1",
-    "f:x",
-    "f:" + "a" * 300 + " schedule",
-    "f:y vfs_read $arg9:x64[3]",
-]
-WORDS = [
-    "--far",
-    "usbcore",
-    "usbhub",
-    "crashy",
-    "usbcore-near",
-    "usbcore-trampoline",
-    "/dev/zero",
-    "skip",
-]
-WORDS += [
-    "flush",
-    "stop_machine",
-    "breakpoint",
-    "none",
-    "hit",
-    "0",
-    "1",
-    "2",
-    "3",
-    "9",
-    "0x10",
-    "crashy_null",
-]
-WORDS += ["nop", "ret", "90 90", "9090909090", "jmp", "b .", "call schedule", "sleep"]
+FILES = """
+    current_tracer set_ftrace_filter set_ftrace_notrace set_graph_function trace set_ftrace_pid
+    dynamic_events events/enable events/syscalls/enable snapshot function_profile_enabled
+    trace_stat/function0 tracing_on buffer_size_kb README trace_options options/func_stack_trace
+    trace_pipe per_cpu/cpu0/trace ../x . /proc/sys/kernel/stack_tracer_enabled stack_trace
+    trace_clock max_graph_depth touched_functions enabled_functions dyn_ftrace_total_info
+    events/fprobes/enable /proc/sys/kernel/ftrace_enabled /proc/kallsyms
+    available_filter_functions trace_marker
+""".split()  # noqa: SIM905
+TEXTS = """
+    function function_graph nop 0 1 2 vfs_read:stacktrace:2 do_exit:traceoff -:fire !vfs_read
+    vfs_read:snapshot schedule:dump *:mod:usbcore global 99999999 func_stack_trace
+    nofunc_stack_trace ~1 f:x
+""".split()  # noqa: SIM905
+TEXTS += ["f:fire call_timer_fn fn=$arg2:symbol", "f:r vfs_read%return $retval"]
+TEXTS += ["f:" + "a" * 300 + " schedule", "f:y vfs_read $arg9:x64[3]"]
+WORDS = """
+    --far usbcore usbhub crashy usbcore-near usbcore-trampoline /dev/zero skip flush
+    stop_machine breakpoint none hit 0 1 2 3 9 0x10 crashy_null nop ret 9090909090 jmp sleep
+""".split()  # noqa: SIM905
+WORDS += ["90 90", "b .", "call schedule"]
 SAFE = 60
 """Largest number a script gives `step`; a larger one is a long wait that ctrl+c ends."""
 
