@@ -16,10 +16,13 @@ from dynftrace.tui.web.server import Site
 from . import damage
 from .kind import Case, Wrong, folder
 
-CONSOLE = (
-    "import sys\nprint('__GANGLION__', flush=True)\nwhile sys.stdin.buffer.read1(4096): pass\n"
-)
-"""A console that takes everything and shows nothing: what is tried is the server."""
+CONSOLE = """
+import sys
+print("__GANGLION__", flush=True)
+while (said := sys.stdin.buffer.read1(4096)) and b'"type": "quit"' not in said:
+    pass
+"""
+"""A console that takes everything until it is told to quit: what is tried is the server."""
 
 MESSAGES: list[object] = [
     ["stdin", ":run syscalls\r"],
