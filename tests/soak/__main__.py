@@ -1,7 +1,7 @@
 """Use dynftrace for long: `python -m tests.soak [--minutes M] [--n N] [JOB...]`.
 
 Each job runs in a process of its own: its number of rounds, or `--minutes`. Prints memory at
-start, after a fifth of the rounds and at the end, open files, and threads. The exit status is 1
+start, after a third of the rounds and at the end, open files, and threads. The exit status is 1
 if any of them has grown since then.
 """
 

@@ -56,8 +56,7 @@ def modules(number: int | None, seconds: float | None) -> Iterator[int]:
     for done in rounds(number, seconds):
         do(shell, "insmod usbcore; insmod usbhub; rmmod usbhub usbcore")
         session.journal.clear()  # the journal of a session is meant to grow
-        if done % 10 == 0:
-            yield done
+        yield done
 
 
 def reboots(number: int | None, seconds: float | None) -> Iterator[int]:
@@ -65,8 +64,7 @@ def reboots(number: int | None, seconds: float | None) -> Iterator[int]:
     _, shell = opened(cpus=4)
     for done in rounds(number, seconds):
         do(shell, "reboot")
-        if done % 5 == 0:
-            yield done
+        yield done
 
 
 def toggles(number: int | None, seconds: float | None) -> Iterator[int]:
@@ -77,7 +75,7 @@ def toggles(number: int | None, seconds: float | None) -> Iterator[int]:
         do(shell, f"echo {('function', 'nop')[done % 2]} > current_tracer")
         session.run(20_000)
         session.journal.clear()
-        if done % 50 == 0:
+        if done % 5 == 0:
             yield done
 
 
@@ -152,9 +150,12 @@ async def _console(number: int | None, seconds: float | None) -> AsyncIterator[i
         for done in rounds(number, seconds):
             for key in KEYS:
                 await pilot.press(key)
+                yield done
             app.command("run syscalls")
             await asyncio.sleep(0.05)
             yield done
+        app.exit()
+        await pilot.pause()
     if app.return_code:
         raise RuntimeError(f"the console ended with {app.return_code}")
 

@@ -15,11 +15,11 @@ from pathlib import Path
 Job = Callable[[int | None, float | None], Iterator[int]]
 """Does rounds of work, up to a number or for some seconds, and yields the number done so far."""
 
-WARM = 0.2
+WARM = 0.3
 """Part of the job after which the process must not grow any more."""
 
-GROWTH = 24 << 20
-"""Bytes of memory that the process may grow by after that: what the allocators keep varies."""
+GROWTH = 48 << 20
+"""Bytes of memory that the process may grow by after that: machines that wait for the collector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Soaked:
     rounds: int
     start: Level
     warm: Level
-    """The highest level of the first fifth of the rounds."""
+    """The highest level of the first third of the rounds."""
     end: Level
     """The level at the end; its memory is the lowest of the last rounds."""
     cpu: float
