@@ -112,7 +112,7 @@ class Script:
             ]
             content = damage.text(random, content, tokens)
         # Longer scripts find nothing more, and take their time rightly.
-        return Case(content[:4000], f"sh --arch {arch} FILE")
+        return Case(b"\n".join(content[:4000].split(b"\n")[:60]), f"sh --arch {arch} FILE")
 
     def take(self, case: Case) -> str:
         session = machine(case.about.split()[2])
