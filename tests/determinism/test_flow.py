@@ -11,6 +11,6 @@ from .flow import committed, digest
 
 @pytest.mark.parametrize("arch", arches.names())
 def test_the_output_has_the_committed_hash(arch: str) -> None:
-    hashes = committed()
-    for cpus in (1, 2):
-        assert digest(arch, cpus) == hashes[arch, cpus], "see tests/determinism/traces.txt"
+    # One CPU is a case of its own in the machine, not in a port: one port shows it.
+    for cpus in (1, 2) if arch == arches.DEFAULT else (2,):
+        assert digest(arch, cpus) == committed()[arch, cpus], "see tests/determinism/traces.txt"
