@@ -6,13 +6,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
 
-.PHONY: console test check images screenshots docs bench corrupt dist lock clean help
+.PHONY: console test fuzz soak determinism check images screenshots docs bench corrupt dist lock clean help
 
 console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
 
 test: .venv/.ready ## run the tests, on all cores
 	$(BIN)/pytest -n auto --dist worksteal -q $(ARGS)
+
+fuzz: .venv/.ready ## damage everything dynftrace reads (N=200 cases of each kind, or MINUTES=)
+	$(BIN)/python -m tests.fuzz $(if $(N),--n $(N)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+soak: .venv/.ready ## use it for long; memory must level off (MINUTES= of shell and console)
+	$(BIN)/python -m tests.soak $(if $(N),--n $(N)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+determinism: .venv/.ready ## compare all output with the committed hashes (ARGS='--python PATH')
+	$(BIN)/python -m tests.determinism $(ARGS)
 
 check: .venv/.ready ## check lint, format, types and layers
 	$(BIN)/ruff check .

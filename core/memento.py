@@ -11,13 +11,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
-
 Restore: TypeAlias = Callable[[], None]
 """Restores the object whose `save` returned it."""
 
-_CHANGING = (list, dict, set, deque, np.ndarray)
-"""The types of values that are copied; all other values are shared."""
+_CHANGING = (list, dict, set, deque)
+"""The types of values that are copied, besides arrays; all other values are shared."""
 
 
 def attributes(owner: object, *names: str) -> Restore:
@@ -45,4 +43,6 @@ def in_order(*parts: Restore) -> Restore:
 
 
 def _copied(value: object) -> object:
-    return copy.copy(value) if isinstance(value, _CHANGING) else value
+    # An array is known by its protocol: importing numpy would delay the first paint.
+    changing = isinstance(value, _CHANGING) or hasattr(value, "__array__")
+    return copy.copy(value) if changing else value

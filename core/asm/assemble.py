@@ -41,6 +41,8 @@ _Assembler = Callable[[str, bool], Answer]
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _GLOBL = re.compile(r"^[ \t]*\.glob[a]?l[ \t]+(?P<name>[.\w$]+)[ \t]*$", re.MULTILINE)
 _DECIMAL = re.compile(r"(?<![\w.$%])[1-9][0-9]+(?!\w)")
+_ENDLESS = re.compile(r"\w{200}")
+"""Longer than any number or name: numbers of thousands of digits cannot be converted."""
 _SUM = re.compile(r"[.\w$]+(?:\s*[+-]\s*[.\w$]+)*")
 _START = "assembly_start"
 
@@ -65,6 +67,8 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
     """
     if "\n" in line:
         raise AssemblyError("write one line of instructions", line)
+    if endless := _ENDLESS.search(line):
+        raise AssemblyError("a word is too long", line, column=endless.start())
     for each in error_column.instructions(line):
         if each.text.startswith("."):
             raise AssemblyError("directives are not allowed", line, column=each.column)

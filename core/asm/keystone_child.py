@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from keystone.keystone import Ks, KsError
 
-MEMORY = 1 << 30
+MEMORY = 1 << 29
 """Memory limit of the child process, in bytes."""
 
 SECONDS = 5

@@ -9,6 +9,7 @@ thread and read the tree in another.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Callable, Collection, Sequence
@@ -48,6 +49,13 @@ START = "_start"
 BUNDLED_ONLY = "DYNFTRACE_BUNDLED_ONLY"
 """Environment variable; if it is set, insmod accepts no paths: a visitor of `dynftrace serve`
 must not learn which files the host has."""
+
+DEAD_MACHINES = 4
+"""Reboots after which old machines are freed.
+
+A machine and what reads it form cycles. The collector counts objects, not the engine's memory,
+so by its own rules it would keep dozens of machines.
+"""
 
 BOOT_LIMIT_NS = 2_000_000_000
 """Limit for the boot, in virtual ns: CPU 0 must be idle by then."""
@@ -122,6 +130,8 @@ class Session:
             self._start()
             self._prepare()
             self.journal.clear()
+            if self.boots % DEAD_MACHINES == 0:
+                gc.collect()
 
     def prepare(self, action: Callable[[], object]) -> None:
         """Do `action` now and after each reboot, as a part of opening the session.

@@ -44,6 +44,7 @@ from .screens.help import HelpBox
 from .screens.main import MainScreen
 from .screens.stepping import SteppingScreen
 from .screens.tourkeys import TOURING
+from .terminal_input import guard_parser
 from .typeahead import TypeAhead
 from .widgets.rows import Rows
 from .widgets.same_as import SameAs
@@ -53,6 +54,8 @@ FRAMES = 10
 """Views shown per second while the machine runs."""
 
 T = TypeVar("T")
+
+guard_parser()
 
 
 def _ran(done: Done) -> bool:

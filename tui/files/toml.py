@@ -12,6 +12,11 @@ from ...core.errors import UsageError
 _PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _END = " (at end of document)"
 
+MOST_PARTS = 32
+"""Largest number of parts of a dotted key. The parser's memory grows with its square."""
+
+_DOTTED = re.compile(rf"""(?<![\w"'-])(?:[\w"'-]+[ \t]*\.[ \t]*){{{MOST_PARTS}}}""")
+
 
 def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     """Return the table in `path` and its text; both are empty if the file does not exist.
@@ -31,6 +36,9 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise UsageError(f"{path}:{line}: not UTF-8") from error
+    if dotted := _DOTTED.search(text):
+        line = text.count("\n", 0, dotted.start()) + 1
+        raise UsageError(f"{path}:{line}: a key has more than {MOST_PARTS} parts")
     try:
         return tomllib.loads(text), text
     except (ValueError, RecursionError) as error:

@@ -28,8 +28,8 @@ VERSION = 1
 MOST_NS = 10**12
 """Longest run of the machine, in virtual ns."""
 
-MOST_TIMES = 10**7
-"""Largest number of equal runs in a row."""
+MOST_ACTIONS = 10**7
+"""Largest number of commands and runs."""
 
 T = TypeVar("T")
 
@@ -151,7 +151,9 @@ def _done(value: object) -> list[Action]:
         if isinstance(each, dict):
             table = _table(each, where, ("ns", "times"))
             ns = _count(table["ns"], f"{where}.ns", 0, MOST_NS)
-            done += [ns] * _count(table["times"], f"{where}.times", 1, MOST_TIMES)
+            # Checked before the list is made: a few words of JSON could fill the memory.
+            most = max(MOST_ACTIONS - len(done), 1)
+            done += [ns] * _count(table["times"], f"{where}.times", 1, most)
             continue
         try:
             commands = parse(_text(each, where))

@@ -155,7 +155,7 @@ def _settings(lesson: _Lesson) -> tuple[Mapping[str, object], int]:
     end = lines.index("+++", 1)
     try:
         table = tomllib.loads("\n".join(lines[1:end]))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         at = _AT.search(str(error))
         line, column = end - 1, len(lines[end - 1]) + 1
         if at is not None and at[1]:

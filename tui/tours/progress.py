@@ -71,7 +71,7 @@ class Progress:
         """Return the content of the file; what is damaged or missing counts as not finished."""
         try:
             found = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         done: dict[str, dict[str, Finished]] = {}
         for name, steps in found.items() if isinstance(found, dict) else ():

@@ -102,6 +102,7 @@ def test_a_line_for_poke_is_assembled() -> None:
         ("jmp nowhere", "symbol nowhere is not defined"),
         ("mov rax, 99999999999999999999999", "cannot assemble: wrong operand '9+' of 'mov'"),
         ("nöp", "cannot assemble"),
+        ("mov rax, " + "9" * 5000, "a word is too long"),
     ],
 )
 def test_a_line_that_is_not_an_instruction_is_refused(line: str, reason: str) -> None:

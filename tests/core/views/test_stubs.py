@@ -35,16 +35,16 @@ def test_stubs_are_shown_as_text() -> None:
     assert lines[6:] == [
         f"{STUB + 16:x}  ftrace_caller.stub  ok  leads to ftrace_caller",
         "     1 call site when enabled",
-        f"     +0x0    {code:<23}  jmp ftrace_caller",
-        f"     +0x5    {'00':<23}  .byte 0x0",
-        f"     +0x6    {'00 00':<23}  .short 0x0",
-        f"     +0x8    {stub.code[8:].hex(' ')}  .quad ftrace_caller",
+        f"    +0x0  {code:<23}  jmp ftrace_caller",
+        f"    +0x5  {'00':<23}  .byte 0x0",
+        f"    +0x6  {'00 00':<23}  .short 0x0",
+        f"    +0x8  {stub.code[8:].hex(' ')}  .quad ftrace_caller",
     ]
     world.memory.write(STUB + 16, b"\x90")
     changed = stub_lines(stubs(world))
     wrong = "+0x0 is 90, expected e9; leads nowhere"
     assert changed[6] == f"{STUB + 16:x}  ftrace_caller.stub  !   {wrong}"
-    assert changed[8].startswith("     +0x0  ! 90 ")
+    assert changed[8].startswith("  ! +0x0  90 ")
     assert changed[-1] == lines[-1]
     assert stub_lines(()) == []
 

@@ -197,7 +197,7 @@ async def test_errors_have_the_kernels_text() -> None:
         await settle(pilot)
         error = "! write error: Invalid argument: no such function; the filter is now empty"
         assert same_as(app) == f"same as: echo nothing > set_ftrace_filter   {error}"
-        app.command("echo " + "schedule " * 40 + "> set_ftrace_filter")
+        app.command("echo " + "nothing" * 40 + " > set_ftrace_filter")
         await settle(pilot)
         assert same_as(app).endswith(error)
         await pilot.resize_terminal(80, 24)

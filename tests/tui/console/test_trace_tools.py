@@ -125,10 +125,8 @@ async def test_the_line_offers_the_rows_words_and_keeps_invalid_text() -> None:
         assert line.value == "pid:3"
         await pilot.press("ctrl+u", *"irq:4", "enter")
         await pilot.pause()
-        assert (
-            toasts(app)[-1]
-            == "unknown kind 'irq:' in irq:4 (choose from: func:, task:, pid:, cpu:)"
-        )
+        reason = "unknown kind 'irq:' in irq:4 (choose from: func:, task:, pid:, cpu:)"
+        assert toasts(app)[-1] == f"invalid filter: {reason}"
         assert app.main.query_one(CommandLine).display and line.value == "irq:4"
         assert trace(app).count() == 1204
         await pilot.press("ctrl+u", *"cpu:0", "enter", "F")

@@ -65,7 +65,7 @@ async def test_after_escape_keys_go_to_the_list_again() -> None:
 async def test_a_filter_typed_at_once_applies_to_the_next_key(size: tuple[int, int]) -> None:
     driver = CannedDriver()
     async with console(driver, size) as (app, pilot):
-        await pilot.press("3")
+        await pilot.press("1")
         type_at_once(app, "/vfs_\na")
         await settle(pilot)
         assert app.main.functions.rows.count() == 3

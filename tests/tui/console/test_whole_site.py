@@ -12,9 +12,10 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.views.call_site import find_sites
 from dynftrace.tui.console.app import ConsoleApp
+from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.call_site import site_lines
 from dynftrace.tui.present.line import plain
-from dynftrace.tui.tours import tour
+from dynftrace.tui.tours import course
 from dynftrace.tui.tours.walk import Walk
 
 from ..canned import CannedDriver
@@ -29,12 +30,13 @@ def panes() -> frozenset[tuple[int, int]]:
     async def measured(size: tuple[int, int], walk: Walk | None) -> tuple[int, int]:
         app = ConsoleApp(CannedDriver, walk)
         async with app.run_test(size=size) as pilot:
+            await settle(pilot)
             await pilot.press("2")
-            await pilot.pause()
+            await settle(pilot)
             width, height = app.main.site.size
             return width - app.main.site.scrollbar_size_vertical, height
 
-    walk = Walk(tour.load("call-site"), 0)
+    walk = Walk(course.load("call-site"), 0)
     return frozenset(asyncio.run(measured(size, on)) for size in SIZES for on in (None, walk))
 
 

@@ -65,14 +65,16 @@ async def test_the_palette_offers_comparisons_and_experiments() -> None:
         assert lines[0].split() == ["compiled", "disabled", "enabled"]
         assert any(each.startswith("x86_64  64-bit, little-endian, schedule at ") for each in lines)
         await pilot.press("escape")
-        offered["Experiment: damage this call site"].callback()
+        offered["Experiment: damage this call site, and trace it"].callback()
         await settle(pilot)
         ip = session.address_of("schedule")
         assert session.boot.machine.memory.read(ip, 4) == bytes(4)
+        assert session.boot.ftrace.disabled
         await pilot.press("escape")
+        offered = {each.title: each for each in app.get_system_commands(app.screen)}
         offered["Experiment: undo the last command"].callback()
         await settle(pilot)
-        assert session.boot.machine.memory.read(ip, 4) != bytes(4)
+        assert not session.boot.ftrace.disabled
 
 
 def test_experiments_are_existing_commands() -> None:

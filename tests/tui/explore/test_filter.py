@@ -56,9 +56,9 @@ async def test_tab_completes_and_cycles() -> None:
 
 async def test_tab_without_a_word_goes_to_the_next_pane() -> None:
     async with console(CannedDriver()) as (app, pilot):
-        await pilot.press("slash", "tab")
+        await pilot.press("1", "slash", "tab")
         assert app.main.active == 2
-        await pilot.press("slash", "shift+tab")
+        await pilot.press("1", "slash", "shift+tab")
         assert app.main.active == 4
 
 

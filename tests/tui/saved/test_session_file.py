@@ -153,6 +153,10 @@ def changed(**what: object) -> str:
         (changed(done=["ls; ls"]), "done[0] must be exactly one command"),
         (changed(done=[""]), "done[0] must be exactly one command"),
         (changed(done=[{"ns": 1, "times": 0}]), "done[0].times must be an integer from 1 to"),
+        (
+            changed(done=[{"ns": 1, "times": 10**7}, {"ns": 1, "times": 2}]),
+            "done[1].times must be an integer from 1 to 1",
+        ),
         (changed(done=[{"ns": -1, "times": 1}]), "done[0].ns must be an integer from 0 to"),
         (changed(now="1"), "now must be an integer"),
         (changed(layout__pane=5), "layout.pane must be an integer from 1 to 4"),

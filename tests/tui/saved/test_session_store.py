@@ -81,7 +81,7 @@ async def test_machine_and_layout_are_restored() -> None:
         app.runner.pause()
         await settle(pilot)
         await do(app, pilot, "site vfs_read", "step", "poke jiffies -x 01", "run usb", "cat trace")
-        await pilot.press("escape", "slash", *"usb", "enter", "o", "j", "j")
+        await pilot.press("escape", "1", "slash", *"usb", "enter", "o", "j", "j")
         await pilot.press("4", "up", "m", "up", "up", "m", "B", "z")
         await pilot.press("F", *"usb_*", "enter")
         await settle(pilot)

@@ -82,6 +82,7 @@ def test_without_a_file_there_are_no_settings(file: Path) -> None:
         ('theme = """\ncolour = 1\n"""\ncolour = 1\n', ":4: unknown setting 'colour' ("),
         ("# DOS\r\ncpus = 2\r\ncolour = 1\r\n", ":3: unknown setting 'colour' ("),
         ("\n'cpus' = \"4\"\n", ":2: cpus must be an integer, not a string"),
+        ("cpus = 2\n" + "a." * 9000 + "b = 1\n", ":2: a key has more than 32 parts"),
         ("cpus = true\n", ":1: cpus must be an integer, not a boolean"),
         ("cpus = 4.0", ":1: cpus must be an integer, not a float"),
         ("theme = 2020-01-01", ":1: theme must be a string, not a time"),

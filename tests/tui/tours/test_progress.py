@@ -26,7 +26,7 @@ def test_progress_is_kept_by_the_titles_of_the_steps(tmp_path: Path) -> None:
     assert (again.of(tour), again.next(tour)) == (2, 1)
     assert again.finished(tour, tour.steps[2]) == Finished(hints=1, shown=True)
     assert again.finished(tour, tour.steps[0]) == Finished()
-    for damaged in ("", "[1]", '{"call-site": 3}', '{"call-site": {"x": 1}}', "\x00"):
+    for damaged in ("", "[1]", '{"call-site": 3}', '{"call-site": {"x": 1}}', "\x00", "[" * 10_000):
         path.write_text(damaged)
         assert Progress(path).of(tour) == 0
 

@@ -223,7 +223,8 @@ async def test_the_server_uses_loopback_and_refuses_other_origins() -> None:
             assert server.consoles() == []
             # Not from the page's script: it is ignored, and the console goes on.
             async with client.ws_connect(f"ws://{here}/ws", origin=f"http://{here}") as visitor:
-                for text in ("", "{", "[]", '["resize", 1]', '["stdin", 1]', '["ping", "7"]'):
+                ignored = ("", "{", "[]", "[" * 10_000, '["resize", 1]', '["stdin", 1]')
+                for text in (*ignored, '["ping", "7"]'):
                     await visitor.send_str(text)
                 while (
                     said := await visitor.receive(timeout=20)

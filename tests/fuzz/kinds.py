@@ -1,0 +1,19 @@
+"""All kinds of input, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .images import Kernel, Module
+from .kind import Kind
+from .texts import Keymap, Lesson, SavedSession, Settings, TourProgress
+from .typed import Assembly, Keys, Script
+from .web import Frames
+
+_ALL: tuple[Kind, ...] = (
+    *(Kernel(), Module(), Script(), Assembly(), Keys()),
+    *(SavedSession(), TourProgress(), Settings(), Keymap(), Lesson(), Frames()),
+)
+
+KINDS: Mapping[str, Kind] = MappingProxyType({each.name: each for each in _ALL})
