@@ -153,7 +153,7 @@ def _child(
         if not status:
             return None
         log.seek(0)
-        said = log.read()[-4000:]
+        said = log.read()[-16_000:]
     number = os.waitstatus_to_exitcode(status)
     why = f"killed by {signal.Signals(-number).name}" if number < 0 else f"exit status {number}"
     if current is None:

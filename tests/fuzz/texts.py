@@ -15,8 +15,10 @@ from dynftrace.tui.saved.machine_options import MachineOptions
 from dynftrace.tui.saved.session_model import Layout, Saved
 from dynftrace.tui.saved.session_store import SessionStore
 from dynftrace.tui.saved.session_text import as_text
-from dynftrace.tui.tours import tour
+from dynftrace.tui.tours import course, lesson_file
 from dynftrace.tui.tours.progress import Progress
+from dynftrace.tui.tours.tour import Tour
+from dynftrace.tui.tours.walk import Walk
 
 from . import damage, typed
 from .images import machine
@@ -68,7 +70,9 @@ class TourProgress:
     name, suffix = "progress", ".json"
 
     def case(self, random: Random) -> Case:
-        return Case(damage.json_text(random, dict.fromkeys(tour.names(), 3)))
+        done = {"hints": 1, "shown": True}
+        saved = {each.name: {step.title: done for step in each.steps} for each in tours()}
+        return Case(damage.json_text(random, saved))
 
     def take(self, case: Case) -> str:
         done = Progress(written("tours.json", case.content))
@@ -77,14 +81,14 @@ class TourProgress:
             steps += [done.of(each)]
             if not 0 <= done.of(each) <= len(each.steps) or not done.next(each) < len(each.steps):
                 raise ValueError(f"{each.name}: {done.of(each)} steps")
-            done.reached(each, len(each.steps))
+            done.reached(Walk(each))
         return "read" if any(steps) else "empty"
 
 
 @cache
-def tours() -> list[tour.Tour]:
-    """Return all tours."""
-    return [tour.load(name) for name in tour.names()]
+def tours() -> list[Tour]:
+    """Return all tours and labs."""
+    return [course.load(name) for name in course.names()]
 
 
 CONFIG = b"""arch = "arm64"
@@ -151,7 +155,7 @@ class Lesson:
     name, suffix = "lesson", ".md"
 
     def case(self, random: Random) -> Case:
-        files = sorted(tour.FOLDER.glob("*.md"))
+        files = [*course.TOURS.paths, *course.LABS.paths]
         tokens = [
             "```do\n",
             "```check\n",
@@ -168,7 +172,8 @@ class Lesson:
         return Case(damage.text(random, content, tokens))
 
     def take(self, case: Case) -> str:
-        found = tour.parse(case.content.decode(errors="replace"), "fuzz", "fuzz.md")
+        text = case.content.decode(errors="replace")
+        found = lesson_file.parse(text, "fuzz", "fuzz.md")
         for step in found.steps:
             step.done((), lambda command: Outcome("schedule  ip 1 nop\n", "error\n"))
         return "parsed"

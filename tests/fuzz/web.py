@@ -65,7 +65,8 @@ class Frames:
         asyncio.get_running_loop().set_exception_handler(
             lambda loop, context: errors.texts.append(str(context))
         )
-        site = Site([sys.executable, "-S", "-c", CONSOLE], local=True)
+        command = [sys.executable, "-S", "-c", CONSOLE]
+        site = Site(command, local=True, visitors=4, any_module=False)
         try:
             async with (
                 TestServer(site.application(folder())) as server,

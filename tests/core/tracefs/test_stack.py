@@ -51,7 +51,7 @@ def test_the_switch_turns_it_on_and_off(session: Session, sh: Sh) -> None:
         ("stack_max_size", "-1", errno.EINVAL),
         ("stack_max_size", "18446744073709551616", errno.ERANGE),
         ("stack_trace", "0", errno.EINVAL),
-        ("stack_trace_filter", "no_function_is_called_so", errno.EINVAL),
+        ("stack_trace_filter", "no_function_is_called_so\n", errno.EINVAL),
         ("/proc/sys/kernel/gone", "1", errno.ENOENT),
         ("/proc/sys", "1", errno.EISDIR),
     ],
