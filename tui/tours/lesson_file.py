@@ -204,7 +204,9 @@ def _step(lesson: _Lesson, draft: _Draft, commands: Collection[str] | None) -> S
         raise lesson.error(draft.line, "a step with a check needs a last paragraph: its task")
     line, pane = content("pane")
     if pane and pane.strip() not in ("1", "2", "3", "4"):
-        raise lesson.error(line, f"unknown pane '{pane.strip()}' (choose from: 1, 2, 3, 4)")
+        first, *more = pane.strip().splitlines()
+        shown = first[:20] + "…" * (bool(more) or len(first) > 20)
+        raise lesson.error(line, f"unknown pane '{shown}' (choose from: 1, 2, 3, 4)")
     return Step(
         draft.title,
         before.strip(),
@@ -273,4 +275,6 @@ def _check(lesson: _Lesson, number: int, line: str) -> Check:
         column = lesson.lines[number - 1].rfind(match["pattern"]) + (error.pos or 0) + 1
         reason = f"the pattern '{match['pattern']}' is invalid: {error.msg}"
         raise lesson.error(number, reason, column=column) from error
+    except RecursionError as error:
+        raise lesson.error(number, "the pattern is nested too deeply") from error
     return Shows(match["command"], pattern, match["sign"] == "=>", where)

@@ -88,6 +88,7 @@ def test_a_tour_has_a_machine_and_steps() -> None:
         (HEAD + "## S\n```do\n```\n", "f:8:1: this do block is empty"),
         (HEAD + "## S\n```chekc\nx\n```\n", "f:8:4: unknown block 'chekc': is it 'check'?"),
         (HEAD + "## S\n```pane\n7\n```\n", "f:9:1: unknown pane '7'"),
+        (HEAD + "## S\n```pane\n7\n8\n```\n", "f:9:1: unknown pane '7…'"),
         (HEAD + "## S\n```check\nsaw path\n```\n", "f:7:1: a step with a check needs a last"),
         (HEAD + "## S\n```check\nnonsense\n```\n", "f:9:1: 'nonsense' is not a check"),
         (HEAD + "## S\n```check\n ran ^site\n```\n", "f:9:2: 'ran ^site' is not a check"),
