@@ -65,7 +65,7 @@ class Check:
         except DynftraceError as error:
             return Failed(str(error))
         except Exception as error:
-            missing = _missing_verb(error, port.port)
+            missing = missing_verb(error, port.port)
             return Failed(_sentence(error)) if missing is None else NotProvided(missing)
         return Passed()
 
@@ -77,7 +77,7 @@ def check(
     return lambda function: Check(name, heading, title, function)
 
 
-def _missing_verb(error: Exception, port: Port) -> str | None:
+def missing_verb(error: Exception, port: Port) -> str | None:
     """Return which verb of the contract is missing if that caused `error`, else None."""
     if isinstance(error, NotImplementedError):
         frames = traceback.extract_tb(error.__traceback__)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..arch import Edit, Port, Sites
 from .bench import PAGE, call_offset, call_size, decoder_of, engine, everything, is_call
-from .check import DYNAMIC, MODULES, check
+from .check import DYNAMIC, MODULES, check, missing_verb
 from .outcome import Absent, expect
 from .subject import PortUnderTest
 
@@ -91,9 +91,12 @@ def _edits(port: Port, ip: int, near: int, target: int) -> Iterator[tuple[str, E
 
 
 def _graph_edit(port: Port, ip: int, target: int) -> Edit | None:
+    """Return the edit of the graph slot; None if the port does not provide the verb."""
     try:
         return port.enable_graph_caller(ip, target)
-    except (AttributeError, NotImplementedError):
+    except (AttributeError, NotImplementedError) as error:
+        if missing_verb(error, port) is None:
+            raise
         return None
 
 

@@ -2,7 +2,7 @@
 
 A type is applied with one value after the other. The bits that powers of two change are its
 field. From its size follows the range that the type may accept: signed, unsigned, or either.
-Nothing may be stored that cannot be told from another value, except by a type that truncates
+Nothing may be stored that looks like another value, except by a type that truncates
 by its name. Branches are decoded by the disassembler as well.
 """
 

@@ -22,7 +22,7 @@ print("__GANGLION__", flush=True)
 while (said := sys.stdin.buffer.read1(4096)) and b'"type": "quit"' not in said:
     pass
 """
-"""A console that takes everything until it is told to quit: what is tried is the server."""
+"""A console that reads all input until it is asked to quit; only the server is under test."""
 
 MESSAGES: list[object] = [
     ["stdin", ":run syscalls\r"],

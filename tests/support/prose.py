@@ -1,4 +1,4 @@
-"""Keys in prose: what a reader of a lesson or of the README is told to press and to type.
+"""Keys in prose: what the README or a lesson asks its reader to press and type.
 
 In backticks, `:command` is typed on the command line, `text` after the word "type" is typed,
 and names of keys after the word "press" are pressed. All other words in backticks are only
@@ -22,7 +22,7 @@ NAMES = {
     "+": "plus",
     "esc": "escape",
 }
-"""Textual's names of keys that a reader is told of by their signs."""
+"""Textual's names of the keys that prose writes as signs."""
 
 
 def ways(text: str) -> list[list[str]]:

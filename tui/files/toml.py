@@ -60,18 +60,32 @@ def line_of(text: str, *keys: str) -> int:
     `text` is valid TOML up to the end of each statement. So the value's statement begins
     after the last such end whose document lacks the value.
     """
+    lines = text.replace("\r\n", "\n").split("\n")
+    without, beyond = 0, len(lines)  # ends of statements before and after the value is set
+    while beyond - without > 1:
+        middle = (without + beyond) // 2
+        end, there = _next_end(lines, middle, beyond, keys)
+        if there is False:
+            without = end
+        else:
+            beyond = middle
+    return without + 1
+
+
+def _next_end(
+    lines: list[str], first: int, beyond: int, keys: tuple[str, ...]
+) -> tuple[int, bool | None]:
+    """Return the first number of lines from `first` that are valid TOML, and whether they set
+    the value at `keys`; None for the latter if no number below `beyond` is valid.
+    """
     import tomllib
 
-    lines = text.replace("\r\n", "\n").split("\n")
-    without = 0
-    for end in range(1, len(lines)):
+    for end in range(first, beyond):
         try:
             table: object = tomllib.loads("\n".join(lines[:end]))
         except tomllib.TOMLDecodeError:
             continue
         for key in keys:
             table = table.get(key) if isinstance(table, dict) else None
-        if table is not None:
-            break
-        without = end
-    return without + 1
+        return end, table is not None
+    return beyond, None

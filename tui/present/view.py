@@ -206,7 +206,7 @@ class View:
     ip: int | None = None
     site: SiteText | None = None
     start: int | None = None
-    """rec.ip of a function that every workload calls, to begin with; None if there is none."""
+    """rec.ip of a function that every workload calls, to begin with, if the kernel has it."""
     path: tuple[Line, ...] = ()
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None

@@ -75,7 +75,7 @@ def _commands() -> Collection[str]:
 def find(text: str) -> Course:
     """Return the course that `text` means: the name of a tour or lab, a file, or a folder.
 
-    Raises `UsageError` if there is no such lesson.
+    Raises `UsageError` if the lesson does not exist.
     """
     for course in (TOURS, LABS):
         if text in course.names():

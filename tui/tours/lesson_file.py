@@ -1,4 +1,4 @@
-"""Reads a lesson, a Markdown file, and reports what is wrong with its line and column.
+"""Parse a lesson, a Markdown file; errors name the line and the column.
 
 The file begins with a TOML table between two lines `+++`: its `summary`, and its machine
 (`SETTINGS`). The heading of level 1 is its title; each heading of level 2 begins a step. The

@@ -202,7 +202,7 @@ class TourFlow:
             self._turning = False
 
     def _leave(self, steps: int) -> None:
-        """Go on to the next lesson, or say that there is none."""
+        """Go on to the next lesson; after the last one, say so."""
         walk = self.walk
         assert walk is not None
         following = course.following(walk.tour.path)

@@ -54,7 +54,7 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
     3: (
         ("ftrace_caller", "saves registers, calls the tracer"),
         ("ftrace_call", "the place in it that calls the tracer"),
-        ("ftrace_stub", "returns: the tracer while there is none"),
+        ("ftrace_stub", "returns at once: nothing is traced"),
         ("stub", "code on the way to a far function"),
     ),
     4: (
