@@ -6,11 +6,16 @@ import contextlib
 import io
 import re
 import shlex
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+from dynftrace import arches
+from dynftrace.core.memento import Restore
+from dynftrace.core.session.session import MachineSpec, Session
+from dynftrace.core.shell.shell import Shell
 from dynftrace.tui.cli import run
 
 PAGE = Path(__file__).parents[1] / "docs" / "documents.md"
@@ -47,18 +52,42 @@ def pattern(shown: str) -> str:
     return r"[^\S\n]+".join(words)
 
 
+@lru_cache(maxsize=3)
+def opened(machine: str) -> tuple[Session, Restore]:
+    """Return a new machine, such as `mips --nop nop`, and the way back to its start."""
+    arch, *options = machine.split()
+    fields: dict[str, Any] = {
+        key.removeprefix("--"): value
+        for key, value in zip(options[::2], options[1::2], strict=True)
+    }
+    session = Session.open(arches.load(arch), MachineSpec(**fields))
+    return session, session.save()
+
+
+@lru_cache
+def program(command: str) -> str:
+    """Return what `dynftrace` writes to stdout."""
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written):
+        run(shlex.split(command)[1:])
+    return written.getvalue()
+
+
+def output(row: Row) -> str:
+    """Return what the row's command writes: a shell command's to its machine at its start."""
+    if row.command.startswith("dynftrace "):
+        return program(row.command)
+    session, restart = opened(row.machine)
+    restart()
+    outcomes = Shell(session).run(row.command)
+    return "".join(outcome.output + outcome.error for outcome in outcomes)
+
+
 @pytest.mark.parametrize("row", rows(), ids=lambda row: f"{row.document}-{row.number}")
 def test_a_command_shows_the_sentence(row: Row) -> None:
     assert row.shows and all(row.shows)
-    if row.command.startswith("dynftrace "):
-        arguments = shlex.split(row.command)[1:]
-    else:
-        arguments = ["sh", "--arch", *row.machine.split(), "-c", row.command]
-    written = io.StringIO()
-    with contextlib.redirect_stdout(written), contextlib.redirect_stderr(written):
-        run(arguments)
-    rest = output = written.getvalue()
+    whole = rest = output(row)
     for shown in row.shows:
         match = re.search(pattern(shown), rest)
-        assert match, f"{shown!r} is not in\n{output}"
+        assert match, f"{shown!r} is not in\n{whole}"
         rest = rest[match.end() :]
