@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DynftraceError
 from .outcome import Effect
-from .parser import Word
+from .words import Word
 
 if TYPE_CHECKING:
     from ..session.boot import Boot
@@ -49,6 +49,8 @@ class Context:
     commands: Mapping[str, Command]
     repeat: Callable[[str], object]
     """Executes a command of the journal again."""
+    input: str | None = None
+    """Output of the command before it in a pipeline; None without one."""
     output: list[str] = field(default_factory=list)
     error: list[str] = field(default_factory=list)
     status: int = 0

@@ -1,86 +1,29 @@
 """Parser of the shell: text to words and commands.
 
 The grammar is a small part of the POSIX shell's, enough for what people type at tracefs:
-commands separated by `;`, newlines, `&&` and `||`; words with single quotes, double quotes
-and backslashes; `#` comments; `>` and `>>` redirections of a command's output. There are no
-variables: `$` is an ordinary character. So are parentheses inside a word, which instructions
-need (`40(r1)`). Subshells, pipes and background jobs are rejected.
-
-Quoting follows the Shell Command Language, sections 2.2 (quoting) and 2.3
-(token recognition): between double quotes a backslash is special only before
-`$`, `` ` ``, `"`, `\\` and a newline; a backslash before a newline continues
-the line.
+pipelines separated by `;`, newlines, `&&` and `||`; `for NAME in WORDS; do …; done`; words
+with single quotes, double quotes and backslashes; `#` comments; `>` and `>>` redirections of a
+command's output. `$NAME` and `${NAME}` are the variable of a loop and `$?` is the last status;
+any other `$` is an ordinary character. So are parentheses inside a word, which instructions
+need (`40(r1)`). Subshells and background jobs are rejected.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 
-from ..errors import DynftraceError
-
-_OPERATORS = ("&&", "||", ">>", ">", ";", "\n", "|", "&", "<", "(", ")")
-_ENDS_WORD = frozenset(" \t\r\n;&|<>")
-_GLOB = frozenset("*?[]\\")
-_PARTS = re.compile(r"([*?\[\]]+)|((?:\\.|[^*?\[\]\\])+)", re.DOTALL)
-"""Parts of a word's pattern: glob characters, or other and quoted characters."""
-_LITERAL = re.compile(r"\\(.)", re.DOTALL)
-
-
-class ShellSyntaxError(DynftraceError):
-    """Text that is not a command list.
-
-    `incomplete` is true if further lines could complete it.
-    """
-
-    def __init__(self, reason: str, *, incomplete: bool = False) -> None:
-        super().__init__(f"syntax error: {reason}")
-        self.incomplete = incomplete
+from .words import OPERATORS, Operator, ShellSyntaxError, Word, tokens
 
 
 class Join(Enum):
-    """When a command runs, depending on the status of the command before it."""
+    """When a pipeline runs, depending on the status of the one before it."""
 
     ALWAYS = ";"
     AND = "&&"
     OR = "||"
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word after quote removal.
-
-    `pattern` is the same word as a glob, in which quoted characters match themselves.
-    """
-
-    text: str
-    pattern: str
-    columns: tuple[int, ...] = field(compare=False)
-    """Where each character of `text` was typed, and where the word ends; counts from 0."""
-
-    @property
-    def is_glob(self) -> bool:
-        """Whether it contains an unquoted `*`, `?` or `[`."""
-        quoted = False
-        for character in self.pattern:
-            if quoted:
-                quoted = False
-            elif character == "\\":
-                quoted = True
-            elif character in "*?[":
-                return True
-        return False
-
-    def __str__(self) -> str:
-        """The word as it can be typed: quoted parts stay quoted."""
-        parts = [
-            bare if bare else shlex.quote(_LITERAL.sub(r"\1", quoted))
-            for bare, quoted in _PARTS.findall(self.pattern)
-        ]
-        return "".join(parts) or "''"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +36,20 @@ class Redirection:
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    """Words and redirections, and when they run. `words` may be empty."""
+    """Words and redirections. `words` may be empty."""
 
-    join: Join
     words: tuple[Word, ...]
     redirections: tuple[Redirection, ...]
 
+    def expand(self, variables: Mapping[str, str]) -> SimpleCommand:
+        """Return the command with the values of `variables`."""
+        return SimpleCommand(
+            tuple(word.expand(variables) for word in self.words),
+            tuple(Redirection(to.path.expand(variables), to.append) for to in self.redirections),
+        )
+
     def __str__(self) -> str:
-        """The command as it can be typed, without `join`."""
+        """The command as it can be typed."""
         parts = [str(word) for word in self.words]
         for to in self.redirections:
             parts += [">>" if to.append else ">", str(to.path)]
@@ -108,41 +57,185 @@ class SimpleCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class _Operator:
-    text: str
+class Pipeline:
+    """One or more commands, each of which reads the output of the one before."""
+
+    join: Join
+    commands: tuple[SimpleCommand, ...]
+
+    def expand(self, variables: Mapping[str, str]) -> Pipeline:
+        """Return the pipeline with the values of `variables`."""
+        return Pipeline(self.join, tuple(each.expand(variables) for each in self.commands))
+
+    def __str__(self) -> str:
+        """The pipeline as it can be typed, without `join`."""
+        return " | ".join(map(str, self.commands))
 
 
-def parse(text: str) -> tuple[SimpleCommand, ...]:
-    """Return the commands of `text` in order. Raises `ShellSyntaxError`."""
-    commands: list[SimpleCommand] = []
-    words: list[Word] = []
-    redirections: list[Redirection] = []
-    join = Join.ALWAYS
-    tokens = _tokens(text)
-    for token in tokens:
-        if isinstance(token, Word):
-            words.append(token)
-        elif token.text in (">", ">>"):
-            target = next(tokens, None)
-            if target is None:
-                raise ShellSyntaxError(f"no file name after '{token.text}'")
-            if not isinstance(target, Word):
-                raise _unexpected(target)
-            redirections.append(Redirection(target, token.text == ">>"))
-        elif token.text in (";", "\n", "&&", "||"):
-            if words or redirections:
-                commands.append(SimpleCommand(join, tuple(words), tuple(redirections)))
-                words, redirections = [], []
-                join = Join.ALWAYS if token.text == "\n" else Join(token.text)
-            elif token.text != "\n":
-                raise _unexpected(token)
-        else:
-            raise _unexpected(token)
-    if words or redirections:
-        commands.append(SimpleCommand(join, tuple(words), tuple(redirections)))
-    elif join is not Join.ALWAYS:
-        raise ShellSyntaxError(f"no command after '{join.value}'", incomplete=True)
-    return tuple(commands)
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`for name in values; do body; done`."""
+
+    join: Join
+    name: str
+    values: tuple[Word, ...]
+    body: tuple[Step, ...]
+
+
+Step = Pipeline | Loop
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED = ("for", "in", "do", "done")
+DEEPEST = 16
+"""Largest depth of loops inside each other."""
+
+
+def parse(text: str) -> tuple[Step, ...]:
+    """Return the pipelines and loops of `text` in order. Raises `ShellSyntaxError`."""
+    return _Parser(text).program()
+
+
+def simple_commands(text: str) -> tuple[SimpleCommand, ...]:
+    """Return every command of `text` in order. Raises `ShellSyntaxError`."""
+
+    def commands(steps: Iterable[Step]) -> Iterator[SimpleCommand]:
+        for step in steps:
+            yield from step.commands if isinstance(step, Pipeline) else commands(step.body)
+
+    return tuple(commands(parse(text)))
+
+
+class _Parser:
+    """Recursive descent over the tokens of a text."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = tokens(text)
+        self._next: Word | Operator | None = next(self._tokens, None)
+        self._depth = 0
+
+    def program(self) -> tuple[Step, ...]:
+        """Return everything up to the end of the text."""
+        steps = self._list()
+        if self._next is not None:
+            raise _unexpected(self._next)
+        return steps
+
+    def _take(self) -> Word | Operator | None:
+        taken, self._next = self._next, next(self._tokens, None)
+        return taken
+
+    def _at(self, *operators: str) -> bool:
+        return isinstance(self._next, Operator) and self._next.text in operators
+
+    def _at_keyword(self, *keywords: str) -> bool:
+        return isinstance(self._next, Word) and _keyword(self._next) in keywords
+
+    def _newlines(self) -> None:
+        while self._at("\n"):
+            self._take()
+
+    def _list(self) -> tuple[Step, ...]:
+        """Return the steps up to the end, or to `do` or `done` where a command could begin."""
+        steps: list[Step] = []
+        join = Join.ALWAYS
+        while True:
+            self._newlines()
+            if self._next is None or self._at_keyword("do", "done"):
+                if join is not Join.ALWAYS:
+                    if self._next is not None:
+                        raise _unexpected(self._next)
+                    raise ShellSyntaxError(f"no command after '{join.value}'", incomplete=True)
+                return tuple(steps)
+            steps.append(self._step(join))
+            join = Join.ALWAYS
+            if self._at(";", "&&", "||"):
+                operator = self._take()
+                assert isinstance(operator, Operator)
+                join = Join(operator.text)
+            elif not self._at("\n"):
+                if self._next is None or self._at_keyword("do", "done"):
+                    return tuple(steps)
+                raise _unexpected(self._next)
+
+    def _step(self, join: Join) -> Step:
+        if self._at_keyword("for"):
+            return self._loop(join)
+        commands = [self._command()]
+        while self._at("|"):
+            self._take()
+            self._newlines()
+            if self._next is None:
+                raise ShellSyntaxError("no command after '|'", incomplete=True)
+            if self._at_keyword("for"):
+                raise ShellSyntaxError("a loop cannot be part of a pipeline")
+            commands.append(self._command())
+        return Pipeline(join, tuple(commands))
+
+    def _command(self) -> SimpleCommand:
+        words: list[Word] = []
+        redirections: list[Redirection] = []
+        while self._next is not None:
+            if isinstance(self._next, Word):
+                words.append(self._next)
+                self._take()
+            elif self._at(">", ">>"):
+                operator, target = self._take(), self._take()
+                assert isinstance(operator, Operator)
+                if target is None:
+                    raise ShellSyntaxError(f"no file name after '{operator.text}'")
+                if not isinstance(target, Word):
+                    raise _unexpected(target)
+                redirections.append(Redirection(target, operator.text == ">>"))
+            else:
+                break
+        if not words and not redirections:
+            assert self._next is not None
+            raise _unexpected(self._next)
+        return SimpleCommand(tuple(words), tuple(redirections))
+
+    def _loop(self, join: Join) -> Loop:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise ShellSyntaxError(f"loops are nested more than {DEEPEST} deep")
+        self._take()
+        name = self._take()
+        if name is None:
+            raise ShellSyntaxError("no variable after 'for'", incomplete=True)
+        if not isinstance(name, Word) or not _NAME.fullmatch(name.text):
+            raise _unexpected(name)
+        self._newlines()
+        self._expect("in")
+        values: list[Word] = []
+        while isinstance(self._next, Word):
+            values.append(self._next)
+            self._take()
+        if self._next is not None and not self._at(";", "\n"):
+            raise _unexpected(self._next)
+        self._take()
+        self._newlines()
+        self._expect("do")
+        body = self._list()
+        if not body and self._next is not None:
+            raise _unexpected(self._next)
+        self._expect("done")
+        if self._next is not None and not self._at(";", "\n", "&&", "||"):
+            raise ShellSyntaxError("a loop cannot be redirected or part of a pipeline")
+        self._depth -= 1
+        return Loop(join, name.text, tuple(values), body)
+
+    def _expect(self, keyword: str) -> None:
+        if self._next is None:
+            raise ShellSyntaxError(f"'{keyword}' is missing", incomplete=True)
+        if not self._at_keyword(keyword):
+            raise _unexpected(self._next)
+        self._take()
+
+
+def _keyword(word: Word) -> str:
+    """Return the reserved word that `word` is; "" if it is quoted or another word."""
+    plain = len(word.text) == word.columns[-1] - word.columns[0]
+    return word.text if plain and word.text in _RESERVED else ""
 
 
 class Continuation:
@@ -152,7 +245,13 @@ class Continuation:
         self._quote = ""
         """The quote that is open."""
         self._joined = False
-        """Whether the last token is `&&` or `||`."""
+        """Whether the last token is `&&`, `||` or `|`."""
+        self._begins = True
+        """Whether the word that is read, or the next one, is at the start of a command."""
+        self._word = ""
+        """The unquoted text of the word that is read."""
+        self._loops = 0
+        """Number of loops without their `done`."""
 
     def add(self, line: str) -> bool:
         """Return whether another line must follow `line`, the next one with its newline."""
@@ -175,17 +274,36 @@ class Continuation:
                     return True
             elif text in ("'", '"'):
                 self._quote, in_word, self._joined = text, True, False
+                self._begins = False
             elif text == "#" and not in_word:
                 end = line.find("\n", at)
                 at = len(line) if end < 0 else end
             elif text == "\n" or text.isspace():
+                self._end_word()
                 in_word = False
+                self._begins |= text == "\n"
+            elif text in OPERATORS:
+                self._end_word()
+                in_word = False
+                self._begins = text not in (">", ">>")
+                self._joined = text in ("&&", "||", "|")
             else:
-                in_word = text not in _OPERATORS
-                self._joined = text in ("&&", "||")
-        return bool(self._quote) or self._joined
+                self._word += text
+                in_word, self._joined = True, False
+        self._end_word()
+        return bool(self._quote) or self._joined or self._loops > 0
+
+    def _end_word(self) -> None:
+        """Count the loops that the word opens or closes, if it can be a reserved word."""
+        if not self._word:
+            return
+        if self._begins and self._word in _LOOP_ENDS:
+            self._loops = max(0, self._loops + _LOOP_ENDS[self._word])
+        self._begins = self._begins and self._word == "do"
+        self._word = ""
 
 
+_LOOP_ENDS = {"for": 1, "done": -1}
 _QUOTED = {
     "'": re.compile(r"[^']*"),
     '"': re.compile(r'(?:[^"\\]|\\.)*+\\?', re.DOTALL),
@@ -198,82 +316,6 @@ _PLAIN_PARTS = re.compile(
 """The parts of unquoted text."""
 
 
-def _unexpected(operator: _Operator) -> ShellSyntaxError:
-    shown = "newline" if operator.text == "\n" else f"'{operator.text}'"
+def _unexpected(token: Operator | Word) -> ShellSyntaxError:
+    shown = "newline" if token.text == "\n" else f"'{token.text}'"
     return ShellSyntaxError(f"{shown} unexpected")
-
-
-def _tokens(text: str) -> Iterator[Word | _Operator]:
-    at = 0
-    while at < len(text):
-        character = text[at]
-        if character in " \t\r":
-            at += 1
-        elif text.startswith("\\\n", at):
-            at += 2
-        elif character == "#":
-            end = text.find("\n", at)
-            at = len(text) if end < 0 else end
-        elif operator := next((o for o in _OPERATORS if text.startswith(o, at)), None):
-            at += len(operator)
-            yield _Operator(operator)
-        else:
-            word, at = _word(text, at)
-            yield word
-
-
-def _word(text: str, at: int) -> tuple[Word, int]:
-    """Return the word that begins at `at`, and its end."""
-    plain: list[str] = []
-    pattern: list[str] = []
-    columns: list[int] = []
-
-    def literal(part: Iterable[tuple[int, str]]) -> None:
-        for column, character in part:
-            columns.append(column)
-            plain.append(character)
-            pattern.append("\\" + character if character in _GLOB else character)
-
-    while at < len(text) and text[at] not in _ENDS_WORD:
-        character = text[at]
-        if character == "'":
-            end = text.find("'", at + 1)
-            if end < 0:
-                raise ShellSyntaxError("unterminated quoted string", incomplete=True)
-            literal(enumerate(text[at + 1 : end], at + 1))
-            at = end + 1
-        elif character == '"':
-            part, at = _double_quoted(text, at + 1)
-            literal(part)
-        elif character == "\\":
-            if at + 1 == len(text):
-                literal([(at, "\\")])
-            elif text[at + 1] != "\n":
-                literal([(at + 1, text[at + 1])])
-            at += 2
-        else:
-            columns.append(at)
-            plain.append(character)
-            pattern.append(character)
-            at += 1
-    return Word("".join(plain), "".join(pattern), (*columns, at)), at
-
-
-def _double_quoted(text: str, at: int) -> tuple[list[tuple[int, str]], int]:
-    """Return what is before the closing double quote, and the position after that quote.
-
-    Each character has its position in `text`.
-    """
-    parts: list[tuple[int, str]] = []
-    while at < len(text):
-        character = text[at]
-        if character == '"':
-            return parts, at + 1
-        if character == "\\" and at + 1 < len(text) and text[at + 1] in '$`"\\\n':
-            if text[at + 1] != "\n":
-                parts.append((at + 1, text[at + 1]))
-            at += 2
-        else:
-            parts.append((at, character))
-            at += 1
-    raise ShellSyntaxError("unterminated quoted string", incomplete=True)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from ..errors import TracefsError
 from ..ftrace.filter import FunctionNames, parse_words
 from ..tracefs.filters import FilterFile
-from .parser import ShellSyntaxError, SimpleCommand, parse
+from .parser import SimpleCommand, simple_commands
+from .words import ShellSyntaxError
 
 if TYPE_CHECKING:
     from .shell import Shell
@@ -24,7 +25,7 @@ _FILTER = "set_ftrace_filter"
 def preview(shell: Shell, text: str) -> str:
     """Return what the last command of `text` would select, or its usage; "" if not clear yet."""
     try:
-        commands = parse(text)
+        commands = simple_commands(text)
     except ShellSyntaxError as error:
         return "" if error.incomplete or text.rstrip().endswith(">") else str(error)
     if not commands or not commands[-1].words:

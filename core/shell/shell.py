@@ -1,14 +1,16 @@
-"""The tracefs shell: runs command lists in a session.
+"""The tracefs shell: runs pipelines and loops in a session.
 
 Each command yields an `Outcome`. Errors of the tree are worded as a shell and the C
 library word them, such as `write error: Invalid argument`. A text with a syntax error
-is rejected as a whole, with status 2, before any of its commands runs.
+is rejected as a whole, with status 2, before any of its commands runs. An interrupt ends the
+whole text, as in a shell.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import DynftraceError, FtraceBug, GuestInterrupted, TracefsError
@@ -16,7 +18,8 @@ from .command import Command, Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
 from .outcome import Outcome, Showed, WroteFile, combine
-from .parser import Join, Redirection, ShellSyntaxError, SimpleCommand, Word, parse
+from .parser import Join, Loop, Pipeline, Redirection, SimpleCommand, Step, parse
+from .words import ShellSyntaxError, Word
 
 if TYPE_CHECKING:
     from ..session.session import Session
@@ -39,13 +42,17 @@ class Shell:
         self.session = session
         self._prefix = f"{name}: " if name else ""
         self.commands = {**commands(), **{each.name: each for each in more}}
+        self._variables = {"?": "0"}
+        self._interrupted = False
 
     def run(self, text: str) -> Iterator[Outcome]:
-        """Execute the commands of `text`, and yield the outcome of each as it ends.
+        """Execute the pipelines of `text`, and yield the outcome of each as it ends.
 
         Raises `ShellSyntaxError` before the first command.
         """
-        return self._run(parse(text))
+        steps = parse(text)
+        self._interrupted = False
+        return self._run(steps)
 
     def execute(self, text: str) -> Outcome:
         """Execute `text`; return the combined outcome of all its commands."""
@@ -61,30 +68,54 @@ class Shell:
 
     def repeat(self, command: str) -> Outcome:
         """Execute a command of the journal, which records it again."""
-        return combine(map(self._execute, parse(command)))
+        return combine(self._run(parse(command)))
 
-    def _run(self, parsed: tuple[SimpleCommand, ...]) -> Iterator[Outcome]:
+    def _run(self, steps: tuple[Step, ...]) -> Iterator[Outcome]:
         status = 0
-        for command in parsed:
-            if (command.join is Join.AND and status) or (command.join is Join.OR and not status):
+        for step in steps:
+            if (step.join is Join.AND and status) or (step.join is Join.OR and not status):
                 continue
-            outcome = self._execute(command)
-            status = outcome.status
-            yield outcome
+            for outcome in self._loop(step) if isinstance(step, Loop) else [self._execute(step)]:
+                status = outcome.status
+                yield outcome
+            if self._interrupted:
+                return
 
-    def _execute(self, command: SimpleCommand) -> Outcome:
-        """Execute one command, and record it in the journal if it may have changed the state."""
+    def _loop(self, loop: Loop) -> Iterator[Outcome]:
+        """Execute the body once for each value."""
+        values = [word.expand(self._variables).text for word in loop.values]
+        for value in values:
+            self._variables[loop.name] = value
+            yield from self._run(loop.body)
+            if self._interrupted:
+                return
+
+    def _execute(self, typed: Pipeline) -> Outcome:
+        """Execute one pipeline, and record it in the journal if it may have changed the state."""
+        pipeline = typed.expand(self._variables)
         changed = True  # after an exception, the state is unknown
         try:
-            outcome = self._do(command)
+            outcome = self._pipe(pipeline)
             changed = outcome.changed
+            self._variables["?"] = str(outcome.status)
             return outcome
         finally:
             if changed:
-                self.session.journal.note(str(command))
+                self.session.journal.note(str(pipeline))
 
-    def _do(self, command: SimpleCommand) -> Outcome:
-        """Execute one command and its redirections."""
+    def _pipe(self, pipeline: Pipeline) -> Outcome:
+        """Execute the commands, one after the other, each on the output of the one before."""
+        done: list[Outcome] = []
+        given: str | None = None
+        for command in pipeline.commands:
+            outcome = self._do(command, given)
+            given = outcome.output
+            done.append(outcome)
+        whole = combine(done)
+        return replace(whole, output=done[-1].output)
+
+    def _do(self, command: SimpleCommand, given: str | None) -> Outcome:
+        """Execute one command on its input and write its output to its redirections."""
         tree = self.session.boot.tracefs
         try:
             # As in a shell: every file is opened (and emptied), the last one gets the output.
@@ -93,7 +124,7 @@ class Shell:
                 tree.open(path, write=True, truncate=not redirection.append).close()
         except TracefsError as error:
             return Outcome(error=f"{self._prefix}{path}: {error}\n", status=1, changed=True)
-        outcome = self._call(command.words) if command.words else Outcome()
+        outcome = self._call(command.words, given) if command.words else Outcome()
         if not command.redirections:
             return outcome
         return self._redirect(outcome, command.redirections[-1])
@@ -126,13 +157,13 @@ class Shell:
             status = outcome.status
         return Outcome("", error, status, effects, changed=True, wrong=outcome.wrong)
 
-    def _call(self, words: tuple[Word, ...]) -> Outcome:
+    def _call(self, words: tuple[Word, ...], given: str | None) -> Outcome:
         name = words[0].text
         command = self.commands.get(name)
         if command is None:
             error = f"{self._prefix}{name}: command not found\n"
             return Outcome(error=error, status=NOT_FOUND)
-        context = Context(self.session, self.commands, self.repeat)
+        context = Context(self.session, self.commands, self.repeat, given)
         context.changed = command.changes_state(words[1:])
         try:
             command.run(context, words[1:])
@@ -140,6 +171,7 @@ class Shell:
             context.fail(f"{name}: {error}\nusage: {command.synopsis}", USAGE)
         except DynftraceError as error:
             if isinstance(error, GuestInterrupted):
+                self._interrupted = True
                 self.session.journal.cut()
             context.fail(f"{name}: {error}")
         return Outcome(

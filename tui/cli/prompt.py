@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
 from ...core.shell.outcome import Outcome
-from ...core.shell.parser import Continuation, ShellSyntaxError
+from ...core.shell.parser import Continuation
 from ...core.shell.shell import Shell
+from ...core.shell.words import ShellSyntaxError
 from .exit_status import INTERRUPTED, USAGE
 
 if TYPE_CHECKING:

@@ -143,7 +143,8 @@ def _machine(value: object) -> MachineOptions:
 
 def _done(value: object) -> list[Action]:
     # Imported here: the shell loads the emulator, and the console draws before that.
-    from ...core.shell.parser import ShellSyntaxError, parse
+    from ...core.shell.parser import Pipeline, parse
+    from ...core.shell.words import ShellSyntaxError
 
     done: list[Action] = []
     for number, each in enumerate(_list(value, "done")):
@@ -159,7 +160,7 @@ def _done(value: object) -> list[Action]:
             commands = parse(_text(each, where))
         except ShellSyntaxError as error:
             raise SessionTextError(f"{where} is not a command: {error}") from error
-        if len(commands) != 1:
+        if len(commands) != 1 or not isinstance(commands[0], Pipeline):
             raise SessionTextError(f"{where} must be exactly one command")
         done += map(str, commands)
     return done

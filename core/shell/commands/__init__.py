@@ -9,6 +9,7 @@ from ..command import Command
 from .cpu import COMMANDS as CPU
 from .experiments import COMMANDS as EXPERIMENTS
 from .files import COMMANDS as FILES
+from .filters import COMMANDS as FILTERS
 from .help import COMMANDS as HELP
 from .machine import COMMANDS as SYSTEM
 from .memory import COMMANDS as MEMORY
@@ -21,7 +22,7 @@ from .workloads import COMMANDS as WORKLOADS
 def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
-        *(*FILES, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
+        *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
         *(*EXPERIMENTS, *SYSTEM, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})

@@ -9,7 +9,7 @@ from ...ftrace.filter import Glob, NameTable
 from ...tracefs.tree import Directory, File, Tracefs
 from ..command import Argument, Arguments, Command, Context, expect
 from ..outcome import ReadFile
-from ..parser import Word
+from ..words import Word
 
 
 def cat(context: Context, arguments: Arguments) -> None:

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynftrace.core.ftrace.filter import Glob, NameTable
-from dynftrace.core.shell.parser import Continuation, Join, ShellSyntaxError, parse
+from dynftrace.core.shell.parser import Continuation, Join, Pipeline, parse, simple_commands
+from dynftrace.core.shell.words import ShellSyntaxError
 
 
 def words(text: str) -> list[list[str]]:
-    return [[word.text for word in command.words] for command in parse(text)]
+    return [[word.text for word in command.words] for command in simple_commands(text)]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,10 @@ def words(text: str) -> list[list[str]]:
         ("echo 'a\nb'", [["echo", "a\nb"]]),
         ("a;", [["a"]]),
         ("a &&\n\n b", [["a"], ["b"]]),
+        ("a | b |\n c; d", [["a"], ["b"], ["c"], ["d"]]),
+        ("for x in 1 2; do a $x; done", [["a", "$x"]]),
+        ("for x in\ndo for y in do; do a\nb; done; done; c", [["a"], ["b"], ["c"]]),
+        ("echo for; 'for' do done", [["echo", "for"], ["for", "do", "done"]]),
     ],
 )
 def test_a_line_is_split_into_words(text: str, expected: list[list[str]]) -> None:
@@ -45,7 +50,7 @@ def test_a_line_is_split_into_words(text: str, expected: list[list[str]]) -> Non
 
 
 def test_redirections_may_be_anywhere() -> None:
-    (first, second, third) = parse("echo a>f; >> g echo b; > h")
+    (first, second, third) = simple_commands("echo a>f; >> g echo b; > h")
     assert [(r.path.text, r.append) for r in first.redirections] == [("f", False)]
     assert [w.text for w in second.words] == ["echo", "b"]
     assert [(r.path.text, r.append) for r in second.redirections] == [("g", True)]
@@ -64,7 +69,19 @@ def test_commands_are_joined_by_semicolons_and_operators() -> None:
         ('echo "a', "unterminated quoted string", True),
         ("; a", "';' unexpected", False),
         ("a ;; b", "';' unexpected", False),
-        ("a | b", "'|' unexpected", False),
+        ("a | | b", "'|' unexpected", False),
+        ("| a", "'|' unexpected", False),
+        ("a |", "no command after '|'", True),
+        ("done", "'done' unexpected", False),
+        ("a; do b", "'do' unexpected", False),
+        ("for 1 in a; do b; done", "'1' unexpected", False),
+        ("for x; do b; done", "';' unexpected", False),
+        ("for x in a; do done", "'done' unexpected", False),
+        ("for x in a; do b", "'done' is missing", True),
+        ("for x in a | b; do c; done", "'|' unexpected", False),
+        ("a | for x in b; do c; done", "a loop cannot be part of a pipeline", False),
+        ("for x in a; do b; done > f", "a loop cannot be redirected", False),
+        ("for x in a; do " * 17, "loops are nested more than 16 deep", False),
         ("a &", "'&' unexpected", False),
         ("cat < trace", "'<' unexpected", False),
         ("(a)", "'(' unexpected", False),
@@ -81,12 +98,12 @@ def test_syntax_errors_are_refused(text: str, reason: str, incomplete: bool) -> 
 
 
 def test_instructions_need_parentheses() -> None:
-    (command,) = parse("poke schedule ld r2,40(r1)")
+    (command,) = simple_commands("poke schedule ld r2,40(r1)")
     assert [word.text for word in command.words] == ["poke", "schedule", "ld", "r2,40(r1)"]
 
 
 def test_quoted_glob_characters_are_literal() -> None:
-    (command,) = parse(r"""ls per_cpu/cpu* 'a*' \? "[x]" """)
+    (command,) = simple_commands(r"""ls per_cpu/cpu* 'a*' \? "[x]" """)
     globs = [word.is_glob for word in command.words]
     assert globs == [False, True, False, False, False]
     names = NameTable(["a*", "ab"])
@@ -100,7 +117,7 @@ def test_quoted_glob_characters_are_literal() -> None:
 def test_words_are_split_as_by_sh(text: str) -> None:
     """Any line that the parser accepts gives the same words as the host's shell."""
     try:
-        commands = parse(f"printf '<%s>' x {text}")
+        commands = simple_commands(f"printf '<%s>' x {text}")
     except ShellSyntaxError:
         return
     first = [word.text for word in commands[0].words[2:]]
@@ -119,6 +136,7 @@ def test_a_command_survives_formatting_and_parsing(text: str) -> None:
     except ShellSyntaxError:
         return
     for command in commands:
+        assert isinstance(command, Pipeline)
         assert parse(str(command)) == (replace(command, join=Join.ALWAYS),)
 
 
@@ -136,11 +154,14 @@ def test_a_command_is_formatted_as_typed(text: str) -> None:
     assert [str(command) for command in parse(text)] == [text]
 
 
+LOOP = ("; for x in a; do b; ", "\ndone\n", "; do\n", "; done ")
+
+
 def test_a_command_continues_as_long_as_it_cannot_be_parsed() -> None:
-    pieces = ("a", "'", '"', "\\", "#", "&&", "||", ";", " ", "\n")
+    pieces = ("a", "'", '"', "\\", "#", "&&", "||", "|", ";", " ", "\n", *LOOP)
     chance = random.Random(5)
     seen = {True: 0, False: 0}
-    for _ in range(3000):
+    for _ in range(6000):
         whole = "a" + "".join(chance.choices(pieces, k=chance.randint(1, 7))) + "\n"
         try:
             parse(whole)
