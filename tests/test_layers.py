@@ -34,6 +34,7 @@ ROOMS = {
         "trace/buffer",
         "trace/text",
         "trace/select",
+        "trace/export",
         "tracefs",
         "views",
         "session",
