@@ -16,13 +16,14 @@ from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
+from .times import COMMANDS as TIMES
 from .workloads import COMMANDS as WORKLOADS
 
 
 def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
-        *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
+        *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU, *TIMES),
         *(*EXPERIMENTS, *SYSTEM, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})

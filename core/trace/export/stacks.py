@@ -17,6 +17,9 @@ from ..text.fieldtexts import comm_of
 from ..text.tracetext import TraceText
 from .spans import Spans, spans_of
 
+IDLE = "<idle>"
+"""Name of the idle tasks."""
+
 SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"
 
 
@@ -57,7 +60,7 @@ def task_names(text: TraceText, spans: Spans) -> list[str]:
     """Return `comm-pid` for each path; idle tasks are `<idle>-CPU`, since all have pid 0."""
     known = text.context.cmdlines
     return [
-        f"<idle>-{cpu}" if pid == 0 else f"{comm_of(pid, known)}-{pid}"
+        f"{IDLE}-{cpu}" if pid == 0 else f"{comm_of(pid, known)}-{pid}"
         for pid, cpu in zip(spans.paths["pid"].tolist(), spans.paths["cpu"].tolist(), strict=True)
     ]
 
