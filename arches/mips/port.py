@@ -217,7 +217,9 @@ class MipsPort(BasePort):
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """Return the first change of each site, from the compiled call of `mcount`."""
-        return self.make_nop(sites, mcount)
+        compiled = callsite.calls(replace(self.form, nop=callsite.NAIVE), sites, mcount)
+        nops = callsite.calls(self.form, sites, mcount).nops
+        return replace(compiled, nops=nops).make_nop(sites)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """Return the edit from a call of `target` to a branch over it, or to nops."""
@@ -261,6 +263,10 @@ class MipsPort(BasePort):
         return words.astype(np.intp) * insn.WORD
 
     def with_nop(self, name: str) -> Self:
-        """Return this port with `b`, a branch over the call, or with `nop`, unsafe on purpose."""
+        """Return this port with another way to disable sites.
+
+        `b` is a branch over the call; `nop` makes all words nops, which is unsafe on purpose;
+        `linux`, only with 32 bits, writes the two words that Linux writes.
+        """
         self.check_nop(name)
-        return replace(self, form=replace(self.form, naive=name == "nop"))
+        return replace(self, form=replace(self.form, nop=name))
