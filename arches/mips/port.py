@@ -245,6 +245,15 @@ class MipsPort(BasePort):
         site = Sites(np.array([slot], np.uint64))
         return callsite.slot_calls(self.form, site, caller).make_call(site)
 
+    def redirect_stub(self, code: bytes, target: int) -> bytes | None:
+        """Return the linked stub `code` with another address in its first two instructions."""
+        high, low = insn.halves(target)
+        words = (insn.word_at(code, self.form.order, at) for at in (0, insn.WORD))
+        halves = [
+            word & ~0xFFFF | half & 0xFFFF for word, half in zip(words, (high, low), strict=True)
+        ]
+        return insn.pack(self.form.order, *halves) + code[2 * insn.WORD :]
+
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Return the target of a direct jump, or of one to an address that was just loaded."""
         return callsite.call_target(self.form, ip, text)
