@@ -63,7 +63,7 @@ def test_far_calls_and_linked_stubs_are_traced_side_by_side(shell: Shell) -> Non
 def test_insmod_replaces_the_calls_of_mcount_as_a_script_would(shell: Shell) -> None:
     assert "relocation overflow" in shell.execute("insmod usbcore-jal").error
     said = sh(shell, "insmod --replace _mcount=_mcount_trampoline usbcore-jal")
-    assert re.fullmatch(r"usbcore_jal: [1-9]\d calls of _mcount now call _mcount_trampoline\n", said)
+    assert re.fullmatch(r"usbcore_jal: \d\d calls of _mcount now call _mcount_trampoline\n", said)
     shown = sh(shell, "site usb_ifnum_to_if")
     assert re.search("in file .* jal _mcount\n.*loaded .* jal _mcount_trampoline\n", shown)
     for wrong, why in {
