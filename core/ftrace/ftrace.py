@@ -34,7 +34,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
 from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
-from .ftraced import FTRACED, Found, Ftraced
+from .ftraced import BATCH, BATCH_SYMBOL, FTRACED, Found, Ftraced
 from .ops import FtraceHash, FtraceOps
 from .patch import STOP_MACHINE, Patcher
 from .pids import FtracePids
@@ -129,9 +129,15 @@ class Ftrace:
             entry = load_entry(port, kernel, machine.memory, kallsyms, source)
         except MissingSymbolError as error:
             entry = Untraceable(error)
-        if (discovery or port.facts.discovery[0]) == FTRACED:
+        discovery = discovery or port.facts.discovery[0]
+        if discovery in (FTRACED, BATCH):
             if mcount is None:
                 raise MissingSymbolError(str(kernel.path), port.facts.sites.mcount_symbols[0])
+            if discovery == BATCH:
+                batch = kernel.symbols.address_of(BATCH_SYMBOL)
+                if batch is None:
+                    raise MissingSymbolError(str(kernel.path), BATCH_SYMBOL)
+                machine.memory.write_int(batch, 1, 4)
             return cls(machine, kernel, kallsyms, entry, mcount, listed=False)
         ips = call_sites(port, kernel, machine.memory.read)
         if not len(ips):
