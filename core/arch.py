@@ -450,6 +450,14 @@ class Port(Protocol):
 
     # optional
 
+    def redirect_stub(self, code: bytes, target: int) -> bytes | None:
+        """Return the text `code` of a linked stub with `target` as its new target.
+
+        None if linked stubs never change. It is asked for the stub of mcount in a module
+        without a stub of ftrace_caller.
+        """
+        ...
+
     @property
     def stubs(self) -> Stubs | None:
         """How stubs of modules are made; None if every call reaches its target without."""

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 PATCH_METHODS = ("stop_machine", "breakpoint", "none")
 """Ways to write text: with all CPUs stopped, with a breakpoint in between, or without either."""
 
-DISCOVERIES = ("table", "ftraced")
-"""Ways to find call sites: in a table by the compiler or linker, or by ftraced as they run."""
+DISCOVERIES = ("table", "ftraced", "ftraced-batch")
+"""Ways to find call sites: in a table by the compiler or linker, or by ftraced as they run.
+
+ftraced begins with one page of slots, or with a large batch of them, as in 2008."""
 
 
 @dataclass(frozen=True, slots=True)

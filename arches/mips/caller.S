@@ -6,8 +6,8 @@
  *     PTR_L, PTR_S, PTR_ADDIU      load, store and add a pointer
  *     PTR, PTR_SIZE                a pointer as data, and its size in bytes
  *     STOP                         offset of function_trace_stop from the start
+ *     GIVE_BACK                    gives back the stack that the delay slot of a site has taken
  *     FRAME                        size of the stack frame of ftrace_caller
- *     SITE_SP                      the same, plus the bytes that the site has taken
  *     BACK, PARENT_IP, IP, V0 ...  offsets in that frame
  *     SAVE_FIRST, SAVE_LAST        save at and ra, either before or after the others
  *     SAVE_MORE, RESTORE_MORE      for arguments beyond a3
@@ -41,6 +41,7 @@ function_trace_stop:
 
         .globl ftrace_caller
 ftrace_caller:
+        GIVE_BACK
         /* HAVE_FUNCTION_TRACE_MCOUNT_TEST */
         lui     $t0, 0x8120                     // function_trace_stop
         lw      $t0, STOP($t0)
@@ -94,7 +95,7 @@ ftrace_graph_call:
         RESTORE_MORE
         move    $at, $ra
         jr      $t0
-        PTR_ADDIU $sp, $sp, SITE_SP
+        PTR_ADDIU $sp, $sp, FRAME
 stopped:
         move    $t0, $ra
         STOPPED_RETURN
@@ -113,7 +114,7 @@ ftrace_graph_caller:
         lui     $t9, 0x8120                     // prepare
         PTR_L   $t9, 16($t9)
         PTR_L   $a0, IP($sp)
-        PTR_ADDIU $a1, $sp, SITE_SP             // sp of the traced function
+        PTR_ADDIU $a1, $sp, FRAME               // sp of the traced function
         PTR_ADDIU $a2, $sp, PARENT_IP           // at: what its ra will be
         PTR_ADDIU $sp, $sp, -SMALL
         PTR_S   $ra, SMALL - PTR_SIZE($sp)

@@ -22,6 +22,13 @@ from .insn import ADDIU, DADDIU, LUI, NOP, RA, V1, WORD, Words
 NEAR, FAR = 2, 5
 """Instructions of a site."""
 
+NAIVE, LINUX = "nop", "linux"
+"""Ways to disable a site besides the branch `b`: all words become nops, which is unsafe if a
+task is inside, a lesson; and the two words that 32-bit Linux writes."""
+
+SKIPPED = 2 * WORD
+"""Bytes at the start of ftrace_caller that give back the stack of a site's delay slot."""
+
 UNENCODABLE = 0xFFFF_FFFF
 """The text of a call that cannot be encoded."""
 
@@ -40,8 +47,8 @@ class Form:
     """Width of an address, in bits."""
     slot: int
     """The compiler's instruction in the delay slot of a call of mcount."""
-    naive: bool = False
-    """Whether all words of a site become nops. This is unsafe if a task is inside: a lesson."""
+    nop: str = "b"
+    """How sites are disabled, one of `NOPS`."""
 
     @property
     def add(self) -> int:
@@ -51,7 +58,7 @@ class Form:
     @property
     def near_nops(self) -> tuple[int, int]:
         """The text of a disabled near site: with a branch if two words change, or nops."""
-        return NOP if self.naive or self.slot == NOP else _OVER_NEAR, NOP
+        return NOP if self.nop == NAIVE or self.slot == NOP else _OVER_NEAR, NOP
 
 
 def far(form: Form, sites: Sites) -> NDArray[np.bool_]:
@@ -78,10 +85,16 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
     text[~is_far, 0] = np.where(by_stub, stub_word, word)[~is_far]
     text[~is_far, 1] = form.slot
     nops[~is_far, :NEAR] = form.near_nops
-    if form.naive:
+    if form.nop == NAIVE:
         nops[is_far] = NOP
     else:
         nops[is_far, 0] = _OVER_FAR
+    if form.nop == LINUX:
+        nops[is_far, 1] = NOP
+        direct = ~is_far & ~by_stub
+        text[direct, 0] = insn.jal(sites.ip, address + np.uint64(SKIPPED))[0][direct]
+        text[direct, 1] = NOP
+        nops[direct, 0] = NOP
     text[~reachable] = UNENCODABLE
     via = np.where(by_stub & reachable, stubs, np.uint64(0))
     return Calls(
@@ -128,12 +141,13 @@ def emulate(form: Form, registers: Mapping[str, int], ip: int, text: bytes) -> E
     if text in (insn.pack(form.order, NOP, NOP), insn.pack(form.order, *form.near_nops)):
         return Effect({"pc": ip + len(text)})
     words = _words(form, text)
-    if len(words) != NEAR or words[0] >> 26 != insn.JAL or words[1] != form.slot:
+    slots = (form.slot, NOP) if form.nop == LINUX else (form.slot,)
+    if len(words) != NEAR or words[0] >> 26 != insn.JAL or words[1] not in slots:
         raise ValueError(f"no call site has the text {text.hex(' ')}")
     target = call_target(form, ip, text)
     assert target is not None
     effect = {"pc": target, "ra": ip + insn.CALL}
-    if form.slot == insn.ADDIU_SP:
+    if words[1] == insn.ADDIU_SP:
         effect["sp"] = registers["sp"] - 8
     return Effect(effect)
 

@@ -25,6 +25,12 @@ there. So the `jal` becomes a branch too, to its own return address, with a nop 
 its delay slot. On n64 the site takes no stack and has a nop in the slot anyway,
 so the `jal` simply becomes a nop.
 
+Linux does it in another way (`--nop linux`, for o32). It turns both words into nops
+at boot and never writes the `addiu` again: an enabled site is `jal ftrace_caller + 8`
+and a nop, and ftrace_caller + 8 gives nothing back. From then on one word changes.
+At a far site it writes two words, the second as a nop and back, so that a task stopped
+after the first one can lose half of the address.
+
 A far site is five words. A task may have been preempted between any two of them,
 and continues with the next, whatever it is by then. So only the first changes,
 into a branch over the rest. Its delay slot still adds to v1, which is unused.

@@ -217,7 +217,9 @@ class MipsPort(BasePort):
 
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """Return the first change of each site, from the compiled call of `mcount`."""
-        return self.make_nop(sites, mcount)
+        compiled = callsite.calls(replace(self.form, nop=callsite.NAIVE), sites, mcount)
+        nops = callsite.calls(self.form, sites, mcount).nops
+        return replace(compiled, nops=nops).make_nop(sites)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """Return the edit from a call of `target` to a branch over it, or to nops."""
@@ -243,6 +245,15 @@ class MipsPort(BasePort):
         site = Sites(np.array([slot], np.uint64))
         return callsite.slot_calls(self.form, site, caller).make_call(site)
 
+    def redirect_stub(self, code: bytes, target: int) -> bytes | None:
+        """Return the linked stub `code` with another address in its first two instructions."""
+        high, low = insn.halves(target)
+        words = (insn.word_at(code, self.form.order, at) for at in (0, insn.WORD))
+        halves = [
+            word & ~0xFFFF | half & 0xFFFF for word, half in zip(words, (high, low), strict=True)
+        ]
+        return insn.pack(self.form.order, *halves) + code[2 * insn.WORD :]
+
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Return the target of a direct jump, or of one to an address that was just loaded."""
         return callsite.call_target(self.form, ip, text)
@@ -261,6 +272,10 @@ class MipsPort(BasePort):
         return words.astype(np.intp) * insn.WORD
 
     def with_nop(self, name: str) -> Self:
-        """Return this port with `b`, a branch over the call, or with `nop`, unsafe on purpose."""
+        """Return this port with another way to disable sites.
+
+        `b` is a branch over the call; `nop` makes all words nops, which is unsafe on purpose;
+        `linux`, only with 32 bits, writes the two words that Linux writes.
+        """
         self.check_nop(name)
-        return replace(self, form=replace(self.form, naive=name == "nop"))
+        return replace(self, form=replace(self.form, nop=name))

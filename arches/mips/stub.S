@@ -2,11 +2,14 @@
 /*
  * The stubs that are linked into a module whose call sites are near calls: `jal`
  * stays within its own 256 MB, and a stub loads the whole address of the kernel's
- * mcount or ftrace_caller. The first MIPS patch for modules called them trampolines,
- * and their symbols keep that name. All MIPS ports share this file.
+ * mcount or ftrace_caller. The author of the MIPS port, who thought of them in 2009, called
+ * them trampolines, and their symbols keep that name. All MIPS ports share this file.
  *
  *	void _mcount_trampoline(void)
  *	void ftrace_caller_trampoline(void)
+ *
+ * With ONE_TRAMPOLINE there is only the first. Once all sites of the module are disabled,
+ * ftrace rewrites the address that it loads to that of ftrace_caller.
  *
  * A stub jumps (`jr`) and does not call (`jalr`): ra holds the return address into
  * the traced function, and the stub's target returns to it. at and the
@@ -34,6 +37,8 @@
 
 	.balign	64
 	STUB	_mcount
+#ifndef ONE_TRAMPOLINE
 	STUB	ftrace_caller
+#endif
 
 	.section .note.GNU-stack,"",@progbits

@@ -7,7 +7,7 @@ a point when nothing can fail any more, so a refused module leaves no trace.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, ModuleStub, Port, Relocations
-from ..errors import ModuleError, UnknownSymbol
+from ..errors import ModuleError, UnknownSymbol, UsageError
 from . import structs as elf
 from .headers import Section
 from .image import Image
@@ -92,6 +92,8 @@ class Linked:
     """Its TOC pointer; 0 if the ABI has none."""
     stubs: tuple[ModuleStub, ...] = ()
     """Its stubs, by address."""
+    replaced: int = 0
+    """Number of calls that `replace` of `link` has redirected."""
 
     def map(self, add: Map, name: str) -> None:
         """Add the memory of every part, named after `name` and the part.
@@ -178,14 +180,21 @@ def link(
     *,
     toc: int = 0,
     stubs: StubTable | None = None,
+    replaced: tuple[str, str] | None = None,
 ) -> Linked:
     """Resolve the symbols of `image` and relocate it for `base`.
 
-    `toc` is its TOC pointer; far callees get a stub of `stubs`. Raises `ModuleError`, or one
-    derived from it, about module `name`, and `ImageError` if the file contradicts itself.
+    `toc` is its TOC pointer; far callees get a stub of `stubs`. With `replaced`, two symbols,
+    calls of the first become calls of the second. Raises `ModuleError`, or one derived from it,
+    about module `name`, `UsageError` if there is nothing to replace, and `ImageError` if the file
+    contradicts itself.
     """
     bases = where.bases(base)
     symbols = _located(image, name, bases, resolve)
+    tables = [each for each in image.relocations() if each.target.index in bases]
+    count = 0
+    if replaced is not None:
+        tables, count = _replaced(port, name, tables, bases, symbols, *replaced)
     external = image.symbols.shndx == elf.SHN_UNDEF
     content = {}
     for index in bases:
@@ -194,16 +203,49 @@ def link(
         stored = image.data(section)
         raw[: len(stored)] = stored
         content[index] = raw
-    for table in image.relocations():
-        if table.target.index in content:
-            raw = content[table.target.index]
-            found = relocations(
-                table, bases[table.target.index], symbols.address, external[table.symbol], toc
-            )
-            if stubs is not None:
-                found = stubs.redirect(found, [symbols.names[row] for row in table.symbol.tolist()])
-            port.relocate(name, raw, found)
-    return Linked(base, where.size, where.parts, bases, symbols, content, toc)
+    for table in tables:
+        raw = content[table.target.index]
+        found = relocations(
+            table, bases[table.target.index], symbols.address, external[table.symbol], toc
+        )
+        if stubs is not None:
+            found = stubs.redirect(found, [symbols.names[row] for row in table.symbol.tolist()])
+        port.relocate(name, raw, found)
+    return Linked(base, where.size, where.parts, bases, symbols, content, toc, replaced=count)
+
+
+def _replaced(
+    port: Port,
+    name: str,
+    tables: Sequence[RelocationTable],
+    bases: Mapping[int, int],
+    symbols: SymbolTable,
+    old: str,
+    new: str,
+) -> tuple[list[RelocationTable], int]:
+    """Return `tables` in which code refers to `new` instead of `old`, and how many calls do.
+
+    Only `new` itself goes on to `old`. Raises `UsageError` without either symbol or such a call.
+    """
+    row = symbols.row_of(new)
+    if row is None or symbols.shndx[row] == elf.SHN_UNDEF:
+        raise UsageError(f"{name} does not define '{new}': give a function of the module")
+    start = int(symbols.address[row])
+    end = start + int(symbols.size[row])
+    olds = np.array([at for at, each in enumerate(symbols.names) if each == old], np.uint32)
+    calls = np.array(sorted(port.facts.sites.call_relocations), np.uint32)
+    made, count = [], 0
+    for table in tables:
+        place = table.offset + np.uint64(bases[table.target.index])
+        inside = (place >= np.uint64(start)) & (place < np.uint64(end))
+        found = np.isin(table.symbol, olds) & ~inside & table.target.executable
+        symbol = table.symbol.copy()
+        symbol[found] = row
+        made.append(replace(table, symbol=symbol))
+        count += int(np.count_nonzero(found & np.isin(table.kind, calls)))
+    if not count:
+        raise UsageError(f"{name} has no call of '{old}' to replace")
+    return made, count
 
 
 def relocations(

@@ -14,6 +14,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -33,7 +34,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..memento import Restore, attributes, in_order
 from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
-from .ftraced import FTRACED, Found, Ftraced
+from .ftraced import BATCH, BATCH_SYMBOL, FTRACED, Found, Ftraced
 from .ops import FtraceHash, FtraceOps
 from .patch import STOP_MACHINE, Patcher
 from .pids import FtracePids
@@ -128,9 +129,15 @@ class Ftrace:
             entry = load_entry(port, kernel, machine.memory, kallsyms, source)
         except MissingSymbolError as error:
             entry = Untraceable(error)
-        if (discovery or port.facts.discovery[0]) == FTRACED:
+        discovery = discovery or port.facts.discovery[0]
+        if discovery in (FTRACED, BATCH):
             if mcount is None:
                 raise MissingSymbolError(str(kernel.path), port.facts.sites.mcount_symbols[0])
+            if discovery == BATCH:
+                batch = kernel.symbols.address_of(BATCH_SYMBOL)
+                if batch is None:
+                    raise MissingSymbolError(str(kernel.path), BATCH_SYMBOL)
+                machine.memory.write_int(batch, 1, 4)
             return cls(machine, kernel, kallsyms, entry, mcount, listed=False)
         ips = call_sites(port, kernel, machine.memory.read)
         if not len(ips):
@@ -188,21 +195,47 @@ class Ftrace:
         image: Image,
         bases: Mapping[int, int],
         stubs: Sequence[ModuleStub] = (),
-    ) -> None:
+    ) -> tuple[ModuleStub, ...]:
         """Make records of a module that is in memory but has not run, and enable wanted sites.
 
-        `stubs` are the stubs that its calls use (`struct dyn_arch_ftrace`). Raises
-        `ImageError` for an invalid list of sites, and `FtraceBug`.
+        `stubs` are the stubs that its calls use (`struct dyn_arch_ftrace`); return them as they
+        are from now on. Raises `ImageError` for an invalid list of sites, and `FtraceBug`.
         """
+        stubs = tuple(stubs)
         if self.ftraced is not None:
             self.ftraced.module_loaded(name, code_ranges(image, bases))
-            return
+            return stubs
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
             self._add(ips, image, bases, name, (*self._by_mcount, *stubs))
+            stubs = self._redirected(name, stubs)
             if self.ops and not self.disabled:
                 with self.change():
                     self._stale = True
+        return stubs
+
+    def _redirected(self, module: str, stubs: tuple[ModuleStub, ...]) -> tuple[ModuleStub, ...]:
+        """Make mcount's stub in `module` lead to ftrace_caller if no other stub does.
+
+        No site of the module calls it as compiled any more. Return its `stubs`.
+        """
+        found = next((stub for stub in stubs if stub.target == self.mcount), None)
+        if self.disabled or found is None or any(stub.symbol == CALLER for stub in stubs):
+            return stubs
+        try:
+            caller = self.entry[CALLER]
+        except MissingSymbolError:  # a kernel that cannot be traced
+            return stubs
+        code = self.port.redirect_stub(found.code, caller)
+        if code is None:
+            return stubs
+        old, new = (np.frombuffer(each, np.uint8)[None, :] for each in (found.code, code))
+        edit = Edit(np.array([found.address], np.uint64), old, new, np.ones(1, np.bool_))
+        self.text.apply(edit, FtraceBugType.INIT, self.mcount, STOP_MACHINE)
+        changed = replace(found, code=code, target=caller, symbol=CALLER)
+        stubs = tuple(changed if stub is found else stub for stub in stubs)
+        self.records.set_stubs(module, (*self._by_mcount, *stubs))
+        return stubs
 
     def module_release(self, name: str) -> None:
         """Drop the records of a module that will not run again, and its sites in the hashes."""

@@ -35,8 +35,11 @@ from ..machine.vcpu import Vcpu
 from ..memento import Restore, attributes
 from .records import Records
 
-FTRACED = "ftraced"
-"""Name of this discovery, for `--discovery`."""
+FTRACED, BATCH = "ftraced", "ftraced-batch"
+"""Names of this discovery, for `--discovery`: with few slots at boot, or with many."""
+
+BATCH_SYMBOL = "ftraced_batch"
+"""The kernel's variable that makes it allocate many slots at boot, an int."""
 
 SYMBOLS = (
     *("mcount_call", "ftrace_stub", "ftrace_record_ip"),

@@ -163,6 +163,13 @@ class Records:
         """The stubs of the kernel and of all modules that have call sites."""
         return tuple(stub for stubs in self._stubs.values() for stub in stubs)
 
+    def set_stubs(self, module: str, stubs: Sequence[ModuleStub]) -> None:
+        """Replace the stubs of `module`."""
+        for number, name in self._modules.items():
+            if name == module:
+                self._stubs[number] = tuple(stubs)
+        self._changed()
+
     def stubs_at(self, addresses: Addresses) -> list[ModuleStub]:
         """Return the stubs at `addresses`, each once, in ascending order."""
         known = {stub.address: stub for stub in self.stubs}

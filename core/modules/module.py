@@ -143,12 +143,18 @@ class Modules:
         """Return how many references the guest holds to it."""
         return 0 if module.this_module is None else int(self._this(module)["refcnt"])
 
-    def insmod(self, file: Image | Path | str, far: bool = False) -> Module:
+    def insmod(
+        self,
+        file: Image | Path | str,
+        far: bool = False,
+        replaced: tuple[str, str] | None = None,
+    ) -> Module:
         """Load a module, make its records, and run its init.
 
-        `far` puts it into the area that the kernel uses when there is no room near it.
-        Raises `UsageError` if the port has no such area, `ImageError` for an invalid file,
-        `ModuleError` with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or the
+        `far` puts it into the area that the kernel uses when there is no room near it. With
+        `replaced`, two symbols, its calls of the first become calls of the second. Raises
+        `UsageError` if the port has no such area or there is no such call, `ImageError` for an
+        invalid file, `ModuleError` with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or the
         result of init), `FtraceBug`, and `GuestError` if init does not return. After a
         `GuestError` the module stays loaded in its current state.
         """
@@ -156,7 +162,7 @@ class Modules:
         if not image.relocatable:
             raise image.error("not a module: it is linked already")
         try:
-            module = self._link(image, far)
+            module = self._link(image, far, replaced)
         except ModuleError as error:
             if error.errno in (errno.ENOEXEC, errno.ENOENT):
                 self._machine.dmesg.write(self._machine.now, str(error))
@@ -168,7 +174,8 @@ class Modules:
             self._kallsyms.add(_stub_names(module), module.name)
         try:
             module = self._finish(module)
-            self._ftrace.module_init(module.name, image, module.linked.bases, module.stubs)
+            stubs = self._ftrace.module_init(module.name, image, module.linked.bases, module.stubs)
+            module.linked = replace(module.linked, stubs=stubs)
             self.loaded.append(module)
             self._init(module)
         except GuestError:
@@ -212,7 +219,7 @@ class Modules:
 
     # Loading
 
-    def _link(self, image: Image, far: bool) -> Module:
+    def _link(self, image: Image, far: bool, replaced: tuple[str, str] | None) -> Module:
         """Check and relocate a module, without touching guest memory."""
         info = modinfo(image)
         name = info["name"]
@@ -234,7 +241,7 @@ class Modules:
                     return other.exports[symbol]
             return self._tracer_symbol(symbol)
 
-        linked = self._settle(image, name, resolve, self._area(far))
+        linked = self._settle(image, name, resolve, self._area(far), replaced)
         for other in wanted:
             if self.find(other) is None:
                 raise ModuleError(
@@ -258,19 +265,22 @@ class Modules:
         name: str,
         resolve: Callable[[str], int | None],
         area: tuple[int, int],
+        replaced: tuple[str, str] | None,
     ) -> Linked:
         """Find a place for `image` in `area`, relocate it, and make its stubs."""
         stubs = self._port.stubs
         if stubs is None:
             where = layout(image)
-            linked = link(self._port, image, name, where, self._place(name, where, area), resolve)
+            base = self._place(name, where, area)
+            linked = link(self._port, image, name, where, base, resolve, replaced=replaced)
             return replace(linked, stubs=self._linked_stubs(linked))
         size = stubs.facts.size * (stub_callees(self._port, image) + len(CALLERS))
         where = layout(image, size, stubs.facts.align)
         base = self._place(name, where, area)
         toc = toc_pointer(self._port, image, where, base)
         table = StubTable(stubs, name, base + where.stubs, size, toc, self._function_at)
-        linked = link(self._port, image, name, where, base, resolve, toc=toc, stubs=table)
+        where_to = (self._port, image, name, where, base, resolve)
+        linked = link(*where_to, toc=toc, stubs=table, replaced=replaced)
         # A kernel that cannot be traced has no callers.
         with contextlib.suppress(MissingSymbolError):
             for caller, address in self._ftrace.entry.callers.items():

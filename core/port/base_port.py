@@ -108,6 +108,10 @@ class BasePort:
         """None: every call of a module reaches its target."""
         return None
 
+    def redirect_stub(self, code: bytes, target: int) -> bytes | None:
+        """Return None: a stub that is linked into a module never changes."""
+        return None
+
     @property
     def trampolines(self) -> Trampolines | None:
         """None: all users share ftrace_caller."""

@@ -16,6 +16,7 @@ from ..arch import Port
 from ..asm.assemble import assemble
 from ..crash import Access, Crash, Fault
 from ..errors import GuestError
+from ..facts import DISCOVERIES
 from ..kernel.kallsyms import Kallsyms
 from ..kernel.kernel import load_kernel
 from ..machine.machine import Machine
@@ -50,7 +51,7 @@ def facts(subject: PortUnderTest) -> None:
     expect(facts.patch_methods, "patch_methods is empty")
     expect(facts.nops, "nops is empty")
     expect(facts.discovery, "discovery is empty")
-    unknown = {*facts.patch_methods, *facts.discovery} - known - {"table", "ftraced"}
+    unknown = {*facts.patch_methods, *facts.discovery} - known - {*DISCOVERIES}
     wrong = f"unknown patch method or discovery: {', '.join(sorted(unknown))}"
     expect(not unknown, wrong)
     traps = "breakpoint" in facts.patch_methods

@@ -307,15 +307,18 @@ class Session:
         """Return the names of the bundled modules."""
         return sorted(path.stem for path in self.port.images().glob("*.ko"))
 
-    def insmod(self, name: str, far: bool = False) -> Module:
+    def insmod(
+        self, name: str, far: bool = False, replaced: tuple[str, str] | None = None
+    ) -> Module:
         """Load a module by name or path; `far` puts it out of reach of a call of the kernel.
 
-        Raises `ModuleError`, `ImageError`, `GuestError`, and `UsageError` for `far` on a port
-        with a single module area.
+        With `replaced`, two symbols, its calls of the first become calls of the second. Raises
+        `ModuleError`, `ImageError`, `GuestError`, and `UsageError` for `far` on a port with a
+        single module area, or if there is no call to replace.
         """
         with self.lock:
             boot = self.boot
-            module = boot.modules.insmod(self.module_path(name), far)
+            module = boot.modules.insmod(self.module_path(name), far, replaced)
             boot.tracefs.module_loaded(module.name)
             return module
 

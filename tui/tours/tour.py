@@ -153,6 +153,7 @@ class Tour:
     cpus: int = 2
     modules: tuple[str, ...] = ()
     patch: str | None = None
+    nop: str | None = None
     setup: tuple[str, ...] = ()
     """Commands executed after each boot; the student can undo none of them."""
     path: Path | None = None
@@ -166,7 +167,7 @@ class Tour:
         from ...core.session.session import MachineSpec, Session
         from ...core.shell.shell import Shell
 
-        spec = MachineSpec(modules=self.modules, cpus=self.cpus, patch=self.patch)
+        spec = MachineSpec(modules=self.modules, cpus=self.cpus, patch=self.patch, nop=self.nop)
         session = Session.open(arches.load(self.kernel), spec)
         if self.setup:
             session.prepare(lambda: self._set_up(Shell(session, "")))

@@ -14,11 +14,14 @@
 #define ENTRIES_PER_PAGE ((PAGE_SIZE - sizeof(struct ftrace_page)) / sizeof(struct dyn_ftrace))
 
 /*
- * Pages of slots at boot. The kernel of 2008 had enough for most of its sites.
- * This kernel is so small that one page shows both cases: most sites get a slot
- * at once, and the others wait until ftraced adds the next page.
+ * Pages of slots at boot. This kernel is so small that one page shows both cases:
+ * most sites get a slot at once, and the others wait until ftraced adds the next
+ * page. The machine may set ftraced_batch before boot: then there are slots for
+ * NR_TO_INIT sites, more than the kernel and its modules have. The kernel of 2008
+ * had 10000.
  */
-#define NR_PAGES_INIT 1
+#define NR_TO_INIT 1000
+int ftraced_batch = 0;
 
 /* The prime of the 2008 kernel's hash_long(). */
 #define GOLDEN_RATIO_PRIME 0x9e37fffffffc0001ul
@@ -138,8 +141,11 @@ static int ftraced(void *unused)
 void ftraced_init(void)
 {
 	struct ftrace_page **last = &ftrace_pages_start;
+	unsigned long pages = 1;
 
-	for (int i = 0; i < NR_PAGES_INIT; i++) {
+	if (ftraced_batch)
+		pages = (NR_TO_INIT + ENTRIES_PER_PAGE - 1) / ENTRIES_PER_PAGE;
+	for (unsigned long i = 0; i < pages; i++) {
 		*last = (struct ftrace_page *)get_zeroed_page(GFP_KERNEL);
 		if (!*last)
 			panic("no page for call sites");
@@ -148,6 +154,6 @@ void ftraced_init(void)
 	ftrace_pages = ftrace_pages_start;
 	if (machine_call(HC_FTRACE_INIT, 0, 0, 0, 0))
 		return;
-	printk("ftrace: %lu slots for call sites", NR_PAGES_INIT * ENTRIES_PER_PAGE);
+	printk("ftrace: %lu slots for call sites", pages * ENTRIES_PER_PAGE);
 	kthread_run(ftraced, NULL, "ftraced");
 }

@@ -38,6 +38,7 @@ extern u32 ftrace_shutdown_lock; /* 1: a CPU is changing any of these */
 extern volatile int ftraced_trigger; /* 1: sites were found since the last conversion */
 extern volatile int ftraced_suspend; /* set by the machine while functions are traced */
 extern volatile int ftraced_stop;    /* set by the machine: the user turned conversions off */
+extern int ftraced_batch;            /* set by the machine before boot: many slots */
 extern volatile unsigned long ftraced_iteration_counter; /* number of wakeups of ftraced */
 extern volatile unsigned long ftrace_skipped;            /* calls that found no slot */
 

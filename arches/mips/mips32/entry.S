@@ -24,8 +24,9 @@
  *
  * On entry   all arguments of the traced function in a0..a3 and above its sp; v0,
  *            the static chain; at: the traced function's return address,
- *            which ra must be then; ra: the address after the site. The site has
- *            taken 8 bytes of stack, which are given back
+ *            which ra must be then; ra: the address after the site. The delay slot
+ *            has taken 8 bytes of stack, which are given back. A site whose delay slot
+ *            is a nop (`--nop linux`) enters at ftrace_caller + 8, as in Linux
  * Keeps      a0..a3, v0, v1 and at; s0..s7, s8 and gp because the tracer does
  * Clobbers   t0..t9, hi and lo, on which no function may depend
  *
@@ -53,8 +54,8 @@
 #define PTR .word
 #define PTR_SIZE 4
 #define STOP 24
-#define FRAME 48
-#define SITE_SP 56      // with the 8 bytes of the site, where BACK and PARENT_IP are
+#define GIVE_BACK nop; addiu $sp, $sp, 8       // a site with a nop in its slot enters after it
+#define FRAME 56
 #define BACK 52
 #define PARENT_IP 48
 #define IP 40
@@ -64,10 +65,10 @@
 #define A1 24
 #define A0 20
 #define V0 16
-#define SAVE_FIRST sw $ra, 52($sp); sw $at, 48($sp)     // in the site's bytes
+#define SAVE_FIRST sw $ra, 52($sp); sw $at, 48($sp)
 #define SAVE_LAST
 #define SAVE_MORE
 #define RESTORE_MORE
-#define STOPPED_RETURN move $ra, $at; jr $t0; addiu $sp, $sp, 8
+#define STOPPED_RETURN jr $t0; move $ra, $at
 #define SMALL 24        // with 16 bytes for the callee's arguments
 #include "../caller.S"

@@ -56,8 +56,8 @@
 #define PTR .quad
 #define PTR_SIZE 8
 #define STOP 32
+#define GIVE_BACK       // nothing: the delay slot has a nop
 #define FRAME 112
-#define SITE_SP 112     // the site has taken nothing
 #define IP 96
 #define V1 88
 #define BACK 80

@@ -40,7 +40,7 @@ FACTS = replace(
     abi=replace(x86_64.FACTS.abi, frames=Frames(x86.register("rbp"), link=8)),
     sites=replace(x86_64.FACTS.sites, sections=(), mcount_symbols=("mcount",)),
     nops=("nop", "jmp"),
-    discovery=("ftraced",),
+    discovery=("ftraced", "ftraced-batch"),
     example=ExampleSite(offset=4),
 )
 

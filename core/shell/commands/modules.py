@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from ...errors import ImageError, ModuleError
+from ...errors import ImageError, ModuleError, UsageError
 from ..command import Argument, Arguments, Changes, Command, Context, expect
 from ..outcome import Loaded, NotLoaded, Unloaded
 
@@ -17,17 +17,24 @@ _INSERT_REASONS = {
 }
 """Messages of kmod's insmod, which replace strerror for these errors of init_module(2)."""
 
-FAR = "--far"
+FAR, REPLACE = "--far", "--replace"
 
 
 def insmod(context: Context, arguments: Arguments) -> None:
     """Load one module."""
     far = bool(arguments) and arguments[0].text == FAR
     arguments = arguments[far:]
+    replaced = None
+    if arguments and arguments[0].text == REPLACE:
+        expect(arguments, 3, 3)
+        old, sign, new = arguments[1].text.partition("=")
+        if not (old and sign and new):
+            raise UsageError(f"'{arguments[1].text}' is not two symbols: write OLD=NEW")
+        replaced, arguments = (old, new), arguments[2:]
     expect(arguments, 1, 1)
     name = arguments[0].text
     try:
-        module = context.session.insmod(name, far)
+        module = context.session.insmod(name, far, replaced)
     except ModuleError as error:
         context.did(NotLoaded(name))
         reason = _INSERT_REASONS.get(error.errno) or os.strerror(error.errno)
@@ -38,6 +45,9 @@ def insmod(context: Context, arguments: Arguments) -> None:
         context.did(NotLoaded(name))
         context.fail(f"insmod: ERROR: could not insert module {error}")
     else:
+        if replaced is not None:
+            old, new = replaced
+            context.line(f"{module.name}: {module.linked.replaced} calls of {old} now call {new}")
         context.did(Loaded(module.name))
 
 
@@ -79,11 +89,12 @@ def lsmod(context: Context, arguments: Arguments) -> None:
 COMMANDS = (
     Command(
         "insmod",
-        f"[{FAR}] NAME|PATH",
+        f"[{FAR}] [{REPLACE} OLD=NEW] NAME|PATH",
         "load a module",
         insmod,
         Argument.AVAILABLE_MODULE,
-        "--far: out of reach of a direct call, as if there were no room near the kernel.",
+        "--far: out of reach of a direct call, as if there were no room near the kernel.\n"
+        "--replace: first make its calls of OLD, in the file, calls of its own function NEW.",
         changes=Changes.ALWAYS,
     ),
     Command(

@@ -69,8 +69,9 @@ def standing(site: CallSite) -> str:
     if not site.changed_words:
         return ""
     count = site.changed_words
-    words = "word changes" if count == 1 else f"{count} words change"
-    return f"only its first {words}: a task may be at any of the others"
+    if count > 1:
+        return f"its first {count} words change: a task may be between them"
+    return "only its first word changes: a task may be at any of the others"
 
 
 def _codes(row: SiteRow) -> tuple[Code, ...]:

@@ -190,6 +190,26 @@ def test_the_naive_nop_covers_all_of_a_call(port: MipsPort, world: World) -> Non
         port.with_nop("jmp")
 
 
+@pytest.mark.parametrize("name", ["mips", "mipsel"])
+def test_linux_removes_the_addiu_for_good(name: str) -> None:
+    port, world = PORTS[name].with_nop("linux"), World(PORTS[name])
+    sites = Sites(array(world.kernel + 0x200))
+    first = port.init_nop(sites, world.mcount)
+    assert world.words(first.row(first.expected, 0)) == ["0c082400", world.slot]
+    assert world.words(first.row(first.replacement, 0)) == [NOP, NOP]
+    call = port.make_call(sites, world.caller)
+    assert world.words(call.row(call.replacement, 0)) == ["0c480012", NOP]
+    assert (call.expected == first.replacement).all()
+    far = world.sites(world.far, stubs={world.caller: [world.mcount]})
+    first = port.init_nop(far, world.mcount)
+    assert world.words(first.row(first.expected, 0)) == [*world.far]
+    assert world.words(first.row(first.replacement, 0)) == [OVER, NOP, *world.far[2:]]
+    near = world.sites(world.near("0c000400"), stubs={world.caller: [world.module + 0x1000]})
+    call = port.make_call(near, world.caller)
+    assert world.words(call.row(call.replacement, 0)) == ["0c000400", world.slot]
+    assert world.words(call.row(call.expected, 0)) == [OVER_NEAR, NOP]
+
+
 def test_a_far_site_can_be_modified_to_its_current_target(port: MipsPort, world: World) -> None:
     other = world.caller + 0x80
     stubs = {world.caller: [world.mcount], other: [world.mcount]}

@@ -71,7 +71,8 @@ class Guest:
             *(insn.lui(T0, hi), insn.i_type(LW, T0, T1, lo), insn.addiu(T1, T1, 1)),
             insn.i_type(SW, T0, T1, lo),
         )
-        self.write(self.caller, *counts, *give_back, insn.jr(31), insn.move(31, 1))
+        enter = (insn.NOP, *(give_back or (insn.NOP,)))
+        self.write(self.caller, *enter, *counts, insn.jr(31), insn.move(31, 1))
         hi, lo = insn.halves(self.mcount)
         jal, _ = insn.jal(np.array([self.site], np.uint64), np.array([self.mcount], np.uint64))
         add = insn.i_type(port.form.add, 3, 3, lo)
@@ -183,6 +184,20 @@ def test_a_site_may_change_under_a_task_anywhere(
 def test_replacing_a_near_call_with_two_nops_breaks_a_task_between_them(port: MipsPort) -> None:
     end = changed_at(port.with_nop("nop"), False, False, SITE_AT + 1)
     assert end == End(True, 0 if port.form.slot == insn.NOP else -8, True, 0)
+
+
+@pytest.mark.parametrize("steps", range(10))
+@pytest.mark.parametrize("enabled", [False, True])
+def test_linux_changes_one_word_of_a_kernel_site(enabled: bool, steps: int) -> None:
+    end = changed_at(mips32.port().with_nop("linux"), False, enabled, steps)
+    assert end == End(True, 0, True, int(enabled if steps > SITE_AT else not enabled))
+
+
+@pytest.mark.parametrize("steps", range(SITE_AT, SITE_AT + 3))
+def test_linux_changes_two_words_of_a_far_site(steps: int) -> None:
+    end = changed_at(mips32.port().with_nop("linux"), True, True, steps)
+    whole = steps != SITE_AT + 1  # between the two, v1 has half of the address
+    assert end.returned == whole
 
 
 @pytest.mark.parametrize("steps", range(SITE_AT + 1, SITE_AT + 5))

@@ -51,6 +51,23 @@ def settled() -> Session:
 # From an empty table to equilibrium
 
 
+def test_a_batch_at_boot_has_a_slot_for_each_site() -> None:
+    session = Session.open(arches.load("x86_64-2008"), MachineSpec(discovery="ftraced-batch"))
+    assert "ftrace: 1020 slots for call sites" in sh(session, "dmesg")
+    assert int(sh(session, "sleep 1; cat dyn_ftrace_total_info")) > SLOTS
+    assert word(session, "ftrace_skipped") == 0
+
+
+def test_the_mcount_of_the_commit_before_calls_a_pointer() -> None:
+    """The README's example, and the same with another function in the pointer."""
+    shown = sh(machine(), "poke schedule+4 call mcount_indirect; until schedule+4 syscalls; step 4")
+    assert shown.splitlines()[-1].split()[2] == "schedule+0x9/0x80"
+    session = machine()
+    record = address(session, "ftrace_record_ip").to_bytes(8, "little").hex(" ")
+    sh(session, f"poke ftrace_trace_function {record}; poke schedule+4 call mcount_indirect")
+    assert "ftrace_record_ip" in sh(session, "until schedule+4 syscalls; step 17").splitlines()[-1]
+
+
 def test_the_table_fills_from_nothing_to_equilibrium(session: Session) -> None:
     seen = [total(session), *(int(sh(session, RUN)) for _ in range(8))]
     assert seen[0] == 0

@@ -17,10 +17,12 @@ from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.console.widgets.function_list import FunctionList
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.line import plain
-from dynftrace.tui.tours import course
+from dynftrace.tui.tours import course, lesson_file
 from dynftrace.tui.tours.progress import Progress
 from dynftrace.tui.tours.tour import shell_of
 from dynftrace.tui.tours.walk import Walk
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("name", course.names())
@@ -38,6 +40,37 @@ def test_a_lesson_can_be_completed(
     if name in course.LABS.names():
         assert {len(step.hints) for step in tour.steps} == {3}
         assert all(len(f"{step.text}\n{step.task}".splitlines()) <= 15 for step in tour.steps)
+
+
+SOURCE = re.compile(r"(?P<where>[^:]+): (?P<what>.+)")
+LINUX = re.compile(r"Linux \d+\.\d+(\.\d+)*")
+OURS = "This project"
+
+
+@pytest.mark.parametrize("path", course.TOURS.paths, ids=course.TOURS.names())
+def test_each_step_of_a_tour_names_its_sources(path: Path) -> None:
+    """A comment at the start of a step lists what its statements rest on, one source a line."""
+    steps = re.split(r"^## ", path.read_text(), flags=re.MULTILINE)[1:]
+    for step in steps:
+        title, _, rest = step.partition("\n")
+        comment = re.match(r"<!-- Sources:\n(.+?)\n-->\n\n(.+)", rest, re.DOTALL)
+        assert comment is not None, f"{path.name}: '{title}' has no sources"
+        sources = [SOURCE.fullmatch(line) for line in comment[1].splitlines()]
+        assert all(sources), f"{path.name}: '{title}': a source is WHERE: WHAT"
+        for where, what in (each.groups() for each in sources if each):
+            first = what.split(" (")[0]
+            if where.startswith("Linux"):
+                assert LINUX.fullmatch(where) and ("/" in first or first == "Makefile"), what
+            elif where == OURS:
+                assert (ROOT / first).exists(), f"{path.name}: '{title}': no file {first}"
+        named = {match[0] for match in LINUX.finditer(comment[2])}
+        assert named <= {each["where"] for each in sources if each}, f"{title}: {named}"
+
+
+def test_a_comment_is_not_shown() -> None:
+    text = "+++\nsummary = 'x'\n+++\n# A\n## B\n<!-- hidden\n\n`:help` -->\n\nShown.\n"
+    (step,) = lesson_file.parse(text, "a", "a.md").steps
+    assert step.text == "Shown."
 
 
 def test_a_lab_cannot_be_solved_by_undoing_its_setup() -> None:
@@ -235,7 +268,7 @@ async def test_the_palette_starts_a_tour_on_its_machine() -> None:
         titles = {f"Tour: {course.load(name).title}" for name in course.TOURS.names()}
         titles |= {f"Lab: {course.load(name).title}" for name in course.LABS.names()}
         assert titles <= set(offered)
-        offered["Tour: MIPS: the overflow and three ways out"].callback()
+        offered["Tour: MIPS: the overflow and two ways out"].callback()
         await pilot.pause()
     assert app.tour.wanted == course.TOURS.paths[5]
 

@@ -55,4 +55,5 @@ def test_only_two_nops_are_accepted() -> None:
 
 
 def test_the_port_has_no_list_of_sites() -> None:
-    assert PORT.facts.sites.sections == () and PORT.facts.discovery == ("ftraced",)
+    assert PORT.facts.sites.sections == ()
+    assert PORT.facts.discovery == ("ftraced", "ftraced-batch")
