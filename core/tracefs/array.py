@@ -47,6 +47,9 @@ FUNCTION_GRAPH = "function_graph"
 TRACERS = (FUNCTION_GRAPH, FUNCTION, NOP)
 """All tracers, in the order of available_tracers."""
 
+RECORDING_NAMES = (FUNCTION_GRAPH, FUNCTION)
+"""The tracers during which the guest records names of tasks."""
+
 FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer registers."""
 
@@ -114,9 +117,10 @@ class TraceArray:
         function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
         self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.syscalls = Syscalls(machine, kallsyms, ftrace, ring)
+        self.syscalls = Syscalls(machine, kallsyms, ftrace, ring, self._update_record_cmd)
         taken = {f"{event.group}/{event.name}" for event in self.syscalls}
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, self._reset_all)
+        callbacks = (self._reset_all, self._update_record_cmd)
+        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks)
         self.snapshot = Snapshot(ring, self)
         self.commands = Commands(machine, ftrace, self.snapshot, self)
         self._registered = False
@@ -384,6 +388,7 @@ class TraceArray:
             for each in dict.fromkeys((NOP, name)):
                 self.tracer = each
                 self._update_registration(undo)
+        self._update_record_cmd()
         self.ring.reset()
 
     def _update_registration(self, undo: ExitStack) -> None:
@@ -403,6 +408,11 @@ class TraceArray:
             self.ftrace.unregister(self.ops)
         undo.callback(setattr, self, "_registered", self._registered)
         self._registered = wanted
+
+    def _update_record_cmd(self) -> None:
+        """Record names of tasks while a tracer or event is on (`tracing_start_cmdline_record`)."""
+        tracing = self.tracer in RECORDING_NAMES or any(event.on for event in self.events)
+        self.ring.set_record_cmd(tracing)
 
     def _update_recording(self) -> None:
         for cpu in range(self.cpus):
