@@ -60,6 +60,7 @@ class RingBufferFlag(IntFlag):
     OVERWRITE = 1 << 1
     CLOCK_COUNTER = 1 << 2
     RECORD_CMD = 1 << 3
+    FUNCTION_OFF = 1 << 4
 
 
 class Hypercall(IntEnum):

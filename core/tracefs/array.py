@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -153,8 +153,8 @@ class TraceArray:
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
 
-        Raises `TracefsError` (EINVAL: no such tracer, ENODEV: ftrace is off) and `FtraceBug`,
-        after which the tracer and the buffer are the old ones.
+        Raises `TracefsError` (EINVAL: no such tracer, ENODEV: ftrace is off and cannot trace
+        returns) and `FtraceBug`, after which the tracer and the buffer are the old ones.
         """
         if name not in TRACERS:
             raise TracefsError(errno.EINVAL)
@@ -165,7 +165,8 @@ class TraceArray:
         if name == self.tracer:
             return
         if self.ftrace.disabled:
-            raise TracefsError(errno.ENODEV)
+            self._switch_disabled(name)
+            return
         try:
             self._switch(name)
         except TracefsError:
@@ -390,6 +391,22 @@ class TraceArray:
                 self._update_registration(undo)
         self._update_record_cmd()
         self.ring.reset()
+
+    def _switch_disabled(self, name: str) -> None:
+        """Switch while ftrace is off: sites stay as they are, and only `function` calls on.
+
+        As in Linux, the tracer that stops writes nothing more, `function` writes what sites
+        that are still patched call, and `function_graph` leaves `nop` (ENODEV).
+        """
+        if self.tracer == FUNCTION_GRAPH:
+            with suppress(TracefsError):
+                self.graph.stop()
+        self.tracer = NOP if name == FUNCTION_GRAPH else name
+        self.ring.set_function_off(name != FUNCTION)
+        self._update_record_cmd()
+        self.ring.reset()
+        if name == FUNCTION_GRAPH:
+            raise TracefsError(errno.ENODEV)
 
     def _update_registration(self, undo: ExitStack) -> None:
         """Register or unregister the ops, according to tracer and options."""

@@ -46,6 +46,7 @@ struct cpu_clock {
 #define RB_OVERWRITE (1u << 1) /* if full: overwrite the oldest page, else drop new events */
 #define RB_CLOCK_COUNTER (1u << 2) /* time stamps count events on all CPUs, not nanoseconds */
 #define RB_RECORD_CMD (1u << 3) /* a tracer or event is on that records names of tasks */
+#define RB_FUNCTION_OFF (1u << 4) /* the function tracer has stopped, but its sites are patched */
 
 struct ring_buffer_cpu {
 	u64 pages;         /* guest address of sub-buffer 0, or 0 until allocated */

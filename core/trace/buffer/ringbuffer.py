@@ -164,6 +164,10 @@ class RingBuffer:
         """Choose whether the names of tasks are recorded after an event (saved_cmdlines)."""
         self._set_flag(RingBufferFlag.RECORD_CMD, on, None)
 
+    def set_function_off(self, off: bool) -> None:
+        """Make the function tracer ignore calls from sites that stay patched, or not."""
+        self._set_flag(RingBufferFlag.FUNCTION_OFF, off, None)
+
     def _set_flag(self, flag: RingBufferFlag, on: bool, cpu: int | None) -> None:
         for each in self._chosen(cpu):
             flags = self._get(each, "flags")
