@@ -59,6 +59,8 @@ class RingBufferFlag(IntFlag):
     RECORD_ON = 1 << 0
     OVERWRITE = 1 << 1
     CLOCK_COUNTER = 1 << 2
+    RECORD_CMD = 1 << 3
+    FUNCTION_OFF = 1 << 4
 
 
 class Hypercall(IntEnum):
@@ -157,7 +159,7 @@ _RING_BUFFER_CPU = [
     ("head_page", "u4"),
     ("tail_page", "u4"),
     ("read", "u4"),
-    ("unused", "u4"),
+    ("named", "u4"),
     ("write_stamp", "u8"),
     ("entries", "u8"),
     ("entries_bytes", "u8"),

@@ -145,3 +145,23 @@ def test_each_step_of_the_walk_passes_its_checks(tmp_path: Path) -> None:
             assert done.stdout.count("    failed  ") == 1
             put(tmp_path, step)
     assert len(green) > 35
+    _, with_irqs, without = traces(
+        tmp_path, "echo function_graph > current_tracer", "echo 0 > options/funcgraph-irqs"
+    )
+    assert "do_IRQ() {" in with_irqs and "==========> |" in with_irqs
+    assert "do_IRQ" not in without and "==========> |" not in without and "arch_cpu_idle" in without
+
+
+def traces(folder: Path, *commands: str) -> list[str]:
+    """Return the trace of 5 ms after each of `commands`, after an empty string."""
+    each = "; sleep 0.003; echo > trace; sleep 0.005; cat trace"
+    script = ";".join(command + each for command in commands)
+    done = subprocess.run(
+        [sys.executable, "-m", "dynftrace", "sh", "--arch", "arm", "--cpus", "1", "-c", script],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split("# tracer: function_graph")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -46,6 +46,9 @@ FUNCTION = "function"
 FUNCTION_GRAPH = "function_graph"
 TRACERS = (FUNCTION_GRAPH, FUNCTION, NOP)
 """All tracers, in the order of available_tracers."""
+
+RECORDING_NAMES = (FUNCTION_GRAPH, FUNCTION)
+"""The tracers during which the guest records names of tasks."""
 
 FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer registers."""
@@ -114,9 +117,10 @@ class TraceArray:
         function = kallsyms.address(FUNCTION_TRACE_CALL, TRACER)
         self.ops = None if function is None else FtraceOps("global_ops", function, pid=True)
         self.profile = Profile(machine, kallsyms, ftrace, self.graph)
-        self.syscalls = Syscalls(machine, kallsyms, ftrace, ring)
+        self.syscalls = Syscalls(machine, kallsyms, ftrace, ring, self._update_record_cmd)
         taken = {f"{event.group}/{event.name}" for event in self.syscalls}
-        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, self._reset_all)
+        callbacks = (self._reset_all, self._update_record_cmd)
+        self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks)
         self.snapshot = Snapshot(ring, self)
         self.commands = Commands(machine, ftrace, self.snapshot, self)
         self._registered = False
@@ -149,8 +153,8 @@ class TraceArray:
     def set_tracer(self, name: str) -> None:
         """Switch to the tracer `name` and empty the buffer; no effect if it is on already.
 
-        Raises `TracefsError` (EINVAL: no such tracer, ENODEV: ftrace is off) and `FtraceBug`,
-        after which the tracer and the buffer are the old ones.
+        Raises `TracefsError` (EINVAL: no such tracer, ENODEV: ftrace is off and cannot trace
+        returns) and `FtraceBug`, after which the tracer and the buffer are the old ones.
         """
         if name not in TRACERS:
             raise TracefsError(errno.EINVAL)
@@ -161,7 +165,8 @@ class TraceArray:
         if name == self.tracer:
             return
         if self.ftrace.disabled:
-            raise TracefsError(errno.ENODEV)
+            self._switch_disabled(name)
+            return
         try:
             self._switch(name)
         except TracefsError:
@@ -384,7 +389,24 @@ class TraceArray:
             for each in dict.fromkeys((NOP, name)):
                 self.tracer = each
                 self._update_registration(undo)
+        self._update_record_cmd()
         self.ring.reset()
+
+    def _switch_disabled(self, name: str) -> None:
+        """Switch while ftrace is off: sites stay as they are, and only `function` calls on.
+
+        As in Linux, the tracer that stops writes nothing more, `function` writes what sites
+        that are still patched call, and `function_graph` leaves `nop` (ENODEV).
+        """
+        if self.tracer == FUNCTION_GRAPH:
+            with suppress(TracefsError):
+                self.graph.stop()
+        self.tracer = NOP if name == FUNCTION_GRAPH else name
+        self.ring.set_function_off(name != FUNCTION)
+        self._update_record_cmd()
+        self.ring.reset()
+        if name == FUNCTION_GRAPH:
+            raise TracefsError(errno.ENODEV)
 
     def _update_registration(self, undo: ExitStack) -> None:
         """Register or unregister the ops, according to tracer and options."""
@@ -403,6 +425,11 @@ class TraceArray:
             self.ftrace.unregister(self.ops)
         undo.callback(setattr, self, "_registered", self._registered)
         self._registered = wanted
+
+    def _update_record_cmd(self) -> None:
+        """Record names of tasks while a tracer or event is on (`tracing_start_cmdline_record`)."""
+        tracing = self.tracer in RECORDING_NAMES or any(event.on for event in self.events)
+        self.ring.set_record_cmd(tracing)
 
     def _update_recording(self) -> None:
         for cpu in range(self.cpus):

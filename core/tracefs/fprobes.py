@@ -84,8 +84,12 @@ class Fprobes:
         ring: RingBuffer,
         taken: Collection[str],
         reset: Callable[[], None],
+        switched: Callable[[], None],
     ) -> None:
-        """`taken` has the group/event names of other events; `reset` drops all recorded events."""
+        """Take over the callbacks and the group/event names `taken` by other events.
+
+        `reset` drops all recorded events; `switched` is called after an event went on or off.
+        """
         facts = ftrace.port.facts
         self.pointer_size = facts.pointer_size
         self.registers = [register.name for register in facts.abi.pt_regs]
@@ -94,6 +98,7 @@ class Fprobes:
         self._kallsyms = kallsyms
         self._ring = ring
         self._reset = reset
+        self._switched = switched
         self._events: list[FprobeEvent] = []
         self._next = FIRST_EVENT_ID
 
@@ -167,6 +172,7 @@ class Fprobes:
         if event.ops is not None:
             self._ftrace.unregister(event.ops)
             event.ops = None
+            self._switched()
             return
         self._ring.expand()
         self._ftrace.check()
@@ -184,6 +190,7 @@ class Fprobes:
         self._ftrace.register(ops)
         event.ops = ops
         event.was_on = True
+        self._switched()
 
     def _site(self, symbol: str) -> int:
         """Return rec.ip of the function `symbol`."""

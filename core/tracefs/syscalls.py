@@ -7,7 +7,7 @@ in guest memory. Source: kernel/trace/trace_syscalls.c.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -102,10 +102,17 @@ class Syscalls:
     """All events of system calls, by call number; empty for a kernel without the tracepoints."""
 
     def __init__(
-        self, machine: Machine, kallsyms: Kallsyms, ftrace: Ftrace, ring: RingBuffer
+        self,
+        machine: Machine,
+        kallsyms: Kallsyms,
+        ftrace: Ftrace,
+        ring: RingBuffer,
+        switched: Callable[[], None] = lambda: None,
     ) -> None:
+        """Read the guest's calls; `switched` is called after an event went on or off."""
         self._memory = machine.memory
         self._ring = ring
+        self._switched = switched
         self._byteorder = ftrace.port.facts.byteorder
         self.pointer_size = ftrace.port.facts.pointer_size
         self._events: tuple[SwitchedSyscall, ...] = ()
@@ -163,3 +170,4 @@ class Syscalls:
             each.on for each in self._events if each.event.exit == changed.event.exit
         )
         self._memory.write(self._guest.tracepoints[side], tracepoint.tobytes())
+        self._switched()

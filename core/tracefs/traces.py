@@ -145,7 +145,7 @@ class TraceClock(File):
 
 
 class SavedCmdlines(File):
-    """The names of tasks that ran while events were recorded."""
+    """The names of tasks that were traced; a tracer or an event must have been on."""
 
     def __init__(self, traced: Traced) -> None:
         self._traced = traced

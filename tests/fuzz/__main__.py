@@ -7,6 +7,7 @@ one. The same seed makes the same case, so `--seed S --n 1 KIND` tries it again.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -46,6 +47,8 @@ def main() -> int:
         help="folder for inputs that fail (default: %(default)s)",
     )
     options = parser.parse_args()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(1))  # leave no folders
     unknown = [name for name in options.kinds if name not in KINDS]
     if unknown:
         parser.error(f"unknown kind {unknown[0]!r} (choose from: {', '.join(KINDS)})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -55,10 +54,9 @@ class Wrong(Exception):
     """What dynftrace did with a case is wrong, though it raised nothing."""
 
 
-@cache
 def folder() -> Path:
-    """Return a folder of this process for the files of cases."""
-    return Path(tempfile.mkdtemp(prefix="dynftrace-fuzz-"))
+    """Return the folder for the files of cases: the working directory of their process."""
+    return Path.cwd()
 
 
 def written(name: str, content: bytes) -> Path:

@@ -127,7 +127,10 @@ def _child(
 ) -> tuple[int, str] | None:
     """Run `seeds` in a child. If it dies, return the seed it died of, and why."""
     read, write = os.pipe()
-    with tempfile.TemporaryFile("w+", errors="backslashreplace") as log:
+    with (
+        tempfile.TemporaryDirectory(prefix="dynftrace-fuzz-") as folder,
+        tempfile.TemporaryFile("w+", errors="backslashreplace") as log,
+    ):
         sys.stdout.flush()
         sys.stderr.flush()
         pid = os.fork()
@@ -135,18 +138,24 @@ def _child(
             status = 1
             try:
                 os.close(read)
+                os.chdir(folder)
                 _cases(kind, seeds, os.fdopen(write, "w"), log, until)
                 status = 0
             finally:
                 os._exit(status)
         os.close(write)
         current: int | None = None
-        with os.fdopen(read) as lines:
-            for line in lines:
-                said = json.loads(line)
-                current = said.get("begin")
-                if current is None:
-                    _note(result, said)
+        try:
+            with os.fdopen(read) as lines:
+                for line in lines:
+                    said = json.loads(line)
+                    current = said.get("begin")
+                    if current is None:
+                        _note(result, said)
+        except BaseException:  # interrupted: the child writes to the folder no more
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
         _, status, used = os.wait4(pid, 0)
         result.cpu += used.ru_utime + used.ru_stime
         result.peak = max(result.peak, used.ru_maxrss << 10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ import pytest
 from dynftrace.core.errors import UsageError
 
 from . import run
-from .kind import Case
+from .kind import Case, written
 from .kinds import KINDS
 
 FEW = {"kernel": 2, "module": 4, "script": 2, "assembly": 2, "keys": 1, "frames": 1}
@@ -66,3 +67,39 @@ def test_every_death_is_reported_with_its_seed_and_input(
     for failure in result.failures:
         assert failure.path is not None and failure.path.read_bytes().isdigit()
     assert set(result.outcomes) == {"taken", "refused: UsageError"}
+
+
+class Slow:
+    """A case that writes a file and never ends."""
+
+    name, suffix = "slow", ".txt"
+
+    def case(self, random: Random) -> Case:
+        return Case(b"")
+
+    def take(self, case: Case) -> str:
+        written("input", b"%d" % os.getpid())
+        time.sleep(60)
+        return "taken"
+
+
+def test_an_interrupted_run_leaves_no_process_and_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    children = []
+
+    def interrupt(*_: object) -> None:
+        children.extend(path.read_text() for path in tmp_path.glob("*/input"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run.fuzz(Slow(), [1], tmp_path / "keep")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert len(children) == 1 and not Path("/proc", children[0]).exists()
+    assert not list(tmp_path.iterdir())

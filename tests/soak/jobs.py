@@ -106,6 +106,9 @@ def shell(number: int | None, seconds: float | None) -> Iterator[int]:
         yield done
 
 
+PATIENCE = 600
+"""Seconds that a visitor waits for the screen."""
+
 KEYS = [
     "j",
     "k",
@@ -165,25 +168,32 @@ def console(number: int | None, seconds: float | None) -> Iterator[int]:
     yield from _awaited(_console(number, seconds))
 
 
-async def _serve(number: int | None, seconds: float | None) -> AsyncIterator[int]:
+async def _serve(number: int | None, seconds: float | None, at_once: int = 1) -> AsyncIterator[int]:
     import aiohttp
     from aiohttp import web
 
     from dynftrace.tui.web.server import Site
 
-    site = Site([sys.executable, "-m", "dynftrace"], local=True)
+    command = [sys.executable, "-m", "dynftrace"]
+    site = Site(command, local=True, visitors=at_once, any_module=False)
     runner = web.AppRunner(site.application(ROOT))
     await runner.setup()
+
+    async def visit(url: str) -> None:
+        async with aiohttp.ClientSession() as client, client.ws_connect(url) as visitor:
+            shown = b""
+            while b"PAUSED" not in shown:
+                said = await visitor.receive(timeout=PATIENCE)
+                if said.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
+                    raise RuntimeError(f"a visit ended: {said}")
+                shown += said.data if isinstance(said.data, bytes) else b""
+            await visitor.send_json(["stdin", "jjt"])
+
     with socket.create_server(("127.0.0.1", 0)) as listener:
         await web.SockSite(runner, listener).start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/ws"
         for done in rounds(number, seconds):
-            async with aiohttp.ClientSession() as client, client.ws_connect(url) as visitor:
-                shown = b""
-                while b"PAUSED" not in shown:
-                    said = await visitor.receive(timeout=60)
-                    shown += said.data if isinstance(said.data, bytes) else b""
-                await visitor.send_json(["stdin", "jjt"])
+            await asyncio.gather(*(visit(url) for _ in range(at_once)))
             while _children():
                 await asyncio.sleep(0.05)
             yield done
@@ -198,6 +208,12 @@ def serve(number: int | None, seconds: float | None) -> Iterator[int]:
     """Have visitors come and go, each with a console; none is left behind."""
     os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / ".pkg")))
     yield from _awaited(_serve(number, seconds))
+
+
+def crowd(number: int | None, seconds: float | None) -> Iterator[int]:
+    """Have 50 visitors at once, each with a console."""
+    os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / ".pkg")))
+    yield from _awaited(_serve(number, seconds, at_once=50))
 
 
 def _awaited(items: AsyncIterator[int]) -> Iterator[int]:
@@ -220,6 +236,7 @@ JOBS: Mapping[str, tuple[Job, int | None]] = MappingProxyType(
         "shell": (shell, None),
         "console": (console, None),
         "serve": (serve, 50),
+        "crowd": (crowd, 4),
     }
 )
 """Each job and its rounds in the full form; None: it runs for the minutes given."""

@@ -11,8 +11,10 @@ import pytest
 from .jobs import JOBS
 from .run import GROWTH, soak
 
+JOBS_IN_SHORT = [("reboots", 15), ("modules", 10), ("toggles", 100), ("serve", 1)]
 
-@pytest.mark.parametrize(("name", "number"), [("reboots", 15), ("modules", 10), ("toggles", 100)])
+
+@pytest.mark.parametrize(("name", "number"), JOBS_IN_SHORT)
 def test_nothing_grows(name: str, number: int) -> None:
     assert soak(name, JOBS[name][0], number, None).leaks == []
 

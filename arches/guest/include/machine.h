@@ -45,6 +45,8 @@ struct cpu_clock {
 #define RB_RECORD_ON (1u << 0) /* tracing_on: events are written */
 #define RB_OVERWRITE (1u << 1) /* if full: overwrite the oldest page, else drop new events */
 #define RB_CLOCK_COUNTER (1u << 2) /* time stamps count events on all CPUs, not nanoseconds */
+#define RB_RECORD_CMD (1u << 3) /* a tracer or event is on that records names of tasks */
+#define RB_FUNCTION_OFF (1u << 4) /* the function tracer has stopped, but its sites are patched */
 
 struct ring_buffer_cpu {
 	u64 pages;         /* guest address of sub-buffer 0, or 0 until allocated */
@@ -53,7 +55,7 @@ struct ring_buffer_cpu {
 	u32 head_page;     /* sub-buffer the reader takes first */
 	u32 tail_page;     /* sub-buffer being written */
 	u32 read;          /* bytes of head_page's data the host has consumed */
-	u32 unused;
+	u32 named;         /* low half of `entries` when names were last recorded */
 	u64 write_stamp;   /* time of the last event written, ns */
 	u64 entries;       /* events written, including lost ones */
 	u64 entries_bytes; /* bytes of events with headers, excluding lost ones */
@@ -143,8 +145,8 @@ struct host_request {
 };
 
 /* Names of tasks for the trace: the kernel's symbol `saved_cmdlines` has
- * SAVED_CMDLINES entries. Unused ones have pid 0. The scheduler fills the
- * table while events are recorded. */
+ * SAVED_CMDLINES entries. Unused ones have pid 0. With RB_RECORD_CMD, the first
+ * switch after an event records the names of both tasks. */
 #define SAVED_CMDLINES 128
 struct saved_cmdline {
 	s32 pid;

@@ -170,8 +170,9 @@ void smp_init(void);
 void smp_send_reschedule(int cpu);
 void start_secondary(struct task_struct *idle);
 
-/* tracing_record_cmdline: sched/cmdline.c */
+/* sched/cmdline.c */
 void tracing_record_cmdline(struct task_struct *p);
+void tracing_record_switch(struct task_struct *prev, struct task_struct *next);
 
 /* ftrace/ftraced.c, in kernels that find call sites when they run */
 #ifdef CONFIG_FTRACED

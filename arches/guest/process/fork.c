@@ -81,7 +81,7 @@ void __set_task_comm(struct task_struct *p, const char *name)
 	memset(comm, 0, sizeof(comm));
 	strscpy(comm, name, sizeof(comm));
 	memcpy(p->comm, comm, sizeof(comm));
-	if (this_cpu->buffer.flags & RB_RECORD_ON)
+	if (this_cpu->buffer.flags & RB_RECORD_CMD)
 		tracing_record_cmdline(p);
 }
 

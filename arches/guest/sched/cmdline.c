@@ -17,3 +17,15 @@ notrace void tracing_record_cmdline(struct task_struct *p)
 	slot->pid = p->pid;
 	memcpy(slot->comm, p->comm, TASK_COMM_LEN);
 }
+
+/* Record both names, once after an event on this CPU (trace_taskinfo_save). */
+notrace void tracing_record_switch(struct task_struct *prev, struct task_struct *next)
+{
+	u32 entries = this_cpu->buffer.entries;
+
+	if (entries == this_cpu->buffer.named)
+		return;
+	this_cpu->buffer.named = entries;
+	tracing_record_cmdline(prev);
+	tracing_record_cmdline(next);
+}

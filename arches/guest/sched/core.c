@@ -214,10 +214,8 @@ static notrace void context_switch(struct rq *rq, struct task_struct *prev,
 {
 	trace_sched_switch(prev, next);
 	prepare_task_switch(rq, prev, next);
-	if (this_cpu->buffer.flags & RB_RECORD_ON) {
-		tracing_record_cmdline(prev);
-		tracing_record_cmdline(next);
-	}
+	if (this_cpu->buffer.flags & RB_RECORD_CMD)
+		tracing_record_switch(prev, next);
 	prev->preempt_count = this_cpu->preempt_count;
 	prev->migrate_disable = this_cpu->migrate_disable;
 	this_cpu->preempt_count = next->preempt_count;

@@ -63,7 +63,7 @@ void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 	flags = cpu->buffer.flags;
 	tail = cpu->buffer.tail_page;
 	rare = recursion | (tail >= cpu->buffer.nr_pages) | !cpu->buffer.pages |
-	       (~flags & RB_RECORD_ON);
+	       ((flags & (RB_RECORD_ON | RB_FUNCTION_OFF)) ^ RB_RECORD_ON);
 	OPTIMIZER_HIDE_VAR(rare);
 	if (unlikely(rare))
 		goto out;
@@ -102,7 +102,7 @@ void function_stack_trace_call(unsigned long ip, unsigned long parent_ip, void *
 	u32 irqs_off = cpu->irqs_disabled;
 
 	cpu->irqs_disabled = 1;
-	if (!cpu->trace_recursion) {
+	if (!cpu->trace_recursion && !(cpu->buffer.flags & RB_FUNCTION_OFF)) {
 		cpu->trace_recursion = TRACE_RECURSION_EVENT;
 		function_trace_slow(ip, parent_ip, irqs_off);
 		ftrace_trace_stack(ip, irqs_off);

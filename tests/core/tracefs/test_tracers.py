@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dynftrace.core.errors import TracefsError
+from dynftrace.core.errors import FtraceBug, TracefsError
 from dynftrace.core.session.session import Session
 
 Sh = Callable[[str], str]
@@ -71,10 +71,28 @@ def test_after_a_bug_ftrace_is_off(session: Session, sh: Sh) -> None:
     with pytest.raises(Exception, match="ftrace failed to modify"):
         session.boot.tracefs.write("current_tracer", "function\n")
     assert sh("cat current_tracer") == "nop\n"
-    assert refused(session, "current_tracer", "function\n") == errno.ENODEV
+    sh("echo function > current_tracer; run syscalls")  # nothing registers, as in Linux
+    assert refused(session, "current_tracer", "function_graph\n") == errno.ENODEV
+    assert sh("cat current_tracer") == "nop\n"
     for path in ("set_ftrace_filter", "set_ftrace_notrace", "available_filter_functions"):
         with pytest.raises(TracefsError) as caught:
             session.boot.tracefs.read(path)
         assert caught.value.errno == errno.ENODEV
     assert "FUNCTION TRACING IS CORRUPTED" in sh("cat trace")
     sh("reboot; echo function > current_tracer")
+
+
+@pytest.mark.parametrize("tracer", ["function", "function_graph"])
+def test_after_a_bug_nop_stops_the_tracer_that_was_on(
+    session: Session, sh: Sh, tracer: str
+) -> None:
+    sh(f"echo vfs_read > set_ftrace_filter; echo {tracer} > current_tracer")
+    sh("poke schedule 9090909090; run syscalls")
+    with pytest.raises(FtraceBug):
+        session.boot.tracefs.write("set_ftrace_filter", "schedule\n")
+    before = sh("cat trace")
+    assert "vfs_read" in before and sh("cat current_tracer") == f"{tracer}\n"
+    sh("echo nop > current_tracer; run syscalls; echo x > trace_marker")
+    assert sh("cat current_tracer") == "nop\n" and "entries-written: 1/1 " in sh("cat trace")
+    sh("echo function > current_tracer; run syscalls")  # the sites are still patched
+    assert ("vfs_read" in sh("cat trace")) == (tracer == "function")

@@ -73,7 +73,7 @@ def test_a_marker_is_an_event_of_the_guest(session: Session, sh: Sh) -> None:
         "tracing_mark_write: hello  world",
         "tracing_mark_write: again",
     ]
-    assert found[0]["comm"].strip() == "sh"
+    assert found[0]["comm"].strip() == "<...>"  # no tracer is on
 
 
 def test_a_long_marker_is_several_events(sh: Sh) -> None:
@@ -109,6 +109,16 @@ def test_the_counter_numbers_events(session: Session, sh: Sh) -> None:
         session.boot.tracefs.write("trace_clock", "sundial")
     sh("echo local > trace_clock; run boot")
     assert events(sh("cat trace"))
+
+
+def test_saved_cmdlines_lists_only_tasks_that_were_traced(sh: Sh) -> None:
+    sh("run syscalls; echo x > trace_marker")
+    assert sh("cat saved_cmdlines") == "" and "<...>-" in sh("cat trace")
+    sh("echo sys_enter_open > set_event; run syscalls")
+    listed = sh("cat saved_cmdlines")
+    assert " syscalls\n" in listed
+    sh("echo > set_event; run locks; echo x > trace_marker")
+    assert sh("cat saved_cmdlines") == listed
 
 
 def test_saved_cmdlines_name_the_tasks_of_the_trace(sh: Sh) -> None:
