@@ -3,8 +3,29 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+
+import pytest
 
 # Textual reads its variables when it is imported, which is after this.
 for _name in list(os.environ):
     if _name.startswith("TEXTUAL_") or _name == "NO_COLOR":
         del os.environ[_name]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def parsed_once() -> Iterator[None]:
+    """Parse the console's style sheet once for all tests."""
+    from ..support import headless
+
+    with pytest.MonkeyPatch.context() as patch:
+        headless.parse_once(patch)
+        yield
+
+
+@pytest.fixture
+def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paint nothing but pictures."""
+    from ..support import headless
+
+    headless.unpainted(monkeypatch)
