@@ -101,6 +101,7 @@ def test_calls_and_returns_of_every_task_balance(user: User) -> None:
     assert not user.session.boot.machine.oopses
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_entries_agree_with_the_function_tracer_in_the_same_run(user: User) -> None:
     """Both tracers are on: each call is recorded by one and then by the other."""
     user("echo function_graph > current_tracer")
@@ -120,6 +121,7 @@ def test_entries_agree_with_the_function_tracer_in_the_same_run(user: User) -> N
     assert (events.events["type"] == ENTRY).sum() > 500
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_an_equal_run_under_the_function_tracer_has_the_same_calls(arch: str) -> None:
     seen = []
     for tracer, kind in (("function", FN), ("function_graph", ENTRY)):
@@ -160,6 +162,7 @@ def test_switching_on_and_off_at_any_moment_loses_nothing(arch: str) -> None:
     user.same_text(before)
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_calls_that_are_too_deep_are_counted_but_not_traced(user: User) -> None:
     crashy(user, "crashy_recurse 1")
     user(f"echo {user.prefix}crashy_recurse > set_ftrace_filter")
@@ -182,6 +185,7 @@ def test_results_in_two_registers_are_preserved(user: User) -> None:
     assert "crashy_multiply();" in line
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_slow_function_has_its_duration_and_return(user: User) -> None:
     user("echo msleep > set_ftrace_filter; echo 2000 > tracing_thresh")
     user("echo function_graph > current_tracer; call msleep 3; call msleep 0")
@@ -189,6 +193,7 @@ def test_a_slow_function_has_its_duration_and_return(user: User) -> None:
     assert re.fullmatch(r" 0\) # \d{4}\.\d{3} us \|  } /\* \.?msleep \*/", user.events()[0])
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_max_graph_depth_limits_the_depth(user: User) -> None:
     user("echo 2 > max_graph_depth; echo function_graph > current_tracer; run syscalls")
     events = table(user)
@@ -197,6 +202,7 @@ def test_max_graph_depth_limits_the_depth(user: User) -> None:
     open_functions(events)
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_set_graph_function_and_set_graph_notrace_choose_call_trees(user: User) -> None:
     user("echo vfs_read > set_graph_function; echo function_graph > current_tracer")
     user("run syscalls")
@@ -215,6 +221,7 @@ def test_set_graph_function_and_set_graph_notrace_choose_call_trees(user: User) 
     open_functions(events)
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_failing_call_shows_its_error(user: User) -> None:
     user("echo 1 > options/funcgraph-retval; echo msleep > set_ftrace_filter")
     user("echo sys_close do_sys_openat2 > set_ftrace_filter")
@@ -248,6 +255,7 @@ def test_a_corrupted_return_stack_is_reported_and_stops_the_cpu(user: User) -> N
     )
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_the_stop_flag_stops_all_tracing(user: User) -> None:
     quiet = user("run syscalls")
     for tracer in ("function", "function_graph"):
