@@ -23,9 +23,14 @@ def parsed_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paint nothing but pictures."""
+PAINTED = {"console"}
+"""Folders of tests that also paint each state of the console on its way to what they check."""
+
+
+@pytest.fixture(autouse=True)
+def unpainted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paint only pictures, except in tests of the console itself."""
     from ..support import headless
 
-    headless.unpainted(monkeypatch)
+    if request.path.parent.name not in PAINTED:
+        headless.unpainted(monkeypatch)

@@ -28,7 +28,6 @@ DEFAULT_COLOUR = "c5c8c6"
 """The colour that the export gives text without a colour."""
 
 
-@pytest.mark.usefixtures("unpainted")
 @pytest.mark.parametrize("console", CONSOLES)
 def test_the_console_shows_the_committed_drawings(console: str) -> None:
     wrong: list[str] = []
