@@ -1,4 +1,4 @@
-"""The function graph on every port: calls and returns match, whatever the guest does."""
+"""The function graph on a port of each family: calls and returns match, whatever the guest does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from dynftrace import arches
 from dynftrace.core.abi import FTRACE_RETFUNC_DEPTH, RequestKind, TraceType, Vector
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.trace.buffer.events import EventTable
@@ -25,7 +24,7 @@ CHOSEN = ("*open*", "path_*", "sys_close", "sys_fork", "kernel_clone", "do_exit"
 _BEFORE = -1
 
 
-@pytest.fixture(scope="module", params=arches.names())
+@pytest.fixture(scope="module", params=FAMILIES)
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -101,7 +100,6 @@ def test_calls_and_returns_of_every_task_balance(user: User) -> None:
     assert not user.session.boot.machine.oopses
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_entries_agree_with_the_function_tracer_in_the_same_run(user: User) -> None:
     """Both tracers are on: each call is recorded by one and then by the other."""
     user("echo function_graph > current_tracer")
@@ -121,7 +119,6 @@ def test_entries_agree_with_the_function_tracer_in_the_same_run(user: User) -> N
     assert (events.events["type"] == ENTRY).sum() > 500
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_an_equal_run_under_the_function_tracer_has_the_same_calls(arch: str) -> None:
     seen = []
     for tracer, kind in (("function", FN), ("function_graph", ENTRY)):
@@ -139,7 +136,6 @@ def test_an_equal_run_under_the_function_tracer_has_the_same_calls(arch: str) ->
     assert sum(map(len, seen[0].values())) > 100
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_switching_on_and_off_at_any_moment_loses_nothing(arch: str) -> None:
     user, dice = User(arch), random.Random(1)
     user.insmod("usbcore")
@@ -162,7 +158,6 @@ def test_switching_on_and_off_at_any_moment_loses_nothing(arch: str) -> None:
     user.same_text(before)
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_calls_that_are_too_deep_are_counted_but_not_traced(user: User) -> None:
     crashy(user, "crashy_recurse 1")
     user(f"echo {user.prefix}crashy_recurse > set_ftrace_filter")
@@ -185,7 +180,6 @@ def test_results_in_two_registers_are_preserved(user: User) -> None:
     assert "crashy_multiply();" in line
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_slow_function_has_its_duration_and_return(user: User) -> None:
     user("echo msleep > set_ftrace_filter; echo 2000 > tracing_thresh")
     user("echo function_graph > current_tracer; call msleep 3; call msleep 0")
@@ -193,7 +187,6 @@ def test_a_slow_function_has_its_duration_and_return(user: User) -> None:
     assert re.fullmatch(r" 0\) # \d{4}\.\d{3} us \|  } /\* \.?msleep \*/", user.events()[0])
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_max_graph_depth_limits_the_depth(user: User) -> None:
     user("echo 2 > max_graph_depth; echo function_graph > current_tracer; run syscalls")
     events = table(user)
@@ -202,7 +195,6 @@ def test_max_graph_depth_limits_the_depth(user: User) -> None:
     open_functions(events)
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_set_graph_function_and_set_graph_notrace_choose_call_trees(user: User) -> None:
     user("echo vfs_read > set_graph_function; echo function_graph > current_tracer")
     user("run syscalls")
@@ -221,7 +213,6 @@ def test_set_graph_function_and_set_graph_notrace_choose_call_trees(user: User) 
     open_functions(events)
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_failing_call_shows_its_error(user: User) -> None:
     user("echo 1 > options/funcgraph-retval; echo msleep > set_ftrace_filter")
     user("echo sys_close do_sys_openat2 > set_ftrace_filter")
@@ -255,7 +246,6 @@ def test_a_corrupted_return_stack_is_reported_and_stops_the_cpu(user: User) -> N
     )
 
 
-@pytest.mark.parametrize("arch", FAMILIES)
 def test_the_stop_flag_stops_all_tracing(user: User) -> None:
     quiet = user("run syscalls")
     for tracer in ("function", "function_graph"):

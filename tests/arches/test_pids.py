@@ -1,4 +1,4 @@
-"""Tasks chosen by PID on every port: both tracers record only their calls."""
+"""Tasks chosen by PID on a port of each family: both tracers record only their calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The function profiler on every port, compared with the tracers and with itself."""
+"""The function profiler on a port of each family, compared with the tracers and with itself."""
 
 from __future__ import annotations
 

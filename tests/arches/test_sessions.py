@@ -31,6 +31,7 @@ def user(arch: str) -> User:
     return User(arch)
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_function_is_traced_and_then_a_nop_again(user: User) -> None:
     before = user.text()
     assert user.state("schedule") == "nop"
@@ -48,6 +49,7 @@ def test_a_function_is_traced_and_then_a_nop_again(user: User) -> None:
     user.same_text(before)
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_the_guest_works_with_every_function_traced(user: User) -> None:
     quiet = user("run syscalls")
     user("echo function > current_tracer")
@@ -96,6 +98,7 @@ def test_a_module_can_call_another_while_everything_is_traced(user: User) -> Non
     assert not user.session.boot.machine.oopses
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_poked_site_is_refused_and_nothing_is_written(user: User) -> None:
     user.insmod("usbcore")
     records = user.session.boot.ftrace.records
@@ -198,6 +201,7 @@ def test_a_site_is_not_disabled_before_its_stub_is_verified(name: str, word: int
     assert (memory.gather(sites.ip, compiled.shape[1])[0] == compiled).all()
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_fault_is_an_oops_in_the_architectures_format(user: User) -> None:
     user("insmod crashy")
     assert user.refused("call crashy_jump")
@@ -249,9 +253,10 @@ def test_two_machines_agree_byte_for_byte(arch: str) -> None:
     assert first == second
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_tracing_works_with_every_patch_method_and_number_of_cpus(arch: str) -> None:
     for method in arches.load(arch).facts.patch_methods:
-        for cpus in (1, 4) if arch in FAMILIES else (4,):
+        for cpus in (1, 4):
             user = User(arch, patch=method, cpus=cpus, modules=("usbcore",))
             before = user.text()
             outcome = Shell(user.session).execute(

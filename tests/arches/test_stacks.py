@@ -217,8 +217,10 @@ def table(user: User) -> list[tuple[int, int, str]]:
     return [(int(row[2]), int(row[3]), row[4]) for row in found if row]
 
 
-@pytest.mark.parametrize("others", [(), ("function",)], ids=["alone", "among others"])
-@pytest.mark.parametrize("arch", FAMILIES)
+@pytest.mark.parametrize(
+    ("arch", "others"),
+    [*((arch, ()) for arch in arches.names()), *((arch, ("function",)) for arch in FAMILIES)],
+)
 def test_the_maximum_is_the_stack_of_the_deepest_call(arch: str, others: tuple[str, ...]) -> None:
     user = User(arch, alone=True, cpus=1)
     before = user.text()
