@@ -11,8 +11,9 @@ ARGS ?=
 console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
 
+# The tests start many processes: each would compile all modules if none may write them.
 test: .venv/.ready ## run the tests, on all cores
-	$(BIN)/pytest -n auto --dist worksteal -q $(ARGS)
+	PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/bytecode $(BIN)/pytest -n auto --dist worksteal -q $(ARGS)
 
 fuzz: .venv/.ready ## damage everything dynftrace reads (N=200 cases of each kind, or MINUTES=)
 	$(BIN)/python -m tests.fuzz $(if $(N),--n $(N)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

@@ -36,6 +36,18 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking at all tests and modules again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Leave what the tests have left: pytest collects five times before it ends."""
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def plain_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory

@@ -1,4 +1,4 @@
-"""Commands in set_ftrace_filter on every port: their effect at each call, and their counts.
+"""Commands in set_ftrace_filter on a port of each family: their effect at each call, and their counts.
 
 Most tests use one CPU, so the order of events is the order of the trace.
 """
@@ -10,7 +10,6 @@ import re
 
 import pytest
 
-from dynftrace import arches
 from dynftrace.core.abi import RequestKind, TraceType, Vector
 from dynftrace.core.shell.shell import Shell
 
@@ -18,7 +17,7 @@ from ..support.ports import FAMILIES
 from ..support.user import User
 
 
-@pytest.fixture(scope="module", params=arches.names())
+@pytest.fixture(scope="module", params=FAMILIES)
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -30,7 +30,7 @@ class NoNames:
         return None
 
 
-FEW = 4
+FEW = 16
 """Test every Nth instruction."""
 
 
@@ -82,7 +82,7 @@ def test_the_fields_make_the_instruction_and_its_target(port: Port) -> None:
         if encoding.rule.startswith("target = ip") or "28 bits" in encoding.rule:
             assert insn.target == computed(insn, encoding) % modulus, insn
     assert len(forms) >= 3
-    assert targets > 100 or port.facts.name == "i386"  # there a call reaches every address
+    assert targets > 50 or port.facts.name == "i386"  # there a call reaches every address
 
 
 def test_a_call_reaches_exactly_the_range_of_its_field(port: Port) -> None:

@@ -15,11 +15,15 @@ from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.session.session import MachineSpec, Session
 
 from ..support import equilibrium
+from ..support.ports import FAMILIES
 from ..support.user import subject
 
 WORKLOADS = ["boot", "syscalls", "usb", "forkbomb", "irqstorm", "locks", "timers"]
 MACHINES = [*((arch, 4) for arch in arches.names()), *((arches.DEFAULT, cpus) for cpus in (1, 2))]
 """Ports and numbers of CPUs."""
+
+LONG = [(arch, cpus) for arch, cpus in MACHINES if arch in FAMILIES]
+"""Those for long tests of what the guest's C does on any port."""
 
 SETTLE_NS = 200_000_000
 
@@ -32,10 +36,16 @@ def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=MACHINES, ids=lambda each: f"{each[0]}-{each[1]}")
-def guest(request: pytest.FixtureRequest) -> Session:
+@pytest.fixture(scope="module", params=MACHINES, ids=lambda each: f"{each[0]}-{each[1]}")
+def kind(request: pytest.FixtureRequest) -> tuple[str, int]:
     arch, cpus = request.param
-    return Session.open(arches.load(arch), MachineSpec(cpus=cpus, modules=("usbcore", "usbhub")))
+    return str(arch), int(cpus)
+
+
+@pytest.fixture
+def guest(kind: tuple[str, int]) -> Session:
+    arch, cpus = kind
+    return subject(arch).session(MachineSpec(cpus=cpus, modules=("usbcore", "usbhub")))
 
 
 @pytest.fixture
@@ -80,6 +90,7 @@ def test_every_cpu_comes_up_and_the_kernels_threads_run(guest: Session) -> None:
     assert not guest.boot.machine.oopses
 
 
+@pytest.mark.parametrize("kind", LONG, ids=str)
 def test_the_workloads_end_and_free_everything(guest: Session) -> None:
     assert guest.workloads() == WORKLOADS
     for name in WORKLOADS:  # the first time fills caches and adds names to /proc
@@ -93,6 +104,7 @@ def test_the_workloads_end_and_free_everything(guest: Session) -> None:
     assert not guest.boot.machine.oopses
 
 
+@pytest.mark.parametrize("kind", LONG, ids=str)
 def test_a_round_of_syscalls_is_short(guest: Session) -> None:
     equilibrium.reach(guest)
     guest.boot.tracefs.write("current_tracer", "function")
@@ -102,6 +114,7 @@ def test_a_round_of_syscalls_is_short(guest: Session) -> None:
     assert guest.now - start < 50_000_000
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_usb_needs_its_module(session: Session) -> None:
     no_device = -errno.ENODEV % (1 << 8 * session.port.facts.pointer_size)
     assert session.run_workload("usb") == no_device
@@ -117,6 +130,7 @@ def test_usb_needs_its_module(session: Session) -> None:
         session.rmmod("usbcore")
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
     for name in ("usbcore", "usbhub"):
         equilibrium.reach(session)
@@ -130,6 +144,7 @@ def test_usbhub_probes_what_usbcore_finds(session: Session) -> None:
     assert [name.removeprefix(".") for name in called] == ["usbhub_probe", "usbhub_disconnect"] * 2
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_task_is_preempted_and_moves_between_cpus(session: Session) -> None:
     equilibrium.reach(session)
     if session.boot.ftrace.ftraced is not None:
@@ -169,6 +184,7 @@ def test_a_module_cannot_write_to_the_kernels_code(session: Session) -> None:
     assert session.boot.kallsyms.name(oops.pc).removeprefix(".") == "crashy_scribble [crashy]"
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_crashy_jumps_to_the_given_address(session: Session) -> None:
     session.insmod("crashy")
     with pytest.raises(GuestError):

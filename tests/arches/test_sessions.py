@@ -17,6 +17,7 @@ from dynftrace.core.machine.vcpu import State
 from dynftrace.core.shell.shell import Shell
 
 from ..support import equilibrium
+from ..support.ports import FAMILIES
 from ..support.user import User
 
 
@@ -30,6 +31,7 @@ def user(arch: str) -> User:
     return User(arch)
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_function_is_traced_and_then_a_nop_again(user: User) -> None:
     before = user.text()
     assert user.state("schedule") == "nop"
@@ -47,6 +49,7 @@ def test_a_function_is_traced_and_then_a_nop_again(user: User) -> None:
     user.same_text(before)
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_the_guest_works_with_every_function_traced(user: User) -> None:
     quiet = user("run syscalls")
     user("echo function > current_tracer")
@@ -56,6 +59,7 @@ def test_the_guest_works_with_every_function_traced(user: User) -> None:
 
 
 @pytest.mark.parametrize("first", ["insmod", "enable"])
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_kernel_and_module_share_a_trace_in_either_load_order(user: User, first: str) -> None:
     before = user.text()
     if first == "enable":
@@ -77,6 +81,7 @@ def test_kernel_and_module_share_a_trace_in_either_load_order(user: User, first:
     assert not user.session.boot.machine.oopses
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_module_can_call_another_while_everything_is_traced(user: User) -> None:
     user.insmod("usbcore", "usbhub")
     user("echo function > current_tracer; run usb")
@@ -93,6 +98,7 @@ def test_a_module_can_call_another_while_everything_is_traced(user: User) -> Non
     assert not user.session.boot.machine.oopses
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_poked_site_is_refused_and_nothing_is_written(user: User) -> None:
     user.insmod("usbcore")
     records = user.session.boot.ftrace.records
@@ -195,6 +201,7 @@ def test_a_site_is_not_disabled_before_its_stub_is_verified(name: str, word: int
     assert (memory.gather(sites.ip, compiled.shape[1])[0] == compiled).all()
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_fault_is_an_oops_in_the_architectures_format(user: User) -> None:
     user("insmod crashy")
     assert user.refused("call crashy_jump")
@@ -204,6 +211,7 @@ def test_a_fault_is_an_oops_in_the_architectures_format(user: User) -> None:
     user("reboot; run syscalls")
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_data_is_not_executable(user: User) -> None:
     user.insmod("usbcore")
     memory, facts = user.session.boot.machine.memory, user.session.port.facts
@@ -219,6 +227,7 @@ def test_data_is_not_executable(user: User) -> None:
         user("reboot; run syscalls")
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_code_is_not_writable(user: User) -> None:
     place = user.session.boot.ftrace.entry["ftrace_stub"]
     before = user.session.boot.machine.memory.read(place, 16)
@@ -234,6 +243,7 @@ def test_sites_have_source_lines(user: User) -> None:
     assert "modules/usbcore/" in user(f"site {user.prefix}usb_ifnum_to_if")
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_two_machines_agree_byte_for_byte(arch: str) -> None:
     flow = (
         "insmod usbcore; echo function > current_tracer; run usb; cat trace; "
@@ -243,6 +253,7 @@ def test_two_machines_agree_byte_for_byte(arch: str) -> None:
     assert first == second
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_tracing_works_with_every_patch_method_and_number_of_cpus(arch: str) -> None:
     for method in arches.load(arch).facts.patch_methods:
         for cpus in (1, 4):
@@ -414,6 +425,7 @@ def test_system_calls_are_recorded_with_name_and_arguments(user: User) -> None:
     assert any(name == "pipe" for calls in by_task.values() for name, _, _ in calls)
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_system_calls_are_inline_in_both_tracers(arch: str) -> None:
     """Their events come between the dispatcher and the call's own function."""
     user = User(arch, cpus=1)  # nothing comes between the lines of a call

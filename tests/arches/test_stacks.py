@@ -183,6 +183,7 @@ def test_every_stack_has_the_functions_that_have_not_returned(arch: str) -> None
     assert outermost <= OUTERMOST and "ret_from_fork" in outermost
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_return_to_handler_is_never_in_a_stack(user: User) -> None:
     """Stacks have the real return addresses, although the graph tracer has replaced them."""
     user("echo ramfs_create > set_ftrace_filter; echo 1 > options/func_stack_trace")
@@ -216,7 +217,10 @@ def table(user: User) -> list[tuple[int, int, str]]:
     return [(int(row[2]), int(row[3]), row[4]) for row in found if row]
 
 
-@pytest.mark.parametrize("others", [(), ("function",)], ids=["alone", "among others"])
+@pytest.mark.parametrize(
+    ("arch", "others"),
+    [*((arch, ()) for arch in arches.names()), *((arch, ("function",)) for arch in FAMILIES)],
+)
 def test_the_maximum_is_the_stack_of_the_deepest_call(arch: str, others: tuple[str, ...]) -> None:
     user = User(arch, alone=True, cpus=1)
     before = user.text()
@@ -264,6 +268,7 @@ def test_a_written_maximum_must_be_exceeded(user: User) -> None:
     user.alive()
 
 
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_stacktrace_command_records_only_the_way_to_its_function(user: User) -> None:
     """Include the first function of a module, which has nothing before its call site."""
     user.insmod("usbcore")

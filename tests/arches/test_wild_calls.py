@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dynftrace import arches
-
+from ..support.ports import FAMILIES
 from ..support.wild import survey
 
 CALLS = 15
 
 
-@pytest.mark.parametrize("arch", arches.built_in())
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_calls_of_random_addresses(arch: str) -> None:
     found = survey(arch, seed=3, count=CALLS)
     assert not found.deaths

@@ -73,6 +73,8 @@ class Take:
     commands: Sequence[str] = ()
     pose: Pose = POSES["main"]
     looks: Iterable[str] = tuple(LOOKS)
+    before: Sequence[str] = ()
+    """Keys to press before the commands."""
 
 
 def take_picture(
@@ -163,6 +165,9 @@ async def in_looks(
     app = Posed(start, walk)
     async with app.run_test(size=size, notifications=True) as pilot:
         for take in takes:
+            if take.before:
+                await _close_boxes(pilot)
+                await _press(pilot, take.before)
             await _strike(pilot, take.commands, take.pose)
             drawn.append({name: await _in_look(pilot, take, name) for name in take.looks})
     return drawn

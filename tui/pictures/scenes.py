@@ -29,7 +29,9 @@ class Scene:
     lesson: tuple[str, int] | None = None
     """A tour the console takes, and the number of its current step."""
     after: str | None = None
-    """The scene whose console this one continues, if it does not open its own."""
+    """The scene that opened the console, if this one continues in it instead of its own."""
+    before: tuple[str, ...] = ()
+    """Keys pressed before the commands, to leave what the last scene of the console shows."""
 
 
 _FUNCTION = "echo function > current_tracer"
@@ -62,24 +64,27 @@ def _module(insmod: str) -> tuple[str, ...]:
     return insmod, "echo usb_ifnum_to_if > set_ftrace_filter", _FUNCTION, "run usb"
 
 
+_MAIN = Scene(_MANY, _SCHEDULE, Pose(("1",)))
+_SHOWN = replace(_MAIN, commands=(), after="main")
+
+
 SCREENS = {
-    "main": Scene(_MANY, _SCHEDULE, Pose(("1",))),
-    "functions": Scene(_MANY, _SCHEDULE, Pose(("1", "slash", *"sched", "enter"))),
-    "filter": Scene(_MANY, _SCHEDULE, Pose(("1", "slash", *"sched"))),
-    "site-compiled": Scene((), _SCHEDULE, POSES["site"]),
-    "trace": Scene(_MANY, _SCHEDULE, POSES["trace"]),
-    "trace-filter": Scene(
-        _MANY,
-        _SCHEDULE,
-        Pose(("4", "z", "F", *"vfs_* !cpu:1", "enter", *["up"] * 8, "B", "F", *" task")),
+    "main": _MAIN,
+    "help": replace(_SHOWN, pose=POSES["help"]),
+    "workloads": replace(_SHOWN, pose=POSES["workloads"]),
+    "palette": replace(_SHOWN, pose=Pose(("ctrl+p", *"exp"))),
+    "command": replace(_SHOWN, pose=Pose(("colon", *"echo vfs_"))),
+    "filter": replace(_SHOWN, pose=Pose(("escape", "1", "slash", *"sched"))),
+    "functions": replace(_SHOWN, pose=Pose(("enter",))),
+    "trace": replace(_SHOWN, pose=Pose(("escape", "4", "z"))),
+    "trace-filter": replace(
+        _SHOWN,
+        pose=Pose(("F", *"vfs_* !cpu:1", "enter", *["up"] * 8, "B", "F", *" task")),
     ),
+    "site-compiled": Scene((), _SCHEDULE, POSES["site"]),
     "graph-folded": Scene(
         _TREE[:2], _TREE[2:], Pose(("4", "z", "underscore", *["up"] * 8, "minus", "B"))
     ),
-    "help": Scene(_TRACED, _SCHEDULE, POSES["help"]),
-    "command": Scene(_TRACED, _SCHEDULE, Pose(("colon", *"echo vfs_"))),
-    "workloads": Scene(_TRACED, _SCHEDULE, POSES["workloads"]),
-    "palette": Scene(_TRACED, _SCHEDULE, Pose(("ctrl+p", *"exp"))),
     "module": Scene(
         ("insmod usbcore", "echo ':mod:usbcore' > set_ftrace_filter", _FUNCTION),
         ("run usb",),
@@ -143,20 +148,20 @@ def port_scenes(arch: str) -> dict[str, Scene]:
     main = f"{arch}-main"
     shown = replace(base, commands=(), after=main)
     loop = f"poke {function}+{facts.example.offset} {facts.self_jump.hex(' ')}"
-    refused = (loop, f"site {function}", *enable[-3:-1])
+    stopped = (f"until {function} {enable[-1].removeprefix('run ')}", "step 5")
+    tree = ("echo > set_ftrace_filter", *_TREE)
+    chosen = enable[-3:-1]
+    refused = ("echo nop > current_tracer", loop, f"site {function}", *chosen)
     return {
         main: replace(base, pose=Pose(("1",))),
         f"{arch}-site": replace(shown, pose=POSES["site"]),
+        f"{arch}-bits": replace(shown, commands=(f"bits {function}",), pose=_BOX),
         f"{arch}-trampoline": replace(shown, pose=_WHOLE),
-        f"{arch}-bits": replace(base, commands=(f"bits {function}",), pose=_BOX),
+        f"{arch}-graph": replace(shown, commands=tree, pose=Pose(("4",))),
         f"{arch}-stepping": replace(
-            base,
-            setup=enable[:-1],
-            commands=(f"until {function} {enable[-1].removeprefix('run ')}", "step 5"),
-            pose=POSES["stepping"],
+            shown, before=("z",), commands=(*chosen, *stopped), pose=POSES["stepping"]
         ),
-        f"{arch}-graph": replace(base, setup=_TREE[:2], commands=_TREE[2:], pose=POSES["trace"]),
-        f"{arch}-refused": replace(base, setup=enable[:-3], commands=refused, pose=POSES["report"]),
+        f"{arch}-refused": replace(shown, commands=refused, pose=POSES["report"]),
     }
 
 

@@ -1,8 +1,8 @@
 """Draw the screens: `python -m dynftrace.tui.pictures.screenshots PICTURES TEXTS`.
 
 Every scene is drawn as plain text, at 80x24 and 120x40, so that a diff shows what a change
-does to the console. One screen of each kind, and each that the documents show, is drawn as
-SVG as well.
+does to the console; at 80x24, the scenes of ports only for those with the widest text. One
+screen of each kind, and each that the documents show, is drawn as SVG as well.
 
 Each console has a session of its own, opened from the teaching kernel and driven by
 commands and keys, so a drawing is the same on every host. The tests compare both folders
@@ -29,10 +29,14 @@ from ..present.svg import plain_text
 from ..tours import course
 from ..tours.walk import Walk
 from .picture import LOOKS, Take, in_looks
-from .scenes import Scene, scenes
+from .scenes import SCREENS, Scene, port_scenes, scenes
 
-SIZES = ((80, 24), (120, 40))
+SMALL = (80, 24)
+USUAL = (120, 40)
 """Columns and rows at which every scene is drawn."""
+
+WIDEST = ("x86_64", "ppc64", "mips64", "arm64")
+"""The port of each family with the longest lines: whose scenes are drawn at `SMALL` too."""
 
 LARGE = (200, 50)
 
@@ -85,17 +89,18 @@ class Drawing:
 def consoles() -> dict[str, tuple[tuple[int, int], dict[str, Scene]]]:
     """Return the size and the scenes, in order and by name, of each console to open.
 
-    The key of a console is the name of its first drawing.
+    The key of a console is the name of its first drawing. Its setup leads to any of its
+    scenes, so that it need not begin with the scene that the others continue.
     """
-    all_scenes = scenes()
-    sized = [(name, size) for name in all_scenes for size in SIZES]
-    sized += [(name, LARGE) for name in LARGE_SCENES]
-    opened: dict[str, tuple[tuple[int, int], dict[str, Scene]]] = {}
-    for name, size in sized:
-        scene, named = all_scenes[name], _drawing(name, size)
-        first = named if scene.after is None else _drawing(scene.after, size)
-        opened.setdefault(first, (size, {}))[1][named] = scene
-    return opened | {TOO_SMALL: ((50, 12), {TOO_SMALL: Scene()})}
+    chosen = SCREENS.keys() | {name for arch in WIDEST for name in port_scenes(arch)}
+    opened: dict[tuple[str, tuple[int, int]], dict[str, Scene]] = {}
+    for name, scene in scenes().items():
+        for size in (SMALL, USUAL, LARGE):
+            if size == USUAL or name in (chosen if size == SMALL else LARGE_SCENES):
+                console = opened.setdefault((scene.after or name, size), {})
+                console[_drawing(name, size)] = scene
+    opened[TOO_SMALL, (50, 12)] = {TOO_SMALL: Scene()}
+    return {next(iter(named)): (size, named) for (_, size), named in opened.items()}
 
 
 def _drawing(name: str, size: tuple[int, int]) -> str:
@@ -113,7 +118,7 @@ def draw(name: str) -> dict[str, Drawing]:
     for command in scene.setup:
         driver.execute(command)
     takes = [
-        Take(each.commands, each.pose, PICTURES.get(drawing, ("dark",)))
+        Take(each.commands, each.pose, PICTURES.get(drawing, ("dark",)), each.before)
         for drawing, each in named.items()
     ]
     drawn = asyncio.run(in_looks(lambda: driver, takes, size, walk))

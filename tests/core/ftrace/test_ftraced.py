@@ -13,6 +13,7 @@ from dynftrace.core import abi
 from dynftrace.core.errors import FtraceBug, MemoryFault, MissingSymbolError, UsageError
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.machine.vcpu import State
+from dynftrace.core.memento import Restore
 from dynftrace.core.portcheck.equilibrium import SECOND_NS
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
@@ -35,9 +36,18 @@ RUN = "run syscalls; sleep 1; cat dyn_ftrace_total_info; "
 CALL, NOP = 0xE8, bytes.fromhex("0f 1f 44 00 00")
 
 
+@pytest.fixture(scope="module")
+def booted() -> tuple[Session, Restore]:
+    session = machine()
+    return session, session.save()
+
+
 @pytest.fixture
-def session() -> Session:
-    return machine()
+def session(booted: tuple[Session, Restore]) -> Session:
+    """Return a machine just after its boot."""
+    session, restart = booted
+    restart()
+    return session
 
 
 @pytest.fixture(scope="module")

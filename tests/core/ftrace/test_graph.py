@@ -16,6 +16,7 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.booted import Booted, boot
+from ...support.ports import FAMILIES
 
 MS = 1_000_000
 
@@ -129,7 +130,7 @@ step = st.one_of(
 )
 
 
-@pytest.mark.parametrize("arch", arches.names())
+@pytest.mark.parametrize("arch", FAMILIES)
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(step, max_size=12))
 def test_after_any_steps_switching_off_restores_the_text(

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynftrace import arches
 from dynftrace.core.arch import Sites, trampolines_of
 from dynftrace.core.errors import FtraceBug, ModuleError
 from dynftrace.core.ftrace.entry import CALLER, REGS_CALLER
@@ -21,6 +20,7 @@ from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.ftrace.records import KERNEL, Flag
 
 from ...support.booted import Booted, boot
+from ...support.ports import FAMILIES
 
 MODULES = ("usbcore", "usbhub", "crashy")
 
@@ -182,7 +182,7 @@ class Sequence:
         self.guest.machine.flush(ip, ip + len(self.pokes[ip]))
 
 
-@pytest.mark.parametrize("arch", arches.names())
+@pytest.mark.parametrize("arch", FAMILIES)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(step, max_size=14))
 def test_undoing_everything_restores_the_text(arch: str, steps: list[tuple[str, object]]) -> None:
@@ -198,7 +198,7 @@ def test_undoing_everything_restores_the_text(arch: str, steps: list[tuple[str, 
     assert not sequence.guest.machine.oopses
 
 
-@pytest.mark.parametrize("arch", arches.names())
+@pytest.mark.parametrize("arch", FAMILIES)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.one_of(step, poke), max_size=14))
 def test_a_bug_changes_no_byte(arch: str, steps: list[tuple[str, object]]) -> None:

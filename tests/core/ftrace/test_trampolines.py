@@ -18,6 +18,7 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.booted import Booted, boot
+from ...support.ports import FAMILIES
 from ...support.user import User
 
 MS = 1_000_000
@@ -350,7 +351,7 @@ def test_a_port_without_trampolines_works() -> None:
     assert shell.execute("cat enabled_functions").output.count(" ->ftrace_ops_list_func") == 2
 
 
-@pytest.mark.parametrize("arch", [name for name in arches.names() if name != "x86_64"])
+@pytest.mark.parametrize("arch", FAMILIES[1:])
 def test_on_other_ports_several_users_share_a_caller(arch: str) -> None:
     guest = boot(arch)
     for number in range(2):

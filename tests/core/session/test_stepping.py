@@ -26,7 +26,7 @@ TRACED = f"echo {FUNCTION} > set_ftrace_filter; echo function > current_tracer"
 LIMIT_NS = 1_000_000_000
 
 
-@pytest.fixture(scope="module", params=arches.names())
+@pytest.fixture(scope="module", params=FAMILIES)
 def arch(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

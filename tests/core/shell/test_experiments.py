@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dynftrace import arches
 from dynftrace.core.shell.shell import Shell
 
+from ...support.ports import FAMILIES
 from ...support.user import User
 
 
@@ -30,7 +30,7 @@ def test_the_method_can_be_chosen_while_the_machine_runs() -> None:
     assert user("patch") == "[stop_machine] breakpoint none\n"
 
 
-@pytest.mark.parametrize("arch", [name for name in arches.names() if name != "x86_64-2008"])
+@pytest.mark.parametrize("arch", FAMILIES)
 def test_a_cpu_that_is_not_flushed_runs_old_text_until_it_is_flushed(arch: str) -> None:
     user = User(arch, cpus=2)
     user("echo schedule > set_ftrace_filter; echo function > current_tracer; run syscalls")

@@ -8,7 +8,7 @@ from dynftrace import arches
 from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
-FEW = 40
+FEW = 120
 """Test every Nth site."""
 
 

@@ -1,28 +1,29 @@
-"""The position of a CPU, hop by hop through a traced call, on every port."""
+"""The position of a CPU, hop by hop through a traced call, on a port of each family."""
 
 from __future__ import annotations
 
 import pytest
 
-from dynftrace import arches
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.views.stepping import HOPS
 
+from ...support.ports import FAMILIES
 from ...support.user import opened
 
 MODULE_FUNCTION = "usb_ifnum_to_if"
 
 
-@pytest.fixture(params=arches.names())
+@pytest.fixture(params=FAMILIES)
 def shell(request: pytest.FixtureRequest) -> Shell:
     """A machine with usbcore and a traced function."""
     shell = Shell(opened(str(request.param)))
     far = " --far" if shell.session.port.facts.modules_far is not None else ""
-    commands = [f"insmod{far} usbcore"]
-    if shell.session.boot.ftrace.ftraced is not None:
-        commands += ["run usb", "sleep 1"] * 3
-    commands += [f"echo {MODULE_FUNCTION} > set_ftrace_filter", "echo function > current_tracer"]
-    for command in (*commands, f"until {MODULE_FUNCTION} usb"):
+    for command in (
+        f"insmod{far} usbcore",
+        f"echo {MODULE_FUNCTION} > set_ftrace_filter",
+        "echo function > current_tracer",
+        f"until {MODULE_FUNCTION} usb",
+    ):
         outcome = shell.execute(command)
         assert (outcome.error, outcome.status) == ("", 0), command
     return shell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -52,20 +53,17 @@ def test_status_and_errors(
     assert here(capsys, "sh", "-c", commands)[0::2] == (status, error)
 
 
-def test_a_script_and_stdin_are_executed_line_by_line(tmp_path: Path) -> None:
+def test_a_script_and_stdin_are_executed_line_by_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = tmp_path / "script"
     script.write_text("# a script\ncat current_tracer\necho 'a\nb'\n")
-    done = run("sh", str(script))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "nop\na\nb\n", "")
+    assert here(capsys, "sh", str(script)) == (0, "nop\na\nb\n", "")
     done = run("sh", stdin="cat current_tracer\ncat nothing\n")
     assert (done.returncode, done.stdout) == (1, "nop\n")
-    done = run("sh", stdin="echo 'a\n")
-    assert (done.returncode, done.stdout) == (2, "")
-
-
-def test_exit_ends_a_script_with_the_status_before_it() -> None:
-    done = run("sh", stdin="cat nothing\nexit\necho never\n")
-    assert (done.returncode, done.stdout) == (1, "")
+    for text, status in (("echo 'a\n", 2), ("cat nothing\nexit\necho never\n", 1)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        assert here(capsys, "sh")[:2] == (status, "")
 
 
 def test_ctrl_c_ends_a_script() -> None:

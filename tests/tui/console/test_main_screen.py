@@ -361,8 +361,9 @@ async def test_the_equivalent_command_is_copied() -> None:
         assert app.clipboard == "echo function > current_tracer"
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
-@pytest.mark.parametrize("pattern", ["", "vfs"])
+@pytest.mark.parametrize(
+    ("size", "pattern"), [((80, 24), ""), ((120, 40), "vfs"), ((200, 50), "vfs")]
+)
 async def test_hits_are_shown_under_their_title(size: tuple[int, int], pattern: str) -> None:
     class Hit(CannedDriver):
         def view(self, *, hurry: bool = False) -> View:

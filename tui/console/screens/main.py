@@ -148,12 +148,16 @@ class MainScreen(Screen[None]):
         if layout == "-small" and layout_for(self.size, True) != "-small":
             layout = "-single"
         self._layout = layout
-        self.set_class(size.width >= ROOMY_WIDTH, "-roomy")
-        self.set_class(size.width < self.size.width, "-tour-right")
-        self.set_class(self.size.width >= PANES_WIDTH, "-tour-low")
-        self.set_class(size.height < self.size.height, "-tour-below")
-        for name in LAYOUTS:
-            self.set_class(name == layout, name)
+        # All at once: each change of classes styles the whole screen again.
+        self.update_classes(
+            {
+                "-roomy": size.width >= ROOMY_WIDTH,
+                "-tour-right": size.width < self.size.width,
+                "-tour-low": self.size.width >= PANES_WIDTH,
+                "-tour-below": size.height < self.size.height,
+                **{name: name == layout for name in LAYOUTS},
+            }
+        )
         for pane in self.query(Pane):
             pane.title_for(alone=layout == "-single")
             pane.set_class(pane.number == self.active, "-active")

@@ -71,6 +71,8 @@ class Rows(ScrollView, can_focus=True):
         self._strips: LRUCache[tuple[int, int, int, int, int, bool], Strip] = LRUCache(1024)
         self._styles: dict[tuple[str, bool], Style] = {}
         self._generation = 0
+        self._toned_by: object = None
+        """The style sheet's rules that gave the tones their styles."""
 
     def count(self) -> int:
         """Return the number of rows."""
@@ -202,6 +204,18 @@ class Rows(ScrollView, can_focus=True):
     def _forget_drawn(self) -> None:
         self._strips.clear()
         self._styles.clear()
+
+    def _get_component_classes(self) -> frozenset[str]:  # type: ignore[override]
+        """Return the tones that need styles.
+
+        Textual styles all of them again for each change of a class on the screen, which took
+        most of a change of focus; they depend only on the style sheet.
+        """
+        rules = self.app.stylesheet.rules
+        if rules is self._toned_by:
+            return frozenset()
+        self._toned_by = rules
+        return super()._get_component_classes()
 
     def notify_style_update(self) -> None:
         """Drop strips drawn in the old theme."""
