@@ -27,6 +27,8 @@ _MEANING = {
 }
 _SITE: Span = ("▶ ", "accent")
 """Mark of the call site's own instructions."""
+LEAST_AFTER, MOST_AFTER = 3, 14
+"""Instructions after the site: at least, and to read for a high pane."""
 _WORD = 12
 """Width of a form's name, in cells."""
 _WORD_BYTES, _LEAST_BYTES = 4, 6
@@ -59,6 +61,8 @@ class Shape:
     """Cells of the bytes of an instruction."""
     around: bool = True
     """Whether the instructions before the site and a blank row are shown."""
+    after: int = LEAST_AFTER
+    """Instructions shown after the site."""
     whole: bool = True
     """Whether all forms of words that do not change with the tracer are shown."""
     forms: bool = True
@@ -83,6 +87,9 @@ def site_lines(view: CallSite, width: int = 76, height: int | None = None) -> tu
     for shape in _shapes(view, width):
         lines = _lines(view, shape, width)
         if height is None or rows_in_sight(view, lines)[1] < height:
+            if height is not None and len(lines) < height:
+                shape = replace(shape, after=shape.after + height - len(lines))
+                lines = _lines(view, shape, width)
             break
     return lines
 
@@ -165,7 +172,10 @@ def _shown(view: CallSite, shape: Shape) -> list[SiteRow]:
     """Return the rows to show: if the site has four forms, only one row before it, to save room."""
     first = next((at for at, row in enumerate(view.rows) if row.is_site), 0)
     start = first if not shape.around else first - 1 if view.relocated else 0
-    return [row for at, row in enumerate(view.rows) if at >= start or row.changed or row.wrong]
+    last = max((at for at, row in enumerate(view.rows) if row.is_site), default=0) + shape.after
+    return [
+        row for at, row in enumerate(view.rows) if start <= at <= last or row.changed or row.wrong
+    ]
 
 
 def _row_lines(row: SiteRow, shape: Shape, origin: str) -> list[Line]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.markup import escape
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input
@@ -51,6 +52,12 @@ class BoxText(TextView):
         if isinstance(self.screen, Box):
             self.screen.open_search()
 
+    def tell(self, word: str) -> None:
+        """Show in the frame what a search has found: a message would cover text."""
+        if isinstance(self.screen, Box):
+            self.screen.found = word
+            self.post_message(self.Scrolled())
+
     def action_copy_all(self) -> None:
         """Copy all lines."""
         if isinstance(self.screen, Box):
@@ -86,6 +93,8 @@ class Box(TourKeys, ModalScreen[str | None]):
         self._title = title
         self._lines = lines
         self._copy = copy
+        self.found = ""
+        """What the last search has found."""
 
     def compose(self) -> ComposeResult:
         """Compose the frame, the lines and the keys."""
@@ -100,7 +109,7 @@ class Box(TourKeys, ModalScreen[str | None]):
     def on_mount(self) -> None:
         """Fit the frame to its lines."""
         box = self.query_one("#box", Vertical)
-        box.border_title = self._title
+        box.border_title = escape(self._title)
         box.styles.height = len(self._lines) + 2
         widest = max((len(plain(line)) for line in self._lines), default=0)
         self.set_class(self.app.size.width < NARROW, "-narrow")
@@ -111,8 +120,9 @@ class Box(TourKeys, ModalScreen[str | None]):
         """Show in the lower edge how far the lines are in sight, if not all are."""
         text = self.query_one(BoxText)
         more = text.count() > text.size.height > 0
-        where = f"{text.seen:,} of {text.count():,}" if more else ""
-        self.query_one("#box", Vertical).border_subtitle = where
+        where = [f"{text.seen:,} of {text.count():,}"] if more else []
+        found = [self.found] if self.found else []
+        self.query_one("#box", Vertical).border_subtitle = escape(" │ ".join(found + where))
 
     def open_search(self) -> None:
         """Show the line for a search."""

@@ -35,11 +35,11 @@ from ..messages import (
 from ..protocols import Console
 from ..tour_layout import PANES_WIDTH, beside_tour
 from ..widgets.candidates import Candidates
-from ..widgets.code_view import CodeView
 from ..widgets.command_line import CommandLine
 from ..widgets.function_pane import FunctionPane
 from ..widgets.keys_bar import KeysBar
 from ..widgets.pane import Pane
+from ..widgets.path_view import PathView
 from ..widgets.rows import Rows
 from ..widgets.same_as import SameAs
 from ..widgets.site_view import SiteView
@@ -96,7 +96,7 @@ class MainScreen(Screen[None]):
         self.status = StatusBar(id="status")
         self.functions = FunctionPane()
         self.site = SiteView(id="site")
-        self.path = CodeView(id="path", empty="booting…")
+        self.path = PathView(id="path")
         self.trace = TracePane()
 
     def compose(self) -> ComposeResult:
@@ -179,7 +179,7 @@ class MainScreen(Screen[None]):
         if self._awaited is not None:
             self.go_to(self._awaited, soon=True)
         self.site.show_site(view.site, booted=view.functions is not None)
-        self.path.show(view.path)
+        self.path.show_path(view.path)
         self.trace.show(view.trace, view.status)
 
     def show_result(self, command: str, result: str, failed: bool) -> None:
