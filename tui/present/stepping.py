@@ -31,7 +31,7 @@ def head_line(view: Stepping, mode: str) -> Line:
         (f" {fit(word, 7)} ", "bad" if view.state == "dead" else "good"),
         (f"{view.now:>14,} ns ", "strong"),
         (f"{f'+{view.elapsed:,}':>11} ", "dim"),
-        (f"{view.steps:>6,} steps", ""),
+        (f"{view.steps:>6,} step{'' if view.steps == 1 else 's'}", ""),
     )
 
 
