@@ -155,7 +155,7 @@ class ConsoleApp(TypeAhead):
 
     def action_command_palette(self) -> None:
         """Open the palette, unless it is open."""
-        if not CommandPalette.is_open(self):
+        if not isinstance(self.screen, CommandPalette):
             self.push_screen(CommandPalette(placeholder=command_palette.PLACEHOLDER))
 
     # Views

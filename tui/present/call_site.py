@@ -18,7 +18,7 @@ from textwrap import wrap
 from ...core.ftrace.state import ENABLED, FAILED, NOP
 from ...core.shell.text.call_site import standing
 from ...core.views.call_site import CallSite, Code, SiteRow
-from .line import Line, Span, Subject, about, line
+from .line import Line, Span, Subject, about, line, plain
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad"), NOP: ("DISABLED", "strong")}
 _MEANING = {
@@ -140,6 +140,8 @@ def _lines(view: CallSite, shape: Shape, width: int) -> tuple[Line, ...]:
     ]
     if shape.place:
         here = (f"   {place}   {symbol}", "dim")
+        if len(f"ip {view.ip:x}{here[0]}") > width:
+            here = (f"   {place}", "dim")
         lines.append(line(("ip ", "dim"), f"{view.ip:x}", here, at=view.ip))
     if view.via is not None:
         name, address = view.via
@@ -151,7 +153,8 @@ def _lines(view: CallSite, shape: Shape, width: int) -> tuple[Line, ...]:
         lines.append(line(("! the memory of this site is not mapped", "bad")))
     last = max((row.address for row in view.rows if row.wrong), default=None)
     for row in _shown(view, shape):
-        lines += _row_lines(row, shape, "as loaded" if view.relocated else "as compiled")
+        for each in _row_lines(row, shape, "as loaded" if view.relocated else "as compiled"):
+            lines += _broken(each, width) if row.is_site else [each]
         if row.address == last:
             why = "not what ftrace expects: it refuses to patch it"
             before = " " * (shape.digits + 4)
@@ -220,6 +223,15 @@ def _row_lines(row: SiteRow, shape: Shape, origin: str) -> list[Line]:
         data = byte_spans(now, compiled, width, "*")
     add([("  now ", "strong"), sign, (" " * (_WORD - 5), "")], data, now, "strong")
     return lines
+
+
+def _broken(row: Line, width: int) -> list[Line]:
+    """Return `row` in two lines if it is too wide: the text of the instruction below its bytes."""
+    if len(plain(row)) <= width:
+        return [row]
+    *before, (asm, tone) = row.spans
+    below = line(" " * max(width - len(asm), 0), (asm, tone), at=row.at, data=row.data)
+    return [replace(row, spans=tuple(before)), below]
 
 
 def _label(word: str) -> list[Span]:

@@ -83,6 +83,8 @@ class Box(TourKeys, ModalScreen[str | None]):
 
     TEXT: type[TextView] = BoxText
     """The widget for the lines."""
+    MARKS = 0
+    """Cells of a mark that the widget puts before each line."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX, *keymap.THROUGH]
 
@@ -114,7 +116,7 @@ class Box(TourKeys, ModalScreen[str | None]):
         widest = max((len(plain(line)) for line in self._lines), default=0)
         self.set_class(self.app.size.width < NARROW, "-narrow")
         # Border, padding, and room for a scrollbar.
-        box.styles.width = max(widest, len(self._title) + 4, 40) + 7
+        box.styles.width = max(widest + self.MARKS, len(self._title) + 4, 40) + 7
 
     def on_box_text_scrolled(self) -> None:
         """Show in the lower edge how far the lines are in sight, if not all are."""
