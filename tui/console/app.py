@@ -244,7 +244,9 @@ class ConsoleApp(TypeAhead):
         self.stepping.remember_workload(done)
         failed = done.status != 0
         text = failure(done) if failed else done.output
-        if not box:
+        if done.site is not None:
+            text = ""  # its pane shows it
+        elif not box:
             text = text.strip().rpartition("\n")[2]
         word = afterword(done, before)
         if failed and word:

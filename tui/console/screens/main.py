@@ -128,16 +128,17 @@ class MainScreen(Screen[None]):
         self._lay_out()
 
     def _begin(self) -> None:
-        """Say how to begin; without a tour, show a function that is called."""
-        start = self._view.start if self.tour.walk is None else None
+        """Say how to begin, and show a function that is called, unless a tour asks for it."""
+        start = self._view.start
+        touring = self.tour.walk is not None
         if self._session is not None:
             hint = f"S and quitting save session {self._session}; ctrl+p offers tours"
-        elif start is not None:
+        elif start is not None and not touring:
             hint = "t rewrites the instruction at ▶ in this running kernel; ctrl+p offers tours"
         else:
             hint = "each action shows its command here; ctrl+p offers tours and experiments"
         self.query_one(SameAs).hint(hint)
-        if start is not None:
+        if start is not None and not self.tour.looks_for(self.functions.name_of(start)):
             self.functions.go_to(start)
             if self._layout == "-single":
                 self.activate(2)

@@ -87,7 +87,7 @@ class TourPane(Vertical):
             return Content.assemble(sign, word)
         back = [("F4", " back")] if walk.at else []
         if not walk.done:
-            hints = " hint" if len(walk.step.hints) < 2 else f" {len(walk.step.hints)} hints"
+            hints = " hint" if len(walk.step.hints) < 2 else f" hints ({len(walk.step.hints)})"
             keys = [("F2", hints), ("F3", " show me"), *back, ("F5", " skip")]
             return Content.assemble(sign, "to do  ", *_keys(*keys))
         said = "" if not walk.step.checks else "done  "
