@@ -17,14 +17,14 @@ from textual import events, work
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.color import Color
-from textual.command import Provider
+from textual.command import CommandPalette, Provider
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import Widget
 
 from ...core.errors import UsageError
 from ...core.shell.outcome import RanWorkload
-from ..present.afterword import afterword
+from ..present.afterword import afterword, failure
 from ..present.line import Line, line
 from ..present.output import output_line
 from ..present.view import STEPPING, Done, Status, View
@@ -153,6 +153,11 @@ class ConsoleApp(TypeAhead):
             command_palette.commands(self, self, self.main),
         )
 
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(CommandPalette(placeholder=command_palette.PLACEHOLDER))
+
     # Views
 
     def _wake(self) -> None:
@@ -172,6 +177,8 @@ class ConsoleApp(TypeAhead):
         self.main.show(self.view, self.runner.mode)
         over = self.screen
         if isinstance(over, SteppingScreen):
+            if self.tour.walk is not None:
+                over.show_tour(self.tour.pane.todo, self.tour.pane.state)
             over.show(self.view, self.runner.mode)
         self.saving.restore()
         panes = (STEPPING,) if isinstance(over, SteppingScreen) else self.main.visible_panes()
@@ -236,8 +243,10 @@ class ConsoleApp(TypeAhead):
         self.tour.did(done)
         self.stepping.remember_workload(done)
         failed = done.status != 0
-        text = done.error if failed and done.error else done.output
-        if not box:
+        text = failure(done) if failed else done.output
+        if done.site is not None:
+            text = ""  # its pane shows it
+        elif not box:
             text = text.strip().rpartition("\n")[2]
         word = afterword(done, before)
         if failed and word:

@@ -16,11 +16,13 @@ from .screens.main import MainScreen
 from .widgets.pane import TITLES
 from .widgets.rows import Rows
 
+PLACEHOLDER = "type to search: tour, lab, experiment, or an action"
+
 _LEFT_OUT = ("main.palette", "main.next", "main.previous")
 
 
 def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[SystemCommand]:
-    """Yield the actions of the keymap, a comparison, tours, experiments, themes, and quit.
+    """Yield tours, labs, experiments, a comparison, the actions of the keymap, themes, and quit.
 
     `app` and `console` are the same object: as Textual knows it, and as the console's parts do.
     """
@@ -38,18 +40,6 @@ def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[Sys
 
         return run
 
-    for binding in keymap.MAIN:
-        if binding.id not in _LEFT_OUT:
-            yield SystemCommand(
-                f"{binding.description} ({binding.key_display or binding.key})",
-                binding.tooltip,
-                action(binding.action),
-            )
-    yield SystemCommand(
-        "Compare on every architecture",
-        "the shown call site: compiled, disabled and enabled",
-        lambda: compare(console),
-    )
     for kind, lessons in (("Tour", course.TOURS), ("Lab", course.LABS)):
         for path in lessons.paths:
             each = course.load_path(path)
@@ -60,6 +50,18 @@ def commands(app: App[None], console: Console, main: MainScreen) -> Iterator[Sys
                 f"Experiment: {experiment.title}",
                 experiment.about,
                 _experiment(console, experiment),
+            )
+    yield SystemCommand(
+        "Compare on every architecture",
+        "the shown call site: compiled, disabled and enabled",
+        lambda: compare(console),
+    )
+    for binding in keymap.MAIN:
+        if binding.id not in _LEFT_OUT:
+            yield SystemCommand(
+                f"{binding.description} ({binding.key_display or binding.key})",
+                binding.tooltip,
+                action(binding.action),
             )
     yield SystemCommand("Theme", "choose another theme", app.action_change_theme)
     yield SystemCommand("Quit (ctrl+q)", "quit", app.exit)

@@ -30,11 +30,11 @@ from ...core.shell.preview import preview
 from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
 from ...core.views.call_site import find_sites
-from ...core.views.stubs import module_stubs
+from ...core.views.stubs import StubView, module_stubs
 from ..explore.function_table import FunctionIndex, FunctionTable
 from ..explore.hit_counts import HitCounter
-from ..present.call_path import path_lines, reason_lines, stub_lines
-from ..present.call_site import SiteText
+from ..present.call_path import PathText
+from ..present.call_site import MOST_AFTER, SiteText
 from ..present.empty_states import NO_SITE
 from ..present.line import Line, line
 from ..present.reports import bug_report, oops_report
@@ -63,7 +63,7 @@ class SessionDriver:
         self._ip: int | None = None
         records, prefix = session.boot.ftrace.records, session.port.facts.abi.text_prefix
         self._start = next(iter(find_sites(records, _START, prefix)), None)
-        self._stubs: tuple[tuple[int, str], tuple[Line, ...]] = ((0, ""), ())
+        self._stubs: tuple[tuple[int, str], tuple[StubView, ...]] = ((0, ""), ())
         self._index: FunctionIndex | None = None
         self._index_of = (0, 0)
         self._table: FunctionTable | None = None
@@ -146,9 +146,9 @@ class SessionDriver:
                 functions=table,
                 trace=trace,
                 ip=ip,
-                site=None if ip is None else SiteText(session.call_site(ip)),
+                site=None if ip is None else SiteText(self.boot.sites.at(ip, after=MOST_AFTER)),
                 start=self._start,
-                path=self._path(ip, hurry) if ip is not None or not found else (),
+                path=self._path(ip, hurry) if ip is not None or not found else None,
                 reports=self._all_reports(),
                 stepping=None if self._watched is None else session.stepping(self._watched),
                 experiments=offered(session),
@@ -228,38 +228,35 @@ class SessionDriver:
         states[records.table["failed"]] = State.REFUSED
         return states, filtered
 
-    def _path(self, ip: int | None, hurry: bool) -> tuple[Line, ...]:
-        """Return the lines of the call path from the site at `ip`."""
-        session = self.session
+    def _path(self, ip: int | None, hurry: bool) -> PathText:
+        """Return the call path from the site at `ip`."""
         if ip is None:
-            return self._path_of_unfound()
+            # The path of every call while ftraced has found no site.
+            return PathText(self.boot.paths.mcount_hops(), said=_NOTHING_FOUND)
         try:
-            lines = path_lines(session.call_path(ip), self._reason(ip))
+            hops = self.session.call_path(ip)
         except MissingSymbolError as error:
-            return (line(("! no path to a tracer", "bad")), line(str(error)))
-        return (*lines, *self._stub_table(ip, hurry))
+            return PathText(said=(line(("! no path to a tracer", "bad")), line(str(error))))
+        return PathText(tuple(hops), self._reason(ip), *self._stub_table(ip, hurry))
 
-    def _reason(self, ip: int) -> tuple[Line, ...]:
+    def _reason(self, ip: int) -> tuple[str, ...]:
+        """Return why the call at `ip` cannot reach ftrace_caller itself."""
         try:
-            return reason_lines(out_of_reach_lines(self.boot.encodings.out_of_reach(ip)))
+            return tuple(out_of_reach_lines(self.boot.encodings.out_of_reach(ip)))
         except MemoryFault:
             return ()  # the call site pane already says that the memory is not mapped
 
-    def _stub_table(self, ip: int, hurry: bool) -> tuple[Line, ...]:
-        """The stubs of the module of the site at `ip`; in a `hurry` they may be slightly old."""
+    def _stub_table(self, ip: int, hurry: bool) -> tuple[str, tuple[StubView, ...]]:
+        """The module of the site at `ip` and its stubs; in a `hurry` they may be slightly old."""
         module = self.boot.modules.find(self.boot.ftrace.state_at(ip).module or "")
         of = (self.session.boots, "" if module is None else module.name)
         if module is None:
             self._stubs = of, ()
         elif not hurry or self._stubs[0] != of:
             stubs = module_stubs(self.boot.ftrace, self.boot.paths, module.name, module.stubs)
-            own = [stub for stub in stubs if module.contains(stub.hop.address)]
-            self._stubs = of, stub_lines(module.name, own)
-        return self._stubs[1]
-
-    def _path_of_unfound(self) -> tuple[Line, ...]:
-        """Return the path of every call while ftraced has found no site."""
-        return path_lines(self.boot.paths.mcount_hops()) or _NOTHING_FOUND
+            own = tuple(stub for stub in stubs if module.contains(stub.hop.address))
+            self._stubs = of, own
+        return of[1], self._stubs[1]
 
     def _events(self, hurry: bool) -> TraceExplorer:
         session = self.session

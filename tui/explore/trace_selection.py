@@ -36,12 +36,13 @@ class ShownRows:
         self.folds: Folds | None = None
         self._selection: Selection | None = None
         self._blocks: dict[int, Sequence[Fields]] = {}
+        self._matches: tuple[str, NDArray[np.intp] | None] | None = None
 
     def show(self, trace: TraceExplorer | None) -> None:
         """Show `trace`; call it again with the same one after changing `only` or `folds`."""
         self.trace = trace
         self._blocks.clear()
-        self._selection = None
+        self._selection = self._matches = None
         if trace is not None and (self.only is not None or self.folds):
             self._selection = trace.select(self.only, self.folds)
 
@@ -129,6 +130,14 @@ class ShownRows:
     def find(self, needle: str, row: int, step: int) -> int | None:
         """Return the next row shown, from `row` on, whose text contains `needle`, or None."""
         return None if self.trace is None else self.trace.find(needle, row, step, self.rows)
+
+    def find_all(self, needle: str) -> NDArray[np.intp] | None:
+        """Return all rows shown whose text contains `needle`; None if there are too many rows."""
+        if self.trace is None:
+            return None
+        if self._matches is None or self._matches[0] != needle:
+            self._matches = needle, self.trace.find_all(needle, self.rows)
+        return self._matches[1]
 
     def next_call(self, ip: int, row: int) -> int | None:
         """Return the next row shown, from `row` on, of a call of the site `ip`, or None."""

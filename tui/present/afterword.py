@@ -6,10 +6,23 @@ beginner needs the next key, and must see when something was lost.
 
 from __future__ import annotations
 
+import re
+
 from ...core.shell.outcome import Loaded, RanWorkload, Rebooted, WroteFile
 from .view import Done, Status
 
 _FILTER = "set_ftrace_filter"
+
+
+_BUG = re.compile(r"ftrace failed to modify \[<[0-9a-f]+>\] ([^:]+):")
+
+
+def failure(done: Done) -> str:
+    """Return the error of a failed command, in one line if a report has the rest."""
+    bug = _BUG.search(done.error)
+    if bug is not None:
+        return f"ftrace refused to patch {bug[1]}: R reboots, b undoes"
+    return done.error or done.output
 
 
 def afterword(done: Done, before: Status) -> str:

@@ -18,7 +18,7 @@ from textwrap import wrap
 from ...core.ftrace.state import ENABLED, FAILED, NOP
 from ...core.shell.text.call_site import standing
 from ...core.views.call_site import CallSite, Code, SiteRow
-from .line import Line, Span, Subject, about, line
+from .line import Line, Span, Subject, about, line, plain
 
 _STATES = {ENABLED: ("ENABLED", "good"), FAILED: ("REFUSED", "bad"), NOP: ("DISABLED", "strong")}
 _MEANING = {
@@ -27,6 +27,8 @@ _MEANING = {
 }
 _SITE: Span = ("▶ ", "accent")
 """Mark of the call site's own instructions."""
+LEAST_AFTER, MOST_AFTER = 3, 14
+"""Instructions after the site: at least, and to read for a high pane."""
 _WORD = 12
 """Width of a form's name, in cells."""
 _WORD_BYTES, _LEAST_BYTES = 4, 6
@@ -59,6 +61,8 @@ class Shape:
     """Cells of the bytes of an instruction."""
     around: bool = True
     """Whether the instructions before the site and a blank row are shown."""
+    after: int = LEAST_AFTER
+    """Instructions shown after the site."""
     whole: bool = True
     """Whether all forms of words that do not change with the tracer are shown."""
     forms: bool = True
@@ -83,6 +87,9 @@ def site_lines(view: CallSite, width: int = 76, height: int | None = None) -> tu
     for shape in _shapes(view, width):
         lines = _lines(view, shape, width)
         if height is None or rows_in_sight(view, lines)[1] < height:
+            if height is not None and len(lines) < height:
+                shape = replace(shape, after=shape.after + height - len(lines))
+                lines = _lines(view, shape, width)
             break
     return lines
 
@@ -133,6 +140,8 @@ def _lines(view: CallSite, shape: Shape, width: int) -> tuple[Line, ...]:
     ]
     if shape.place:
         here = (f"   {place}   {symbol}", "dim")
+        if len(f"ip {view.ip:x}{here[0]}") > width:
+            here = (f"   {place}", "dim")
         lines.append(line(("ip ", "dim"), f"{view.ip:x}", here, at=view.ip))
     if view.via is not None:
         name, address = view.via
@@ -144,7 +153,8 @@ def _lines(view: CallSite, shape: Shape, width: int) -> tuple[Line, ...]:
         lines.append(line(("! the memory of this site is not mapped", "bad")))
     last = max((row.address for row in view.rows if row.wrong), default=None)
     for row in _shown(view, shape):
-        lines += _row_lines(row, shape, "as loaded" if view.relocated else "as compiled")
+        for each in _row_lines(row, shape, "as loaded" if view.relocated else "as compiled"):
+            lines += _broken(each, width) if row.is_site else [each]
         if row.address == last:
             why = "not what ftrace expects: it refuses to patch it"
             before = " " * (shape.digits + 4)
@@ -165,7 +175,10 @@ def _shown(view: CallSite, shape: Shape) -> list[SiteRow]:
     """Return the rows to show: if the site has four forms, only one row before it, to save room."""
     first = next((at for at, row in enumerate(view.rows) if row.is_site), 0)
     start = first if not shape.around else first - 1 if view.relocated else 0
-    return [row for at, row in enumerate(view.rows) if at >= start or row.changed or row.wrong]
+    last = max((at for at, row in enumerate(view.rows) if row.is_site), default=0) + shape.after
+    return [
+        row for at, row in enumerate(view.rows) if start <= at <= last or row.changed or row.wrong
+    ]
 
 
 def _row_lines(row: SiteRow, shape: Shape, origin: str) -> list[Line]:
@@ -210,6 +223,15 @@ def _row_lines(row: SiteRow, shape: Shape, origin: str) -> list[Line]:
         data = byte_spans(now, compiled, width, "*")
     add([("  now ", "strong"), sign, (" " * (_WORD - 5), "")], data, now, "strong")
     return lines
+
+
+def _broken(row: Line, width: int) -> list[Line]:
+    """Return `row` in two lines if it is too wide: the text of the instruction below its bytes."""
+    if len(plain(row)) <= width:
+        return [row]
+    *before, (asm, tone) = row.spans
+    below = line(" " * max(width - len(asm), 0), (asm, tone), at=row.at, data=row.data)
+    return [replace(row, spans=tuple(before)), below]
 
 
 def _label(word: str) -> list[Span]:

@@ -98,6 +98,11 @@ def short(text: str) -> str:
     return text if len(text) <= _SHORT else fit(text, _SHORT)
 
 
+def found_text(needle: str, place: int, matches: int) -> str:
+    """Return which match of a search this is."""
+    return f"{needle!r}: match {place:,} of {matches:,}"
+
+
 def highlight(line: Line, needle: str, tone: str = "found") -> Line:
     """Return `line` with each occurrence of `needle` (ignoring case) in `tone`."""
     if not needle:

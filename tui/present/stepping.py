@@ -27,11 +27,12 @@ def head_line(view: Stepping, mode: str) -> Line:
     word = mode.lower() if mode != "PAUSED" else "" if view.state == "running" else view.state
     return line(
         (f" CPU {view.cpu}  ", "strong"),
-        (fit(view.task, 19), "accent"),
+        (fit(view.task, 16), "accent"),
         (f" {fit(word, 7)} ", "bad" if view.state == "dead" else "good"),
-        (f"{view.now:>14,} ns ", "strong"),
+        ("clock ", "dim"),
+        (f"{view.now:>11,} ns ", "strong"),
         (f"{f'+{view.elapsed:,}':>11} ", "dim"),
-        (f"{view.steps:>6,} steps", ""),
+        (f"{view.steps:>6,} step{'' if view.steps == 1 else 's'}", ""),
     )
 
 

@@ -19,6 +19,7 @@ from .line import Line
 if TYPE_CHECKING:
     from ...core.trace.select.explorer import TraceExplorer
     from ...core.views.stepping import Stepping
+    from .call_path import PathText
     from .call_site import SiteText
 
 
@@ -207,7 +208,7 @@ class View:
     site: SiteText | None = None
     start: int | None = None
     """rec.ip of a function that every workload calls, to begin with, if the kernel has it."""
-    path: tuple[Line, ...] = ()
+    path: PathText | None = None
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None
     """The state of the CPU being stepped; None while none is watched."""

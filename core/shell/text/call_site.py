@@ -26,8 +26,8 @@ _UNRECORDED = {
     Unrecorded.STOPPED: "ftraced has noted it, but ftraced_enabled is 0: it makes no nops",
     Unrecorded.NOTED: "ftraced has noted it, and makes it a nop when it wakes",
 }
-_CODE_WIDTH = 75
-"""Columns of an instruction: those of a box of the console in such a terminal."""
+_BOX_WIDTH = 75
+"""Columns of a path's instruction: those of a box of the console in such a terminal."""
 
 
 def site_lines(site: CallSite) -> list[str]:
@@ -98,13 +98,13 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
 
 
 def _code_lines(mark: str, place: str, label: str, code: Code, width: int) -> list[str]:
-    return _broken(f"  {place}  {mark} {label:<8}  ", code.data.hex(" "), width, code.asm)
+    return _broken(f"  {place}  {mark} {label:<8}  ", code.data.hex(" "), width, code.asm, _WIDTH)
 
 
-def _broken(before: str, data: str, width: int, asm: str) -> list[str]:
+def _broken(before: str, data: str, width: int, asm: str, columns: int = _BOX_WIDTH) -> list[str]:
     """Return an instruction after its bytes, or below them if the line would be too wide."""
     whole = f"{before}{data:<{width}}  {asm}".rstrip()
-    if len(whole) <= _CODE_WIDTH:
+    if len(whole) <= columns:
         return [whole]
     return [f"{before}{data}", " " * max(min(len(before), _WIDTH - len(asm)), 0) + asm]
 

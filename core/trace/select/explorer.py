@@ -16,8 +16,11 @@ from .eventindex import KEY, EventIndex
 from .filterwords import filter_words
 from .rowfilter import Mask, RowFilter
 from .rowkey import RowKey
-from .search import find_name, find_text, in_names
+from .search import find_all, find_name, find_text, in_names
 from .selection import Folded, Folding, Folds, Selection
+
+MOST_FORMATTED = 50_000
+"""Rows that are formatted to find all matches of a search; more would take seconds."""
 
 
 class TraceExplorer:
@@ -108,6 +111,15 @@ class TraceExplorer:
             return None
         find = find_name if in_names(self.text, needle) else find_text
         return find(self.text, needle, start, step, among)
+
+    def find_all(
+        self, needle: str, among: NDArray[np.intp] | None = None, most: int = MOST_FORMATTED
+    ) -> NDArray[np.intp] | None:
+        """Return all rows whose text contains `needle`, ascending; `among` as for `find`.
+
+        Return None if more than `most` rows had to be formatted for it.
+        """
+        return find_all(self.text, needle, among, most) if needle else np.empty(0, np.intp)
 
     def next_call(self, ip: int, start: int, among: NDArray[np.intp] | None = None) -> int | None:
         """Return the next row, from `start` on, of a call of the site `ip`, or None."""

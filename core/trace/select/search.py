@@ -55,58 +55,100 @@ def find_text(
     return None
 
 
+class _Names:
+    """Where `needle`, which is `in_names`, can be: each name was examined once."""
+
+    def __init__(self, text: TraceText, needle: str, among: Rows | None) -> None:
+        context, labels = text.context, text.formatter.labels
+        shown = not context.options.raw
+        self._events = text.table.events
+        self._in_name = np.array([shown and needle in name for name in labels.names], np.bool_)
+        self._in_caller = np.array([shown and needle in name for name in labels.callers], np.bool_)
+        self._in_text = np.array([needle in each for each in labels.texts] or [False], np.bool_)
+        self._pids: list[int] = []
+        if shown and context.options.context_info:
+            names = (context.cmdlines or {}).items()
+            self._pids = [pid for pid, comm in names if pid > 0 and needle in comm]
+            self._pids += [0] if needle in "<idle>" else []
+        self._in_others = needle in "Unknown type"
+        details = text.table.details
+        self.nowhere = not (
+            len(details.hits)
+            or len(details.calls)
+            or self._in_name.any()
+            or self._in_caller.any()
+            or self._in_text.any()
+            or self._pids
+            or self._in_others
+        )
+        self._allowed: NDArray[np.bool_] | None = None
+        if among is not None:
+            self._allowed = np.zeros(len(text), np.bool_)
+            self._allowed[among] = True
+
+    def block(self, low: int, high: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which rows contain the text, and of which only their whole text can tell."""
+        block = self._events[low:high]
+        function = block["type"] == TraceType.FN
+        printed = block["type"] == TraceType.PRINT
+        found = (function | printed) & self._in_name[block["ip"]]
+        found |= function & self._in_caller[np.where(function, block["parent"], 0)]
+        found |= printed & self._in_text[np.where(printed, block["parent"], 0)]
+        if self._pids:
+            found |= np.isin(block["pid"], self._pids)
+        detailed = np.isin(block["type"], (HIT, SYSCALL))
+        if self._in_others:
+            found |= ~(function | printed | detailed)
+        detailed &= ~found
+        if self._allowed is not None:
+            found &= self._allowed[low:high]
+            detailed &= self._allowed[low:high]
+        return found, detailed
+
+
 def find_name(
     text: TraceText, needle: str, start: int, step: int, among: Rows | None = None
 ) -> int | None:
     """As `find_text`, for a `needle` that is `in_names`."""
-    context, events, labels = text.context, text.table.events, text.formatter.labels
-    shown = not context.options.raw
-    in_name = np.array([shown and needle in name for name in labels.names], np.bool_)
-    in_caller = np.array([shown and needle in name for name in labels.callers], np.bool_)
-    in_text = np.array([needle in each for each in labels.texts] or [False], np.bool_)
-    pids: list[int] = []
-    if shown and context.options.context_info:
-        pids = [pid for pid, comm in (context.cmdlines or {}).items() if pid > 0 and needle in comm]
-        pids += [0] if needle in "<idle>" else []
-    in_others = needle in "Unknown type"
-    details = text.table.details
-    if not (
-        len(details.hits)
-        or len(details.calls)
-        or in_name.any()
-        or in_caller.any()
-        or in_text.any()
-        or pids
-        or in_others
-    ):
+    names = _Names(text, needle, among)
+    if names.nowhere:
         return None
-    allowed: NDArray[np.bool_] | None = None
-    if among is not None:
-        allowed = np.zeros(len(text), np.bool_)
-        allowed[among] = True
     while 0 <= start < len(text):
         low, high = (
             (start, start + _SEARCH_BLOCK) if step > 0 else (start + 1 - _SEARCH_BLOCK, start + 1)
         )
         low, high = max(low, 0), min(high, len(text))
-        block = events[low:high]
-        function = block["type"] == TraceType.FN
-        printed = block["type"] == TraceType.PRINT
-        found = (function | printed) & in_name[block["ip"]]
-        found |= function & in_caller[np.where(function, block["parent"], 0)]
-        found |= printed & in_text[np.where(printed, block["parent"], 0)]
-        if pids:
-            found |= np.isin(block["pid"], pids)
-        detailed = np.isin(block["type"], (HIT, SYSCALL))
-        if in_others:
-            found |= ~(function | printed | detailed)
-        likely = found | detailed
-        if allowed is not None:
-            likely &= allowed[low:high]
+        found, detailed = names.block(low, high)
         # The text of detailed events is only known after they are formatted.
-        rows: list[int] = (low + np.flatnonzero(likely)[::step]).tolist()
+        rows: list[int] = (low + np.flatnonzero(found | detailed)[::step]).tolist()
         for row in rows:
             if found[row - low] or needle in text.texts(row, row + 1)[0]:
                 return row
         start = high if step > 0 else low - 1
     return None
+
+
+def find_all(text: TraceText, needle: str, among: Rows | None, most: int) -> Rows | None:
+    """Return all rows whose text contains `needle`, ascending.
+
+    `among` are the rows to look at, ascending, None for all. Return None if more than `most`
+    rows had to be formatted for it.
+    """
+    if not in_names(text, needle):
+        rows = np.arange(len(text)) if among is None else among
+        return None if len(rows) > most else _containing(text, needle, rows)
+    names, parts = _Names(text, needle, among), [np.empty(0, np.intp)]
+    for low in range(0, 0 if names.nowhere else len(text), _SEARCH_BLOCK):
+        found, detailed = names.block(low, low + _SEARCH_BLOCK)
+        unknown = low + np.flatnonzero(detailed)
+        most -= len(unknown)
+        if most < 0:
+            return None
+        parts += [low + np.flatnonzero(found), _containing(text, needle, unknown)]
+    return np.sort(np.concatenate(parts))
+
+
+def _containing(text: TraceText, needle: str, rows: Rows) -> Rows:
+    """Return those of `rows` whose text contains `needle`."""
+    hit = np.array([needle in each for each in text.texts_at(rows)], np.bool_)
+    return rows[hit] if len(rows) else rows

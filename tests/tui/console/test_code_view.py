@@ -110,7 +110,7 @@ def test_every_row_with_an_instruction_has_bits() -> None:
     driver.look_at(ip)
     view = driver.view()
     assert view.site is not None
-    lines = (*site_lines(view.site.site), *view.path)
+    lines = (*site_lines(view.site.site), *view.path.fitted(75, 40))
     drawn = {each.at: plain(each) for each in lines if each.at is not None}
     assert len(drawn) > 50
     failed = {text: driver.execute(f"bits {at:#x}").error for at, text in drawn.items()}

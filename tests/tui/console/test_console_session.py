@@ -82,7 +82,7 @@ async def test_toggle_patches_the_site(session: Session) -> None:
         assert session.boot.machine.memory.read(ip, 1) == b"\xe8"
         assert "ENABLED" in site(app)[0]
         assert "call ftrace_caller" in "\n".join(site(app))
-        assert "function_trace_call" in plain(app.view.path[0])
+        assert "function_trace_call" in plain(app.main.path.line(0, 80))
         await pilot.press("t", "space")
         await settle(pilot)
         assert session.boot.machine.memory.read(ip, 5) == nop
@@ -196,7 +196,7 @@ async def test_the_list_follows_what_ftraced_finds() -> None:
     session = Session.open(arches.load("x86_64-2008"))
     async with console(session) as (app, pilot):
         assert site(app) == ["no call site has a record yet: c lets the machine run"]
-        assert plain(app.view.path[0]) == "mcount ─▶ mcount_call ─▶ ftrace_record_ip"
+        assert plain(app.main.path.line(0, 80)) == "mcount ─▶ mcount_call ─▶ ftrace_record_ip"
         assert "ftraced    0 +170" in plain(status_line(app.view.status, "PAUSED", 120))
         await do(app, pilot, "sleep 1")
         assert app.view.status.found is not None and app.view.status.found[0] == 170

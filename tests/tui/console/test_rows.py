@@ -9,6 +9,7 @@ from textual.app import App, ComposeResult
 from dynftrace.tui.console import theme
 from dynftrace.tui.console.widgets.rows import GOES_ON, Rows
 from dynftrace.tui.pictures.picture import settle
+from dynftrace.tui.present.call_path import PathText
 from dynftrace.tui.present.line import Line, line, plain
 from dynftrace.tui.present.view import Status, View
 
@@ -104,7 +105,7 @@ def luminance(color: Color | None) -> float:
 @pytest.mark.parametrize("name", [each.name for each in theme.THEMES])
 async def test_text_under_the_cursor_has_enough_contrast(name: str) -> None:
     tones = {"plain": "", "dim": "dim", "mark": "mark", "found": "found"}
-    driver = CannedDriver(View(Status("x86_64", 2), path=(line(*tones.items()),)))
+    driver = CannedDriver(View(Status("x86_64", 2), path=PathText(said=(line(*tones.items()),))))
     async with console(driver) as (app, pilot):
         app.theme = name
         await pilot.press("3")

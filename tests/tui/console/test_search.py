@@ -11,6 +11,7 @@ from dynftrace.tui.console.screens.box import Box, BoxText
 from dynftrace.tui.console.widgets.keys_bar import KeysBar
 from dynftrace.tui.console.widgets.same_as import SameAs
 from dynftrace.tui.pictures.picture import settle
+from dynftrace.tui.present.call_path import PathText
 from dynftrace.tui.present.line import line
 from dynftrace.tui.present.view import Status, View
 
@@ -21,7 +22,7 @@ PATH = tuple(line(text) for text in ("ftrace_caller", "call x", "push", "ret", "
 
 
 async def test_slash_searches_the_pane_that_has_the_focus() -> None:
-    driver = CannedDriver(View(Status("x86_64", 2), path=PATH))
+    driver = CannedDriver(View(Status("x86_64", 2), path=PathText(said=PATH)))
     async with console(driver) as (app, pilot):
         said = app.main.query_one(SameAs)
         await pilot.press("3", "slash", *"call", "enter")
@@ -52,11 +53,22 @@ async def test_a_box_is_searched_and_says_where_it_is() -> None:
         await pilot.press("slash", *"row 5", "enter", "n", "n")
         await pilot.pause()
         assert text.cursor == 51 and text.cursor_in_sight
-        assert frame.border_subtitle == f"{text.seen} of 60"
+        assert frame.border_subtitle == f"'row 5': match 3 of 11 │ {text.seen} of 60"
         await pilot.press("G")
         await pilot.pause()
-        assert frame.border_subtitle == "60 of 60"
+        assert str(frame.border_subtitle).endswith("│ 60 of 60")
         assert "find" in str(app.screen.query_one(KeysBar).render())
+
+
+async def test_a_search_of_the_trace_counts_its_matches() -> None:
+    async with console(CannedDriver()) as (app, pilot):
+        said, events = app.main.query_one(SameAs), app.main.trace.events
+        expected = sum("kernel_clone" in events.text(row) for row in range(events.count()))
+        await pilot.press("4", "slash", *"kernel_clone", "enter")
+        await pilot.pause()
+        assert said.noted == f"'kernel_clone': match {expected} of {expected}"
+        await pilot.press("N")
+        assert said.noted == f"'kernel_clone': match {expected - 1} of {expected}"
 
 
 async def test_boxes_can_be_saved_as_pictures(

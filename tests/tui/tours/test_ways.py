@@ -51,7 +51,7 @@ def offered(step: Step) -> list[list[str]]:
     """Return the ways to do `step` that must be tried, without those that are the same."""
     typed = [key for command in step.commands for key in ("colon", *command, "enter")]
     if len(step.hints) > 1:
-        return [typed]  # a lab: the hints of a lab are not instructions
+        return ways(step.hints[-1]) or [typed]  # the last hint of a lab is its solution
     for part in (step.task, step.hints[-1]):
         assert ways(part) or not step.checks, f"{step.where}: say what to press in '{part}'"
     found: list[list[str]] = []

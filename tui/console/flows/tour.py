@@ -45,6 +45,11 @@ class TourFlow:
         if self.walk is not None:
             self.pane.show(self.walk, word)
 
+    def looks_for(self, name: str) -> bool:
+        """Return whether the student has to find the call site of the function `name`."""
+        steps = () if self.walk is None else self.walk.tour.steps
+        return any(f"site {name.lstrip('.')}" in step.commands for step in steps)
+
     def watch(self, view: View, visible: Iterable[int]) -> None:
         """Note what the student sees; `visible` has the numbers of the panes."""
         self.show()

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.markup import escape
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input
@@ -51,6 +52,12 @@ class BoxText(TextView):
         if isinstance(self.screen, Box):
             self.screen.open_search()
 
+    def tell(self, word: str) -> None:
+        """Show in the frame what a search has found: a message would cover text."""
+        if isinstance(self.screen, Box):
+            self.screen.found = word
+            self.post_message(self.Scrolled())
+
     def action_copy_all(self) -> None:
         """Copy all lines."""
         if isinstance(self.screen, Box):
@@ -76,6 +83,8 @@ class Box(TourKeys, ModalScreen[str | None]):
 
     TEXT: type[TextView] = BoxText
     """The widget for the lines."""
+    MARKS = 0
+    """Cells of a mark that the widget puts before each line."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.BOX, *keymap.THROUGH]
 
@@ -86,6 +95,8 @@ class Box(TourKeys, ModalScreen[str | None]):
         self._title = title
         self._lines = lines
         self._copy = copy
+        self.found = ""
+        """What the last search has found."""
 
     def compose(self) -> ComposeResult:
         """Compose the frame, the lines and the keys."""
@@ -100,19 +111,20 @@ class Box(TourKeys, ModalScreen[str | None]):
     def on_mount(self) -> None:
         """Fit the frame to its lines."""
         box = self.query_one("#box", Vertical)
-        box.border_title = self._title
+        box.border_title = escape(self._title)
         box.styles.height = len(self._lines) + 2
         widest = max((len(plain(line)) for line in self._lines), default=0)
         self.set_class(self.app.size.width < NARROW, "-narrow")
         # Border, padding, and room for a scrollbar.
-        box.styles.width = max(widest, len(self._title) + 4, 40) + 7
+        box.styles.width = max(widest + self.MARKS, len(self._title) + 4, 40) + 7
 
     def on_box_text_scrolled(self) -> None:
         """Show in the lower edge how far the lines are in sight, if not all are."""
         text = self.query_one(BoxText)
         more = text.count() > text.size.height > 0
-        where = f"{text.seen:,} of {text.count():,}" if more else ""
-        self.query_one("#box", Vertical).border_subtitle = where
+        where = [f"{text.seen:,} of {text.count():,}"] if more else []
+        found = [self.found] if self.found else []
+        self.query_one("#box", Vertical).border_subtitle = escape(" │ ".join(found + where))
 
     def open_search(self) -> None:
         """Show the line for a search."""

@@ -67,7 +67,7 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
     STEPPING: (
         ("path", "site, stub, caller, slot, tracer"),
         ("*", "register changed by the last step"),
-        ("ns", "this CPU's clock; others may be ahead"),
+        ("clock", "this CPU's; others may be ahead"),
     ),
 }
 

@@ -35,11 +35,11 @@ from ..messages import (
 from ..protocols import Console
 from ..tour_layout import PANES_WIDTH, beside_tour
 from ..widgets.candidates import Candidates
-from ..widgets.code_view import CodeView
 from ..widgets.command_line import CommandLine
 from ..widgets.function_pane import FunctionPane
 from ..widgets.keys_bar import KeysBar
 from ..widgets.pane import Pane
+from ..widgets.path_view import PathView
 from ..widgets.rows import Rows
 from ..widgets.same_as import SameAs
 from ..widgets.site_view import SiteView
@@ -96,7 +96,7 @@ class MainScreen(Screen[None]):
         self.status = StatusBar(id="status")
         self.functions = FunctionPane()
         self.site = SiteView(id="site")
-        self.path = CodeView(id="path", empty="booting…")
+        self.path = PathView(id="path")
         self.trace = TracePane()
 
     def compose(self) -> ComposeResult:
@@ -128,16 +128,17 @@ class MainScreen(Screen[None]):
         self._lay_out()
 
     def _begin(self) -> None:
-        """Say how to begin; without a tour, show a function that is called."""
-        start = self._view.start if self.tour.walk is None else None
+        """Say how to begin, and show a function that is called, unless a tour asks for it."""
+        start = self._view.start
+        touring = self.tour.walk is not None
         if self._session is not None:
             hint = f"S and quitting save session {self._session}; ctrl+p offers tours"
-        elif start is not None:
+        elif start is not None and not touring:
             hint = "t rewrites the instruction at ▶ in this running kernel; ctrl+p offers tours"
         else:
             hint = "each action shows its command here; ctrl+p offers tours and experiments"
         self.query_one(SameAs).hint(hint)
-        if start is not None:
+        if start is not None and not self.tour.looks_for(self.functions.name_of(start)):
             self.functions.go_to(start)
             if self._layout == "-single":
                 self.activate(2)
@@ -183,7 +184,7 @@ class MainScreen(Screen[None]):
         if self._awaited is not None:
             self.go_to(self._awaited, soon=True)
         self.site.show_site(view.site, booted=view.functions is not None)
-        self.path.show(view.path)
+        self.path.show_path(view.path)
         self.trace.show(view.trace, view.status)
 
     def show_result(self, command: str, result: str, failed: bool) -> None:

@@ -28,6 +28,7 @@ class WorkloadBox(Box):
     """Lists workloads; its result is the name of the picked one."""
 
     TEXT = Choices
+    MARKS = 2
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "close"),
         Binding("enter", "pick", "run it", key_display="enter"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
+from textual.content import Content
 
 from ...present.line import Line, plain, short
 from ...present.stepping import (
@@ -26,9 +27,11 @@ from ...present.stepping import (
 )
 from ...present.view import View
 from .. import keymap
+from ..messages import TourWanted
 from ..protocols import Console
 from ..widgets.keys_bar import KeysBar
 from ..widgets.same_as import SameAs
+from ..widgets.step_task import StepTask
 from ..widgets.text_view import TextView
 from .tourkeys import TourKeys
 
@@ -69,14 +72,16 @@ class SteppingScreen(TourKeys):
         self.head = Fixed(id="step-head", empty="")
         self.code = Fixed(id="step-code", empty="")
         self.registers = Fixed(id="step-registers", empty="")
+        self.todo = StepTask()
         self.same_as = SameAs(id="same-as")
 
     def compose(self) -> ComposeResult:
-        """Compose head, code, registers, the last command, the keys."""
+        """Compose head, code, registers, the task of a tour, the last command, the keys."""
         yield self.head
         with Container(id="step-body"):
             yield self.code
             yield self.registers
+        yield self.todo
         yield self.same_as
         yield KeysBar()
 
@@ -101,7 +106,9 @@ class SteppingScreen(TourKeys):
         view = self._view
         if view is None or not self.is_mounted:
             return
-        width, height = self.size.width, max(self.size.height - _AROUND, 2)
+        width, task = self.size.width, self.todo.rows(self.size.width)
+        self.todo.styles.height = task
+        height = max(self.size.height - _AROUND - task, 2)
         beside = width >= BESIDE
         self.set_class(beside, "-beside")
         if beside:
@@ -122,6 +129,17 @@ class SteppingScreen(TourKeys):
         shown: tuple[Line, ...] = code_rows(view)[first : first + code]
         self.code.show(shown)
         self.registers.show(register_rows(view, columns))
+
+    def show_tour(self, task: str, state: Content) -> None:
+        """Show the task of a tour's step, and its state."""
+        self.todo.show(task, state)
+
+    def _at_main(self, action: str) -> None:
+        """Do a tour's action; its hint is shown here too."""
+        if action == "tour_hint":
+            self.app.post_message(TourWanted(action))
+        else:
+            super()._at_main(action)
 
     def _side(self, view: Stepping, columns: int) -> int:
         """Return the width, in cells, of the registers beside the code."""

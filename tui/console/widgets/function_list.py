@@ -88,7 +88,8 @@ class FunctionList(Rows):
         if self.functions.position(self._shown, index) is None:
             self.pattern = ""
         self._ip = ip
-        self._select()
+        self._select(scroll=False)
+        self.show_row(self.cursor, context=True)
         self.post_message(FunctionHighlighted(ip))
         return True
 

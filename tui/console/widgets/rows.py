@@ -128,13 +128,17 @@ class Rows(ScrollView, can_focus=True):
         self._refresh_row(new)
         self.show_row(new)
 
-    def show_row(self, row: int) -> None:
-        """Scroll as little as needed to see `row`; a row far away goes to the middle."""
+    def show_row(self, row: int, *, context: bool = False) -> None:
+        """Scroll as little as needed to see `row`; a row far away goes to the middle.
+
+        With `context`, any row out of sight or at the edge goes there.
+        """
         height = self.scrollable_content_region.height
         if height <= 0:
             return
         top = self.scroll_offset.y
-        if not top - height < row < top + 2 * height:
+        far = -2 if context else height
+        if not top - far <= row < top + height + far:
             self.scroll_to(y=row - height // 2, animate=False, immediate=True, force=True)
         elif row < top:
             self.scroll_to(y=row, animate=False, immediate=True, force=True)

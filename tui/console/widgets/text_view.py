@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...present.line import Line, Subject, highlight, line, plain
+from ...present.line import Line, Subject, found_text, highlight, line, plain
 from .rows import Rows
 
 
@@ -70,7 +70,7 @@ class TextView(Rows):
             row for row, each in enumerate(self._lines) if wanted in plain(each.spans).casefold()
         ]
         if not rows:
-            self.notify(f"{self.needle!r} not found here", timeout=3)
+            self.tell(f"{self.needle!r} not found here")
             return
         here = self.here
         if step < 0:
@@ -79,7 +79,11 @@ class TextView(Rows):
             row = min((row for row in rows if row >= here + step), default=rows[0])
         self.cursor = row
         self.show_row(row)
-        self.notify(f"{self.needle!r}: match {rows.index(row) + 1} of {len(rows)}", timeout=4)
+        self.tell(found_text(self.needle, rows.index(row) + 1, len(rows)))
+
+    def tell(self, word: str) -> None:
+        """Show what a search has found."""
+        self.notify(word, timeout=4)
 
 
 def _subject(lines: Sequence[Line]) -> Subject | None:

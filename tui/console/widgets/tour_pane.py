@@ -31,6 +31,8 @@ class TourPane(Vertical):
         self._scroll = VerticalScroll(self._text, id="tour-text")
         self._number = ""
         self._shown: tuple[object, ...] = ()
+        self.todo, self.state = "", Content()
+        """The task of the step in Markdown, and the line below it."""
         self._drawing: list[AwaitComplete] = []
 
     @property
@@ -76,7 +78,8 @@ class TourPane(Vertical):
             ]
             self._scroll.scroll_home(animate=False)
         self._shown = now
-        self._state.update(self._state_line(walk, word))
+        self.todo, self.state = walk.step.task, self._state_line(walk, word)
+        self._state.update(self.state)
 
     def _state_line(self, walk: Walk, word: str) -> Content:
         sign = _DONE if walk.done else _OPEN
@@ -84,7 +87,7 @@ class TourPane(Vertical):
             return Content.assemble(sign, word)
         back = [("F4", " back")] if walk.at else []
         if not walk.done:
-            hints = " hint" if len(walk.step.hints) < 2 else f" {len(walk.step.hints)} hints"
+            hints = " hint" if len(walk.step.hints) < 2 else f" hints ({len(walk.step.hints)})"
             keys = [("F2", hints), ("F3", " show me"), *back, ("F5", " skip")]
             return Content.assemble(sign, "to do  ", *_keys(*keys))
         said = "" if not walk.step.checks else "done  "

@@ -17,7 +17,7 @@ from ....core.trace.text.fieldkinds import joined
 from ...explore.trace_marks import Marks
 from ...explore.trace_selection import ShownRows
 from ...present.empty_states import no_rows
-from ...present.line import Line, highlight
+from ...present.line import Line, found_text, highlight
 from ...present.trace_line import event_line, signed
 from ...present.view import Status
 from .rows import Rows
@@ -195,7 +195,7 @@ class TraceRows(Rows):
         if found is None:
             self._not_found()
             return
-        self.go_to_row(found)
+        self._found(found)
         self.refresh(Region(0, 0, self.size.width, self.size.height))
 
     def action_find(self, step: int) -> None:
@@ -208,7 +208,15 @@ class TraceRows(Rows):
         if found is None:
             self._not_found(", below the cursor" if step > 0 else ", above the cursor")
         else:
-            self.go_to_row(found)
+            self._found(found)
+
+    def _found(self, row: int) -> None:
+        """Go to `row`, and say which of the matches it is."""
+        self.go_to_row(row)
+        matches = self.shown.find_all(self.needle)
+        if matches is not None:
+            place = int(matches.searchsorted(row)) + 1
+            self.notify(found_text(self.needle, place, len(matches)), timeout=4)
 
     def _not_found(self, where: str = "") -> None:
         rows = "the trace" if self.shown.rows is None else "the rows shown"
