@@ -45,6 +45,16 @@ FTRACE_PAGE_SIZE = 4096
 MODULE_NAME_LEN = 56
 
 
+LATENCY_CPUS = 8
+
+
+class TraceLatency(IntFlag):
+    """Bits of `cpu_local.trace_type`: what a critical section is."""
+
+    IRQS_OFF = 1 << 1
+    PREEMPT_OFF = 1 << 2
+
+
 class ModuleState(IntEnum):
     """`struct module.state`."""
 
@@ -79,6 +89,7 @@ class Hypercall(IntEnum):
     TRACE_CONTROL = 13
     TRACE_STACK = 14
     STACK_MAX = 15
+    UPDATE_MAX_TR = 20
 
 
 class ProbeCommand(IntEnum):
@@ -180,7 +191,7 @@ _CPU_LOCAL = [
     ("pid", "i4"),
     ("trace_recursion", "u4"),
     ("call", "u4"),
-    ("call_unused", "u4"),
+    ("trace_type", "u4"),
     ("call_arg", "u8", (4,)),
     ("call_result", "u8"),
     ("migrate_disable", "u4"),
@@ -298,6 +309,26 @@ def ftrace_ret_stack(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     fields: list[Any] = [(name, "u4") for name in (*names, "slept", "unused")]
     fields.append(("timestamp", "u8"))
     return _layout([*fields, ("stack", entry, (FTRACE_RETFUNC_DEPTH,))], byteorder)
+
+
+def latency_control(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct latency_control`: the limits of the latency tracers, in ns."""
+    fields: list[Any] = [(name, "u8") for name in ("max_latency", "thresh", "sequence")]
+    return _layout([*fields, ("lock", "u4"), ("unused", "u4")], byteorder)
+
+
+def critical_section(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct critical_section`: the section in which a CPU is."""
+    fields: list[Any] = [("preempt_timestamp", "u8"), ("start", "u8"), ("sequence", "u8")]
+    return _layout([*fields, ("tracing", "u4"), ("unused", "u4")], byteorder)
+
+
+def max_trace_data(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct max_trace_data`: the section in the spare buffer; times in ns."""
+    names = ("saved_latency", "time_start", "critical_start", "critical_end")
+    fields: list[Any] = [(name, "u8") for name in names]
+    fields += [("cpu", "u4"), ("pid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
+    return _layout(fields, byteorder)
 
 
 def func_probe(byteorder: str) -> np.dtype[np.void]:

@@ -99,6 +99,21 @@ class CallChain:
             better = [n for n in numbers if self._beside(n) is not None]
         return next(iter(better or numbers), None)
 
+    def returning_to(self, address: int, live: set[int] | None) -> int | None:
+        """Return the index of the active call that returns to `address`, None if there is none.
+
+        The callee may have stored `address` in its frame too, as an argument. So the place
+        wanted is above a return address in the function that is called.
+        """
+        numbers = [n for n, each in enumerate(self._found) if each.address == address]
+        if live is not None:
+            numbers = [n for n in numbers if self._found[n].place in live] or numbers
+        callee = self._callee(address)
+        inside = (self._function(each.address - 1) for each in self._found)
+        callees = (n for n, each in enumerate(inside) if each and each.address == callee)
+        inner = next(callees, -1)
+        return next((n for n in numbers if n > inner), next(iter(numbers), None))
+
     def follow(self, first: int, live: set[int] | None) -> list[ReturnAddress]:
         """Return the address with index `first` and its callers, at places in `live` if given."""
         at, chain = first, [self._found[first]]

@@ -31,21 +31,35 @@ class Callers:
         """Return the traced function and its callers, as return addresses."""
         return [each.address for each in self.of(vcpu, ip)]
 
+    def following(self, vcpu: Vcpu, address: int) -> list[int]:
+        """Return the return address `address` and those of the callers, or none if it is absent."""
+        _, chain, live = self._stack(vcpu)
+        first = chain.returning_to(address, live)
+        return [] if first is None else [each.address for each in chain.follow(first, live)]
+
     def of(self, vcpu: Vcpu, ip: int = 0) -> list[ReturnAddress]:
         """Return the same with their places on the stack.
 
         `ip` is the site that called the tracer, 0 for any. If no site called it, return
         all return addresses on the stack.
         """
+        found, chain, live = self._stack(vcpu)
+        wanted = None
+        if ip:
+            addresses = np.array([each.address for each in found], np.uint64)
+            wanted = self._returns_of_sites(addresses, ip).tolist()
+        first = chain.site(wanted, live)
+        return found if first is None else chain.follow(first, live)
+
+    def _stack(self, vcpu: Vcpu) -> tuple[list[ReturnAddress], CallChain, set[int] | None]:
+        """Return the return addresses on a stack, what follows them, and the live places."""
         machine = self._machine
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
         found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
         addresses = np.array([each.address for each in found], np.uint64)
         sites = self._returns_of_sites(addresses)
         chain = CallChain(machine, found, sites.tolist(), self._is_caller, top)
-        live = chain.live(vcpu.registers.read())
-        first = chain.site(self._returns_of_sites(addresses, ip).tolist() if ip else None, live)
-        return found if first is None else chain.follow(first, live)
+        return found, chain, chain.live(vcpu.registers.read())
 
     def _is_caller(self, address: int) -> bool:
         """Return whether `address` is in code that sites call: entry.S or a trampoline."""

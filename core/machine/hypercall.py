@@ -150,8 +150,8 @@ def _trace_control(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 
 def _trace_stack(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     """Store the callers of a traced function, and return how many there are."""
-    address, most, ip, *_ = arguments
-    callers = machine.services.callers(vcpu, ip)[:most]
+    address, most, ip, back = arguments
+    callers = machine.services.callers(vcpu, ip, back=bool(back))[:most]
     order = "<" if machine.memory.byteorder == "little" else ">"
     machine.memory.write(address, np.array(callers, f"{order}u8").tobytes())
     return len(callers)
@@ -161,6 +161,12 @@ def _stack_max(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     """Report a new maximum of stack use, as far as the guest knows."""
     used, ip, *_ = arguments
     machine.services.stack_max(vcpu, used, ip)
+    return 0
+
+
+def _update_max_tr(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    """Swap this CPU's ring buffer with the spare one: it holds the longest latency so far."""
+    machine.services.update_max(vcpu.number)
     return 0
 
 
@@ -193,4 +199,5 @@ _CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int]] = {
     Hypercall.TRACE_CONTROL: _trace_control,
     Hypercall.TRACE_STACK: _trace_stack,
     Hypercall.STACK_MAX: _stack_max,
+    Hypercall.UPDATE_MAX_TR: _update_max_tr,
 }

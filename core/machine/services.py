@@ -32,12 +32,19 @@ class Services(Protocol):
         """Execute the command of the `struct func_probe` at `probe` (`TRACE_CONTROL`)."""
         ...
 
-    def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
-        """Return the call chain of the site at `ip`, or of any site if it is 0 (`TRACE_STACK`)."""
+    def callers(self, vcpu: Vcpu, ip: int, *, back: bool = False) -> Sequence[int]:
+        """Return the call chain of the site at `ip`, or of any site if it is 0 (`TRACE_STACK`).
+
+        With `back`, `ip` is a return address on the stack, and the chain begins there.
+        """
         ...
 
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Note that `used` bytes of a stack are in use, a new maximum (`STACK_MAX`)."""
+        ...
+
+    def update_max(self, cpu: int) -> None:
+        """Swap the ring buffer of `cpu` with its spare buffer (`UPDATE_MAX_TR`)."""
         ...
 
 
@@ -56,11 +63,14 @@ class NoServices:
         """Return -ENODEV."""
         return -errno.ENODEV
 
-    def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
+    def callers(self, vcpu: Vcpu, ip: int, *, back: bool = False) -> Sequence[int]:
         """Return no callers."""
         return ()
 
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
+        """Do nothing."""
+
+    def update_max(self, cpu: int) -> None:
         """Do nothing."""
 
 
@@ -89,9 +99,13 @@ class LateServices:
         """Pass it on."""
         return self._services.trace_control(cpu, probe, ip, parent_ip)
 
-    def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
+    def callers(self, vcpu: Vcpu, ip: int, *, back: bool = False) -> Sequence[int]:
         """Pass it on."""
-        return self._services.callers(vcpu, ip)
+        return self._services.callers(vcpu, ip, back=back)
+
+    def update_max(self, cpu: int) -> None:
+        """Pass it on."""
+        self._services.update_max(cpu)
 
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Pass it on."""

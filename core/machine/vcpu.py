@@ -129,7 +129,7 @@ class Vcpu:
         long = "Q" if facts.pointer_size == 8 else "I"
         self.pt_regs = struct.Struct(f"{order}{len(facts.abi.pt_regs)}{long}")
         """`struct pt_regs` in memory."""
-        self._call = struct.Struct(f"{order}I4x4Q")  # call, call_unused, call_arg
+        self._call = struct.Struct(f"{order}I4x4Q")  # call, trace_type, call_arg
         fields = self.local.dtype.fields
         assert fields is not None
         self._call_offset = fields["call"][1]

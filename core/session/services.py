@@ -39,9 +39,15 @@ class TracingServices(FtraceServices):
         """Execute the command that set_ftrace_filter has set for a function."""
         return self._array.commands.control(cpu, probe, ip, parent_ip)
 
-    def callers(self, vcpu: Vcpu, ip: int) -> Sequence[int]:
+    def callers(self, vcpu: Vcpu, ip: int, *, back: bool = False) -> Sequence[int]:
         """Return a traced function and its callers, as the return addresses of their calls."""
+        if back:
+            return self._array.callers.following(vcpu, ip)
         return self._array.callers.addresses(vcpu, ip)
+
+    def update_max(self, cpu: int) -> None:
+        """Keep the events of `cpu` as those of the longest latency."""
+        self._array.snapshot.swap_cpu(cpu)
 
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Have the stack tracer look at the stack of `vcpu`."""

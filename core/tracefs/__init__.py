@@ -13,6 +13,7 @@ from .filters import files as filter_files
 from .functions import FunctionTable
 from .functions import files as function_files
 from .graph import files as graph_files
+from .latency import files as latency_files
 from .options import files as option_files
 from .pids import files as pid_files
 from .profile import files as profile_files
@@ -57,7 +58,8 @@ class TracefsTree(Tracefs):
                 **function_files(self.functions),
                 **self._filters,
                 **pid_files(ftrace.pids, bits),
-                **graph_files(array.graph),
+                **graph_files(array.graph, array.latency.tracer),
+                **latency_files(array.latency),
                 **profile_files(array.profile, switch, graph, machine, kallsyms),
                 **trace_files(array),
                 **snapshot_files(array.ring, array.snapshot),

@@ -18,6 +18,8 @@ from ..arch import Addresses
 from ..errors import MemoryFault, TracefsError
 from ..ftrace.callers import Callers
 from ..ftrace.ftrace import Ftrace
+from ..ftrace.latency import TRACERS as LATENCY_TRACERS
+from ..ftrace.latency import LatencyTracer, MaxTrace
 from ..ftrace.ops import FtraceHash, FtraceOps
 from ..ftrace.stacktrace import StackTracer
 from ..kernel.kallsyms import Kallsyms
@@ -27,7 +29,7 @@ from ..memento import Restore, attributes, in_order
 from ..trace.buffer.events import EventTable
 from ..trace.buffer.follower import Follower
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.text.dumptext import dump_text
+from ..trace.text.dumptext import dump_text, latency_text
 from ..trace.text.eventtext import function_text
 from ..trace.text.fieldtexts import cmdlines
 from ..trace.text.graphtext import graph_text
@@ -37,6 +39,7 @@ from .commands import Commands
 from .event import TraceEvent
 from .fprobes import Fprobes
 from .graph import Graph
+from .latency import FORMAT, OVERWRITE, Latency
 from .profile import Profile
 from .snapshot import Snapshot
 from .syscalls import Syscalls
@@ -44,7 +47,7 @@ from .syscalls import Syscalls
 NOP = "nop"
 FUNCTION = "function"
 FUNCTION_GRAPH = "function_graph"
-TRACERS = (FUNCTION_GRAPH, FUNCTION, NOP)
+TRACERS = (FUNCTION_GRAPH, *LATENCY_TRACERS, FUNCTION, NOP)
 """All tracers, in the order of available_tracers."""
 
 RECORDING_NAMES = (FUNCTION_GRAPH, FUNCTION)
@@ -78,7 +81,8 @@ OPTIONS: Mapping[str, bool] = MappingProxyType(
         "hex": False,
         "annotate": True,
         "context-info": True,
-        "overwrite": True,
+        FORMAT: False,
+        OVERWRITE: True,
         "irq-info": True,
         "markers": True,
         "function-trace": True,
@@ -122,6 +126,8 @@ class TraceArray:
         callbacks = (self._reset_all, self._update_record_cmd)
         self.fprobes = Fprobes(ftrace, kallsyms, ring, taken, *callbacks)
         self.snapshot = Snapshot(ring, self)
+        tracer = LatencyTracer(machine, kallsyms)
+        self.latency = Latency(tracer, self.snapshot, machine.memory, kallsyms)
         self.commands = Commands(machine, ftrace, self.snapshot, self)
         self._registered = False
 
@@ -132,7 +138,9 @@ class TraceArray:
         if self.ops is not None:
             parts.append(self.ops.save())
         owned = (self.graph, self.stack, self.profile, self.syscalls, self.fprobes)
-        parts += [each.save() for each in (*owned, self.snapshot, self.commands.probes)]
+        parts += [
+            each.save() for each in (*owned, self.snapshot, self.latency, self.commands.probes)
+        ]
         return in_order(*parts)
 
     @property
@@ -143,7 +151,8 @@ class TraceArray:
     def tracers(self) -> tuple[str, ...]:
         """Return the names of the tracers whose code this guest has."""
         there = {NOP: True, FUNCTION: self.ops is not None, FUNCTION_GRAPH: self.graph.available}
-        return tuple(name for name in TRACERS if there[name])
+        latency = self.ops is not None and self.latency.tracer.available
+        return tuple(name for name in TRACERS if there.get(name, latency))
 
     @property
     def events(self) -> Sequence[TraceEvent]:
@@ -257,31 +266,37 @@ class TraceArray:
         if name in self.function_options:
             self._set_function_option(name, value)
             return
-        if name not in self.options:
+        if name not in self.options or (name == OVERWRITE and self.latency.on and not value):
             raise TracefsError(errno.EINVAL)
         with self.ftrace.change() as undo:
             undo.callback(self.options.__setitem__, name, self.options[name])
             self.options[name] = value
             if name == "function-trace":
                 self._update_registration(undo)
-        if name == "overwrite":
+        if name == OVERWRITE:
             self.ring.set_overwrite(value)
 
     def _set_function_option(self, name: str, value: bool) -> None:
         """Change the function that the tracer registers; if it is on, register it again."""
-        called = FUNCTION_STACK_TRACE_CALL if value else FUNCTION_TRACE_CALL
-        function = self.kallsyms.address(called, TRACER)
         with self.ftrace.change() as undo:
             undo.callback(self.function_options.__setitem__, name, self.function_options[name])
             self.function_options[name] = value
-            if self.ops is None or function is None:
+            if self.ops is None or not self._registered:
                 return
-            if self._registered:
-                self.ftrace.unregister(self.ops)
-            undo.callback(setattr, self.ops, "func", self.ops.func)
-            self.ops.func = function
-            if self._registered:
-                self.ftrace.register(self.ops)
+            self.ftrace.unregister(self.ops)
+            self._choose_function(self.ops, undo)
+            self.ftrace.register(self.ops)
+
+    def _choose_function(self, ops: FtraceOps, undo: ExitStack) -> None:
+        """Set the guest function that call sites call for the current tracer."""
+        stack = self.function_options[FUNC_STACK_TRACE]
+        called = FUNCTION_STACK_TRACE_CALL if stack else FUNCTION_TRACE_CALL
+        function = self.kallsyms.address(called, TRACER)
+        if self.tracer in LATENCY_TRACERS:
+            function = self.latency.tracer.function
+        if function is not None:
+            undo.callback(setattr, ops, "func", ops.func)
+            ops.func = function
 
     def hash(self, notrace: bool) -> FtraceHash:
         """Return the functions to trace, or with `notrace` those not to trace."""
@@ -323,13 +338,22 @@ class TraceArray:
             return {}
 
     def text(self, cpu: int | None = None) -> TraceText:
-        """Return the events of all buffers, or of `cpu`, as text; the header counts all CPUs."""
+        """Return the events of all buffers, or of `cpu`, as text; the header counts all CPUs.
+
+        While a latency tracer is on, they are those of the longest section.
+        """
+        if self.latency.on:
+            shown = self.latency.shown(cpu)
+            context = self.context(shown.present, shown.overrun, shown.section)
+            return self.as_text(shown.table, context)
         table = self.ring.events(cpu)
         present = len(table) if cpu is None else len(self.ring.events())
         return self.as_text(table, self.context(present, self.ring.lost(present)))
 
     def follow(self) -> TraceText:
         """Like `text`, but decode only what is new since the last call."""
+        if self.latency.on:
+            return self.text()
         table = self._follower.events()
         return self.as_text(table, self.context(len(table), self.ring.lost(len(table))))
 
@@ -337,6 +361,13 @@ class TraceArray:
         """Take the events out of all buffers, or out of that of `cpu`; yield pieces of text."""
         taken = self.ring.consume(cpu)
         yield from self.as_text(taken.table, self.context()).body(taken.lost)
+
+    def clear(self, cpu: int | None = None) -> None:
+        """Drop the events that `text` returns."""
+        if self.latency.on:
+            self.snapshot.clear(cpu)
+        else:
+            self.ring.reset(cpu)
 
     def dump(self, cpu: int | None = None) -> Iterator[str]:
         """Like `consume`, in the form of the kernel's log."""
@@ -355,10 +386,20 @@ class TraceArray:
             bounds = [self.kallsyms.address(f"__irqentry_text_{end}") for end in ("start", "end")]
             irq_text = range(bounds[0] or 0, bounds[1] or 0)
             return graph_text(table, context, self.graph.text_options, irq_text)
+        if context.latency is not None:
+            return latency_text(table, context)
         return function_text(table, context)
 
-    def context(self, in_buffer: int = 0, overrun: int = 0) -> TextContext:
-        """Return what the rows of events need besides the events."""
+    def context(
+        self, in_buffer: int = 0, overrun: int = 0, section: MaxTrace | None = None
+    ) -> TextContext:
+        """Return what the rows of events need besides the events.
+
+        `section` is the one whose events are shown, if they belong to one.
+        """
+        latency = None
+        if self.options[FORMAT]:
+            latency = self.latency.format(section or MaxTrace(time_start=self.ring.time_start))
         options = {name.replace("-", "_"): self.options[name] for name in _TEXT_OPTIONS}
         return TextContext(
             symbols=self.kallsyms,
@@ -375,6 +416,7 @@ class TraceArray:
             overran=overrun > 0,
             fprobes=self.fprobes.by_number(),
             syscalls=self.syscalls.by_number,
+            latency=latency,
         )
 
     def _reset_all(self) -> None:
@@ -389,8 +431,17 @@ class TraceArray:
             for each in dict.fromkeys((NOP, name)):
                 self.tracer = each
                 self._update_registration(undo)
+        self._switch_latency(name)
+
+    def _switch_latency(self, name: str) -> None:
+        """Stop the latency tracer, empty the buffer, and start `name` if it is one."""
         self._update_record_cmd()
+        if self.latency.on:
+            self.latency.stop(self.options)
         self.ring.reset()
+        if name in LATENCY_TRACERS:
+            self.latency.start(name, self.graph.settings.thresh, self.options)
+        self.ring.set_overwrite(self.options[OVERWRITE])
 
     def _switch_disabled(self, name: str) -> None:
         """Switch while ftrace is off: sites stay as they are, and only `function` calls on.
@@ -403,8 +454,7 @@ class TraceArray:
                 self.graph.stop()
         self.tracer = NOP if name == FUNCTION_GRAPH else name
         self.ring.set_function_off(name != FUNCTION)
-        self._update_record_cmd()
-        self.ring.reset()
+        self._switch_latency(self.tracer)
         if name == FUNCTION_GRAPH:
             raise TracefsError(errno.ENODEV)
 
@@ -416,10 +466,11 @@ class TraceArray:
                 self.graph.start(self.hash(False), self.hash(True))
             else:
                 self.graph.stop()
-        wanted = self.tracer == FUNCTION and self.options["function-trace"]
+        wanted = self.tracer in (FUNCTION, *LATENCY_TRACERS) and self.options["function-trace"]
         if self.ops is None or wanted == self._registered:
             return
         if wanted:
+            self._choose_function(self.ops, undo)
             self.ftrace.register(self.ops)
         else:
             self.ftrace.unregister(self.ops)

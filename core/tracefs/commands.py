@@ -136,6 +136,8 @@ class Commands:
             self._recording.set_tracing_on(bool(ip) and command is ProbeCommand.TRACEON)
         elif command in (ProbeCommand.DUMP, ProbeCommand.CPUDUMP):
             self.dump(cpu, only=command is ProbeCommand.CPUDUMP)
+        elif self._snapshot.holds_max:
+            return -errno.EBUSY
         elif self._snapshot.allocated:
             self._snapshot.swap()
         else:

@@ -18,6 +18,7 @@ from ..arch import Addresses
 from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.graph import STUB, FunctionGraph, GraphSettings, GraphUser
+from ..ftrace.latency import LatencyTracer
 from ..ftrace.ops import FtraceHash
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
@@ -162,12 +163,16 @@ class MaxGraphDepth(File):
 
 
 class TracingThresh(File):
-    """Least duration of a traced function in us; then only returns are traced. 0 means all."""
+    """Least duration of a traced function in us; then only returns are traced. 0 means all.
+
+    The latency tracers keep each section that takes at least as long.
+    """
 
     mode = 0o644
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, latency: LatencyTracer) -> None:
         self._graph = graph
+        self._latency = latency
 
     def read(self) -> str:
         """Return the number."""
@@ -175,10 +180,14 @@ class TracingThresh(File):
 
     def write(self, text: str) -> None:
         """Change the number."""
-        graph = self._graph
-        graph.configure(replace(graph.settings, thresh=kstrtoul(text) * 1000))
+        graph, ns = self._graph, kstrtoul(text) * 1000
+        graph.configure(replace(graph.settings, thresh=ns))
+        self._latency.set_thresh(ns)
 
 
-def files(graph: Graph) -> Mapping[str, Node]:
+def files(graph: Graph, latency: LatencyTracer) -> Mapping[str, Node]:
     """Return the files of this module by name."""
-    return {"max_graph_depth": MaxGraphDepth(graph), "tracing_thresh": TracingThresh(graph)}
+    return {
+        "max_graph_depth": MaxGraphDepth(graph),
+        "tracing_thresh": TracingThresh(graph, latency),
+    }

@@ -54,6 +54,16 @@ Calls and returns, with current_tracer function_graph
         overhead, proc, duration, abstime, irqs, tail, retval, retval-hex
   options/sleep-time                0: durations exclude sleep
 
+The longest time with interrupts or preemption off
+  current_tracer                    irqsoff, preemptoff or preemptirqsoff
+  tracing_max_latency               the longest time so far in us; a written
+                                    number is the new limit
+  tracing_thresh                    if not 0: keep each time of at least so
+                                    many us, not only a new maximum
+  trace                             what was called during the time kept
+  options/function-trace            0: without functions
+  options/latency-format            short rows with times since the start
+
 Hits and times of every function, without a trace
   function_profile_enabled          1 starts from 0, 0 stops and keeps counts;
                                     not together with function_graph

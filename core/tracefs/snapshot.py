@@ -9,9 +9,11 @@ update_max_tr() and print_snapshot_help() in kernel/trace/trace.c.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+from ..errors import TracefsError
 from ..memento import Restore, attributes
 from ..trace.buffer.contents import Contents
 from ..trace.buffer.events import EventTable
@@ -48,6 +50,10 @@ class Lines(Protocol):
         """Return the events as the current tracer prints them."""
         ...
 
+    def text(self, cpu: int | None = None) -> TraceText:
+        """Return the content of the file trace."""
+        ...
+
 
 class Snapshot:
     """The spare buffer of a trace array."""
@@ -56,6 +62,8 @@ class Snapshot:
         self._ring = ring
         self._lines = lines
         self._spare: tuple[Contents, ...] | None = None
+        self.holds_max = False
+        """Whether a latency tracer keeps its maximum here, so that nobody else can use it."""
 
     @property
     def allocated(self) -> bool:
@@ -71,37 +79,61 @@ class Snapshot:
         """Drop the spare buffer."""
         self._spare = None
 
-    def clear(self) -> None:
-        """Empty the spare buffer."""
+    def clear(self, cpu: int | None = None) -> None:
+        """Empty the spare buffer of one CPU or of all."""
         if self._spare is not None:
-            self._spare = self._empty()
+            empty = self._empty()
+            self._spare = tuple(
+                empty[each] if cpu in (None, each) else kept
+                for each, kept in enumerate(self._spare)
+            )
 
     def swap(self) -> None:
         """Swap it with the buffer in use; no effect without a spare buffer."""
         if self._spare is not None:
             self._spare = self._ring.exchange(self._spare)
 
+    def swap_cpu(self, cpu: int) -> None:
+        """Swap only the buffer of `cpu`, which waits for it (`update_max_tr_single`)."""
+        if self._spare is not None:
+            mine = self._ring.exchange_cpu(cpu, self._spare[cpu])
+            self._spare = (*self._spare[:cpu], mine, *self._spare[cpu + 1 :])
+
+    def table(self) -> EventTable:
+        """Return its events."""
+        return EventTable.merge(
+            (cpu, part)
+            for cpu, each in enumerate(self._spare or ())
+            for part in self._ring.decode(each.pages, each.read)
+        )
+
+    def lost(self, table: EventTable, cpu: int | None = None) -> int:
+        """Return how many events of one CPU or of all were overwritten, if `table` is left."""
+        present = table.events["cpu"]
+        return sum(
+            kept.lost(int((present == each).sum()))
+            for each, kept in enumerate(self._spare or ())
+            if cpu in (None, each)
+        )
+
     def text(self) -> Iterator[str]:
         """Yield its events as the file trace would show them, or the help if it is empty."""
-        ring, spare = self._ring, self._spare or ()
-        table = EventTable.merge(
-            (cpu, part)
-            for cpu, each in enumerate(spare)
-            for part in ring.decode(each.pages, each.read)
-        )
+        table = self.table()
+        if self.holds_max:
+            yield from self._lines.text().file()
+            return
         if not len(table):
             context = self._lines.context()
             title = header(context)[: 4 if context.ftrace_dead else 2]
             yield "\n".join([*title, ""])
             yield HELP.format(state="allocated" if self.allocated else "freed")
             return
-        present = table.events["cpu"]
-        lost = sum(each.lost(int((present == cpu).sum())) for cpu, each in enumerate(spare))
+        lost = self.lost(table)
         yield from self._lines.as_text(table, self._lines.context(len(table), lost)).file()
 
     def save(self) -> Restore:
         """Return a function that restores the spare buffer."""
-        return attributes(self, "_spare")
+        return attributes(self, "_spare", "holds_max")
 
     def _empty(self) -> tuple[Contents, ...]:
         return tuple(Contents() for _ in self._ring.cpus)
@@ -121,8 +153,13 @@ class SnapshotFile(File):
         return "".join(self._snapshot.text())
 
     def write(self, text: str) -> None:
-        """Free it with 0, swap the buffers with 1, clear it with any other number."""
+        """Free it with 0, swap the buffers with 1, clear it with any other number.
+
+        Raises `TracefsError` (EBUSY) while a latency tracer uses it.
+        """
         self._ring.expand()
+        if self._snapshot.holds_max:
+            raise TracefsError(errno.EBUSY)
         value, snapshot = kstrtoul(text), self._snapshot
         if value == 0:
             snapshot.free()

@@ -28,6 +28,10 @@ class Events(Protocol):
         """Take the events of one CPU or of all out of the buffers."""
         ...
 
+    def clear(self, cpu: int | None = None) -> None:
+        """Drop the events that `text` returns."""
+        ...
+
 
 class Clocked(Protocol):
     """A trace array, as far as trace_clock needs it."""
@@ -91,7 +95,7 @@ class Trace(File):
 
     def truncate(self) -> None:
         """Clear the buffers."""
-        self._events.ring.reset(self._cpu)
+        self._events.clear(self._cpu)
 
 
 class TracePipe(File):

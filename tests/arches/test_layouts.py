@@ -88,6 +88,9 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "tracepoint": abi.tracepoint(byteorder),
         "syscall_metadata": abi.syscall_metadata(byteorder, pointer_size),
         "syscall_event": abi.syscall_event(byteorder),
+        "latency_control": abi.latency_control(byteorder),
+        "critical_section": abi.critical_section(byteorder),
+        "max_trace_data": abi.max_trace_data(byteorder),
     }
 
 
@@ -136,6 +139,8 @@ def test_host_and_guest_agree_on_numbers() -> None:
     flags = enumerated(text, "RB")
     assert {flag.name: flag.value for flag in abi.RingBufferFlag}.items() <= flags.items()
     assert (flags["PAGE_SIZE"], flags["PAGE_HEADER"]) == (abi.RB_PAGE_SIZE, abi.RB_PAGE_HEADER)
+    kinds = enumerated(text, "TRACER")
+    assert {kind.name: kind.value for kind in abi.TraceLatency} == kinds
     for name, value in enumerated(text, "TRACE_FLAG").items():
         assert abi.TraceFlag[name] == value
     assert enumerated(text, "TICK")["NS"] == abi.TICK_NS

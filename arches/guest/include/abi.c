@@ -31,6 +31,9 @@ typedef struct workload workload;
 typedef struct tracepoint tracepoint;
 typedef struct syscall_metadata syscall_metadata;
 typedef struct syscall_event syscall_event;
+typedef struct latency_control latency_control;
+typedef struct critical_section critical_section;
+typedef struct max_trace_data max_trace_data;
 
 DESCRIBE(cpu_clock);
 DESCRIBE(cpu_local);
@@ -51,3 +54,6 @@ DESCRIBE(workload);
 DESCRIBE(tracepoint);
 DESCRIBE(syscall_metadata);
 DESCRIBE(syscall_event);
+DESCRIBE(latency_control);
+DESCRIBE(critical_section);
+DESCRIBE(max_trace_data);

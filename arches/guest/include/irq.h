@@ -86,6 +86,9 @@ void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *));
 void synchronize_rcu(void);
 void rcu_sched_clock_irq(int idle_or_user);
 void rcu_note_context_switch(void);
+void stop_critical_timings(void);
+void start_critical_timings(void);
+
 #define rcu_read_lock() preempt_disable()
 #define rcu_read_unlock() preempt_enable()
 

@@ -75,6 +75,10 @@ struct ring_buffer_cpu {
 #define HARDIRQ_OFFSET 0x00010000u
 #define HARDIRQ_MASK 0x000f0000u
 
+/* Bits of trace_type. */
+#define TRACER_IRQS_OFF (1u << 1)
+#define TRACER_PREEMPT_OFF (1u << 2)
+
 struct cpu_local {
 	u32 stop_request;   /* 0x00 nonzero: end the slice before the next block */
 	u32 cpu;            /* 0x04 number of this vCPU */
@@ -88,7 +92,7 @@ struct cpu_local {
 
 	/* The hypercall: see hypercall() below. */
 	u32 call;           /* 0x28 HC_*, or 0 if none is pending */
-	u32 call_unused;
+	u32 trace_type;     /* 0x2c TRACER_*: the latencies that are traced; 0: none */
 	u64 call_arg[4];    /* 0x30 */
 	u64 call_result;    /* 0x50 */
 
@@ -113,8 +117,10 @@ struct cpu_local {
 #define HC_PANIC 7        /* (address, length): does not return */
 #define HC_GRAPH_STOP 12  /* (expected, received, function, return address): does not return */
 #define HC_TRACE_CONTROL 13 /* (struct func_probe, ip, parent_ip): do its command; ip 0: stop tracing */
-#define HC_TRACE_STACK 14 /* (u64 array, its size, ip or 0): callers of the site; their number */
+#define HC_TRACE_STACK 14 /* (u64 array, its size, ip or 0): callers of the site; their number;
+			   * (u64 array, its size, address, 1): that return address, its callers */
 #define HC_STACK_MAX 15   /* (bytes of the task's stack in use, ip): a new maximum at a site */
+#define HC_UPDATE_MAX_TR 20 /* (): swap this CPU's buffer with the spare one */
 
 /* Interrupt vectors. The machine calls
  *   void common_interrupt(struct pt_regs *regs, unsigned long vector)
@@ -126,6 +132,18 @@ struct cpu_local {
 #define VECTOR_DEVICE 3     /* a device line, raised by a workload through HC_SEND_IPI */
 
 #define TICK_NS 1000000
+
+/* The first fields of a task, which the tracers use. */
+#define TASK_COMM_LEN 16
+#define TASK_FIELDS                                                             \
+	unsigned long sp; /* saved stack pointer; must be first, for switch.S */ \
+	void *stack;      /* must be second, for the stack tracer */            \
+	int pid;                                                                \
+	char comm[TASK_COMM_LEN]
+
+struct task_fields {
+	TASK_FIELDS;
+};
 
 /* A request to the guest: the machine fills the kernel's symbol `host_request`,
  * raises VECTOR_REQUEST on CPU 0, and runs until the guest answers with

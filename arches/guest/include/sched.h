@@ -8,7 +8,6 @@
 
 #include "lock.h"
 
-#define TASK_COMM_LEN 16
 #define THREAD_ORDER 2
 _Static_assert(THREAD_SIZE == 4096 << THREAD_ORDER, "a stack is that many pages");
 #define STACK_END_MAGIC 0x57ac6e9dul
@@ -36,14 +35,11 @@ struct mm_struct;
 struct kthread;
 
 struct task_struct {
-	unsigned long sp; /* saved stack pointer; must be first, for switch.S */
-	void *stack;      /* must be second, for the stack tracer */
+	TASK_FIELDS;
 	volatile unsigned int state;
 	unsigned int flags;
 	int usage;
-	int pid;
 	int tgid;
-	char comm[TASK_COMM_LEN];
 
 	int cpu;
 	int on_rq;

@@ -10,12 +10,15 @@
  *   function_profile_call one hit in this CPU's profile
  *   stack_trace_call      reports a new maximum of stack use to the machine
  *   fentry_trace_func     one event of the type `op`, with all registers
+ *   irqsoff_tracer_call   function_trace_call inside a critical section of this CPU
  *   ftrace_ops_list_func  calls each entry of ftrace_ops_list that matches this ip
  *   ftrace_pid_func       calls saved_func of the entry `op` for traced tasks
  *   function_trace_probe_call   executes the command of the struct func_probe `op`
  * Functions for tracepoints (tracepoint.h):
  *   ftrace_syscall_enter, ftrace_syscall_exit   one event of syscall_events
  *   ftrace_graph_probe_sched_switch             subtracts a task's sleep from its times
+ *   tracer_hardirqs_off, tracer_preempt_off, tracer_start_critical   start a critical section
+ *   tracer_hardirqs_on, tracer_preempt_on, tracer_stop_critical      end it
  * Called by the host:
  *   tracing_mark_write    one TRACE_PRINT event
  * Called by entry.S while functions are traced from entry to return:
@@ -151,6 +154,46 @@ struct ftrace_ret_stack *current_ret_stack(void);
 void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 			   unsigned long frame_pointer);
 unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned long retval);
+
+/*
+ * The latency tracers. A critical section is a time with interrupts off (TRACER_IRQS_OFF),
+ * with preemption off (TRACER_PREEMPT_OFF), or with either of them off.
+ */
+struct latency_control {
+	u64 max_latency; /* ns; a section that takes longer is kept */
+	u64 thresh;      /* ns; if not 0: keep each section that takes at least this */
+	u64 sequence;    /* sections kept so far */
+	u32 lock;        /* held while a section is kept */
+	u32 unused;
+};
+extern struct latency_control latency;
+
+#define LATENCY_CPUS 8
+struct critical_section {
+	u64 preempt_timestamp;
+	u64 start;    /* address of the code that began it; 0 outside a section */
+	u64 sequence; /* latency.sequence when it began */
+	u32 tracing;  /* this CPU is in a section */
+	u32 unused;
+};
+extern struct critical_section critical_sections[LATENCY_CPUS];
+
+/* The section in the spare buffer: what the header of the trace says about it. */
+struct max_trace_data {
+	u64 saved_latency; /* ns */
+	u64 time_start;    /* of the section, in the trace clock; earlier events are not its own */
+	u64 critical_start, critical_end;
+	u32 cpu;
+	s32 pid;
+	char comm[TASK_COMM_LEN];
+};
+extern struct max_trace_data max_trace;
+
+void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
+			 struct pt_regs *regs);
+u64 ftrace_now(void);
+void trace_function(unsigned long ip, unsigned long parent_ip, u32 irqs_off);
+void trace_stack_from(unsigned long address, u32 irqs_off);
 
 /* Write one TRACE_STACK event: the callers of the function with its call site at ip. */
 void ftrace_trace_stack(unsigned long ip, u32 irqs_off);

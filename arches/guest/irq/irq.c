@@ -60,10 +60,14 @@ static void __irq_entry do_IRQ(struct pt_regs *regs, unsigned long vector)
  */
 __used notrace noreturn void common_interrupt(struct pt_regs *regs, unsigned long vector)
 {
+	if (latency_traced())
+		trace_hardirqs_off(0);
 	do_IRQ(regs, vector);
 	if (need_resched() && !preempt_count())
 		preempt_schedule_irq();
 	local_irq_disable();
+	if (latency_traced())
+		trace_hardirqs_on(0);
 	for (forget_exclusive();;)
 		hypercall(HC_IRET, ADDR(regs), 0, 0, 0);
 }

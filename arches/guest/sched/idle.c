@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The idle loop. Modelled on kernel/sched/idle.c. */
+#include "irq.h"
 #include "sched.h"
 
 /*
@@ -18,11 +19,16 @@ static void arch_cpu_idle(void)
 		;
 }
 
+/* Sleep is not a latency: interrupts are off here, but nothing waits for them. */
 static void cpuidle_idle_call(void)
 {
 	local_irq_disable();
+	if (latency_traced())
+		stop_critical_timings();
 	if (!need_resched())
 		arch_cpu_idle();
+	if (latency_traced())
+		start_critical_timings();
 	local_irq_enable();
 }
 

@@ -82,7 +82,7 @@ static int rb_move_tail(u64 now)
 	return 1;
 }
 
-static u64 rb_time_stamp(void)
+u64 ftrace_now(void)
 {
 	return this_cpu->buffer.flags & RB_CLOCK_COUNTER ? ++trace_counter : this_clock->ticks;
 }
@@ -102,7 +102,7 @@ void *ring_buffer_lock_reserve(unsigned long length)
 	    this_cpu->buffer.tail_page >= this_cpu->buffer.nr_pages || !this_cpu->buffer.pages ||
 	    length > RING_BUFFER_DATA - 8)
 		return 0;
-	now = rb_time_stamp();
+	now = ftrace_now();
 	page = buffer_page(this_cpu->buffer.tail_page);
 	commit = page->commit;
 	if (commit == 0) {

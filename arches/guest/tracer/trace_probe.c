@@ -91,6 +91,9 @@ static void update_traceon_count(const struct func_probe *probe, unsigned long i
 
 #define NOT_ALLOCATED "*** SNAPSHOT NOT ALLOCATED ***\n"
 #define STOPPING "*** stopping trace here!   ***\n"
+#define LATENCY_ACTIVE "*** LATENCY TRACER ACTIVE ***\n"
+#define CANNOT_USE "*** Can not use snapshot (sorry) ***\n"
+#define EBUSY 16
 
 /* The machine swaps the buffers, or stops tracing if there is no spare buffer. */
 static void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
@@ -98,8 +101,15 @@ static void tracing_snapshot_instance(const struct func_probe *probe, unsigned l
 {
 	unsigned long here = FUNCTION_CODE(tracing_snapshot_instance);
 
-	if (trace_control(probe, ip, parent_ip) >= 0)
+	long result = trace_control(probe, ip, parent_ip);
+
+	if (result >= 0)
 		return;
+	if (result == -EBUSY) {
+		trace_array_puts(here, LATENCY_ACTIVE, sizeof(LATENCY_ACTIVE) - 1);
+		trace_array_puts(here, CANNOT_USE, sizeof(CANNOT_USE) - 1);
+		return;
+	}
 	trace_array_puts(here, NOT_ALLOCATED, sizeof(NOT_ALLOCATED) - 1);
 	trace_array_puts(here, STOPPING, sizeof(STOPPING) - 1);
 	trace_control(probe, 0, 0);

@@ -12,8 +12,7 @@
 
 static u64 ftrace_stacks[TRACE_STACK_CPUS][FTRACE_STACK_ENTRIES];
 
-/* Called by a tracer; the stack trace starts at the function with the site at `ip`. */
-void ftrace_trace_stack(unsigned long ip, u32 irqs_off)
+static void __ftrace_trace_stack(unsigned long from, u32 is_return, u32 irqs_off)
 {
 	volatile struct cpu_local *cpu = this_cpu;
 	const u64 *calls = ftrace_stacks[cpu->cpu % TRACE_STACK_CPUS];
@@ -25,7 +24,7 @@ void ftrace_trace_stack(unsigned long ip, u32 irqs_off)
 	cpu->trace_recursion = TRACE_RECURSION_EVENT;
 	if (!(cpu->buffer.flags & RB_RECORD_ON))
 		goto out;
-	count = hypercall(HC_TRACE_STACK, (unsigned long)calls, FTRACE_STACK_ENTRIES, ip, 0);
+	count = hypercall(HC_TRACE_STACK, (unsigned long)calls, FTRACE_STACK_ENTRIES, from, is_return);
 	if (count > FTRACE_STACK_ENTRIES)
 		goto out;
 	size = sizeof(*entry) + count * sizeof(long);
@@ -43,6 +42,18 @@ void ftrace_trace_stack(unsigned long ip, u32 irqs_off)
 out:
 	cpu->trace_recursion = recursion;
 	cpu->irqs_disabled = was_off;
+}
+
+/* Called by a tracer; the stack trace starts at the function with the site at `ip`. */
+void ftrace_trace_stack(unsigned long ip, u32 irqs_off)
+{
+	__ftrace_trace_stack(ip, 0, irqs_off);
+}
+
+/* The same, starting at the return address `address`. */
+void trace_stack_from(unsigned long address, u32 irqs_off)
+{
+	__ftrace_trace_stack(address, 1, irqs_off);
 }
 
 u64 stack_trace_max_size;

@@ -1,4 +1,4 @@
-"""Experiments: how ftrace patches text, and which CPUs it flushes afterwards."""
+"""Experiments: how text is patched, which CPUs are flushed, whether sleep is a latency."""
 
 from __future__ import annotations
 
@@ -44,6 +44,22 @@ def icache(context: Context, arguments: Arguments) -> None:
         raise UsageMistake(f"unknown action '{verb}' (choose from: skip, flush)")
 
 
+def idle(context: Context, arguments: Arguments) -> None:
+    """Show or choose whether the latency tracers count the sleep of idle CPUs."""
+    expect(arguments, 0, 1)
+    tracer = context.boot.array.latency.tracer
+    counted = tracer.traces_idle
+    if counted is None:
+        raise UsageMistake("this kernel does not report critical sections")
+    if not arguments:
+        context.line("excluded [counted]" if counted else "[excluded] counted")
+        return
+    wanted = arguments[0].text
+    if wanted not in ("excluded", "counted"):
+        raise UsageMistake(f"unknown choice '{wanted}' (choose from: excluded, counted)")
+    tracer.set_traces_idle(wanted == "counted")
+
+
 COMMANDS = (
     Command(
         "patch",
@@ -60,6 +76,15 @@ COMMANDS = (
         icache,
         details="A skipped CPU has a stale instruction cache: text that it has executed before\n"
         "stays the old text until the CPU is flushed. `flush` alone flushes all CPUs.",
+        changes=Changes.WITH_ARGUMENTS,
+    ),
+    Command(
+        "idle",
+        "[excluded|counted]",
+        "show or choose whether sleep is a latency",
+        idle,
+        details="`counted` takes stop_critical_timings() out of the idle loop. Then irqsoff,\n"
+        "preemptoff and preemptirqsoff report the sleep of an idle CPU as the longest latency.",
         changes=Changes.WITH_ARGUMENTS,
     ),
 )

@@ -265,6 +265,16 @@ class RingBuffer:
             self._put(cpu, contents)
         return present
 
+    def exchange_cpu(self, cpu: int, other: Contents) -> Contents:
+        """Replace the contents of one buffer by `other`, and return the old contents.
+
+        Call it while `cpu` waits for this, between two of its events.
+        """
+        self.resets += 1
+        present = self._contents(cpu)
+        self._put(cpu, other)
+        return present
+
     def _take(self, cpu: int, pages: int) -> None:
         """Point the descriptor at the prepared, empty buffer."""
         region = self._regions[cpu]

@@ -1,7 +1,7 @@
-"""Rows of a dump: the events as ftrace_dump() prints them into the kernel's log.
+"""Rows in the latency format: of a trace with that option, and of ftrace_dump().
 
-The rows have the latency format: short, with microseconds since the buffers were cleared,
-and a mark if the next event comes late. Source: trace_print_lat_context() in
+They are short, with microseconds since a start, such as that of the section shown, and a mark
+if the next event comes late. Source: trace_print_lat_context() in
 kernel/trace/trace_output.c, 6.1.
 """
 
@@ -24,36 +24,48 @@ EMPTY = "   (ftrace buffer empty)"
 
 
 def dump_text(table: EventTable, context: TextContext, time_start: int) -> TraceText:
-    """Return the events of `table` in the latency format.
+    """Return the events of `table` as ftrace_dump() prints them into the kernel's log.
 
     Times count from `time_start`, a time of the trace clock in ns.
     """
+    return _text(table, context, time_start, numbered=False)
+
+
+def latency_text(table: EventTable, context: TextContext) -> TraceText:
+    """Return the events of `table` in the latency format of `context`."""
+    assert context.latency is not None
+    return _text(table, context, context.latency.section.time_start, numbered=True)
+
+
+def _text(table: EventTable, context: TextContext, start: int, *, numbered: bool) -> TraceText:
     rows = RowMap(len(table), *stack_rows(table, context.options))
     options = context.options
     functions = FunctionFormatter(table, context)
     if options.raw or options.hex or not options.context_info:
         return TraceText(rows, functions)
-    return TraceText(rows, DumpFormatter(functions, time_start))
+    return TraceText(rows, DumpFormatter(functions, start, numbered))
 
 
 class DumpFormatter:
     """Formats events in the latency format; `functions` formats each event's own text."""
 
-    def __init__(self, functions: FunctionFormatter, time_start: int) -> None:
+    def __init__(self, functions: FunctionFormatter, time_start: int, numbered: bool) -> None:
+        """With `numbered`, the option verbose numbers the events; in a dump, each is number 1."""
         self.table = functions.table
         self.context = functions.context
         self.labels = functions.labels
         self.header = functions.header
         self._functions = functions
         self._start = time_start
+        self._numbered = numbered
 
     def texts(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[str]:
         """Return the text of n rows, given the event and the part of each."""
         own = events[parts == 0]
         names, rests = self._functions.own_texts(own)
         texts = iter(
-            f"{head}{time}{name}{rest}"
-            for (head, time), name, rest in zip(self._before(own), names, rests, strict=True)
+            "".join([text for _, text in before]) + name + rest
+            for before, name, rest in zip(self._before(own), names, rests, strict=True)
         )
         return [
             self._functions.caller(event, part - 1) if part else next(texts)
@@ -61,11 +73,20 @@ class DumpFormatter:
         ]
 
     def fields(self, events: NDArray[np.intp], parts: NDArray[np.intp]) -> list[Fields]:
-        """Return the text of n rows as one field each: a dump is not shown in a list."""
-        return [((FieldKind.TEXT, text),) for text in self.texts(events, parts)]
+        """Return the fields of n rows, given the event and the part of each."""
+        own = events[parts == 0]
+        befores = iter(zip(own.tolist(), self._before(own), strict=True))
+        found: list[Fields] = []
+        for event, part in zip(events.tolist(), parts.tolist(), strict=True):
+            if part:
+                found.append(((FieldKind.TEXT, self._functions.caller(event, part - 1)),))
+            else:
+                number, before = next(befores)
+                found.append((*before, *self._functions.own_fields(number)))
+        return found
 
-    def _before(self, events: NDArray[np.intp]) -> list[tuple[str, str]]:
-        """Return, for each event, what precedes the time, and the time with its separator."""
+    def _before(self, events: NDArray[np.intp]) -> list[Fields]:
+        """Return the fields of each event up to its own text."""
         table = self.table.events
         rows = table[events]
         columns = [rows[name].tolist() for name in ("pid", "cpu", "flags", "preempt")]
@@ -73,17 +94,23 @@ class DumpFormatter:
         times, waits = rows["ts"].astype(np.int64), table["ts"][following].astype(np.int64)
         waits -= times
         return [
-            (self._head(*key), f"{self._time(ts, wait)}: ")
-            for *key, ts, wait in zip(*columns, times.tolist(), waits.tolist(), strict=True)
+            (*self._head(event, *key), (FieldKind.TIME, f"{self._time(ts, wait)}: "))
+            for event, *key, ts, wait in zip(
+                events.tolist(), *columns, times.tolist(), waits.tolist(), strict=True
+            )
         ]
 
-    def _head(self, pid: int, cpu: int, flags: int, preempt: int) -> str:
+    def _head(self, event: int, pid: int, cpu: int, flags: int, preempt: int) -> Fields:
         comm = comm_of(pid, self.context.cmdlines)
         if self.context.options.verbose:
-            # The kernel's iterator starts anew for each event, so it numbers each one 1.
-            return f"{comm:>16} {pid:7d} {cpu:3d} {flags} {preempt & 0xF:08x} {1:08x} "
+            # In a dump, the kernel's iterator starts anew for each event.
+            number = event if self._numbered else 1
+            rest = f"{flags} {preempt & 0xF:08x} {number:08x} "
+            task, at = f"{comm:>16} {pid:7d} ", f"{cpu:3d} "
+            return (FieldKind.TASK, task), (FieldKind.CPU, at), (FieldKind.FLAGS, rest)
         characters = flag_characters(flags) + preempt_characters(preempt)
-        return f"{comm[:8]:>8}-{pid:<7d} {cpu:3d}{characters}"
+        task, at = f"{comm[:8]:>8}-{pid:<7d} ", f"{cpu:3d}"
+        return (FieldKind.TASK, task), (FieldKind.CPU, at), (FieldKind.FLAGS, characters)
 
     def _time(self, ts: int, wait: int) -> str:
         """Return the time since the start, and how long the next event takes to come."""

@@ -1,11 +1,19 @@
 """The comment lines above the events: which tracer, how many events, what the columns are.
 
-Source: print_trace_header() and print_func_help_header_irq() in kernel/trace/trace.c, 6.1.
+Source: trace_default_header(), print_trace_header(), print_lat_help_header() and
+print_func_help_header_irq() in kernel/trace/trace.c, 6.1.
 """
 
 from __future__ import annotations
 
-from .textcontext import TextContext, TextOptions
+import numpy as np
+
+from ..buffer.events import EventTable
+from .labels import Labels
+from .textcontext import LatencyFormat, TextContext, TextOptions
+
+PREEMPT_MODEL = "preempt"
+"""The guest's kernel is preempted wherever its preempt_count allows it."""
 
 
 def header(context: TextContext) -> list[str]:
@@ -17,11 +25,49 @@ def header(context: TextContext) -> list[str]:
             "# WARNING: FUNCTION TRACING IS CORRUPTED",
             "#          MAY BE MISSING FUNCTION EVENTS",
         ]
-    if options.context_info and not options.verbose:
+    if options.context_info and context.latency is not None:
+        if context.in_buffer:
+            lines += _latency(context, context.latency)
+            lines += [] if options.verbose else _columns_latency()
+    elif options.context_info and not options.verbose:
         counts = f"{context.in_buffer}/{context.written}"
         lines += [f"# entries-in-buffer/entries-written: {counts}   #P:{context.cpus}", "#"]
         lines += _columns_irq(options) if options.irq_info else _columns(options)
     return lines
+
+
+def _latency(context: TextContext, shown: LatencyFormat) -> list[str]:
+    """Return what is known of the section: its length, its task, and the code around it."""
+    section = shown.section
+    counts = f"#{context.in_buffer}/{context.written}, CPU#{section.cpu}"
+    model = f"(M:{PREEMPT_MODEL} VP:0, KP:0, SP:0 HP:0 #P:{context.cpus})"
+    lines = [
+        f"# {context.tracer} latency trace v1.1.5 on {shown.release}",
+        "# " + "-" * 68,
+        f"# latency: {section.latency // 1000} us, {counts} | {model}",
+        "#    -----------------",
+        f"#    | task: {section.comm}-{section.pid} (uid:0 nice:0 policy:0 rt_prio:0)",
+        "#    -----------------",
+    ]
+    if section.start:
+        ends = np.array([section.start, section.end], np.uint64)
+        start, end = Labels(EventTable(), context).symbols(ends)
+        lines += [f"#  => started at: {start}", f"#  => ended at:   {end}", "#"]
+    return [*lines, "#"]
+
+
+def _columns_latency() -> list[str]:
+    return [
+        "#                    _------=> CPU#            ",
+        "#                   / _-----=> irqs-off/BH-disabled",
+        "#                  | / _----=> need-resched    ",
+        "#                  || / _---=> hardirq/softirq ",
+        "#                  ||| / _--=> preempt-depth   ",
+        "#                  |||| / _-=> migrate-disable ",
+        "#                  ||||| /     delay           ",
+        "#  cmd     pid     |||||| time  |   caller     ",
+        "#     \\   /        ||||||  \\    |    /       ",
+    ]
 
 
 def _columns_irq(options: TextOptions) -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...events.fprobe import Fprobe
 from ...events.syscalls import SyscallEvent
+from ...ftrace.latency import MaxTrace
 
 
 class SymbolNames(Protocol):
@@ -42,6 +43,16 @@ class TextOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class LatencyFormat:
+    """What the latency format (option latency-format) shows besides the events."""
+
+    release: str
+    """Of the kernel."""
+    section: MaxTrace
+    """The section shown; if the events are not those of a section, only its `time_start` is set."""
+
+
+@dataclass(frozen=True, slots=True)
 class TextContext:
     """What the text of a trace needs besides the events."""
 
@@ -70,3 +81,5 @@ class TextContext:
     """Prefix of the names of code."""
     overran: bool = False
     """Whether a buffer overwrote events, so that the text says where each CPU's events start."""
+    latency: LatencyFormat | None = None
+    """Set if the rows and the header have the latency format."""

@@ -1,0 +1,177 @@
+"""The latency tracers irqsoff, preemptoff and preemptirqsoff, on the host's side.
+
+While one is on, the guest's kernel reports each change of its interrupt and preemption state
+to six tracepoints. Their functions in the tracer (`arches/guest/tracer/trace_irqsoff.c`) measure
+the sections between them, and keep the longest one in the spare buffer. The host switches them
+on and off, sets their limits, and reads what they say about the section kept. Source:
+kernel/trace/trace_irqsoff.c, 6.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from .. import abi
+from ..abi import LATENCY_CPUS, TraceLatency
+from ..kernel.kallsyms import Kallsyms
+from ..machine.machine import Machine
+from ..machine.symbols import TRACER
+from .settle import settle
+from .tracepoint import Tracepoint
+
+IRQSOFF_TRACER_CALL = "irqsoff_tracer_call"
+"""The guest function that these tracers register for function events."""
+
+TRACERS: Mapping[str, TraceLatency] = MappingProxyType(
+    {
+        "preemptirqsoff": TraceLatency.IRQS_OFF | TraceLatency.PREEMPT_OFF,
+        "preemptoff": TraceLatency.PREEMPT_OFF,
+        "irqsoff": TraceLatency.IRQS_OFF,
+    }
+)
+"""The tracers, in the order of available_tracers, and what each measures."""
+
+TRACE_IDLE = "latency_trace_idle"
+"""The guest variable that makes sleep count as a latency."""
+
+_POINTS = {
+    "irq_disable": "tracer_hardirqs_off",
+    "irq_enable": "tracer_hardirqs_on",
+    "preempt_disable": "tracer_preempt_off",
+    "preempt_enable": "tracer_preempt_on",
+    "critical_start": "tracer_start_critical",
+    "critical_stop": "tracer_stop_critical",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MaxTrace:
+    """The section in the spare buffer, as the guest described it; zeros before the first."""
+
+    latency: int = 0
+    """Its length in ns."""
+    time_start: int = 0
+    """When it began, in units of the trace clock."""
+    start: int = 0
+    """Address of the code that began it."""
+    end: int = 0
+    """Address of the code that ended it."""
+    cpu: int = 0
+    pid: int = 0
+    """Of the task that ended it."""
+    comm: str = ""
+
+
+class LatencyTracer:
+    """The latency tracers of one machine; at most one is on."""
+
+    def __init__(self, machine: Machine, kallsyms: Kallsyms) -> None:
+        self._machine = machine
+        self._memory = machine.memory
+        self._kallsyms = kallsyms
+        found = [
+            Tracepoint.find(machine.memory, kallsyms, f"__tracepoint_{name}", function)
+            for name, function in _POINTS.items()
+        ]
+        self._points = [point for point in found if point is not None]
+        order = machine.port.facts.byteorder
+        self._control = abi.latency_control(order)
+        self._sections = abi.critical_section(order)
+        self._max_trace = abi.max_trace_data(order)
+
+    @property
+    def function(self) -> int | None:
+        """Address of the function for call sites; None if this guest has no such tracers."""
+        if len(self._points) < len(_POINTS):
+            return None
+        return self._kallsyms.address(IRQSOFF_TRACER_CALL, TRACER)
+
+    @property
+    def available(self) -> bool:
+        """Whether the guest has these tracers."""
+        return self.function is not None
+
+    def start(self, kind: TraceLatency, thresh: int) -> None:
+        """Measure sections of this kind, with no maximum yet; `thresh` is in ns."""
+        settle(self._machine)
+        self._clear("latency", self._control.itemsize)
+        self._clear("critical_sections", LATENCY_CPUS * self._sections.itemsize)
+        self._clear("max_trace", self._max_trace.itemsize)
+        self.set_thresh(thresh)
+        for point in self._points:
+            point.enable(True)
+        self._set_type(kind)
+
+    def stop(self) -> None:
+        """Stop measuring; the maximum stays."""
+        self._set_type(TraceLatency(0))
+        for point in self._points:
+            point.enable(False)
+
+    @property
+    def max_latency(self) -> int:
+        """Longest section so far, in ns, or the limit written instead."""
+        return self._read("latency", self._control, "max_latency")
+
+    def set_max_latency(self, ns: int) -> None:
+        """Keep the next section longer than this."""
+        self._write("latency", self._control, "max_latency", ns)
+
+    def set_thresh(self, ns: int) -> None:
+        """Keep each section of at least this length instead; 0: keep only a new maximum."""
+        if self.available:
+            self._write("latency", self._control, "thresh", ns)
+
+    @property
+    def kept(self) -> MaxTrace:
+        """What the guest says about the section in the spare buffer."""
+        address = self._address("max_trace")
+        data = self._memory.read(address, self._max_trace.itemsize)
+        (row,) = np.frombuffer(data, self._max_trace)
+        return MaxTrace(
+            latency=int(row["saved_latency"]),
+            time_start=int(row["time_start"]),
+            start=int(row["critical_start"]),
+            end=int(row["critical_end"]),
+            cpu=int(row["cpu"]),
+            pid=int(row["pid"]),
+            comm=row["comm"].decode("ascii", "backslashreplace"),
+        )
+
+    @property
+    def traces_idle(self) -> bool | None:
+        """Whether sleep counts as a latency; None if the kernel does not say."""
+        address = self._kallsyms.address(TRACE_IDLE)
+        return None if address is None else bool(self._memory.read_int(address, 4))
+
+    def set_traces_idle(self, on: bool) -> None:
+        """Let sleep count as a latency, or not. Raises `KeyError` if the kernel cannot."""
+        address = self._kallsyms.address(TRACE_IDLE)
+        if address is None:
+            raise KeyError(TRACE_IDLE)
+        self._memory.write_int(address, on, 4)
+
+    def _set_type(self, kind: TraceLatency) -> None:
+        for vcpu in self._machine.vcpus:
+            vcpu.local["trace_type"] = kind
+
+    def _address(self, name: str) -> int:
+        address = self._kallsyms.address(name, TRACER)
+        if address is None:
+            raise KeyError(name)
+        return address
+
+    def _clear(self, name: str, size: int) -> None:
+        self._memory.write(self._address(name), bytes(size))
+
+    def _read(self, name: str, layout: np.dtype[np.void], field: str) -> int:
+        data = self._memory.read(self._address(name), layout.itemsize)
+        return int(np.frombuffer(data, layout)[0][field])
+
+    def _write(self, name: str, layout: np.dtype[np.void], field: str, value: int) -> None:
+        assert layout.fields is not None
+        self._memory.write_int(self._address(name) + layout.fields[field][1], value, 8)

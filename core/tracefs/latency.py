@@ -1,0 +1,135 @@
+"""The latency tracers of a trace array: its maximum, and how it is shown.
+
+The file `trace` shows the section in the spare buffer, in the latency format. Events of that
+buffer from before the section are left over from an earlier use, and are not shown. Source:
+__tracing_open(), tracing_iter_reset(), get_total_entries() and tracing_max_lat_fops in
+kernel/trace/trace.c, and __irqsoff_tracer_init() in kernel/trace/trace_irqsoff.c, 6.1.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from ..errors import MemoryFault, TracefsError
+from ..ftrace.latency import TRACERS, LatencyTracer, MaxTrace
+from ..kernel.kallsyms import Kallsyms
+from ..machine.memory import Memory
+from ..memento import Restore, attributes
+from ..trace.buffer.events import EventTable
+from ..trace.text.textcontext import LatencyFormat
+from .number import kstrtoul
+from .snapshot import Snapshot
+from .tree import File, Node
+
+FORMAT = "latency-format"
+OVERWRITE = "overwrite"
+FORCED = (OVERWRITE, FORMAT)
+"""Options that are on while a latency tracer is: a buffer that drops events would cut sections."""
+
+_RELEASE_MAX = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """The events of the section that is kept."""
+
+    table: EventTable
+    section: MaxTrace
+    present: int
+    """Number of events of all CPUs."""
+    overrun: int
+    """Number of events of the section that were overwritten."""
+
+
+class Latency:
+    """The latency tracers of one trace array."""
+
+    def __init__(
+        self, tracer: LatencyTracer, snapshot: Snapshot, memory: Memory, kallsyms: Kallsyms
+    ) -> None:
+        self.tracer = tracer
+        self._snapshot = snapshot
+        self._memory = memory
+        self._kallsyms = kallsyms
+        self._saved: Mapping[str, bool] = MappingProxyType({})
+
+    def save(self) -> Restore:
+        """Return a function that restores the saved options; the machine saves the rest."""
+        return attributes(self, "_saved")
+
+    @property
+    def on(self) -> bool:
+        """Whether a latency tracer is the current tracer."""
+        return self._snapshot.holds_max
+
+    def start(self, name: str, thresh: int, options: MutableMapping[str, bool]) -> None:
+        """Start the tracer `name` with an empty spare buffer, and force its options."""
+        self._saved = {each: options[each] for each in FORCED}
+        options.update(dict.fromkeys(FORCED, True))
+        self._snapshot.allocate()
+        self._snapshot.clear()
+        self._snapshot.holds_max = True
+        self.tracer.start(TRACERS[name], thresh)
+
+    def stop(self, options: MutableMapping[str, bool]) -> None:
+        """Stop it, free the spare buffer, and restore the options."""
+        self.tracer.stop()
+        self._snapshot.holds_max = False
+        self._snapshot.free()
+        options.update(self._saved)
+        self._saved = MappingProxyType({})
+
+    def shown(self, cpu: int | None = None) -> Shown:
+        """Return the events of the section in the spare buffer, of one CPU or of all."""
+        table, section = self._snapshot.table(), self.tracer.kept
+        begun = table.events["ts"] >= np.uint64(section.time_start)
+        mine = table.take(np.flatnonzero(begun))
+        cpus = np.unique(mine.events["cpu"]).tolist()
+        early = set(np.unique(table.events["cpu"][~begun]).tolist())
+        overrun = sum(self._snapshot.lost(table, each) for each in cpus if each not in early)
+        present = len(mine)
+        if cpu is not None:
+            mine = mine.take(np.flatnonzero(mine.events["cpu"] == cpu))
+        return Shown(mine, section, present, overrun)
+
+    def format(self, section: MaxTrace) -> LatencyFormat:
+        """Return what the latency format shows for `section`."""
+        address = self._kallsyms.address("vermagic")
+        try:
+            data = b"" if address is None else self._memory.read(address, _RELEASE_MAX)
+        except MemoryFault:
+            data = b""
+        words = data.split(b"\0")[0].decode("ascii", "backslashreplace").split()
+        return LatencyFormat(words[0] if words else "unknown", section)
+
+
+class TracingMaxLatency(File):
+    """The longest latency in us; a number written is what the next one must exceed."""
+
+    mode = 0o644
+
+    def __init__(self, tracer: LatencyTracer) -> None:
+        self._tracer = tracer
+
+    def read(self) -> str:
+        """Return the number."""
+        if not self._tracer.available:
+            return "0\n"
+        return f"{self._tracer.max_latency // 1000}\n"
+
+    def write(self, text: str) -> None:
+        """Change the number. Raises `TracefsError` (ENODEV) if the guest has no such tracer."""
+        us = kstrtoul(text)
+        if not self._tracer.available:
+            raise TracefsError(errno.ENODEV)
+        self._tracer.set_max_latency(us * 1000)
+
+
+def files(latency: Latency) -> Mapping[str, Node]:
+    """Return the files of this module by name."""
+    return {"tracing_max_latency": TracingMaxLatency(latency.tracer)}

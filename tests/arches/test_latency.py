@@ -1,0 +1,181 @@
+"""The latency tracers, compared with spans that the host sees in stores to the CPU-local page.
+
+The oracle knows nothing about the tracers: it watches the guest's stores to irqs_disabled and
+preempt_count, the entries of interrupts, and when a CPU goes to sleep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from unicorn import UC_HOOK_CODE, UC_HOOK_MEM_WRITE, Uc
+
+from dynftrace import arches
+from dynftrace.core import abi
+from dynftrace.core.abi import LOCAL_PAGE_SIZE, Hypercall, TraceLatency
+from dynftrace.core.ftrace.entry import CODE_REGIONS
+from dynftrace.core.ftrace.latency import TRACERS
+from dynftrace.core.machine.function import function_at
+from dynftrace.core.machine.vcpu import Vcpu
+
+from ..support.ports import FAMILIES
+from ..support.user import User
+
+SLACK_NS = 5_500
+"""Time the tracer itself takes while interrupts are still off: it keeps the section."""
+
+BEGIN_NS = 1_000
+"""Time from a store that begins a section to the tracer's time stamp."""
+
+TICK_US = abi.TICK_NS // 1000
+
+
+class Spans:
+    """Times at which one vCPU had interrupts or preemption off, as far as `kind` says."""
+
+    def __init__(self, user: User, vcpu: Vcpu, kind: TraceLatency) -> None:
+        boot = user.session.boot
+        self._vcpu, self._kind = vcpu, kind
+        self._kallsyms, self._memory = boot.kallsyms, boot.machine.memory
+        fields = vcpu.local.dtype.fields
+        assert fields is not None
+        self._fields = {
+            fields[name][1]: name for name in ("irqs_disabled", "preempt_count", "call")
+        }
+        self._irqs, self._preempt = (int(vcpu.local[n]) for n in ("irqs_disabled", "preempt_count"))
+        self._asleep = True  # a CPU begins the test in the idle loop
+        self._since: int | None = None
+        self.found: list[tuple[int, int]] = []
+        page = boot.port.facts.map.local + LOCAL_PAGE_SIZE
+        self._page = page
+        entry = boot.kallsyms.address("common_interrupt")
+        assert entry is not None
+        code = function_at(boot.port.facts, self._memory, boot.kallsyms, entry).code
+        for offset in self._fields:
+            place = page + offset
+            vcpu._uc.hook_add(UC_HOOK_MEM_WRITE, self._store, None, place, place)
+        vcpu._uc.hook_add(UC_HOOK_CODE, self._interrupt, None, code, code)
+
+    def _interrupt(self, uc: Uc, address: int, size: int, data: object) -> None:
+        self._irqs = 1
+        self._changed()
+
+    def _store(
+        self, uc: Uc, access: int, address: int, size: int, value: int, data: object
+    ) -> None:
+        name = self._fields.get(address - self._page)
+        region = self._memory.region_at(self._vcpu.registers.pc)
+        if name is None or (region is not None and region.name in CODE_REGIONS):
+            return
+        if name == "irqs_disabled":
+            self._irqs = value
+            woken = self._kallsyms.name(self._vcpu.registers.pc).endswith("cpuidle_idle_call")
+            self._asleep &= not (woken and not value)
+        elif name == "preempt_count":
+            self._preempt = value
+        elif value == Hypercall.IRET:
+            self._irqs = 0
+        elif value == Hypercall.IDLE:
+            self._asleep = True
+        self._changed()
+
+    def _changed(self) -> None:
+        irqs = self._kind & TraceLatency.IRQS_OFF and self._irqs
+        # The idle task runs with preemption off: what counts is the time that it is awake.
+        preempt = self._kind & TraceLatency.PREEMPT_OFF and self._preempt and not self._asleep
+        if bool(irqs or preempt) == (self._since is not None):
+            return
+        if self._since is None:
+            self._since = self._vcpu.ticks
+        else:
+            self.found.append((self._since, self._vcpu.ticks))
+            self._since = None
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest span in ns."""
+        return max((end - start for start, end in self.found), default=0)
+
+
+def traced(arch: str, tracer: str, *, idle: str = "excluded") -> tuple[User, list[Spans]]:
+    """Run a workload under `tracer` without functions, and return the user and the spans."""
+    user = User(arch, alone=True)
+    user(f"idle {idle}; echo 0 > options/function-trace; echo {tracer} > current_tracer")
+    vcpus = user.session.boot.machine.vcpus
+    spans = [Spans(user, vcpu, TRACERS[tracer]) for vcpu in vcpus]
+    user("sleep 0.004; run syscalls 1; sleep 0.002")
+    return user, spans
+
+
+@pytest.mark.parametrize(
+    ("arch", "tracer"), zip(FAMILIES, ["irqsoff", "preemptirqsoff"] * 2, strict=True)
+)
+def test_the_maximum_is_the_longest_span_that_the_host_sees(arch: str, tracer: str) -> None:
+    user, spans = traced(arch, tracer)
+    longest = max(each.longest for each in spans)
+    kept = user.session.boot.array.latency.tracer.kept
+    assert len(spans[0].found) > 100
+    assert max(longest - SLACK_NS, SLACK_NS // 2) < kept.latency <= longest
+    assert int(user("cat tracing_max_latency")) == kept.latency // 1000
+    around = [
+        span
+        for span in spans[kept.cpu].found
+        if span[0] <= kept.time_start and kept.time_start + kept.latency <= span[1]
+    ]
+    assert len(around) == 1 and kept.time_start - around[0][0] < BEGIN_NS
+
+
+@pytest.mark.parametrize("arch", arches.names())
+def test_sleep_is_a_latency_only_in_the_experiment(arch: str) -> None:
+    user = User(arch)
+    user("echo 0 > options/function-trace")
+    for tracer in ("irqsoff", "preemptoff", "preemptirqsoff"):
+        # A task that wakes up ends the idle task's time without preemption.
+        for idle in ("counted", "excluded"):
+            user(f"idle {idle}; echo nop > current_tracer; echo {tracer} > current_tracer")
+            user("call sys_getpid; sleep 0.004; call sys_getpid")
+            longest = int(user("cat tracing_max_latency"))
+            if idle == "counted":
+                assert longest > TICK_US * 9 // 10, tracer
+                assert tracer != "irqsoff" or "task: swapper/" in user("cat trace")
+            else:
+                assert 0 < longest < TICK_US // 2, tracer
+    user.alive()
+    user("echo nop > current_tracer")
+    assert all(vcpu.local["trace_type"] == 0 for vcpu in user.session.boot.machine.vcpus)
+
+
+ROW = re.compile(
+    r" *(.{1,8})-(\d+) +(\d+)([dD.b])(.)(.)(.)(.) +(\d+)us[ +!#*@$]: (\S+)(?: <-(\S+))?"
+)
+
+
+def rows(text: str) -> Iterator[re.Match[str]]:
+    """Return the rows of events; what else is there must be a comment or a stack trace."""
+    for line in text.splitlines():
+        found = ROW.fullmatch(line)
+        if found is not None:
+            yield found
+        else:
+            assert line.startswith(("#", " => ")) or line.endswith("<stack trace>"), line
+
+
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_the_functions_of_the_section_are_inside_it(arch: str) -> None:
+    user = User(arch)
+    user("echo irqsoff > current_tracer; run syscalls 1")
+    shown, kept = list(rows(user("cat trace"))), user.session.boot.array.latency.tracer.kept
+    assert len(shown) > 3
+    assert {int(row[3]) for row in shown} == {kept.cpu} and {row[4] for row in shown} == {"d"}
+    times = [int(row[9]) for row in shown]
+    assert times == sorted(times) and times[0] == 0 and times[-1] <= kept.latency // 1000 + 3
+    assert shown[-1][10] == f"{user.prefix}tracer_hardirqs_on"
+    assert {row[10] for row in shown} <= {
+        *user("cat available_filter_functions").split(),
+        shown[-1][10],
+    }
+    table = user.session.boot.array.text().table
+    assert (table.events["ts"] >= np.uint64(kept.time_start)).all()
