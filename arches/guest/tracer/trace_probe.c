@@ -91,6 +91,8 @@ static void update_traceon_count(const struct func_probe *probe, unsigned long i
 
 #define NOT_ALLOCATED "*** SNAPSHOT NOT ALLOCATED ***\n"
 #define STOPPING "*** stopping trace here!   ***\n"
+#define IN_NMI "*** SNAPSHOT CALLED FROM NMI CONTEXT ***\n"
+#define IGNORED "*** snapshot is being ignored        ***\n"
 
 /* The machine swaps the buffers, or stops tracing if there is no spare buffer. */
 static void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
@@ -98,6 +100,11 @@ static void tracing_snapshot_instance(const struct func_probe *probe, unsigned l
 {
 	unsigned long here = FUNCTION_CODE(tracing_snapshot_instance);
 
+	if (this_cpu->preempt_count & NMI_MASK) {
+		trace_array_puts(here, IN_NMI, sizeof(IN_NMI) - 1);
+		trace_array_puts(here, IGNORED, sizeof(IGNORED) - 1);
+		return;
+	}
 	if (trace_control(probe, ip, parent_ip) >= 0)
 		return;
 	trace_array_puts(here, NOT_ALLOCATED, sizeof(NOT_ALLOCATED) - 1);
