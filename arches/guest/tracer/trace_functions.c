@@ -73,7 +73,8 @@ ON_ONE_PAGE(1024) void function_trace_call(unsigned long ip, unsigned long paren
 	recursion = cpu->trace_recursion;
 	cpu->trace_recursion = TRACE_FAST;
 	context = tracing_gen_ctx(TRACE_FN, irqs_off);
-	OPTIMIZER_HIDE_VAR(context);
+	/* It may have branches, which stay before the accesses to the buffer. */
+	__asm__ volatile("" : "+r"(context) : : "memory");
 	flags = cpu->buffer.flags;
 	tail = cpu->buffer.tail_page;
 	rare = recursion | (tail >= cpu->buffer.nr_pages) | !cpu->buffer.pages |
@@ -83,7 +84,8 @@ ON_ONE_PAGE(1024) void function_trace_call(unsigned long ip, unsigned long paren
 	now = this_clock->ticks;
 	commit = *(volatile u64 *)(page + 8);
 	delta = now - cpu->buffer.write_stamp;
-	rare |= (commit - 1 >= RING_BUFFER_DATA - FN_SIZE) | (delta >> RINGBUF_DELTA_BITS != 0);
+	rare |= (u32)(commit >> 32) | ((u32)commit - 1 >= RING_BUFFER_DATA - FN_SIZE) |
+		(u32)(delta >> RINGBUF_DELTA_BITS);
 	{
 		unsigned long mask = all_ones(rare);
 
