@@ -33,6 +33,7 @@ TASK_COMM_LEN = 16
 PREEMPT_MASK = 0x0000_00FF
 SOFTIRQ_MASK = 0x0000_FF00
 HARDIRQ_MASK = 0x000F_0000
+NMI_MASK = 0x00F0_0000
 
 
 FTRACE_OPS_MAX = 32
@@ -90,6 +91,7 @@ class Hypercall(IntEnum):
     TRACE_STACK = 14
     STACK_MAX = 15
     UPDATE_MAX_TR = 20
+    NMI_RETURN = 21
 
 
 class ProbeCommand(IntEnum):
@@ -170,7 +172,7 @@ _RING_BUFFER_CPU = [
     ("head_page", "u4"),
     ("tail_page", "u4"),
     ("read", "u4"),
-    ("named", "u4"),
+    ("write", "u4"),
     ("write_stamp", "u8"),
     ("entries", "u8"),
     ("entries_bytes", "u8"),
@@ -178,6 +180,10 @@ _RING_BUFFER_CPU = [
     ("dropped", "u8"),
     ("commit_overrun", "u8"),
     ("read_events", "u8"),
+    ("write_page", "u4"),
+    ("commit_end", "u4"),
+    ("committing", "u4"),
+    ("named", "u4"),
 ]
 
 _CPU_LOCAL = [
@@ -196,7 +202,8 @@ _CPU_LOCAL = [
     ("call_result", "u8"),
     ("migrate_disable", "u4"),
     ("local_unused", "u4"),
-    ("scratch", "u8", (3,)),
+    ("scratch", "u8", (2,)),
+    ("nmi_stack", "u8"),
     ("ret_stack", "u8"),
     ("buffer", _RING_BUFFER_CPU),
 ]

@@ -3,7 +3,8 @@
 A vCPU can stop between any two blocks, even between the tracer's check of its buffer and the
 write. So call `settle()` before changing the data that the tracer works on. It runs each
 vCPU inside the tracer until it has left it, in the order of their numbers, so the result is
-deterministic. No task is preempted there, since the tracer runs with interrupts off.
+deterministic. No task is preempted there, since the tracer runs with interrupts off. An NMI
+may have interrupted the tracer, so a vCPU in one counts as inside too.
 
 A vCPU whose tracer requested the change is skipped: it waits for the change, and its data
 are consistent.
@@ -27,9 +28,12 @@ def settle(machine: Machine) -> None:
     """
 
     def inside(vcpu: Vcpu) -> bool:
-        asks = vcpu.local["call"] == Hypercall.TRACE_CONTROL
+        if vcpu.local["call"] == Hypercall.TRACE_CONTROL:
+            return False
+        if vcpu.interrupts.in_nmi or vcpu.local["trace_recursion"]:
+            return True
         code = machine.memory.region_at(vcpu.registers.pc)
-        return code is not None and code.name in CODE_REGIONS and not asks
+        return code is not None and code.name in CODE_REGIONS
 
     for vcpu in machine.vcpus:
         machine.scheduler.run_while(inside, [vcpu], LIMIT_NS)

@@ -71,7 +71,10 @@ def dispatch(machine: Host, vcpu: Vcpu) -> None:
     function = _CALLS.get(number)
     if function is None:
         raise GuestFault(f"unknown hypercall {number}")
-    local["call_result"] = function(machine, vcpu, arguments) % (1 << 64)
+    result = function(machine, vcpu, arguments) % (1 << 64)
+    if number == Hypercall.NMI_RETURN:
+        return  # these words belong to the interrupted code again
+    local["call_result"] = result
     local["call"] = 0
 
 
@@ -105,6 +108,13 @@ def _cpu_up(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 
 def _iret(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     interrupt.leave(vcpu, machine.memory, arguments[0])
+    return 0
+
+
+def _nmi_return(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    if not vcpu.interrupts.in_nmi:
+        raise GuestFault("return from an NMI outside an NMI")
+    interrupt.leave_nmi(vcpu, vcpu.interrupts, machine.memory, arguments[0], vcpu.ticks)
     return 0
 
 
@@ -200,4 +210,5 @@ _CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int]] = {
     Hypercall.TRACE_STACK: _trace_stack,
     Hypercall.STACK_MAX: _stack_max,
     Hypercall.UPDATE_MAX_TR: _update_max_tr,
+    Hypercall.NMI_RETURN: _nmi_return,
 }

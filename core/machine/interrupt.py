@@ -9,12 +9,21 @@ registers go to a `struct pt_regs` on the interrupted stack, one pointer each in
 with interrupts off. This function never returns: `HC_IRET` loads every register from a
 `struct pt_regs`. Because the interrupted state is on the task's own stack, the guest may
 switch tasks in between. The task then resumes wherever that call is made, on another vCPU too.
+
+An NMI is delivered between any two blocks, but not inside another NMI. It enters
+
+    void common_nmi(struct pt_regs *regs)
+
+with interrupts off, on the stack that ends at `cpu_local.nmi_stack`, as a processor with a stack
+for NMIs does. Before the guest has set that field, NMIs stay pending. The machine keeps
+`irqs_disabled` and the words of a hypercall until `HC_NMI_RETURN`: the interrupted code may be
+about to make one.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +37,15 @@ from .symbols import Names
 
 ENTRY = "common_interrupt"
 """The kernel's function that takes every interrupt; a kernel without it takes none."""
+
+NMI_ENTRY = "common_nmi"
+"""The kernel's function that takes every NMI; a kernel without it takes none."""
+
+NMI_RETRY_NS = 1_000
+"""Virtual ns after which the machine tries again to deliver an NMI to a CPU without a stack."""
+
+_KEPT = ("irqs_disabled", "call", "call_arg", "call_result")
+"""Fields of `cpu_local` that the machine keeps while an NMI runs."""
 
 
 class Processor(Protocol):
@@ -59,6 +77,14 @@ class Interrupts:
 
     next_tick: int = TICK_NS
     pending: dict[int, int] = field(default_factory=dict)
+    nmi: int | None = None
+    """Time at which the next NMI is due, if any."""
+    nmi_period: int = 0
+    """Virtual ns from one NMI to the next, or 0 for a single one."""
+    nmis: int = 0
+    """NMIs delivered."""
+    interrupted: tuple[object, ...] | None = None
+    """While an NMI runs: the interrupted values of `_KEPT`."""
 
     def send(self, vector: int, at: int) -> None:
         """Make `vector` pending from time `at`, or from an earlier time it is pending from."""
@@ -66,16 +92,40 @@ class Interrupts:
 
     def next(self) -> int:
         """Return the time at which the first is due."""
-        if not self.pending:
+        if not self.pending and self.nmi is None:
             return self.next_tick
-        return min((self.next_tick, *self.pending.values()))
+        nmi = () if self.nmi is None or self.in_nmi else (self.nmi,)
+        return min((self.next_tick, *self.pending.values(), *nmi))
 
     def next_after(self, now: int, limit: int) -> int:
         """Return when the first one after `now` is due, or `limit` if that is earlier."""
-        if not self.pending:
+        if not self.pending and self.nmi is None:
             return self.next_tick if now < self.next_tick < limit else limit
-        later = (at for at in (self.next_tick, *self.pending.values()) if now < at < limit)
+        nmi = () if self.nmi is None or self.in_nmi else (self.nmi,)
+        later = (at for at in (self.next_tick, *self.pending.values(), *nmi) if now < at < limit)
         return min(later, default=limit)
+
+    @property
+    def in_nmi(self) -> bool:
+        """Whether an NMI is running."""
+        return self.interrupted is not None
+
+    def nmi_due(self, now: int) -> bool:
+        """Whether an NMI is to be delivered at `now`."""
+        return self.nmi is not None and self.nmi <= now and self.interrupted is None
+
+    def until_nmi(self, limit: int) -> int:
+        """Return when the next NMI is due, even if in the past, or `limit` if that is earlier."""
+        if self.nmi is None or self.interrupted is not None:
+            return limit
+        return min(self.nmi, limit)
+
+    def take_nmi(self, now: int) -> None:
+        """Count the NMI that is due as delivered, and find when the next one is due."""
+        assert self.nmi is not None
+        self.nmis += 1
+        period = self.nmi_period
+        self.nmi = self.nmi + ((now - self.nmi) // period + 1) * period if period else None
 
     def take(self, now: int) -> int | None:
         """Remove and return the vector that has been due longest (of equals the lowest), if any."""
@@ -92,7 +142,7 @@ class Interrupts:
 
     def copy(self) -> Interrupts:
         """Return an independent copy."""
-        return Interrupts(self.next_tick, dict(self.pending))
+        return replace(self, pending=dict(self.pending))
 
 
 def deliver(
@@ -112,3 +162,35 @@ def leave(vcpu: Processor, memory: Memory, regs: int) -> None:
     layout = vcpu.pt_regs
     vcpu.registers.pt_regs.write(layout.unpack(memory.read(regs, layout.size)))
     vcpu.local["irqs_disabled"] = 0
+
+
+def deliver_nmi(
+    vcpu: Processor,
+    interrupts: Interrupts,
+    memory: Memory,
+    port: Port,
+    names: Names,
+    handler: int,
+) -> None:
+    """Have `vcpu` enter `handler(regs)` on its NMI stack. Raises `MemoryFault` without a stack."""
+    abi, layout, local = port.facts.abi, vcpu.pt_regs, vcpu.local
+    regs = int(local["nmi_stack"]) - layout.size
+    regs -= regs % abi.stack_align
+    memory.write(regs, layout.pack(*vcpu.registers.pt_regs.read()))
+    interrupts.interrupted = tuple(local[name].copy() for name in _KEPT)
+    vcpu.apply(enter(port, memory, names, handler, (regs,), regs, 0), memory)
+    local["call"] = 0
+    local["irqs_disabled"] = 1
+
+
+def leave_nmi(
+    vcpu: Processor, interrupts: Interrupts, memory: Memory, regs: int, now: int
+) -> None:
+    """Resume what the NMI has interrupted, for at least one block. Raises `MemoryFault`."""
+    layout, kept = vcpu.pt_regs, interrupts.interrupted
+    vcpu.registers.pt_regs.write(layout.unpack(memory.read(regs, layout.size)))
+    for name, value in zip(_KEPT, kept or (), strict=kept is not None):
+        vcpu.local[name] = value
+    interrupts.interrupted = None
+    if interrupts.nmi is not None:
+        interrupts.nmi = max(interrupts.nmi, now + 1)

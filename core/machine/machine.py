@@ -146,6 +146,8 @@ class Machine:
 
     def deliver(self, vcpu: Vcpu) -> bool:
         """Deliver the interrupt that is due, if any. Return False if that killed the vCPU."""
+        if vcpu.interrupts.nmi_due(vcpu.ticks):
+            return self._deliver_nmi(vcpu)
         if vcpu.interrupts.next() > vcpu.ticks or vcpu.local["irqs_disabled"]:
             return True
         entry = self.symbols.address(interrupt.ENTRY)
@@ -158,6 +160,24 @@ class Machine:
         except MemoryFault as error:
             detail = f"no stack for interrupt {vector}: {error}"
             self._die(vcpu, Fault(Access.INTERRUPT, detail=detail))
+            return False
+        return True
+
+    def _deliver_nmi(self, vcpu: Vcpu) -> bool:
+        """Deliver an NMI, unless the CPU cannot take one yet. Return False if it killed the vCPU."""
+        if vcpu.inside_block:
+            return True
+        entry = self.symbols.address(interrupt.NMI_ENTRY)
+        if entry is None or not vcpu.local["nmi_stack"]:
+            vcpu.interrupts.nmi = vcpu.ticks + interrupt.NMI_RETRY_NS
+            return True
+        vcpu.interrupts.take_nmi(vcpu.ticks)
+        try:
+            interrupt.deliver_nmi(
+                vcpu, vcpu.interrupts, self.memory, self.port, self.symbols, entry
+            )
+        except MemoryFault as error:
+            self._die(vcpu, Fault(Access.INTERRUPT, detail=f"no stack for an NMI: {error}"))
             return False
         return True
 

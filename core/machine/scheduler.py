@@ -265,6 +265,7 @@ class Scheduler:
         """
         vcpu = turn.vcpu
         while turn.stops and vcpu.state is State.RUNNING:
+            turn.deadline = vcpu.interrupts.until_nmi(turn.deadline)
             stop = vcpu.run(turn.deadline)
             if stop.why is Why.DEADLINE:
                 break

@@ -297,6 +297,11 @@ class Vcpu:
         """Address and size in bytes of the block that ran last."""
         return self._clock.block
 
+    @property
+    def inside_block(self) -> bool:
+        """Whether the next run first runs the rest of a block: no interrupt divides one."""
+        return self._inside is not None and self._inside == self.registers.pc
+
     def call(self) -> tuple[int, ...]:
         """Return `cpu_local.call` and the four words of `call_arg`."""
         return self._call.unpack_from(self._clock.local_bytes, self._call_offset)

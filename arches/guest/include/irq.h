@@ -18,6 +18,9 @@ void init_IRQ(void);
 int request_irq(int irq, irq_handler_t handler, const char *name, void *dev);
 void free_irq(int irq);
 unsigned long kstat_irqs(int irq);
+unsigned long kstat_irqs_cpu(int irq, int cpu);
+void nmi_init(void);
+unsigned long nmi_count(int cpu);
 void irq_enter(void);
 void irq_exit(void);
 

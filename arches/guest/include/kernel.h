@@ -18,6 +18,12 @@ typedef unsigned int gfp_t;
 
 #define NULL ((void *)0)
 #define notrace NO_CALL_SITE
+/* Functions that an NMI calls were left out of ftrace in 2008 (commit 3d0833953e). */
+#if defined(CONFIG_FTRACED) && !defined(CONFIG_TRACE_NMI)
+#define notrace_nmi notrace
+#else
+#define notrace_nmi
+#endif
 #define noreturn __attribute__((noreturn))
 #define __printf(f, a) __attribute__((format(printf, f, a)))
 #define __used __attribute__((used))

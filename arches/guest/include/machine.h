@@ -38,6 +38,10 @@ struct cpu_clock {
  * the head's events from `read` on to overrun, increments head_page and sets
  * `read` to 0. The host changes head_page, read and `pages` only while
  * trace_recursion is 0 on every CPU.
+ *
+ * An NMI may write events between another event's reserve and its commit. They come after
+ * that event, and are invisible until it is committed. Until then `write` is not 0, and
+ * tail_page stays at the page of the first event that is not committed.
  */
 #define RB_PAGE_SIZE 4096
 #define RB_PAGE_HEADER 16 /* u64 time stamp, u64 commit */
@@ -53,16 +57,20 @@ struct ring_buffer_cpu {
 	u32 nr_pages;      /* sub-buffers, consecutive in memory */
 	u32 flags;         /* RB_* */
 	u32 head_page;     /* sub-buffer the reader takes first */
-	u32 tail_page;     /* sub-buffer being written */
+	u32 tail_page;     /* sub-buffer being written, the last one that a reader may see */
 	u32 read;          /* bytes of head_page's data the host has consumed */
-	u32 named;         /* low half of `entries` when names were last recorded */
+	u32 write;         /* end of the reserved bytes of write_page, or 0 if all are committed */
 	u64 write_stamp;   /* time of the last event written, ns */
 	u64 entries;       /* events written, including lost ones */
 	u64 entries_bytes; /* bytes of events with headers, excluding lost ones */
 	u64 overrun;       /* events lost because a page was overwritten */
 	u64 dropped;       /* events not written because the buffer was full */
-	u64 commit_overrun;
+	u64 commit_overrun; /* events of NMIs not written: the buffer is full of uncommitted ones */
 	u64 read_events;   /* events the host has consumed; kept by the host */
+	u32 write_page;    /* while `write` is not 0: sub-buffer of the last reservation */
+	u32 commit_end;    /* while `write` is not 0: end of the reserved bytes of tail_page */
+	u32 committing;    /* reservations in progress, one in each context */
+	u32 named;         /* low half of `entries` when names were last recorded */
 };
 
 /* Bytes of a task's stack; the stack is aligned to this size. */
@@ -74,6 +82,8 @@ struct ring_buffer_cpu {
 #define SOFTIRQ_MASK 0x0000ff00u
 #define HARDIRQ_OFFSET 0x00010000u
 #define HARDIRQ_MASK 0x000f0000u
+#define NMI_OFFSET 0x00100000u
+#define NMI_MASK 0x00f00000u
 
 /* Bits of trace_type. */
 #define TRACER_IRQS_OFF (1u << 1)
@@ -88,7 +98,7 @@ struct cpu_local {
 	u32 need_resched;   /* 0x14 */
 	u64 current_task;   /* 0x18 struct task_struct */
 	s32 pid;            /* 0x20 of current_task, for the tracer */
-	u32 trace_recursion; /* 0x24 nonzero while the tracer runs on this CPU */
+	u32 trace_recursion; /* 0x24 contexts in which the tracer runs on this CPU, or 0 */
 
 	/* The hypercall: see hypercall() below. */
 	u32 call;           /* 0x28 HC_*, or 0 if none is pending */
@@ -98,7 +108,8 @@ struct cpu_local {
 
 	u32 migrate_disable; /* 0x58 depth */
 	u32 local_unused;
-	u64 scratch[3];      /* 0x60 free for use by the guest */
+	u64 scratch[2];      /* 0x60 free for use by the guest */
+	u64 nmi_stack;       /* 0x70 end of this CPU's stack for NMIs; 0: none is delivered yet */
 	u64 ret_stack;       /* 0x78 struct ftrace_ret_stack of current_task, or 0 */
 
 	struct ring_buffer_cpu buffer; /* 0x80 */
@@ -121,11 +132,21 @@ struct cpu_local {
 			   * (u64 array, its size, address, 1): that return address, its callers */
 #define HC_STACK_MAX 15   /* (bytes of the task's stack in use, ip): a new maximum at a site */
 #define HC_UPDATE_MAX_TR 20 /* (): swap this CPU's buffer with the spare one */
+#define HC_NMI_RETURN 21  /* (pt_regs): leave an NMI; does not return */
 
 /* Interrupt vectors. The machine calls
  *   void common_interrupt(struct pt_regs *regs, unsigned long vector)
  * on the interrupted stack, below a pt_regs in the port's order (one long per
  * register), with interrupts off. It ends with HC_IRET and never returns. */
+#define NMI_STACK_SIZE 8192
+
+/*
+ * An NMI comes at any block, also while interrupts are off, but not inside another NMI. The
+ * machine calls
+ *   void common_nmi(struct pt_regs *regs)
+ * below a pt_regs at the end of `nmi_stack`, with interrupts off. It ends with HC_NMI_RETURN
+ * and never returns. The machine keeps irqs_disabled and the words of a hypercall meanwhile.
+ */
 #define VECTOR_TIMER 0      /* the periodic tick, every TICK_NS of this CPU's time */
 #define VECTOR_RESCHEDULE 1 /* another CPU set need_resched here */
 #define VECTOR_REQUEST 2    /* CPU 0 only: `host_request` holds new work */
@@ -182,6 +203,7 @@ struct saved_cmdline {
 #define TRACE_FLAG_NEED_RESCHED 0x04
 #define TRACE_FLAG_HARDIRQ 0x08
 #define TRACE_FLAG_SOFTIRQ 0x10
+#define TRACE_FLAG_NMI 0x40
 #define TRACE_FLAG_BH_OFF 0x80
 
 struct trace_entry {

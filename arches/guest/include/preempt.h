@@ -57,7 +57,8 @@ static inline void preempt_count_sub(int n)
 }
 
 #define in_hardirq() (preempt_count() & HARDIRQ_MASK)
-#define in_interrupt() (preempt_count() & (HARDIRQ_MASK | SOFTIRQ_MASK))
+#define in_nmi() (preempt_count() & NMI_MASK)
+#define in_interrupt() (preempt_count() & (HARDIRQ_MASK | SOFTIRQ_MASK | NMI_MASK))
 #define need_resched() (this_cpu->need_resched)
 #define irqs_disabled() (this_cpu->irqs_disabled)
 #define preempt_disable() preempt_count_add(1)

@@ -98,8 +98,53 @@ long trace_array_puts(unsigned long ip, const char *text, unsigned long len);
 #define FUNCTION_COUNT_CPUS 8
 extern u64 function_count[FUNCTION_COUNT_CPUS];
 
-/* A bit of trace_recursion. */
-#define TRACE_RECURSION_EVENT 1u
+/*
+ * Bits of trace_recursion: the tracer runs in this context. As in the kernel, each context
+ * has its own, so that an NMI inside the tracer is traced, but not the tracer itself.
+ */
+#define TRACE_CTX_NORMAL 1u
+#define TRACE_CTX_SOFTIRQ 2u
+#define TRACE_CTX_IRQ 4u
+#define TRACE_CTX_NMI 8u
+#define TRACE_FAST 16u /* in one of them, while nothing is held */
+
+#define OPTIMIZER_HIDE_VAR(var) __asm__("" : "+r"(var))
+
+/* Modelled on trace_get_context_bit() in linux/trace_recursion.h. */
+static inline __attribute__((always_inline)) u32 trace_context(void)
+{
+	u32 count = this_cpu->preempt_count;
+
+	return 1u << (!!(count & NMI_MASK) + !!(count & (NMI_MASK | HARDIRQ_MASK)) +
+		      !!(count & (NMI_MASK | HARDIRQ_MASK | SOFTIRQ_OFFSET)));
+}
+
+/*
+ * Begin a section that is not traced, with interrupts off, or return 0 if this context is
+ * inside one. *recursion is the value to restore at its end.
+ */
+static inline __attribute__((always_inline)) int trace_recursion_start(u32 *recursion)
+{
+	u32 bit = trace_context();
+
+	*recursion = this_cpu->trace_recursion;
+	if (*recursion & bit)
+		return 0;
+	this_cpu->trace_recursion = *recursion | bit;
+	return 1;
+}
+
+static inline __attribute__((always_inline)) void trace_recursion_end(u32 recursion)
+{
+	this_cpu->trace_recursion = recursion;
+}
+
+/*
+ * A function whose straight-line code no NMI divides: a block ends at a branch or at the
+ * end of a page, and an object of `size` bytes that is aligned to them is on one page. A
+ * test compares the sizes.
+ */
+#define ON_ONE_PAGE(size) __attribute__((aligned(size)))
 
 /*
  * Settings of the graph tracer, written by the host. `ops` selects functions. Functions
@@ -220,10 +265,12 @@ int ftrace_ops_test(const struct ftrace_ops_entry *ops, unsigned long ip);
 #define RB_EVENT_TYPE_LEN(header) ((header) >> 27)
 #endif
 
+#define barrier() __asm__ volatile("" ::: "memory")
+#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 void *ring_buffer_lock_reserve(unsigned long length);
-void ring_buffer_unlock_commit(const void *data, unsigned long length);
+void ring_buffer_unlock_commit(void);
 
 /*
  * struct ftrace_entry in the buffer, where events are aligned to 4 bytes: some
@@ -267,6 +314,7 @@ static inline __attribute__((always_inline)) u32 tracing_gen_ctx(u16 type, u32 i
 	u32 flags;
 
 	flags = (irqs_off ? TRACE_FLAG_IRQS_OFF : 0) |
+		(count & NMI_MASK ? TRACE_FLAG_NMI : 0) |
 		(this_cpu->need_resched ? TRACE_FLAG_NEED_RESCHED : 0) |
 		(count & HARDIRQ_MASK ? TRACE_FLAG_HARDIRQ : 0) |
 		(count & SOFTIRQ_OFFSET ? TRACE_FLAG_SOFTIRQ : 0) |

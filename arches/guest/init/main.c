@@ -141,6 +141,7 @@ static void setup_arch(void)
 	this_cpu->ret_stack = ADDR(&init_task.ret_stack);
 	this_cpu->pid = 0;
 	this_cpu->need_resched = 0;
+	nmi_init();
 }
 
 static void mm_init(void)

@@ -119,6 +119,11 @@ unsigned long kstat_irqs(int irq)
 	return n;
 }
 
+notrace_nmi unsigned long kstat_irqs_cpu(int irq, int cpu)
+{
+	return irq_desc[irq].count[cpu];
+}
+
 void init_IRQ(void)
 {
 	request_irq(VECTOR_RESCHEDULE, reschedule_interrupt, "reschedule", NULL);

@@ -39,6 +39,7 @@ __used static notrace void secondary_entry(struct task_struct *idle)
 	this_cpu->current_task = ADDR(idle);
 	this_cpu->ret_stack = ADDR(&idle->ret_stack);
 	this_cpu->pid = 0;
+	nmi_init();
 	start_secondary(idle);
 }
 

@@ -6,7 +6,9 @@
  *
  * In each task, functions return in the reverse order of their calls: an interrupt
  * ends before the code that it interrupted, and each task has its own stack.
- * Interrupts are off in this file, so an entry is never incomplete.
+ * Interrupts are off in this file. An NMI may come at any time, and uses the entries
+ * above `index`: it is incremented before an entry is filled in, and decremented after
+ * the entry was read.
  */
 #include "tracer.h"
 #include "tracepoint.h"
@@ -35,7 +37,7 @@ static void trace_graph_entry(unsigned long func, u32 depth, u32 irqs_off)
 	entry->ent.pid = this_cpu->pid;
 	entry->func = func;
 	entry->depth = depth;
-	ring_buffer_unlock_commit(entry, sizeof(*entry));
+	ring_buffer_unlock_commit();
 }
 
 static void trace_graph_return(const struct ftrace_ret_stack *stack,
@@ -57,7 +59,7 @@ static void trace_graph_return(const struct ftrace_ret_stack *stack,
 	entry->overrun = stack->overrun;
 	entry->calltime = ret->calltime;
 	entry->rettime = rettime;
-	ring_buffer_unlock_commit(entry, sizeof(*entry));
+	ring_buffer_unlock_commit();
 }
 
 /*
@@ -90,18 +92,19 @@ static int graph_entry_wanted(const struct ftrace_ret_stack *stack, unsigned lon
 void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 			   unsigned long frame_pointer)
 {
-	u32 irqs_off = this_cpu->irqs_disabled;
+	u32 irqs_off = this_cpu->irqs_disabled, recursion;
 	struct ftrace_ret_stack *stack;
 	struct ftrace_ret_entry *entry;
 	int gap;
 
 	this_cpu->irqs_disabled = 1;
-	if (this_cpu->trace_recursion || !fgraph.on) {
-		if (fprofiler.on && !this_cpu->trace_recursion)
-			profile_graph_entry(parent, self_addr, frame_pointer);
+	if (!trace_recursion_start(&recursion))
 		goto out;
+	if (!fgraph.on) {
+		if (fprofiler.on)
+			profile_graph_entry(parent, self_addr, frame_pointer);
+		goto untold;
 	}
-	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
 	stack = current_ret_stack();
 	gap = fgraph.notrace_count && !stack->notrace_index &&
 	      ftrace_lookup_ip(fgraph.notrace, fgraph.notrace_count, self_addr);
@@ -111,7 +114,9 @@ void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 		stack->overrun++;
 		goto untold;
 	}
-	entry = &stack->stack[stack->index++];
+	entry = &stack->stack[stack->index];
+	stack->index++;
+	barrier();
 	entry->ret = *parent;
 	entry->func = self_addr;
 	entry->fp = frame_pointer;
@@ -125,13 +130,13 @@ void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
 			stack->graph_depth = stack->depth + 1;
 			stack->graph_in_irq = !!(this_cpu->preempt_count & HARDIRQ_MASK);
 		}
-		if (!fgraph.thresh)
-			trace_graph_entry(self_addr, stack->depth, irqs_off);
 		stack->depth++;
+		if (!fgraph.thresh)
+			trace_graph_entry(self_addr, stack->depth - 1, irqs_off);
 	}
 	*parent = fgraph.return_to_handler;
 untold:
-	this_cpu->trace_recursion = 0;
+	trace_recursion_end(recursion);
 out:
 	this_cpu->irqs_disabled = irqs_off;
 }
@@ -150,31 +155,34 @@ static void bad_frame_pointer(const struct ftrace_ret_entry *entry, unsigned lon
 /* The innermost traced function returned `retval`; return its real return address. */
 unsigned long ftrace_return_to_handler(unsigned long frame_pointer, unsigned long retval)
 {
-	u32 irqs_off = this_cpu->irqs_disabled, recursion = this_cpu->trace_recursion;
+	u32 irqs_off = this_cpu->irqs_disabled, recursion;
 	struct ftrace_ret_stack *stack = current_ret_stack();
 	struct ftrace_ret_entry *entry;
 	unsigned long ret;
+	int told;
 
 	this_cpu->irqs_disabled = 1;
-	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	told = trace_recursion_start(&recursion);
 	if (!stack->index || stack->index > FTRACE_RETFUNC_DEPTH)
 		hypercall(HC_GRAPH_STOP, 0, frame_pointer, 0, 0);
-	entry = &stack->stack[--stack->index];
+	entry = &stack->stack[stack->index - 1];
 	if (unlikely(entry->fp != frame_pointer))
 		bad_frame_pointer(entry, frame_pointer);
 	if (entry->told) {
 		stack->depth--;
-		if (fgraph.on && !recursion)
+		if (fgraph.on && told)
 			trace_graph_return(stack, entry, retval, this_clock->ticks, irqs_off);
 		if (stack->graph_depth == stack->depth + 1)
 			stack->graph_depth = 0;
 	} else if (entry->profiled) {
 		profile_graph_return(stack, this_clock->ticks);
-	} else if (stack->notrace_index == stack->index + 1) {
+	} else if (stack->notrace_index == stack->index) {
 		stack->notrace_index = 0;
 	}
 	ret = entry->ret;
-	this_cpu->trace_recursion = recursion;
+	barrier();
+	stack->index--;
+	trace_recursion_end(recursion);
 	this_cpu->irqs_disabled = irqs_off;
 	return ret;
 }

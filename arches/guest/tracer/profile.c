@@ -5,13 +5,21 @@
  * profile_graph_entry() and profile_graph_return() in kernel/trace/ftrace.c; open
  * addressing replaces its lists.
  *
- * Interrupts are off in this file and it is not traced, so a table has one writer.
+ * Interrupts are off in this file and it is not traced, so a table has one writer,
+ * and an NMI's: an NMI that comes while a function is added adds none.
  */
 #include "tracer.h"
 
 #define GOLDEN_RATIO_32 0x61c88647u
 
 struct ftrace_profile_control fprofiler;
+
+static volatile u32 profile_disabled[PROFILE_CPUS]; /* additions in progress */
+
+static __attribute__((noinline, aligned(64))) void add_hit(volatile u64 *counter)
+{
+	++*counter;
+}
 
 /* Return this CPU's row of the function, or 0 if none, or with `add` if no room. */
 static struct ftrace_profile *profiled_func(unsigned long ip, int add)
@@ -25,8 +33,13 @@ static struct ftrace_profile *profiled_func(unsigned long ip, int add)
 		if (!table[slot].ip) {
 			if (!add || fprofiler.used[cpu] >= fprofiler.limit)
 				return 0;
-			fprofiler.used[cpu]++;
-			table[slot].ip = ip;
+			if (profile_disabled[cpu]++ == 0 && !table[slot].ip) {
+				fprofiler.used[cpu]++;
+				table[slot].ip = ip;
+			}
+			profile_disabled[cpu]--;
+			if (table[slot].ip != ip)
+				return 0;
 			break;
 		}
 		slot = (slot + 1) & mask;
@@ -39,7 +52,7 @@ static void count_hit(unsigned long ip)
 	struct ftrace_profile *rec = profiled_func(ip, 1);
 
 	if (rec)
-		rec->counter++;
+		add_hit(&rec->counter);
 }
 
 /* For kernels and ports without the graph tracer: counts hits only. */
@@ -49,7 +62,7 @@ void function_profile_call(unsigned long ip, unsigned long parent_ip, void *op,
 	u32 irqs_off = this_cpu->irqs_disabled;
 
 	this_cpu->irqs_disabled = 1;
-	if (fprofiler.on && !this_cpu->trace_recursion)
+	if (fprofiler.on && !(this_cpu->trace_recursion & trace_context()))
 		count_hit(ip);
 	this_cpu->irqs_disabled = irqs_off;
 }
@@ -69,7 +82,9 @@ void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned lon
 		stack->overrun++;
 		return;
 	}
-	entry = &stack->stack[stack->index++];
+	entry = &stack->stack[stack->index];
+	stack->index++; /* first: an NMI uses the entries after it */
+	barrier();
 	entry->ret = *parent;
 	entry->func = func;
 	entry->fp = frame_pointer;
@@ -82,13 +97,13 @@ void profile_graph_entry(unsigned long *parent, unsigned long func, unsigned lon
 }
 
 /*
- * The function of the last entry has returned. As in the kernel, its time counts on the
+ * The function of the last entry returns. As in the kernel, its time counts on the
  * CPU where it returns, if this profiling run counted its call. If that CPU has no row
  * for it, the time is lost. That CPU's clock may be behind the clock of the call.
  */
 void profile_graph_return(struct ftrace_ret_stack *stack, u64 rettime)
 {
-	const struct ftrace_ret_entry *entry = &stack->stack[stack->index];
+	const struct ftrace_ret_entry *entry = &stack->stack[stack->index - 1];
 	u64 time = rettime - entry->calltime;
 	struct ftrace_profile *rec;
 
@@ -97,8 +112,8 @@ void profile_graph_return(struct ftrace_ret_stack *stack, u64 rettime)
 	if ((s64)time < 0)
 		time = 0;
 	if (fgraph.graph_off) {
-		if (stack->index)
-			stack->stack[stack->index - 1].subtime += time;
+		if (stack->index > 1)
+			stack->stack[stack->index - 2].subtime += time;
 		time = entry->subtime < time ? time - entry->subtime : 0;
 	}
 	rec = profiled_func(entry->func, 0);

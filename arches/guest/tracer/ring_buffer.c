@@ -4,9 +4,14 @@
  * with its page format and a simpler page ring: sub-buffers are contiguous, and
  * the reader is the host and never a CPU that writes.
  *
- * Called with interrupts off on this CPU and trace_recursion set, so nothing
- * comes between a reserve and its commit. The host fills the descriptor, which
- * is not trusted: if a page number or length is out of range, nothing is written.
+ * Called with interrupts off on this CPU and a bit of trace_recursion set, so only an NMI
+ * comes between a reserve and its commit. Its events follow the reserved one, and the
+ * outermost commit makes all of them visible. A reserve that was interrupted by such
+ * events starts again, with a new time, so time stamps never decrease. The kernel's
+ * atomic instructions are straight-line code here, which no NMI divides (ON_ONE_PAGE).
+ *
+ * The host fills the descriptor, which is not trusted: if a page number or length is out
+ * of range, nothing is written.
  */
 #include "tracer.h"
 
@@ -19,7 +24,7 @@ struct buffer_data_page {
 	unsigned char data[RING_BUFFER_DATA];
 };
 
-static struct buffer_data_page *buffer_page(u32 n)
+static inline __attribute__((always_inline)) struct buffer_data_page *buffer_page(u32 n)
 {
 	return (struct buffer_data_page *)(unsigned long)(this_cpu->buffer.pages +
 							  (u64)n * RB_PAGE_SIZE);
@@ -38,11 +43,75 @@ static u32 event_length(const u32 *p, u32 *counted)
 	return 8;
 }
 
-/* Drop the oldest page: its unread events are lost. */
-static void drop_head_page(u32 head)
+u64 ftrace_now(void)
 {
-	struct buffer_data_page *page = buffer_page(head);
-	u32 at = this_cpu->buffer.read, end = page->commit, events = 0, bytes = 0;
+	return this_cpu->buffer.flags & RB_CLOCK_COUNTER ? ++trace_counter : this_clock->ticks;
+}
+
+/* A counter that NMIs increment too. */
+static __attribute__((noinline)) ON_ONE_PAGE(64) void rb_count(volatile u64 *counter)
+{
+	++*counter;
+}
+
+/* Written instead, if the state of the buffer is not the expected one. */
+static struct ring_buffer_cpu unused_buffer;
+static struct buffer_data_page unused_page;
+
+/* All ones if no event was written since `stamp` was the time of the last one, else 0. */
+static inline __attribute__((always_inline)) unsigned long rb_unchanged(u64 stamp)
+{
+	u64 differs = this_cpu->buffer.write_stamp ^ stamp;
+	u32 any = (u32)differs | (u32)(differs >> 32);
+	unsigned long same = (unsigned long)((any | -any) >> 31) - 1;
+
+	OPTIMIZER_HIDE_VAR(same);
+	return same;
+}
+
+/* `yes` or `no` without a branch. */
+#define SELECT(mask, yes, no)                                                   \
+	((__typeof__(no))((unsigned long)(no) ^                                 \
+			  (((unsigned long)(yes) ^ (unsigned long)(no)) & (mask))))
+
+/* A reservation, made at once if no event was written since `stamp`. */
+struct rb_reservation {
+	u64 stamp, now;
+	u64 time_stamp, commit; /* of write_page */
+	u32 write, write_page, commit_end;
+	u32 head_page, read;
+	s32 bytes;              /* of the event, less those that the head page loses */
+	u32 lost;               /* events that the head page loses */
+};
+
+static __attribute__((noinline)) ON_ONE_PAGE(1024) unsigned long
+rb_reserve(const struct rb_reservation *next)
+{
+	volatile struct ring_buffer_cpu *buffer = &unused_buffer;
+	volatile struct buffer_data_page *page = &unused_page;
+	unsigned long same = rb_unchanged(next->stamp);
+
+	buffer = SELECT(same, &this_cpu->buffer, buffer);
+	page = SELECT(same, buffer_page(next->write_page), page);
+	page->time_stamp = next->time_stamp;
+	page->commit = next->commit;
+	buffer->write = next->write;
+	buffer->write_page = next->write_page;
+	buffer->commit_end = next->commit_end;
+	buffer->head_page = next->head_page;
+	buffer->read = next->read;
+	buffer->write_stamp = next->now;
+	buffer->entries++;
+	buffer->entries_bytes += next->bytes;
+	buffer->overrun += next->lost;
+	return same;
+}
+
+/* Count what is lost if the oldest page is dropped: its unread events. */
+static void drop_head_page(struct rb_reservation *next)
+{
+	const struct buffer_data_page *page = buffer_page(next->head_page);
+	u32 at = next->read, end = page->commit;
 
 	if (end > RING_BUFFER_DATA)
 		end = RING_BUFFER_DATA;
@@ -51,97 +120,160 @@ static void drop_head_page(u32 head)
 
 		if (length < 4 || length > end - at)
 			break;
-		events += counted;
-		bytes += length;
+		next->lost += counted;
+		next->bytes -= length;
 		at += length;
 	}
-	this_cpu->buffer.overrun += events;
-	this_cpu->buffer.entries_bytes -= bytes;
+	next->head_page = next->head_page + 1 < this_cpu->buffer.nr_pages ? next->head_page + 1 : 0;
+	next->read = 0;
 }
 
-/* Move to the next page, empty, with time stamp `now`; 0 if there is none. */
-static int rb_move_tail(u64 now)
+/*
+ * Reserve `size` bytes on the page after write_page. Pages after tail_page are invisible,
+ * so the commit word of this one can be set now. Return 0 if there is no such page, after
+ * counting the event as lost.
+ */
+static int rb_move_tail(struct rb_reservation *next, u32 size)
 {
-	u32 nr = this_cpu->buffer.nr_pages, next = this_cpu->buffer.tail_page + 1;
-	struct buffer_data_page *page;
+	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer;
 
-	if (next >= nr)
-		next = 0;
-	if (next == this_cpu->buffer.head_page) {
-		if (!(this_cpu->buffer.flags & RB_OVERWRITE))
-			return 0;
-		drop_head_page(next);
-		this_cpu->buffer.head_page = next + 1 < nr ? next + 1 : 0;
-		this_cpu->buffer.read = 0;
+	if (++next->write_page >= buffer->nr_pages)
+		next->write_page = 0;
+	if (next->write_page == buffer->tail_page) {
+		rb_count(&buffer->commit_overrun);
+		return 0;
 	}
-	page = buffer_page(next);
-	page->commit = 0;
-	page->time_stamp = now;
-	this_cpu->buffer.tail_page = next;
-	this_cpu->buffer.write_stamp = now;
+	if (next->write_page == next->head_page) {
+		if (!(buffer->flags & RB_OVERWRITE)) {
+			rb_count(&buffer->dropped);
+			return 0;
+		}
+		drop_head_page(next);
+	}
+	next->time_stamp = next->now;
+	next->commit = next->write = size;
 	return 1;
 }
 
-u64 ftrace_now(void)
+/* End a reservation. The outermost one makes all events visible. */
+static ON_ONE_PAGE(512) void rb_end_commit(void)
 {
-	return this_cpu->buffer.flags & RB_CLOCK_COUNTER ? ++trace_counter : this_clock->ticks;
+	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer;
+
+	for (;;) {
+		if (likely(buffer->committing == 1 && buffer->write)) {
+			/* One block: an NMI comes before all of it, or after. */
+			buffer_page(buffer->tail_page)->commit = buffer->commit_end;
+			buffer->tail_page = buffer->write_page;
+			buffer->write = 0;
+		}
+		buffer->committing--;
+		/* An NMI came in between, and left its events to this CPU's outermost commit. */
+		if (likely(!buffer->write || buffer->committing))
+			break;
+		buffer->committing++;
+	}
+}
+
+/* The general case: another page, the first event on one, a long pause or a nested one. */
+static __attribute__((noinline)) u32 *rb_reserve_slow(u32 size)
+{
+	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer;
+	struct rb_reservation next;
+	struct buffer_data_page *page;
+	u32 at, open, total, *event;
+	u64 delta;
+
+	do {
+		next.stamp = buffer->write_stamp;
+		open = buffer->write;
+		next.write_page = open ? buffer->write_page : buffer->tail_page;
+		next.head_page = buffer->head_page;
+		next.read = buffer->read;
+		next.lost = 0;
+		next.bytes = 0;
+		page = buffer_page(next.write_page);
+		next.time_stamp = page->time_stamp;
+		next.commit = page->commit;
+		next.now = ftrace_now();
+		at = open ? open : next.commit;
+		next.commit_end = open ? buffer->commit_end : at;
+		if (at == 0)
+			next.time_stamp = next.now;
+		delta = at ? next.now - next.stamp : 0;
+		total = size + (delta >> RINGBUF_DELTA_BITS ? 8 : 0);
+		if (at > RING_BUFFER_DATA || at + total > RING_BUFFER_DATA) {
+			total = size;
+			delta = at = 0;
+			if (!rb_move_tail(&next, size))
+				return 0;
+		} else {
+			next.write = at + total;
+			if (next.write_page == buffer->tail_page)
+				next.commit_end = next.write;
+			else
+				next.commit = next.write;
+		}
+		next.bytes += total;
+	} while (!rb_reserve(&next));
+	event = (u32 *)(buffer_page(next.write_page)->data + at);
+	if (delta >> RINGBUF_DELTA_BITS) {
+		*event++ = RB_EVENT_HEADER(RINGBUF_TYPE_TIME_EXTEND,
+					   delta & ((1u << RINGBUF_DELTA_BITS) - 1));
+		*event++ = delta >> RINGBUF_DELTA_BITS;
+		delta = 0;
+	}
+	*event = delta;
+	return event;
 }
 
 /*
  * Reserve `length` bytes of data (a multiple of 4), or return 0. The event is
  * invisible before ring_buffer_unlock_commit().
  */
-void *ring_buffer_lock_reserve(unsigned long length)
+ON_ONE_PAGE(1024) void *ring_buffer_lock_reserve(unsigned long length)
 {
-	u32 words = length / 4, header = words <= RINGBUF_TYPE_DATA_MAX ? 4 : 8;
-	u32 size = header + length, *event;
-	struct buffer_data_page *page;
-	u64 now, delta, commit;
+	volatile struct ring_buffer_cpu *buffer = &this_cpu->buffer, *to = &unused_buffer;
+	u32 words = length / 4, size = (words <= RINGBUF_TYPE_DATA_MAX ? 4 : 8) + length;
+	u64 stamp = buffer->write_stamp, now, delta; /* read first */
+	u32 tail = buffer->tail_page, at, *event;
+	unsigned long same;
 
-	if (!(this_cpu->buffer.flags & RB_RECORD_ON) ||
-	    this_cpu->buffer.tail_page >= this_cpu->buffer.nr_pages || !this_cpu->buffer.pages ||
+	if (!(buffer->flags & RB_RECORD_ON) || tail >= buffer->nr_pages || !buffer->pages ||
 	    length > RING_BUFFER_DATA - 8)
 		return 0;
-	now = ftrace_now();
-	page = buffer_page(this_cpu->buffer.tail_page);
-	commit = page->commit;
-	if (commit == 0) {
-		page->time_stamp = now;
-		this_cpu->buffer.write_stamp = now;
-	}
-	delta = now - this_cpu->buffer.write_stamp;
-	if (unlikely(delta >> RINGBUF_DELTA_BITS))
-		size += 8;
-	if (unlikely(commit > RING_BUFFER_DATA || commit + size > RING_BUFFER_DATA)) {
-		if (!rb_move_tail(now)) {
-			this_cpu->buffer.dropped++;
+	buffer->committing++;
+	at = buffer_page(tail)->commit;
+	now = this_clock->ticks;
+	delta = now - stamp;
+	if (unlikely(buffer->write || at - 1 >= RING_BUFFER_DATA - size ||
+		     delta >> RINGBUF_DELTA_BITS || buffer->flags & RB_CLOCK_COUNTER))
+		goto slow;
+	event = (u32 *)(buffer_page(tail)->data + at);
+	same = rb_unchanged(stamp);
+	to = SELECT(same, buffer, to);
+	to->write = to->commit_end = at + size;
+	to->write_page = tail;
+	to->write_stamp = now;
+	to->entries++;
+	to->entries_bytes += size;
+	if (unlikely(!same)) {
+slow:
+		event = rb_reserve_slow(size);
+		if (!event) {
+			rb_end_commit();
 			return 0;
 		}
-		page = buffer_page(this_cpu->buffer.tail_page);
-		commit = 0;
-		delta = 0;
+		delta = *event;
 	}
-	event = (u32 *)(page->data + commit);
-	if (unlikely(delta >> RINGBUF_DELTA_BITS)) {
-		*event++ = RB_EVENT_HEADER(RINGBUF_TYPE_TIME_EXTEND,
-					   delta & ((1u << RINGBUF_DELTA_BITS) - 1));
-		*event++ = delta >> RINGBUF_DELTA_BITS;
-		delta = 0;
-	}
-	*event++ = RB_EVENT_HEADER(header == 4 ? words : 0, delta);
-	if (header == 8)
+	*event++ = RB_EVENT_HEADER(words <= RINGBUF_TYPE_DATA_MAX ? words : 0, delta);
+	if (words > RINGBUF_TYPE_DATA_MAX)
 		*event++ = length + 4;
-	this_cpu->buffer.write_stamp = now;
 	return event;
 }
 
-/* Commit the `length` bytes at `data`, the last reservation. */
-void ring_buffer_unlock_commit(const void *data, unsigned long length)
+/* Commit the last reservation of this context. */
+void ring_buffer_unlock_commit(void)
 {
-	struct buffer_data_page *page = buffer_page(this_cpu->buffer.tail_page);
-	u64 commit = (const unsigned char *)data + length - page->data;
-
-	this_cpu->buffer.entries++;
-	this_cpu->buffer.entries_bytes += commit - page->commit;
-	page->commit = commit;
+	rb_end_commit();
 }

@@ -18,10 +18,10 @@ void fentry_trace_func(unsigned long ip, unsigned long parent_ip, void *op, stru
 	unsigned long size = sizeof(*entry) + count * sizeof(long);
 
 	cpu->irqs_disabled = 1;
-	recursion = cpu->trace_recursion;
-	cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	if (!trace_recursion_start(&recursion))
+		goto out;
 	/* No registers: a call for another user while sites are being patched. */
-	if (recursion || !regs)
+	if (!regs)
 		goto out;
 	entry = ring_buffer_lock_reserve(size);
 	if (!entry)
@@ -32,8 +32,8 @@ void fentry_trace_func(unsigned long ip, unsigned long parent_ip, void *op, stru
 	entry->parent_ip = parent_ip;
 	for (u32 n = 0; n < count; n++)
 		entry->regs[n] = from[n];
-	ring_buffer_unlock_commit(entry, size);
+	ring_buffer_unlock_commit();
 out:
-	cpu->trace_recursion = recursion;
+	trace_recursion_end(recursion);
 	cpu->irqs_disabled = irqs_off;
 }

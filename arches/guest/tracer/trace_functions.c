@@ -5,12 +5,9 @@
  *
  * Interrupts stay off while a tracer runs. Otherwise an interrupt's calls would
  * look like recursion of the tracer, and a task preempted in here would leave
- * its CPU marked as tracing.
+ * its CPU marked as tracing. NMIs may come in between: see ring_buffer.c.
  */
 #include "tracer.h"
-
-/* Keep several conditions as one number: the compiler would emit a branch for each. */
-#define OPTIMIZER_HIDE_VAR(var) __asm__("" : "+r"(var))
 
 /* Store two words of an event, at once if the architecture can. */
 struct event_pair {
@@ -29,8 +26,8 @@ static inline __attribute__((always_inline)) u64 word_pair(u32 first, u32 second
 #define FN_WORDS (sizeof(struct ftrace_entry) / 4)
 #define FN_SIZE (4 + sizeof(struct ftrace_entry))
 
-/* One event, with interrupts off; for function_trace_call: a new page, a long pause, or
- * another clock. */
+/* One event, with interrupts off; for function_trace_call: a new page, a long pause,
+ * another clock, or an NMI inside the tracer. */
 __attribute__((noinline)) void trace_function(unsigned long ip, unsigned long parent_ip,
 					      u32 irqs_off)
 {
@@ -42,55 +39,78 @@ __attribute__((noinline)) void trace_function(unsigned long ip, unsigned long pa
 	entry->ent.pid = this_cpu->pid;
 	entry->ip = ip;
 	entry->parent_ip = parent_ip;
-	ring_buffer_unlock_commit(entry, sizeof(*entry));
+	ring_buffer_unlock_commit();
+}
+
+/* Written instead, if the common case does not apply. */
+static struct ring_buffer_cpu unused_buffer;
+static u64 unused_page[RB_PAGE_SIZE / 8];
+
+/* All ones if `condition` is not 0, else 0. */
+static inline __attribute__((always_inline)) unsigned long all_ones(u32 condition)
+{
+	unsigned long mask = -(unsigned long)((condition | -condition) >> 31);
+
+	OPTIMIZER_HIDE_VAR(mask);
+	return mask;
 }
 
 /*
  * One event per call. The common case is written here in one block without a
- * branch: the emulator reads its clock once for each block.
+ * branch: the emulator reads its clock once for each block, and no NMI divides it.
+ * In other cases this block writes elsewhere.
  */
-void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
-			 struct pt_regs *regs)
+ON_ONE_PAGE(1024) void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
+					   struct pt_regs *regs)
 {
 	volatile struct cpu_local *cpu = this_cpu;
 	u32 irqs_off = cpu->irqs_disabled, recursion, flags, tail, rare, *event;
-	unsigned char *page;
+	unsigned long page, other = (unsigned long)unused_page, buffer;
 	u64 now, delta, commit;
+	u32 context;
 
 	cpu->irqs_disabled = 1;
 	/* Set before the first access to the buffer: the host then leaves it alone. */
 	recursion = cpu->trace_recursion;
-	cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	cpu->trace_recursion = TRACE_FAST;
+	context = tracing_gen_ctx(TRACE_FN, irqs_off);
+	/* It may have branches, which stay before the accesses to the buffer. */
+	__asm__ volatile("" : "+r"(context) : : "memory");
 	flags = cpu->buffer.flags;
 	tail = cpu->buffer.tail_page;
 	rare = recursion | (tail >= cpu->buffer.nr_pages) | !cpu->buffer.pages |
-	       ((flags & (RB_RECORD_ON | RB_FUNCTION_OFF)) ^ RB_RECORD_ON);
-	OPTIMIZER_HIDE_VAR(rare);
-	if (unlikely(rare))
-		goto out;
-	page = (unsigned char *)(unsigned long)cpu->buffer.pages + (u64)tail * RB_PAGE_SIZE;
+	       (~flags & RB_RECORD_ON) | (flags & (RB_CLOCK_COUNTER | RB_FUNCTION_OFF));
+	page = (unsigned long)cpu->buffer.pages + (unsigned long)tail * RB_PAGE_SIZE;
+	page ^= (page ^ other) & all_ones(rare);
 	now = this_clock->ticks;
-	commit = *(u64 *)(page + 8);
+	commit = *(volatile u64 *)(page + 8);
 	delta = now - cpu->buffer.write_stamp;
-	rare = (commit - 1 >= RING_BUFFER_DATA - FN_SIZE) | (delta >> RINGBUF_DELTA_BITS != 0) |
-	       (flags & RB_CLOCK_COUNTER);
-	OPTIMIZER_HIDE_VAR(rare);
-	if (unlikely(rare)) {
-		trace_function(ip, parent_ip, irqs_off);
-		goto out;
+	rare |= (u32)(commit >> 32) | ((u32)commit - 1 >= RING_BUFFER_DATA - FN_SIZE) |
+		(u32)(delta >> RINGBUF_DELTA_BITS);
+	{
+		unsigned long mask = all_ones(rare);
+
+		page ^= (page ^ other) & mask;
+		commit = (u32)commit & ~(u32)mask;
+		buffer = (unsigned long)&cpu->buffer;
+		buffer ^= (buffer ^ (unsigned long)&unused_buffer) & mask;
 	}
-	cpu->buffer.write_stamp = now;
-	event = (u32 *)(page + RB_PAGE_HEADER + commit);
+	event = (u32 *)(page + RB_PAGE_HEADER + (unsigned long)commit);
 	commit += FN_SIZE;
 	*(event_address *)(event + 3 + sizeof(long) / 4) = parent_ip;
 	*(event_address *)(event + 3) = ip;
 	event[2] = cpu->pid;
 	((struct event_pair *)event)->words =
-		word_pair(RB_EVENT_HEADER(FN_WORDS, delta), tracing_gen_ctx(TRACE_FN, irqs_off));
-	cpu->buffer.entries++;
-	cpu->buffer.entries_bytes += FN_SIZE;
+		word_pair(RB_EVENT_HEADER(FN_WORDS, delta), context);
+	((struct ring_buffer_cpu *)buffer)->write_stamp = now;
+	((struct ring_buffer_cpu *)buffer)->entries++;
+	((struct ring_buffer_cpu *)buffer)->entries_bytes += FN_SIZE;
 	*(volatile u64 *)(page + 8) = commit;
-out:
+	if (unlikely(rare)) {
+		cpu->trace_recursion = recursion;
+		if (!(flags & RB_FUNCTION_OFF) && trace_recursion_start(&recursion))
+			trace_function(ip, parent_ip, irqs_off);
+	}
 	cpu->trace_recursion = recursion;
 	cpu->irqs_disabled = irqs_off;
 }
@@ -100,22 +120,21 @@ void function_stack_trace_call(unsigned long ip, unsigned long parent_ip, void *
 			       struct pt_regs *regs)
 {
 	volatile struct cpu_local *cpu = this_cpu;
-	u32 irqs_off = cpu->irqs_disabled;
+	u32 irqs_off = cpu->irqs_disabled, recursion;
 
 	cpu->irqs_disabled = 1;
-	if (!cpu->trace_recursion && !(cpu->buffer.flags & RB_FUNCTION_OFF)) {
-		cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	if (!(cpu->buffer.flags & RB_FUNCTION_OFF) && trace_recursion_start(&recursion)) {
 		trace_function(ip, parent_ip, irqs_off);
 		ftrace_trace_stack(ip, irqs_off);
-		cpu->trace_recursion = 0;
+		trace_recursion_end(recursion);
 	}
 	cpu->irqs_disabled = irqs_off;
 }
 
 u64 function_count[FUNCTION_COUNT_CPUS];
 
-void function_count_call(unsigned long ip, unsigned long parent_ip, void *op,
-			 struct pt_regs *regs)
+ON_ONE_PAGE(256) void function_count_call(unsigned long ip, unsigned long parent_ip, void *op,
+					  struct pt_regs *regs)
 {
 	u32 irqs_off = this_cpu->irqs_disabled;
 
@@ -136,7 +155,7 @@ struct print_entry {
 /* Write `text` to the trace for `ip`; return the bytes used, or -EBADF if tracing is off. */
 long trace_array_puts(unsigned long ip, const char *text, unsigned long len)
 {
-	u32 irqs_off = this_cpu->irqs_disabled;
+	u32 irqs_off = this_cpu->irqs_disabled, recursion = this_cpu->trace_recursion;
 	struct print_entry *entry;
 	unsigned long n, size;
 
@@ -144,7 +163,7 @@ long trace_array_puts(unsigned long ip, const char *text, unsigned long len)
 		len = PRINT_MAX - 4;
 	size = (sizeof(*entry) + len + 1 + 3) & ~3ul;
 	this_cpu->irqs_disabled = 1;
-	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	this_cpu->trace_recursion = recursion | trace_context();
 	entry = ring_buffer_lock_reserve(size);
 	if (entry) {
 		*(u32 *)&entry->ent = tracing_gen_ctx(TRACE_PRINT, irqs_off);
@@ -154,9 +173,9 @@ long trace_array_puts(unsigned long ip, const char *text, unsigned long len)
 			entry->buf[n] = text[n];
 		for (; n < size - sizeof(*entry); n++)
 			entry->buf[n] = 0;
-		ring_buffer_unlock_commit(entry, size);
+		ring_buffer_unlock_commit();
 	}
-	this_cpu->trace_recursion = 0;
+	trace_recursion_end(recursion);
 	this_cpu->irqs_disabled = irqs_off;
 	return entry ? (long)len : -9;
 }

@@ -29,9 +29,10 @@ static int irq_trace(u32 irqs_off)
 /* The tracer itself does not count as part of a section, and no section starts inside it. */
 static int latency_begin(void)
 {
-	if (this_cpu->trace_recursion || !(this_cpu->buffer.flags & RB_RECORD_ON))
+	if (this_cpu->trace_recursion || this_cpu->preempt_count & NMI_MASK ||
+	    !(this_cpu->buffer.flags & RB_RECORD_ON))
 		return 0;
-	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	this_cpu->trace_recursion = trace_context();
 	return 1;
 }
 

@@ -94,15 +94,22 @@ static void update_traceon_count(const struct func_probe *probe, unsigned long i
 #define LATENCY_ACTIVE "*** LATENCY TRACER ACTIVE ***\n"
 #define CANNOT_USE "*** Can not use snapshot (sorry) ***\n"
 #define EBUSY 16
+#define IN_NMI "*** SNAPSHOT CALLED FROM NMI CONTEXT ***\n"
+#define IGNORED "*** snapshot is being ignored        ***\n"
 
 /* The machine swaps the buffers, or stops tracing if there is no spare buffer. */
 static void tracing_snapshot_instance(const struct func_probe *probe, unsigned long ip,
 				      unsigned long parent_ip)
 {
 	unsigned long here = FUNCTION_CODE(tracing_snapshot_instance);
+	long result;
 
-	long result = trace_control(probe, ip, parent_ip);
-
+	if (this_cpu->preempt_count & NMI_MASK) {
+		trace_array_puts(here, IN_NMI, sizeof(IN_NMI) - 1);
+		trace_array_puts(here, IGNORED, sizeof(IGNORED) - 1);
+		return;
+	}
+	result = trace_control(probe, ip, parent_ip);
 	if (result >= 0)
 		return;
 	if (result == -EBUSY) {

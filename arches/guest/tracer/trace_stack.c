@@ -10,18 +10,20 @@
 #define TRACE_STACK_CPUS 8
 #define FTRACE_STACK_ENTRIES 64
 
-static u64 ftrace_stacks[TRACE_STACK_CPUS][FTRACE_STACK_ENTRIES];
+/* One for NMIs: they come while the other is in use. */
+static u64 ftrace_stacks[TRACE_STACK_CPUS][2][FTRACE_STACK_ENTRIES];
 
 static void __ftrace_trace_stack(unsigned long from, u32 is_return, u32 irqs_off)
 {
 	volatile struct cpu_local *cpu = this_cpu;
-	const u64 *calls = ftrace_stacks[cpu->cpu % TRACE_STACK_CPUS];
+	const u64 *calls =
+		ftrace_stacks[cpu->cpu % TRACE_STACK_CPUS][trace_context() == TRACE_CTX_NMI];
 	u32 was_off = cpu->irqs_disabled, recursion = cpu->trace_recursion, count;
 	struct stack_entry *entry;
 	unsigned long size;
 
 	cpu->irqs_disabled = 1;
-	cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	cpu->trace_recursion = recursion | trace_context();
 	if (!(cpu->buffer.flags & RB_RECORD_ON))
 		goto out;
 	count = hypercall(HC_TRACE_STACK, (unsigned long)calls, FTRACE_STACK_ENTRIES, from, is_return);
@@ -38,7 +40,7 @@ static void __ftrace_trace_stack(unsigned long from, u32 is_return, u32 irqs_off
 		entry->pad[n] = 0;
 	for (u32 n = 0; n < count; n++)
 		entry->caller[n] = ((const volatile u64 *)calls)[n];
-	ring_buffer_unlock_commit(entry, size);
+	ring_buffer_unlock_commit();
 out:
 	cpu->trace_recursion = recursion;
 	cpu->irqs_disabled = was_off;
@@ -82,13 +84,12 @@ static void check_stack(unsigned long ip, unsigned long stack)
 void stack_trace_call(unsigned long ip, unsigned long parent_ip, void *op, struct pt_regs *regs)
 {
 	volatile struct cpu_local *cpu = this_cpu;
-	u32 irqs_off = cpu->irqs_disabled;
+	u32 irqs_off = cpu->irqs_disabled, recursion;
 
 	cpu->irqs_disabled = 1;
-	if (!cpu->trace_recursion) {
-		cpu->trace_recursion = TRACE_RECURSION_EVENT;
+	if (trace_recursion_start(&recursion)) {
 		check_stack(ip, (unsigned long)__builtin_frame_address(0));
-		cpu->trace_recursion = 0;
+		trace_recursion_end(recursion);
 	}
 	cpu->irqs_disabled = irqs_off;
 }

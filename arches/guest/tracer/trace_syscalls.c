@@ -8,21 +8,19 @@
 
 struct syscall_event syscall_events[SYSCALLS_MAX];
 
-static int syscall_trace_begin(u32 *irqs_off)
+static int syscall_trace_begin(u32 *irqs_off, u32 *recursion)
 {
 	*irqs_off = this_cpu->irqs_disabled;
 	this_cpu->irqs_disabled = 1;
-	if (this_cpu->trace_recursion) {
-		this_cpu->irqs_disabled = *irqs_off;
-		return 0;
-	}
-	this_cpu->trace_recursion = TRACE_RECURSION_EVENT;
-	return 1;
+	if (trace_recursion_start(recursion))
+		return 1;
+	this_cpu->irqs_disabled = *irqs_off;
+	return 0;
 }
 
-static void syscall_trace_end(u32 irqs_off)
+static void syscall_trace_end(u32 irqs_off, u32 recursion)
 {
-	this_cpu->trace_recursion = 0;
+	trace_recursion_end(recursion);
 	this_cpu->irqs_disabled = irqs_off;
 }
 
@@ -30,12 +28,12 @@ void ftrace_syscall_enter(long nr, const unsigned long *args)
 {
 	struct syscall_trace_enter *entry;
 	unsigned long size, count;
-	u32 type, irqs_off;
+	u32 type, irqs_off, recursion;
 
 	if ((unsigned long)nr >= SYSCALLS_MAX)
 		return;
 	type = syscall_events[nr].enter;
-	if (!type || !syscall_trace_begin(&irqs_off))
+	if (!type || !syscall_trace_begin(&irqs_off, &recursion))
 		return;
 	count = syscall_events[nr].nb_args;
 	if (count > SYSCALL_ARGS_MAX)
@@ -50,20 +48,20 @@ void ftrace_syscall_enter(long nr, const unsigned long *args)
 			entry->pad[n] = 0;
 		for (unsigned long n = 0; n < count; n++)
 			entry->args[n] = args[n];
-		ring_buffer_unlock_commit(entry, size);
+		ring_buffer_unlock_commit();
 	}
-	syscall_trace_end(irqs_off);
+	syscall_trace_end(irqs_off, recursion);
 }
 
 void ftrace_syscall_exit(long nr, long ret)
 {
 	struct syscall_trace_exit *entry;
-	u32 type, irqs_off;
+	u32 type, irqs_off, recursion;
 
 	if ((unsigned long)nr >= SYSCALLS_MAX)
 		return;
 	type = syscall_events[nr].exit;
-	if (!type || !syscall_trace_begin(&irqs_off))
+	if (!type || !syscall_trace_begin(&irqs_off, &recursion))
 		return;
 	entry = ring_buffer_lock_reserve(sizeof(*entry));
 	if (entry) {
@@ -73,7 +71,7 @@ void ftrace_syscall_exit(long nr, long ret)
 		for (unsigned long n = 0; n != sizeof(entry->pad); n++)
 			entry->pad[n] = 0;
 		entry->ret = ret;
-		ring_buffer_unlock_commit(entry, sizeof(*entry));
+		ring_buffer_unlock_commit();
 	}
-	syscall_trace_end(irqs_off);
+	syscall_trace_end(irqs_off, recursion);
 }
