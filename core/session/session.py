@@ -32,6 +32,7 @@ from ..errors import (
 from ..kernel.kernel import KERNEL
 from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
+from ..machine.protection import Protection
 from ..memento import Restore, attributes, in_order
 from ..modules.module import Module
 from ..views.call_site import CallSite
@@ -431,6 +432,14 @@ class Session:
             boot.machine.memory.write(address, data)
             boot.machine.flush(address, address + len(data))
             return before
+
+    def protect(self, address: int, protection: Protection) -> int:
+        """Protect the page of code that contains `address`; return the page's address.
+
+        Raises `MemoryFault` if no code is there.
+        """
+        with self.lock:
+            return self.boot.machine.memory.protect(address, protection)
 
     def instructions(self, address: int, size: int) -> list[Insn]:
         """Return the instructions in memory that begin in the `size` bytes at `address`.

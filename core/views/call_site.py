@@ -130,6 +130,8 @@ class CallSite:
     reason: str
     """Why ftrace would refuse to change it, if the port can tell; else empty."""
     rows: tuple[SiteRow, ...]
+    writable: bool = True
+    """Whether ftrace can write its text; false on a protected page."""
     caller: str = CALLER
     """The function that it calls, or would call if it were enabled."""
     unrecorded: Unrecorded | None = None
@@ -218,6 +220,7 @@ class SiteReader:
             via=None if stub is None else (self._disasm.name(stub.address) or "stub", stub.address),
             source=self._source(state.ip),
             readable=around.readable,
+            writable=self._writable(state.address, len(state.expected)),
             caller=state.caller,
             changed_words=state.changed_words,
             reason=state.reason,
@@ -251,6 +254,10 @@ class SiteReader:
             rows=around.rows,
             relocations=around.relocations,
         )
+
+    def _writable(self, address: int, size: int) -> bool:
+        """Return whether the text at `address` can be written."""
+        return bool(self._memory.writable(np.array([address], np.uint64), size)[0])
 
     def _source(self, ip: int) -> tuple[str, int] | None:
         """Return file and line of the function whose site is at `ip`."""
