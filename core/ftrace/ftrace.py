@@ -477,5 +477,6 @@ def _check_nops(machine: Machine, kernel: Image, ips: Addresses) -> None:
     facts = machine.port.facts.sites
     compiled, _ = machine.memory.gather(ips, facts.size)
     edit = machine.port.init_nop(Sites(ips, compiled=compiled), 0)
-    if not edit.reachable.all() or (edit.expected != compiled).any():
+    found, _ = machine.memory.gather(edit.address, edit.expected.shape[1])
+    if not edit.reachable.all() or (edit.expected != found).any():
         raise MissingSymbolError(str(kernel.path), facts.mcount_symbols[0])

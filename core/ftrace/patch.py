@@ -122,21 +122,29 @@ class Patcher:
         right = readable & same_text & writable
         if not right.all():
             row = int(np.argmin(right))
-            ip, expected = int(edit.address[row]), edit.row(edit.expected, row)
+            ip, at = int(edit.ips[row]), int(edit.address[row])
+            expected, there = edit.row(edit.expected, row), edit.row(found, row)
             if not readable[row]:
-                raise FtraceBug(ip, errno=errno.EFAULT, expected=expected)
+                raise FtraceBug(ip, errno=errno.EFAULT, expected=expected, address=at)
             if same_text[row]:
-                raise FtraceBug(ip, errno=self._port.facts.unwritable, expected=expected)
-            there = edit.row(found, row)
-            reason = self._port.explain(ip, expected, there)
-            raise FtraceBug(ip, errno=errno.EINVAL, expected=expected, found=there, reason=reason)
+                number = self._port.facts.unwritable
+                raise FtraceBug(ip, errno=number, expected=expected, address=at)
+            reason = self._port.explain(at, expected, there)
+            raise FtraceBug(
+                ip,
+                errno=errno.EINVAL,
+                expected=expected,
+                found=there,
+                address=at,
+                reason=reason,
+            )
         for stub in stubs:
             self._verify_stub(edit, stub)
 
     def _verify_stub(self, edit: Edit, stub: ModuleStub) -> None:
         """Raise `FtraceBug` for the first word of `stub` that insmod did not write."""
         users = np.any([via == np.uint64(stub.address) for via in edit.via], axis=0)
-        ip = int(edit.address[int(np.argmax(users))])
+        ip = int(edit.ips[int(np.argmax(users))])
         try:
             found = self._machine.memory.read(stub.address, len(stub.code))
         except MemoryFault:
@@ -275,4 +283,5 @@ def joined(*edits: Edit) -> Edit:
         np.concatenate([edit.reachable for edit in edits]),
         tuple(np.concatenate(each) for each in zip(*via, strict=True)),
         lengths,
+        np.concatenate([edit.ips for edit in edits]),
     )

@@ -78,10 +78,15 @@ def rec_ips(port: Port, image: Image, bases: Mapping[int, int], entries: Address
     """Return rec.ip of each of the n `entries` of a list of sites.
 
     With `-fpatchable-function-entry=N,M` the compiler puts M of the N nops before the
-    function and lists the first of them. The site is then at the function's symbol, or
-    after the landing pad there (`ftrace_call_adjust` in Linux 6.5).
+    function and lists the first of them. The nops that count then begin at the function's
+    symbol, or after the landing pad there (`ftrace_call_adjust` in Linux 6.5).
     """
-    ips = port.call_adjust(entries).copy()
+    return port.call_adjust(_inside(port, image, bases, entries))
+
+
+def _inside(port: Port, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
+    """Return `entries`, with those before a function moved to the nops inside it."""
+    ips = entries.copy()
     known = _functions(image, bases)
     if not len(known.start):
         return ips

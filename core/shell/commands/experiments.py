@@ -111,8 +111,8 @@ COMMANDS = (
         protect,
         Argument.FUNCTION,
         "none: the page is not mapped, so reading its text fails (EFAULT), and a CPU that\n"
-        "executes it oopses. ro: text cannot be written (EPERM, or the errno of that port). rw: undo.\n"
-        "ftrace then reports a bug, changes nothing and shuts off, as the kernel does.",
+        "executes it oopses. ro: text cannot be written (EPERM on most ports).\n"
+        "rw: undo. ftrace reports a bug, changes nothing and shuts off, as the kernel does.",
         changes=Changes.WITH_ARGUMENTS,
     ),
 )
