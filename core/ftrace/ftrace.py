@@ -78,6 +78,8 @@ class Ftrace:
         self._machine = machine
         self._memory = machine.memory
         self._by_mcount: tuple[ModuleStub, ...] = ()
+        self.init_edit: Edit | None = None
+        """What `ftrace_dyn_arch_init` wrote; None if nothing."""
         trampolines = None
         if isinstance(entry, Entry) and trampolines_of(port) is not None:
             trampolines = OpsTrampolines(port, entry, machine.memory, kallsyms)
@@ -151,6 +153,7 @@ class Ftrace:
             return
         caller = self._tracer.entry[CALLER]
         edit = self.port.dyn_arch_init(self.mcount, caller)
+        self.init_edit = edit
         if edit is not None:
             self.text.apply(edit, FtraceBugType.INIT, caller, STOP_MACHINE)
             code = edit.replacement[0].tobytes()

@@ -57,7 +57,7 @@ def call_sites(
         bases = own_bases(image)
     table = site_table(port, image, bases)
     if table is None:
-        entries = _called(port, image, bases)
+        entries = calls_by_relocation(port, image, bases)
     else:
         try:
             entries = image.words(read(table.address, table.size))
@@ -207,8 +207,11 @@ def _code(image: Image, bases: Mapping[int, int]) -> Iterator[tuple[int, bytes]]
             yield bases[section.index], image.data(section).tobytes()
 
 
-def _called(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
-    """Return the places of relocations of mcount calls (kernels: with --emit-relocs)."""
+def calls_by_relocation(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
+    """Return the calls of mcount that the relocations of `image` show, as recordmcount does.
+
+    A linked kernel has relocations only if it is linked with --emit-relocs.
+    """
     facts = port.facts.sites
     mcount = [row for row, name in enumerate(image.symbols.names) if name in facts.mcount_symbols]
     found = [np.empty(0, np.uint64)]
