@@ -112,6 +112,18 @@ class Edit:
     reachable: NDArray[np.bool_]
     via: tuple[Addresses, ...] = ()
     lengths: NDArray[np.intp] | None = None
+    ip: Addresses | None = None
+    """rec.ip of each site, if the change does not begin there; None if it is `address`."""
+
+    @property
+    def ips(self) -> Addresses:
+        """rec.ip of each site; for other text, where its change begins."""
+        return self.address if self.ip is None else self.ip
+
+    @property
+    def lead(self) -> int:
+        """Bytes before rec.ip; the same for each site."""
+        return int(self.ips[0] - self.address[0]) if len(self.address) else 0
 
     def row(self, text: Bytes, row: int) -> bytes:
         """Return the bytes that count of row `row` of `text`, one of this edit's arrays."""

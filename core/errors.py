@@ -159,13 +159,14 @@ class FtraceBugType(Enum):
 
 
 class FtraceBug(DynftraceError):
-    """Text at `ip` was not what ftrace expected; nothing was written.
+    """Text of the site at `ip` was not what ftrace expected; nothing was written.
 
     `type` is what ftrace was doing; None before the bug is reported. `errno` is EFAULT (the
     text could not be read), EINVAL (it was not what was expected) or EPERM (it could not be
     written); `failure` is the kernel's wording of it. `expected` and `found` are the bytes at
-    `address`, which is `ip` itself or the wrong word of the stub that the call uses. `reason`
-    is the port's explanation, one clause. `report` holds the kernel's lines for dmesg.
+    `address`, which is `ip` itself, the start of the change, or the wrong word of the stub that
+    the call uses. `reason` is the port's explanation, one clause. `report` holds the kernel's
+    lines for dmesg.
     """
 
     def __init__(

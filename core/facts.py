@@ -6,6 +6,7 @@ recipe for a new port, are in `arch.py`.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -314,5 +315,7 @@ class Facts:
     discovery: tuple[str, ...] = ("table",)
     """How call sites are found, of `DISCOVERIES`; the first is the default."""
     example: ExampleSite = ExampleSite()
+    unwritable: int = errno.EPERM
+    """The errno with which this architecture's ftrace fails if it cannot write text."""
     self_jump: bytes = b""
     """Bytes in memory of a jump to itself: a wrong text that does no harm."""

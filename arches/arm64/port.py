@@ -27,7 +27,7 @@ from keystone.keystone_const import KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN
 from unicorn import arm64_const
 from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
-from ...core.arch import Edit, Effect, Sites
+from ...core.arch import Addresses, Edit, Effect, Sites
 from ...core.crash import Crash
 from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding
@@ -126,45 +126,49 @@ class Arm64Port(BasePort):
         """Return the bit fields of the instruction at `ip`; None for an unknown one."""
         return encoding.encoding(ip, text)
 
+    def call_adjust(self, addresses: Addresses) -> Addresses:
+        """Return the address of the branch of each site; the table names the site's start."""
+        return addresses + np.uint64(self.form.lead)
+
     def init_nop(self, sites: Sites, mcount: int) -> Edit:
         """Return the first change of each site, from the text of the compiler or module loader."""
         return callsite.init_nop(self.form, sites, mcount)
 
     def make_nop(self, sites: Sites, target: int) -> Edit:
         """Return the edit from a call of `target` to a nop."""
-        return callsite.calls(self.form, sites, target).make_nop(sites)
+        return callsite.calls(sites, target).make_nop(sites)
 
     def make_call(self, sites: Sites, target: int) -> Edit:
         """Return the edit from a nop to a call of `target`."""
-        return callsite.calls(self.form, sites, target).make_call(sites)
+        return callsite.calls(sites, target).make_call(sites)
 
     def modify_call(self, sites: Sites, old: int, new: int) -> Edit:
         """Return the edit from a call of `old` to a call of `new`."""
-        was, shall = (callsite.calls(self.form, sites, target) for target in (old, new))
+        was, shall = (callsite.calls(sites, target) for target in (old, new))
         return was.modify_call(sites, shall)
 
     def update_ftrace_func(self, slot: int, old: int, new: int) -> Edit:
         """Return the edit from `bl old` to `bl new` at the slot, one word."""
         site = Sites(np.array([slot], np.uint64))
-        was, shall = (callsite.calls(callsite.SLOT, site, target) for target in (old, new))
+        was, shall = (callsite.calls(site, target) for target in (old, new))
         return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
         """Return the edit from a nop to `bl caller` at the slot, one word."""
         site = Sites(np.array([slot], np.uint64))
-        return callsite.calls(callsite.SLOT, site, caller).make_call(site)
+        return callsite.calls(site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
-        """Return the target of a B or BL, after the words that a site may have before it."""
+        """Return the target of a B or BL."""
         return callsite.call_target(ip, text)
 
     def emulate(self, registers: Mapping[str, int], ip: int, text: bytes) -> Effect:
         """Return what the site `text` does. Raises `ValueError` for any other text."""
-        return callsite.emulate(self.form, registers, ip, text)
+        return callsite.emulate(ip, text)
 
     def explain(self, ip: int, expected: bytes, found: bytes) -> str:
         """Return why a site is refused."""
-        return callsite.explain(self.form, ip, expected, found)
+        return callsite.explain(ip, expected, found)
 
     @property
     def stubs(self) -> stub.Stubs:

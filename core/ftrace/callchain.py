@@ -233,10 +233,10 @@ class CallChain:
 
     def _before(self, address: int) -> bytes:
         """Return the bytes before `address`, at most the length of a call."""
-        region = self._memory.region_at(address - 1)
-        if region is None:
+        part = self._memory.mapped_at(address - 1)
+        if part is None:
             return b""
-        start = max(region.address, address - self._port.facts.max_insn_size)
+        start = max(part[0], address - self._port.facts.max_insn_size)
         return self._memory.read(start, address - start)
 
     def _is_return(self, address: int) -> bool:

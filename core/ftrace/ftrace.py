@@ -79,6 +79,8 @@ class Ftrace:
         self._machine = machine
         self._memory = machine.memory
         self._by_mcount: tuple[ModuleStub, ...] = ()
+        self.init_edit: Edit | None = None
+        """What `ftrace_dyn_arch_init` wrote; None if nothing."""
         trampolines = None
         if isinstance(entry, Entry) and trampolines_of(port) is not None:
             trampolines = OpsTrampolines(port, entry, machine.memory, kallsyms)
@@ -158,6 +160,7 @@ class Ftrace:
             return
         caller = self._tracer.entry[CALLER]
         edit = self.port.dyn_arch_init(self.mcount, caller)
+        self.init_edit = edit
         if edit is not None:
             self.text.apply(edit, FtraceBugType.INIT, caller, STOP_MACHINE)
             code = edit.replacement[0].tobytes()
@@ -510,5 +513,6 @@ def _check_nops(machine: Machine, kernel: Image, ips: Addresses) -> None:
     facts = machine.port.facts.sites
     compiled, _ = machine.memory.gather(ips, facts.size)
     edit = machine.port.init_nop(Sites(ips, compiled=compiled), 0)
-    if not edit.reachable.all() or (edit.expected != compiled).any():
+    found, _ = machine.memory.gather(edit.address, edit.expected.shape[1])
+    if not edit.reachable.all() or (edit.expected != found).any():
         raise MissingSymbolError(str(kernel.path), facts.mcount_symbols[0])

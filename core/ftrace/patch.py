@@ -1,7 +1,8 @@
 """The one place where text is written: read, compare, write, flush.
 
 An `Edit` has the expected and the new text of n places. All places are compared first; if
-one differs, nothing is written and `FtraceBug` names it. Then everything is written at
+one differs, or its page cannot be read or written, nothing is written and `FtraceBug` names
+it. Then everything is written at
 once and each vCPU is flushed once (`flush_icache_range`): translated code is this
 machine's instruction cache, and a vCPU that is not flushed goes on running the old bytes.
 
@@ -45,6 +46,8 @@ class Text(Protocol):
     def gather(self, addresses: Addresses, width: int) -> tuple[Bytes, NDArray[np.bool_]]: ...
 
     def scatter(self, addresses: Addresses, data: Bytes) -> None: ...
+
+    def writable(self, addresses: Addresses, width: int) -> NDArray[np.bool_]: ...
 
 
 class Processors(Protocol):
@@ -106,7 +109,7 @@ class Patcher:
         """Compare every place with the expected text, then the `stubs` that the calls use.
 
         Raises `FtraceBug` for the first place that differs (EINVAL), cannot be encoded
-        (EINVAL) or cannot be read (EFAULT).
+        (EINVAL), cannot be read (EFAULT) or cannot be written (`Facts.unwritable`).
         """
         if not len(edit.address):
             return
@@ -114,22 +117,34 @@ class Patcher:
         same = found == edit.expected
         if edit.lengths is not None:
             same |= np.arange(same.shape[1]) >= edit.lengths[:, None]
-        right = readable & edit.reachable & same.all(axis=1)
+        writable = self._machine.memory.writable(edit.address, edit.expected.shape[1])
+        same_text = edit.reachable & same.all(axis=1)
+        right = readable & same_text & writable
         if not right.all():
             row = int(np.argmin(right))
-            ip, expected = int(edit.address[row]), edit.row(edit.expected, row)
+            ip, at = int(edit.ips[row]), int(edit.address[row])
+            expected, there = edit.row(edit.expected, row), edit.row(found, row)
             if not readable[row]:
-                raise FtraceBug(ip, errno=errno.EFAULT, expected=expected)
-            there = edit.row(found, row)
-            reason = self._port.explain(ip, expected, there)
-            raise FtraceBug(ip, errno=errno.EINVAL, expected=expected, found=there, reason=reason)
+                raise FtraceBug(ip, errno=errno.EFAULT, expected=expected, address=at)
+            if same_text[row]:
+                number = self._port.facts.unwritable
+                raise FtraceBug(ip, errno=number, expected=expected, address=at)
+            reason = self._port.explain(at, expected, there)
+            raise FtraceBug(
+                ip,
+                errno=errno.EINVAL,
+                expected=expected,
+                found=there,
+                address=at,
+                reason=reason,
+            )
         for stub in stubs:
             self._verify_stub(edit, stub)
 
     def _verify_stub(self, edit: Edit, stub: ModuleStub) -> None:
         """Raise `FtraceBug` for the first word of `stub` that insmod did not write."""
         users = np.any([via == np.uint64(stub.address) for via in edit.via], axis=0)
-        ip = int(edit.address[int(np.argmax(users))])
+        ip = int(edit.ips[int(np.argmax(users))])
         try:
             found = self._machine.memory.read(stub.address, len(stub.code))
         except MemoryFault:
@@ -268,4 +283,5 @@ def joined(*edits: Edit) -> Edit:
         np.concatenate([edit.reachable for edit in edits]),
         tuple(np.concatenate(each) for each in zip(*via, strict=True)),
         lengths,
+        np.concatenate([edit.ips for edit in edits]),
     )

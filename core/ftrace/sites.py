@@ -57,7 +57,7 @@ def call_sites(
         bases = own_bases(image)
     table = site_table(port, image, bases)
     if table is None:
-        entries = _called(port, image, bases)
+        entries = calls_by_relocation(port, image, bases)
     else:
         try:
             entries = image.words(read(table.address, table.size))
@@ -78,10 +78,15 @@ def rec_ips(port: Port, image: Image, bases: Mapping[int, int], entries: Address
     """Return rec.ip of each of the n `entries` of a list of sites.
 
     With `-fpatchable-function-entry=N,M` the compiler puts M of the N nops before the
-    function and lists the first of them. The site is then at the function's symbol, or
-    after the landing pad there (`ftrace_call_adjust` in Linux 6.5).
+    function and lists the first of them. The nops that count then begin at the function's
+    symbol, or after the landing pad there (`ftrace_call_adjust` in Linux 6.5).
     """
-    ips = port.call_adjust(entries).copy()
+    return port.call_adjust(_inside(port, image, bases, entries))
+
+
+def _inside(port: Port, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
+    """Return `entries`, with those before a function moved to the nops inside it."""
+    ips = entries.copy()
     known = _functions(image, bases)
     if not len(known.start):
         return ips
@@ -202,8 +207,11 @@ def _code(image: Image, bases: Mapping[int, int]) -> Iterator[tuple[int, bytes]]
             yield bases[section.index], image.data(section).tobytes()
 
 
-def _called(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
-    """Return the places of relocations of mcount calls (kernels: with --emit-relocs)."""
+def calls_by_relocation(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
+    """Return the calls of mcount that the relocations of `image` show, as recordmcount does.
+
+    A linked kernel has relocations only if it is linked with --emit-relocs.
+    """
     facts = port.facts.sites
     mcount = [row for row, name in enumerate(image.symbols.names) if name in facts.mcount_symbols]
     found = [np.empty(0, np.uint64)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arch import Edit, ModuleStub, Port
+from ..arch import Edit, ModuleStub, Port, Sites
 from ..errors import MemoryFault
 from ..machine.memory import Memory
 from .ops import FtraceOps
@@ -43,6 +43,8 @@ class RecordState:
     """The module stub that the call uses, or would use; None if `target` is in reach."""
     compiled: bytes
     """The site's text before ftrace first changed it."""
+    lead: bytes
+    """Text before `ip` that ftrace wrote with its first change, and never looks at again."""
     address: int
     """Where `expected` begins; not always the same as `ip`."""
     expected: bytes
@@ -101,6 +103,7 @@ def record_state(
         target=target,
         stub=None if call is None else _stub(records, call),
         compiled=records.compiled[row].tobytes()[:length],
+        lead=b"" if record["raw"] else _lead(port, sites),
         address=address,
         expected=expected,
         found=found,
@@ -110,6 +113,12 @@ def record_state(
         switched=_switched(nop),
         reason="" if found is None or found == expected else port.explain(ip, expected, found),
     )
+
+
+def _lead(port: Port, sites: Sites) -> bytes:
+    """Return the text before rec.ip of the first of `sites` that its first change writes."""
+    first = port.init_nop(sites, int(sites.ip[0]))
+    return first.row(first.replacement, 0)[: first.lead]
 
 
 def _read(memory: Memory, address: int, size: int) -> bytes | None:

@@ -84,7 +84,7 @@ class FtraceText:
             self.patcher.apply(edit, None, self._stubs(edit))
         except FtraceBug as found:
             places = ((change, np.uint64(found.ip)) for change in changes)
-            wrong = next(change for change, ip in places if ip in change.edit.address)
+            wrong = next(change for change, ip in places if ip in change.edit.ips)
             raise self._shut_off(found, wrong.type, wrong.target) from found
         undo.callback(self.put_back, edit)
 

@@ -183,9 +183,7 @@ def deliver_nmi(
     local["irqs_disabled"] = 1
 
 
-def leave_nmi(
-    vcpu: Processor, interrupts: Interrupts, memory: Memory, regs: int, now: int
-) -> None:
+def leave_nmi(vcpu: Processor, interrupts: Interrupts, memory: Memory, regs: int, now: int) -> None:
     """Resume what the NMI has interrupted, for at least one block. Raises `MemoryFault`."""
     layout, kept = vcpu.pt_regs, interrupts.interrupted
     vcpu.registers.pt_regs.write(layout.unpack(memory.read(regs, layout.size)))

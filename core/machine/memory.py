@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes
 from ..errors import HostMemoryError, MemoryFault
-
-PAGE_SIZE = 4096
+from .protection import PAGE_SIZE as PAGE_SIZE
+from .protection import PageProtections, Protection
 
 LIMIT = 1 << 30
 """Most RAM of a machine, in bytes: a damaged file must not use up the host's memory."""
@@ -51,7 +51,8 @@ class Region:
     executable: bool = True
     """Whether a CPU may execute from it; otherwise a fetch is a fault."""
     writable: bool = True
-    """Whether a CPU may store to it; otherwise a store is a fault. The host always may."""
+    """Whether a CPU may store to it; otherwise a store is a fault. The host may, unless the
+    page is protected (`Memory.protect`)."""
 
     @property
     def size(self) -> int:
@@ -88,6 +89,7 @@ class Memory:
         self._on_map: list[Observer] = []
         self._on_unmap: list[Observer] = []
         self._on_text: list[TextObserver] = []
+        self._protections = PageProtections()
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -148,6 +150,9 @@ class Memory:
         row = self._regions.index(region)
         for on_unmap in self._on_unmap:
             on_unmap(region)
+        for page in self.protected:
+            if region.address <= page < region.end:
+                self._protections.set(page, Protection.READ_WRITE)
         del self._starts[row]
         del self._regions[row]
 
@@ -165,6 +170,37 @@ class Memory:
             return None
         return self._regions[row]
 
+    @property
+    def protected(self) -> dict[int, Protection]:
+        """Pages of code that are not `READ_WRITE`, by address, ascending."""
+        return self._protections.pages
+
+    def protect(self, address: int, protection: Protection) -> int:
+        """Protect the page of code that contains `address`; return the page's address.
+
+        Raises `MemoryFault` if no code is there. Does not flush translated code.
+        """
+        region = self.region_at(address)
+        if region is None or not region.executable:
+            raise MemoryFault(address, 1, "only pages of code can be protected")
+        page = address - address % PAGE_SIZE
+        for on_unmap in self._on_unmap:
+            on_unmap(region)
+        self._protections.set(page, protection)
+        for on_map in self._on_map:
+            on_map(region)
+        return page
+
+    def mapped(self, region: Region) -> tuple[tuple[int, int], ...]:
+        """Return start and end of each part of `region` that is mapped."""
+        return tuple(self._protections.mapped(region.address, region.end))
+
+    def mapped_at(self, address: int) -> tuple[int, int] | None:
+        """Return start and end of the mapped part of a region that contains `address`, or None."""
+        region = self.region_at(address)
+        parts = () if region is None else self.mapped(region)
+        return next((part for part in parts if part[0] <= address < part[1]), None)
+
     def read(self, address: int, size: int) -> bytes:
         """Return `size` bytes. Raises `MemoryFault` unless all of them are mapped."""
         spans = self._spans(address, size)
@@ -176,18 +212,18 @@ class Memory:
         """Return up to `size` bytes: those before the first one that is not mapped."""
         found = b""
         while len(found) < size:
-            region = self.region_at(address + len(found))
-            if region is None:
+            here = address + len(found)
+            part = self.mapped_at(here)
+            if part is None:
                 break
-            start = address + len(found) - region.address
-            found += region.bytes[start : start + size - len(found)].tobytes()
+            found += self.read(here, min(address + size, part[1]) - here)
         return found
 
     def write(self, address: int, data: bytes) -> None:
         """Store bytes, all or none. Raises `MemoryFault`. Does not flush translated code."""
         source = np.frombuffer(data, np.uint8)
         done = 0
-        for span in self._spans(address, len(data)):
+        for span in self._spans(address, len(data), writing=True):
             span[:] = source[done : done + len(span)]
             region = self.region_at(address + done)
             assert region is not None
@@ -220,18 +256,25 @@ class Memory:
             readable[rows] = True
         return found, readable
 
+    def writable(self, addresses: Addresses, width: int) -> NDArray[np.bool_]:
+        """Return at which of n addresses `scatter` can store `width` bytes."""
+        writable = np.zeros(len(addresses), np.bool_)
+        for _, rows, _ in self._rows(np.asarray(addresses, np.uint64), width, writing=True):
+            writable[rows] = True
+        return writable
+
     def scatter(self, addresses: Addresses, data: Bytes) -> None:
         """Store row i of `data` (uint8[n, width]) at address i, all rows or none.
 
         Raises `MemoryFault`.
         """
         addresses = np.asarray(addresses, np.uint64)
-        places = list(self._rows(addresses, data.shape[1]))
+        width = data.shape[1]
+        places = list(self._rows(addresses, width, writing=True))
         if sum(len(rows) for _, rows, _ in places) != len(addresses):
-            known = np.zeros(len(addresses), np.bool_)
-            for _, rows, _ in places:
-                known[rows] = True
-            raise MemoryFault(int(addresses[~known][0]), data.shape[1])
+            wrong = int(addresses[~self.writable(addresses, width)][0])
+            reason = self._protections.forbids(wrong, width, writing=True)
+            raise MemoryFault(wrong, width, reason or "not mapped")
         for region, rows, offsets in places:
             region.bytes[offsets] = data[rows]
             if region.executable:
@@ -264,8 +307,11 @@ class Memory:
             if address < end and start < address + size:
                 raise MemoryFault(address, size, f"overlaps {name}")
 
-    def _spans(self, address: int, size: int) -> list[NDArray[np.uint8]]:
+    def _spans(self, address: int, size: int, *, writing: bool = False) -> list[NDArray[np.uint8]]:
         """Return arrays that together cover the range, over as many regions as needed."""
+        forbidden = self._protections.forbids(address, size, writing=writing)
+        if forbidden:
+            raise MemoryFault(address, size, forbidden)
         spans = []
         here, left = address, size
         while left > 0:
@@ -282,17 +328,21 @@ class Memory:
         return spans
 
     def _rows(
-        self, addresses: Addresses, width: int
+        self, addresses: Addresses, width: int, *, writing: bool = False
     ) -> list[tuple[Region, NDArray[np.intp], NDArray[np.intp]]]:
-        """Return for each region the rows inside it and their byte offsets, shape (m, width)."""
+        """Return for each region the rows inside it and their byte offsets, shape (m, width).
+
+        Rows that cannot be read, or written, are left out.
+        """
         found = []
+        allowed = self._protections.allowed(addresses, width, writing=writing)
         columns = np.arange(width, dtype=np.intp)
         for region in self._regions:
             if region.size < width:
                 continue
             # Addresses below the region wrap around to offsets far beyond it.
             offsets = addresses - np.uint64(region.address)
-            rows = np.flatnonzero(offsets <= np.uint64(region.size - width))
+            rows = np.flatnonzero((offsets <= np.uint64(region.size - width)) & allowed)
             if len(rows):
                 found.append((region, rows, offsets[rows].astype(np.intp)[:, None] + columns))
         return found

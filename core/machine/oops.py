@@ -59,8 +59,8 @@ def _stack(memory: Memory, sp: int) -> bytes:
 
 def _text(memory: Memory, pc: int) -> tuple[int, bytes]:
     """Return the address and the bytes of the code around `pc`; no bytes if it is not mapped."""
-    region = memory.region_at(pc)
-    if region is None:
+    part = memory.mapped_at(pc)
+    if part is None:
         return pc, b""
-    start = max(region.address, pc - TEXT_AROUND)
-    return start, memory.view(start, min(region.end, pc + TEXT_AROUND) - start).tobytes()
+    start = max(part[0], pc - TEXT_AROUND)
+    return start, memory.read(start, min(part[1], pc + TEXT_AROUND) - start)

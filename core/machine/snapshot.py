@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .memory import PAGE_SIZE, Memory, Region
+from .protection import Protection
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegionImage:
-    """The non-zero pages of a region: `pages` uint8[n, PAGE_SIZE] are its pages number `row`."""
+    """The non-zero pages of a region: `pages` uint8[n, PAGE_SIZE] are its pages number `row`.
+
+    `protected` has its protected pages by their addresses.
+    """
 
     name: str
     address: int
@@ -24,11 +28,12 @@ class RegionImage:
     writable: bool
     row: NDArray[np.intp]
     pages: NDArray[np.uint8]
+    protected: dict[int, Protection]
 
 
 def copy_memory(memory: Memory) -> tuple[RegionImage, ...]:
     """Return the contents of every region."""
-    return tuple(_copy(region) for region in memory.regions)
+    return tuple(_copy(memory, region) for region in memory.regions)
 
 
 def put_memory(memory: Memory, images: tuple[RegionImage, ...]) -> None:
@@ -42,6 +47,11 @@ def put_memory(memory: Memory, images: tuple[RegionImage, ...]) -> None:
         if image.name not in present:
             memory.map(image.address, image.size, image.name, image.executable, image.writable)
         region = memory.region(image.name)
+        now = _protected(memory, region)
+        for page in now.keys() | image.protected.keys():
+            protection = image.protected.get(page, Protection.READ_WRITE)
+            if now.get(page) is not protection:
+                memory.protect(page, protection)
         pages = _pages(region)
         # Only pages in use are touched: the rest of the host's memory stays unused.
         pages[np.setdiff1d(_in_use(pages), image.row, assume_unique=True)] = 0
@@ -50,11 +60,18 @@ def put_memory(memory: Memory, images: tuple[RegionImage, ...]) -> None:
             memory.text_changed(region, np.arange(len(pages)))
 
 
-def _copy(region: Region) -> RegionImage:
+def _copy(memory: Memory, region: Region) -> RegionImage:
     pages = _pages(region)
     row = _in_use(pages)
     permissions = (region.executable, region.writable)
-    return RegionImage(region.name, region.address, region.size, *permissions, row, pages[row])
+    place = (region.name, region.address, region.size)
+    return RegionImage(*place, *permissions, row, pages[row], _protected(memory, region))
+
+
+def _protected(memory: Memory, region: Region) -> dict[int, Protection]:
+    """Return the protected pages of `region`, by address."""
+    pages = memory.protected.items()
+    return {page: each for page, each in pages if region.address <= page < region.end}
 
 
 def _pages(region: Region) -> NDArray[np.uint8]:

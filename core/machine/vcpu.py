@@ -430,14 +430,17 @@ class Vcpu:
             access |= UC_PROT_EXEC
         if region.writable:
             access |= UC_PROT_WRITE
-        self._uc.mem_map_ptr(region.address, region.size, access, region.host_address)
-        self._faults.mapped(region.address, region.end)
+        for start, end in self._memory.mapped(region):
+            host = region.host_address + start - region.address
+            self._uc.mem_map_ptr(start, end - start, access, host)
+            self._faults.mapped(start, end)
         if self._long_blocks is not None:
             self._long_blocks.mapped(region)
 
     def _unmap(self, region: Region) -> None:
-        self._uc.mem_unmap(region.address, region.size)
-        self._faults.unmapped(region.address, region.end)
+        for start, end in self._memory.mapped(region):
+            self._uc.mem_unmap(start, end - start)
+            self._faults.unmapped(start, end)
         if self._long_blocks is not None:
             self._long_blocks.unmapped(region)
         self._flush_all()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arch import Addresses, Bytes, EntryCode, Port, Sites
+from ..arch import Addresses, Bytes, Edit, EntryCode, Port, Sites
 from ..asm.assemble import assemble
 from ..elf.image import Image
 from ..ftrace.entry import CALLER, NEEDED, SLOTS
@@ -74,6 +74,12 @@ class PortUnderTest:
         if not len(self.ips):
             raise Absent("no call sites are found")
         return Sites(self.ips, compiled=self.texts(self.ips, self.port.facts.sites.size))
+
+    @cached_property
+    def first_change(self) -> Edit:
+        """The change of `sites` at boot, which may write more than later changes."""
+        name = self.port.facts.sites.mcount_symbols[0]
+        return self.port.init_nop(self.sites, self.kernel.symbols.address_of(name) or 0)
 
     @cached_property
     def text(self) -> tuple[int, int]:

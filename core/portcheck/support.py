@@ -132,14 +132,22 @@ def support(port: Port, function: str | None = None) -> Support:
     sites = Sites(ip, compiled=compiled)
     length = int(port.lengths(sites)[0])
     call = port.make_call(sites, kernel.caller)
+    first = port.init_nop(sites, kernel.caller)
+    lead = first.lead
+    before, _ = kernel.memory.gather(first.address, lead)
+    left = first.replacement[:, :lead]
     offsets = _offsets(kernel, ips)
     return Support(
         name=facts.name,
         bits=8 * facts.pointer_size,
         byteorder=facts.byteorder,
-        compiled=kernel.code(sites.ip, compiled[:, :length]),
-        disabled=kernel.code(call.address, call.expected[:, :length]),
-        enabled=kernel.code(call.address, call.replacement[:, :length]),
+        compiled=kernel.code(first.address, np.hstack([before, compiled[:, :length]])),
+        disabled=kernel.code(
+            call.address - np.uint64(lead), np.hstack([left, call.expected[:, :length]])
+        ),
+        enabled=kernel.code(
+            call.address - np.uint64(lead), np.hstack([left, call.replacement[:, :length]])
+        ),
         site=int(ip[0]),
         offsets=(min(offsets), max(offsets)),
         reach=_reach(port, sites),

@@ -255,6 +255,7 @@ def at_site(subject: PortUnderTest, edit: Edit, row: int) -> Traced:
     """Return a function at its site, which holds the replacement of `edit`; slots call tracers."""
     ip, start, end = bounds(subject, edit, row)
     called = Traced(subject, start, end)
+    called.patch(subject.first_change, row)
     called.patch(edit, row)
     called.call_tracer()
     if start != ip:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 from ..arch import Port
 from ..asm import error_column
 from ..asm.assemble import assemble_line, typed_values
@@ -32,12 +34,14 @@ from ..errors import (
 from ..kernel.kernel import KERNEL
 from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
+from ..machine.protection import Protection
 from ..memento import Restore, attributes, in_order
 from ..modules.module import Module
 from ..views.call_site import CallSite
 from ..views.disasm import Insn
 from ..views.listings import Listing, listing
 from ..views.path import Hop
+from ..views.recording import Call, FirstChange, Recording, call_at, first_change, recording
 from ..views.stepping import Stepping
 from . import checkpoint
 from .boot import Boot
@@ -354,15 +358,44 @@ class Session:
         With `rows`, only the entries of those records. Raises `ImageError`.
         """
         with self.lock:
-            boot = self.boot
-            kernel = {s.index: s.address for s in self.image.sections if s.loaded}
-            files = [(self.image, kernel)]
-            files += [(each.image, dict(each.linked.bases)) for each in boot.modules.loaded]
-            records, memory = boot.ftrace.records, boot.machine.memory
+            records, memory = self.boot.ftrace.records, self.boot.machine.memory
             found = [
-                listing(self.port, image, bases, memory, records, rows) for image, bases in files
+                listing(self.port, image, bases, memory, records, rows)
+                for _, image, bases in self._files()
             ]
             return [each for each in found if each is not None]
+
+    def _files(self) -> list[tuple[str | None, Image, dict[int, int]]]:
+        """Return module name, image and addresses of sections of each loaded file."""
+        kernel = {s.index: s.address for s in self.image.sections if s.loaded}
+        loaded = self.boot.modules.loaded
+        modules = [(each.name, each.image, dict(each.linked.bases)) for each in loaded]
+        return [(None, self.image, kernel), *modules]
+
+    def recordings(self) -> list[tuple[Recording, FirstChange]]:
+        """Return how the sites of each loaded file are found, and what was compared at first.
+
+        Raises `ImageError`, and `MissingSymbolError` for a kernel that cannot be traced.
+        """
+        with self.lock:
+            ftrace = self.boot.ftrace
+            modules = np.array(ftrace.records.module_names(), object)
+            return [
+                (
+                    recording(self.port, image, bases, ftrace.records),
+                    first_change(ftrace, np.flatnonzero(modules == name)),
+                )
+                for name, image, bases in self._files()
+            ]
+
+    def recorded_call(self, ip: int) -> Call | None:
+        """Return the call of mcount at `ip` as recordmcount sees it; None if there is none.
+
+        Raises `ImageError`.
+        """
+        with self.lock:
+            found = (call_at(self.port, image, bases, ip) for _, image, bases in self._files())
+            return next((each for each in found if each is not None), None)
 
     def call_path(self, ip: int) -> tuple[Hop, ...]:
         """Return the path of a call from the site at `ip` to the tracer.
@@ -434,6 +467,14 @@ class Session:
             boot.machine.memory.write(address, data)
             boot.machine.flush(address, address + len(data))
             return before
+
+    def protect(self, address: int, protection: Protection) -> int:
+        """Protect the page of code that contains `address`; return the page's address.
+
+        Raises `MemoryFault` if no code is there.
+        """
+        with self.lock:
+            return self.boot.machine.memory.protect(address, protection)
 
     def instructions(self, address: int, size: int) -> list[Insn]:
         """Return the instructions in memory that begin in the `size` bytes at `address`.

@@ -130,6 +130,8 @@ class CallSite:
     reason: str
     """Why ftrace would refuse to change it, if the port can tell; else empty."""
     rows: tuple[SiteRow, ...]
+    writable: bool = True
+    """Whether ftrace can write its text; false on a protected page."""
     caller: str = CALLER
     """The function that it calls, or would call if it were enabled."""
     unrecorded: Unrecorded | None = None
@@ -205,7 +207,9 @@ class SiteReader:
     def _recorded(self, state: RecordState, before: int, after: int) -> CallSite:
         """Return the call site of a record."""
         wanted = state.address, state.expected
-        around = self._around(state.ip, state.compiled, wanted, state.switched, before, after)
+        around = self._around(
+            state.ip, state.compiled, wanted, state.switched, before, after, state.lead
+        )
         stub = state.stub
         return CallSite(
             name=state.name,
@@ -218,9 +222,10 @@ class SiteReader:
             via=None if stub is None else (self._disasm.name(stub.address) or "stub", stub.address),
             source=self._source(state.ip),
             readable=around.readable,
+            writable=self._writable(state.address, len(state.expected)),
             caller=state.caller,
             changed_words=state.changed_words,
-            reason=state.reason,
+            reason=state.reason or _untouched(around.rows, state),
             rows=around.rows,
             relocations=around.relocations,
         )
@@ -252,6 +257,10 @@ class SiteReader:
             relocations=around.relocations,
         )
 
+    def _writable(self, address: int, size: int) -> bool:
+        """Return whether the text at `address` can be written."""
+        return bool(self._memory.writable(np.array([address], np.uint64), size)[0])
+
     def _source(self, ip: int) -> tuple[str, int] | None:
         """Return file and line of the function whose site is at `ip`."""
         return self._files.source_line(ip + self._ftrace.port.facts.sites.source_offset)
@@ -264,14 +273,17 @@ class SiteReader:
         switched: range,
         before: int,
         after: int,
+        lead: bytes = b"",
     ) -> _Around:
         """Read the site at `ip` and the text around it.
 
         `left` is what the compiler left there, `wanted` where the expected text begins,
-        and that text; `switched` are the addresses that change when it is enabled.
+        and that text; `switched` are the addresses that change when it is enabled. `lead` is
+        the expected text just before `ip`.
         """
         disasm, (address, text) = self._disasm, wanted
-        start, end = self._window(ip, after)
+        first = ip - len(lead)
+        start, end = self._window(ip, first, after)
         readable = True
         try:
             now = self._memory.read(start, end - start)
@@ -279,37 +291,49 @@ class SiteReader:
             now, readable = b"", False
         compiled = self._files.text(start, end - start) or now or bytes(end - start)
         compiled = _overlay(compiled, ip - start, left)
-        expected = _overlay(compiled, address - start, text)
+        expected = _overlay(compiled, first - start, lead)
+        expected = _overlay(expected, address - start, text)
         stop = ip + len(left)
         rows: list[tuple[int, bytes, bytes, bytes]] = []
-        for each in _rows(disasm, start, compiled, expected, now or compiled, range(ip, stop)):
+        for each in _rows(disasm, start, compiled, expected, now or compiled, range(first, stop)):
             if each[0] >= stop and sum(at >= stop for at, *_ in rows) == after:
                 break
             rows.append(each if readable else (*each[:3], b""))
-        first = sum(at + len(old) <= ip for at, old, *_ in rows)
-        shown = rows[max(first - before, 0) :]
+        skipped = sum(at + len(old) <= first for at, old, *_ in rows)
+        shown = rows[max(skipped - before, 0) :]
         stored = self._files.stored(start, end - start)
         pending = () if stored is None else stored.pending
         return _Around(
             rows=tuple(
-                _site_row(disasm, each, range(ip, stop), switched, stored) for each in shown
+                _site_row(disasm, each, range(first, stop), switched, stored) for each in shown
             ),
             readable=readable,
             relocations=tuple(
-                f"{each.kind} {each.symbol}".rstrip() for each in pending if ip <= each.place < stop
+                f"{each.kind} {each.symbol}".rstrip()
+                for each in pending
+                if first <= each.place < stop
             ),
         )
 
-    def _window(self, ip: int, after: int) -> tuple[int, int]:
-        """Return the range to decode: from the function's start, if near, to past the site."""
+    def _window(self, ip: int, first: int, after: int) -> tuple[int, int]:
+        """Return the range to decode: from the function's start, if near, to past the site.
+
+        `first` is where the site begins, `ip` its rec.ip.
+        """
         facts = self._ftrace.port.facts
         end = ip + facts.sites.size
         symbol = self._ftrace.kallsyms.lookup(ip)
         if symbol is None:
-            return ip, end
-        start = symbol.address if ip - symbol.address <= _LEAD else ip
+            return first, end
+        start = symbol.address if first - symbol.address <= _LEAD else first
         last = min(symbol.address + symbol.size, end + after * facts.max_insn_size)
         return start, max(end, last)
+
+
+def _untouched(rows: tuple[SiteRow, ...], state: RecordState) -> str:
+    """Return what ftrace does about text before rec.ip that is wrong; "" if it is right."""
+    wrong = any(row.wrong and row.address < state.ip for row in rows)
+    return "ftrace wrote it once and does not compare it again" if state.lead and wrong else ""
 
 
 def _unrecorded(ftraced: Ftraced, noted: bool) -> Unrecorded:

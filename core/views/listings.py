@@ -1,9 +1,10 @@
-"""The compiler's list of call sites, entry by entry, and the record made of each entry.
+"""The list of call sites, entry by entry, and the record made of each entry.
 
-The compiler writes the address of every call site into a section, the linker gathers
-these sections, and ftrace reads the list at boot or when a module is loaded. Nobody
-searches code for calls; a kernel built with `-fpatchable-function-entry` does not even
-contain any. Entries are addresses, so the file may have only a relocation for each.
+The compiler, or a tool that reads its output, writes the address of every call site into a
+section. The linker gathers these sections, and ftrace reads the list at boot or when a module
+is loaded. ftrace does not search code for calls; a kernel built with
+`-fpatchable-function-entry` does not even contain any. Entries are addresses, so the file may
+have only a relocation for each.
 
 Sources: GCC manual, "Instrumentation Options"; the kernel's
 Documentation/trace/ftrace-design.rst, HAVE_FTRACE_MCOUNT_RECORD.
@@ -37,7 +38,7 @@ class Entry:
     relocation: str
     """Type, symbol and addend of the entry's relocation in the file; empty for none."""
     value: int
-    """The entry's value in guest memory: the site, before `rec_ips`."""
+    """The entry's value in guest memory, before `rec_ips`."""
     row: int | None
     """The record made from it; None for the linker's padding."""
 
@@ -48,7 +49,10 @@ class Listing:
 
     file: str
     compiled: str
-    """The section that the compiler wrote."""
+    """The section that has the list in an object, before linking."""
+    by_compiler: bool | None
+    """Whether the compiler wrote the list; false if the build made it from the compiler's
+    assembly, None if unknown."""
     section: str
     """The section of the file that contains the list."""
     address: int
@@ -81,9 +85,12 @@ def listing(
     found[filled] = records.rows_of(rec_ips(port, image, bases, values[filled]))
     asked = _relocations(port, image, table, bases[table.section.index])
     shown = np.arange(len(values)) if rows is None else np.flatnonzero(np.isin(found, [*rows]))
+    compiled = table.section.name
+    compiled = sections[0] if sections and compiled not in sections else compiled
     return Listing(
         image.path.name,
-        sections[0] if sections and table.section.name not in sections else table.section.name,
+        compiled,
+        _by_compiler(image, compiled),
         table.section.name,
         table.address,
         len(values),
@@ -100,6 +107,22 @@ def listing(
             for number in shown.tolist()
         ),
     )
+
+
+_BUILD = "BUILD.txt"
+"""The file beside built images that says how they were made."""
+
+
+def _by_compiler(image: Image, section: str) -> bool | None:
+    """Return whether the compiler wrote the list of `image`; None if nothing says so."""
+    if section == "__patchable_function_entries":
+        return True
+    try:
+        build = image.path.with_name(_BUILD).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    made = next((line for line in build.splitlines() if line.startswith("Call sites: ")), None)
+    return None if made is None else "their table by sed" not in made
 
 
 def _stored(image: Image, table: SiteTable, base: int) -> bytes:

@@ -244,13 +244,14 @@ class SteppingReader:
             start, end = symbol.address, max(end, symbol.address + symbol.size)
         if pc - start > BEFORE:
             start = pc
-        region = self._machine.memory.region_at(pc)
-        if region is None:
+        part = self._machine.memory.mapped_at(pc)
+        if part is None:
             return (CodeRow(pc, b"", "not mapped", True),)
         rows: list[CodeRow] = []
-        shown = self._instructions(start, max(min(end, region.end) - start, 1))
+        start = max(start, part[0])
+        shown = self._instructions(start, max(min(end, part[1]) - start, 1))
         if all(insn.address != pc for insn in shown):
-            shown = self._instructions(pc, max(min(end, region.end) - pc, 1))
+            shown = self._instructions(pc, max(min(end, part[1]) - pc, 1))
         named = None
         for insn in shown:
             symbol = self._kallsyms.lookup(insn.address)

@@ -33,6 +33,13 @@ EXPERIMENTS = (
         lambda session: not session.boot.ftrace.disabled,
     ),
     Experiment(
+        "write-protect this call site, and trace it",
+        "ftrace reads its text but cannot write it: EPERM, and ftrace shuts off",
+        "protect {ip} ro && echo nop > current_tracer && echo {name} > set_ftrace_filter"
+        " && echo function > current_tracer",
+        lambda session: not session.boot.ftrace.disabled,
+    ),
+    Experiment(
         "damage the stub of ftrace_caller",
         "a module's calls go wrong: ftrace refuses the next change",
         f"poke {STUB} nop",

@@ -69,9 +69,8 @@ ftrace_regs_caller:
         orr     x12, x12, x13
         orr     x10, x10, x12                   // pstate
         add     x11, sp, #320
-        sub     x12, x30, #8                    // MCOUNT_INSN_SIZE
         stp     x9, x11, [sp, #240]
-        stp     x12, x10, [sp, #256]
+        stp     x30, x10, [sp, #256]            // pc: after the site, as in the kernel
         mov     x3, sp
         b       ftrace_common
 
@@ -98,7 +97,7 @@ ftrace_common:
         stp     x29, x30, [sp, #272]
         add     x29, sp, #272
         str     x3, [sp, #304]
-        sub     x0, x30, #8                     // MCOUNT_INSN_SIZE
+        sub     x0, x30, #4                     // MCOUNT_INSN_SIZE
         mov     x1, x9
         ldr     x2, function_trace_op
 
@@ -172,7 +171,7 @@ ftrace_stub:
 ftrace_graph_caller:
         add     x0, sp, #240                    // the traced function's return address
         ldr     x1, [sp, #280]
-        sub     x1, x1, #8                      // MCOUNT_INSN_SIZE
+        sub     x1, x1, #4                      // MCOUNT_INSN_SIZE
         add     x2, sp, #320                    // sp of its caller, also at return
         b       prepare_ftrace_return
 

@@ -2,9 +2,10 @@
 
 `-fpatchable-function-entry=2` begins each function with two nops and lists their addresses in
 the section `__patchable_function_entries`. Nothing calls `_mcount`: ftrace needs only its
-address. rec.ip is the address of the first nop, which becomes `mov x9, x30` for good; the branch
-is the second word. The function has done nothing yet at this point, so ftrace_caller finds all
-arguments in registers, and ftrace_regs_caller can save them all.
+address. The first nop becomes `mov x9, x30` for good (`ftrace_init_nop`). The second becomes the
+branch: its address is rec.ip, one word after the address in the list (`ftrace_call_adjust`). The
+function has done nothing yet at this point, so ftrace_caller finds all arguments in registers,
+and ftrace_regs_caller can save them all.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from ..insn import BTI_C, NOP, SAVE_LR, WORD, pack
 FACTS = arm64.facts(
     "arm64",
     CallSites(
-        size=2 * WORD,
+        size=WORD,
         sections=("__patchable_function_entries",),
         mcount_symbols=("_mcount",),
         call_relocations=frozenset({reloc.CALL26, reloc.JUMP26}),
         relocation_offset=0,
         # No function depends on the values of these at its entry.
         clobbers=frozenset({*(f"x{number}" for number in range(9, 18)), "pstate"}),
-        source_offset=2 * WORD,
+        source_offset=WORD,
         landing_pad=pack(BTI_C),
     ),
-    example_offset=0,
+    example_offset=WORD,
 )
 
 FORM = Form(before=(SAVE_LR,), compiled=(NOP, NOP))

@@ -10,6 +10,7 @@ Source: System V ABI, MIPS Processor Supplement, chapter 3.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -61,6 +62,7 @@ FACTS = Facts(
     max_insn_size=insn.CALL,
     insn_align=insn.WORD,
     example=mips.EXAMPLE,
+    unwritable=errno.EFAULT,  # safe_store_code()
     self_jump=insn.pack("big", insn.b(0)),
 )
 

@@ -10,6 +10,7 @@ Source: MIPSpro N32/N64 ABI Handbook, chapter 2.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -60,6 +61,7 @@ FACTS = Facts(
     max_insn_size=insn.CALL,
     insn_align=insn.WORD,
     example=mips.EXAMPLE,
+    unwritable=errno.EFAULT,  # safe_store_code()
     self_jump=insn.pack("big", insn.b(0)),
 )
 

@@ -1,8 +1,18 @@
-"""Experiments: how text is patched, which CPUs are flushed, whether sleep is a latency."""
+"""Experiments: how ftrace patches text, which CPUs it flushes, text it cannot access, and sleep."""
 
 from __future__ import annotations
 
-from ..command import Arguments, Changes, Command, Context, UsageMistake, cpu_number, expect
+from ...machine.protection import Protection
+from ..command import (
+    Argument,
+    Arguments,
+    Changes,
+    Command,
+    Context,
+    UsageMistake,
+    cpu_number,
+    expect,
+)
 from ..outcome import ShowedPatchMethods
 
 
@@ -60,6 +70,38 @@ def idle(context: Context, arguments: Arguments) -> None:
     tracer.set_traces_idle(wanted == "counted")
 
 
+_PROTECTED = {
+    Protection.NONE: "not mapped",
+    Protection.READ_ONLY: "text cannot be written",
+    Protection.READ_WRITE: "text can be written",
+}
+
+
+def protect(context: Context, arguments: Arguments) -> None:
+    """Show the protected pages of code, or protect one."""
+    session, memory = context.session, context.boot.machine.memory
+    if not arguments:
+        for page, protection in memory.protected.items():
+            context.line(_page(context, page, protection))
+        if not memory.protected:
+            context.line("no page of code is protected")
+        return
+    expect(arguments, 2, 2)
+    word = arguments[1].text
+    if word not in {each.value for each in Protection}:
+        known = ", ".join(each.value for each in Protection)
+        raise UsageMistake(f"unknown protection '{word}' (choose from: {known})")
+    protection = Protection(word)
+    page = session.protect(session.address_of(arguments[0].text), protection)
+    context.line(_page(context, page, protection))
+
+
+def _page(context: Context, page: int, protection: Protection) -> str:
+    """Return the line of a page: its address, its protection, and the symbol where it begins."""
+    place = context.boot.kallsyms.format(page)
+    return f"{page:x}  {protection.value:<4}  {_PROTECTED[protection]}  {place}"
+
+
 COMMANDS = (
     Command(
         "patch",
@@ -85,6 +127,17 @@ COMMANDS = (
         idle,
         details="`counted` takes stop_critical_timings() out of the idle loop. Then irqsoff,\n"
         "preemptoff and preemptirqsoff report the sleep of an idle CPU as the longest latency.",
+        changes=Changes.WITH_ARGUMENTS,
+    ),
+    Command(
+        "protect",
+        "[ADDR|SYMBOL[+OFF] none|ro|rw]",
+        "show or change what may be done with a page of code",
+        protect,
+        Argument.FUNCTION,
+        "none: the page is not mapped, so reading its text fails (EFAULT), and a CPU that\n"
+        "executes it oopses. ro: text cannot be written (EPERM on most ports).\n"
+        "rw: undo. ftrace reports a bug, changes nothing and shuts off, as the kernel does.",
         changes=Changes.WITH_ARGUMENTS,
     ),
 )

@@ -10,8 +10,10 @@ from ..command import Argument, Arguments, Command, Context, UsageMistake, expec
 from ..outcome import ShowedBits, ShowedPath, ShowedRecords, ShowedSite, ShowedStubs
 from ..text.call_site import path_lines, site_lines, stub_lines
 from ..text.encoding import encoding_lines
-from ..text.origin import entry_lines, listing_lines
+from ..text.origin import call_lines, entry_lines, listing_lines, recording_lines
 from .memory import hex_bytes
+
+HOW = "--how"
 
 
 def site(context: Context, arguments: Arguments) -> None:
@@ -72,13 +74,15 @@ def tramp(context: Context, arguments: Arguments) -> None:
 
 
 def records(context: Context, arguments: Arguments) -> None:
-    """Show the compiler's lists of call sites, and the record that each entry became."""
+    """Show the lists of call sites, and the record that each entry became."""
     session, boot = context.session, context.boot
     prefix = session.port.facts.abi.text_prefix
+    how = [word for word in arguments if word.text == HOW]
+    functions = [word for word in arguments if word.text != HOW]
     known, rows = boot.ftrace.records, None
-    if arguments:
+    if functions:
         rows = []
-        for word in arguments:
+        for word in functions:
             found = known.rows_of(np.array(find_sites(known, word.text, prefix), np.uint64))
             if len(found):
                 context.did(ShowedRecords(known.names[int(found[0])].removeprefix(prefix)))
@@ -89,6 +93,9 @@ def records(context: Context, arguments: Arguments) -> None:
             return
     else:
         context.did(ShowedRecords())
+    if how and rows is None:
+        _how(context)
+        return
     shown = 0
     for each in session.listings(rows):
         if rows is not None and not each.entries:
@@ -98,8 +105,37 @@ def records(context: Context, arguments: Arguments) -> None:
         shown += 1
         for line in (listing_lines if rows is None else entry_lines)(each, known):
             context.line(line)
+        for entry in each.entries if how else ():
+            ip = 0 if entry.row is None else known.ip_of(entry.row)
+            for line in call_lines(session.recorded_call(ip)):
+                context.line(line)
     if not shown:
         context.line("no loaded file has a list of call sites")
+
+
+def _how(context: Context) -> None:
+    """Show how the sites of each file were found, and what ftrace compared and wrote first."""
+    session, boot = context.session, context.boot
+    ftrace = boot.ftrace
+    if ftrace.ftraced is not None:
+        context.line("no list: mcount notes its callers as they run, and ftraced makes records")
+        return
+    lists = {each.file: each for each in session.listings([])}
+    for found, change in session.recordings():
+        for line in recording_lines(found, lists.get(found.file), change):
+            context.line(line)
+        context.line()
+    mcount = boot.kallsyms.format(ftrace.mcount) if ftrace.mcount else "none: no site calls it"
+    context.line(f"MCOUNT_ADDR           {ftrace.mcount:x} {mcount}".rstrip())
+    written = "wrote nothing"
+    if ftrace.init_edit is not None:
+        at, text = (
+            int(ftrace.init_edit.address[0]),
+            ftrace.init_edit.row(ftrace.init_edit.replacement, 0),
+        )
+        code = boot.disassembler.line(at, text)
+        written = f"wrote {code} at {boot.kallsyms.format(at)}"
+    context.line(f"ftrace_dyn_arch_init  {written}")
 
 
 def bits(context: Context, arguments: Arguments) -> None:
@@ -142,11 +178,13 @@ COMMANDS = (
     ),
     Command(
         "records",
-        "[FUNC…]",
+        f"[{HOW}] [FUNC…]",
         "show the lists of call sites",
         records,
         Argument.FUNCTION,
-        "Each entry: as in the file, its relocation, as in memory, its record.",
+        "Each entry: as in the file, its relocation, as in memory, its record.\n"
+        f"{HOW}: how recordmcount finds the calls of mcount in the file, and what ftrace\n"
+        "compared with MCOUNT_ADDR when it first disabled them.",
     ),
     Command(
         "bits",

@@ -45,6 +45,8 @@ def site_lines(site: CallSite) -> list[str]:
         lines += _filled(f"{call} {way}", call, way)
     if not site.readable:
         lines.append("its memory is not mapped")
+    elif not site.writable:
+        lines.append("its page is protected: its text cannot be written")
     width = max((len(code.data) for row in site.rows for code in _codes(row)), default=0)
     digits = max((len(f"{row.address:x}") for row in site.rows), default=0)
     for row in site.rows:
@@ -53,9 +55,9 @@ def site_lines(site: CallSite) -> list[str]:
         lines.append(why)
     if site.relocated:
         lines.append(f"in file: not relocated ({', '.join(site.relocations) or 'by insmod'})")
-    if any(row.changed and not row.wrong for row in site.rows):
+    if site.readable and any(row.changed and not row.wrong for row in site.rows):
         lines.append(f"* changed since it was {'loaded' if site.relocated else 'compiled'}")
-    if any(row.wrong for row in site.rows):
+    if site.readable and any(row.wrong for row in site.rows):
         wrong = "! not what ftrace expects"
         whole = f"{wrong}: {site.reason}" if site.reason else wrong
         lines += _filled(whole, f"{wrong}:", site.reason)
@@ -89,7 +91,7 @@ def _row_lines(row: SiteRow, digits: int, width: int, origin: str) -> list[str]:
     labels = ("in file", origin, "expected", "now")[-len(codes) :]
     lines: list[str] = []
     for label, code in zip(labels, codes, strict=True):
-        if label == "expected" and not row.is_site:
+        if (label == "expected" and not row.is_site) or not code.data:
             continue
         place = "" if lines else f"{row.address:x}"
         sign = mark if label == "now" else " "

@@ -1,10 +1,17 @@
-"""The compiler's list of call sites as plain text: what `records` prints."""
+"""The lists of call sites as plain text: what `records` prints."""
 
 from __future__ import annotations
 
 from ...ftrace.records import Records
 from ...views.cells import cells, padded
 from ...views.listings import Entry, Listing
+from ...views.recording import Call, FirstChange, Recording
+
+_MADE = {
+    True: "left by the compiler in ",
+    False: "made from the compiler's assembly, by sed, in ",
+    None: "in ",
+}
 
 
 def listing_lines(shown: Listing, records: Records) -> list[str]:
@@ -39,7 +46,12 @@ def entry_lines(shown: Listing, records: Records) -> list[str]:
         if entry.relocation:
             lines.append(f"    relocation  {entry.relocation}")
         lines.append(f"    in memory   {entry.value:0{digits}x}")
-        lines.append(f"    record      {_record(entry, records)}")
+        ip = entry.value if entry.row is None else int(records.table["ip"][entry.row])
+        if ip != entry.value:
+            by = f"ftrace_call_adjust: {ip - entry.value:+#x}"
+            lines.append(f"    rec.ip      {ip:0{digits}x}  {by}")
+        name = "none" if entry.row is None else records.names[entry.row]
+        lines.append(f"    record      {name}")
     return lines
 
 
@@ -47,7 +59,7 @@ def _heading(shown: Listing) -> list[str]:
     gathered = [] if shown.section == shown.compiled else [f"gathered in {shown.section}"]
     return [
         f"{shown.file}: {shown.count} entries of {shown.word} bytes at {shown.address:x}",
-        f"left by the compiler in {shown.compiled}",
+        _MADE[shown.by_compiler] + shown.compiled,
         *gathered,
     ]
 
@@ -59,3 +71,39 @@ def _record(entry: Entry, records: Records) -> str:
     ip = int(records.table["ip"][entry.row])
     name = records.names[entry.row]
     return name if ip == entry.value else f"{name} at {ip:x}"
+
+
+def recording_lines(found: Recording, shown: Listing | None, change: FirstChange) -> list[str]:
+    """Return how recordmcount finds the sites of a file, and what ftrace compared at first."""
+    lines = _heading(shown) if shown is not None else [f"{found.file}: no list of call sites"]
+    count = len(found.calls)
+    calls = f"{count} call{'' if count == 1 else 's'} of {found.mcount}"
+    if not count:
+        lines.append(
+            f"recordmcount finds no call of {found.mcount}: only the compiler knows its nops"
+        )
+    elif found.linked:
+        lines.append(f"objdump -d shows {calls}; {found.listed} have a record")
+    else:
+        lines.append(f"objdump -dr shows {calls}; {found.listed} have a record")
+    if not change.sites:
+        return lines
+    if change.compared:
+        by = f", {change.by_stub} through a stub" if change.by_stub else ""
+        compared = f"{change.compared} of {change.sites} sites"
+        lines.append(f"the first make_nop compares {compared} with a call of MCOUNT_ADDR{by}")
+    else:
+        lines.append("ftrace_init_nop compares sites with nops, not with a call of MCOUNT_ADDR")
+    return lines
+
+
+def call_lines(call: Call | None) -> list[str]:
+    """Return the steps by which recordmcount makes the entry of a site."""
+    if call is None:
+        return ["    objdump -hdr  no relocation of a call: the file is linked, or has nops"]
+    place = f"{call.section}+{call.offset:#x}"
+    return [
+        f"    objdump -hdr  {place}: {call.relocation}",
+        f"    in function   {call.function}",
+        f"    its word      {call.first}{call.distance:+#x}, the first function of {call.section}",
+    ]

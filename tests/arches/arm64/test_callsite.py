@@ -1,4 +1,4 @@
-"""The verbs of both ports: sites of one or two words, direct calls, stubs, refusals."""
+"""The verbs of both ports: the first change of a site, direct calls, stubs, refusals."""
 
 from __future__ import annotations
 
@@ -45,12 +45,13 @@ def world(port: Arm64Port) -> tuple[int, int, int]:
 
 
 def before(port: Arm64Port) -> list[str]:
-    return [SAVE] if port.facts.sites.size == 8 else []
+    """Return the instructions before rec.ip that the first change writes."""
+    return [] if port.facts.name == "arm64-mcount" else [SAVE]
 
 
-def bl(port: Arm64Port, distance: int) -> str:
-    """Return a `bl` to `distance` bytes from the start of a site."""
-    return f"{0x94000000 | (distance - 4 * len(before(port))) >> 2 & 0x3FFFFFF:08x}"
+def bl(distance: int) -> str:
+    """Return a `bl` to `distance` bytes from rec.ip."""
+    return f"{0x94000000 | distance >> 2 & 0x3FFFFFF:08x}"
 
 
 def test_sites_of_the_kernel_are_encoded(port: Arm64Port) -> None:
@@ -65,13 +66,21 @@ def test_sites_of_the_kernel_are_encoded(port: Arm64Port) -> None:
         assert words(first.expected[1]) == ["9400003c"]
     assert words(first.replacement[0]) == [*before(port), NOP]
     call = port.make_call(sites, caller)
-    assert words(call.replacement[0]) == [*before(port), bl(port, caller - kernel - 0x200)]
-    assert (call.expected == first.replacement).all()
+    assert words(call.replacement[0]) == [bl(caller - kernel - 0x200)]
+    assert (call.expected == first.replacement[:, first.lead :]).all()
+    assert first.lead == 4 * len(before(port))
     for edit in (first, call, port.make_nop(sites, caller)):
         assert edit.reachable.all()
         assert all(via.tolist() == [0, 0] for via in edit.via)
-        assert edit.expected.shape == (2, port.facts.sites.size)
-        assert edit.address.tolist() == sites.ip.tolist()
+        assert edit.expected.shape == (2, 4 + edit.lead)
+        assert edit.ips.tolist() == sites.ip.tolist()
+        assert (edit.address + np.uint64(edit.lead)).tolist() == sites.ip.tolist()
+
+
+def test_rec_ip_is_the_branch(port: Arm64Port) -> None:
+    """Linux: ftrace_call_adjust() in arch/arm64."""
+    lead = 4 * len(before(port))
+    assert port.call_adjust(array(0x1000, 0x2000)).tolist() == [0x1000 + lead, 0x2000 + lead]
 
 
 def test_init_nop_checks_the_compiled_text_not_the_distance_of_mcount() -> None:
@@ -87,7 +96,7 @@ def test_far_sites_go_through_their_stubs(port: Arm64Port) -> None:
         {caller: array(module + 0x1000, 0, module + 2 * REACH)},
     )
     edit = port.make_call(sites, caller)
-    assert words(edit.replacement[0]) == [*before(port), bl(port, 0xF00)]
+    assert words(edit.replacement[0]) == [bl(0xF00)]
     assert edit.reachable.tolist() == [True, False, False]  # no stub; a stub too far
     assert not edit.replacement[1:].any()
     assert [via.tolist() for via in edit.via] == [[module + 0x1000, 0, 0]]
@@ -124,9 +133,9 @@ def test_after_init_only_one_word_changes(port: Arm64Port) -> None:
         port.make_nop(sites, caller),
         port.modify_call(sites, caller, caller + 0x40),
     ):
-        was, shall = words(edit.expected[0]), words(edit.replacement[0])
-        assert was[:-1] == shall[:-1] == before(port)
-        assert was[-1] != shall[-1]
+        (was,), (shall,) = words(edit.expected[0]), words(edit.replacement[0])
+        assert was != shall
+        assert edit.address.tolist() == sites.ip.tolist()
 
 
 def test_the_slot_is_one_word(port: Arm64Port) -> None:
@@ -168,14 +177,12 @@ def test_the_call_target_is_the_target_of_the_sites_branch(port: Arm64Port) -> N
 def test_a_site_is_emulated(port: Arm64Port) -> None:
     kernel, _, caller = world(port)
     edit = port.make_call(Sites(array(kernel)), caller)
-    size = port.facts.sites.size
     registers = {"pc": kernel, "x30": 0x1234}
-    kept = {"x9": 0x1234} if size == 8 else {}
     nop = port.emulate(registers, kernel, edit.expected[0].tobytes())
-    assert nop.registers == {"pc": kernel + size, **kept}
+    assert nop.registers == {"pc": kernel + 4}
     call = port.emulate(registers, kernel, edit.replacement[0].tobytes())
-    assert call.registers == {"pc": caller, "x30": kernel + size, **kept}
-    for wrong in ("", "00000094" * 3, "1f2003d5" * 2 if size == 4 else "1f2003d5", "e0031eaa"):
+    assert call.registers == {"pc": caller, "x30": kernel + 4}
+    for wrong in ("", "00000094" * 3, "1f2003d5" * 2, "e0031eaa"):
         with pytest.raises(ValueError, match="no call site has the text"):
             port.emulate(registers, kernel, bytes.fromhex(wrong))
 
@@ -187,22 +194,17 @@ def test_a_refusal_is_explained(port: Arm64Port) -> None:
     lost = port.make_call(Sites(array(module)), caller).replacement[0].tobytes()
     assert "no module PLT" in port.explain(module, nops, nops)
     assert "no module PLT" in port.explain(module, lost, nops)
-    branch, found = kernel + len(nops) - 4, words(edit.replacement[0])[-1]
+    (found,) = words(edit.replacement[0])
     assert port.explain(kernel, nops, call) == (
-        f"not the branch or nop at {branch:x}: expected {NOP}, found {found}"
+        f"not the branch or nop at {kernel:x}: expected {NOP}, found {found}"
     )
     assert port.explain(kernel, nops, b"") == ""
 
 
-def test_a_damaged_first_word_has_its_own_explanation() -> None:
+def test_compiled_text_that_is_not_two_nops_has_its_own_explanation() -> None:
     port = PORTS["arm64"]
-    kernel, _, caller = world(port)
-    sites = Sites(array(kernel))
-    call = port.make_call(sites, caller).replacement[0].tobytes()
-    assert port.explain(kernel, call, bytes.fromhex("1f2003d5") + call[4:]) == (
-        f"x30 is not saved before the branch: expected {SAVE}, found {NOP}"
-    )
-    compiled = port.init_nop(sites, 0).expected[0].tobytes()
+    kernel, _, _ = world(port)
+    compiled = port.init_nop(Sites(array(kernel)), 0).expected[0].tobytes()
     assert port.explain(kernel, compiled, bytes(4) + compiled[4:]) == (
         f"not what the compiler left at {kernel:x}: expected {NOP}, found 00000000"
     )
@@ -211,7 +213,7 @@ def test_a_damaged_first_word_has_its_own_explanation() -> None:
 @pytest.mark.skipif(which(OBJDUMP) is None, reason=f"no {OBJDUMP}")
 def test_objdump_decodes_the_sites_as_intended(port: Arm64Port, tmp_path: Path) -> None:
     kernel, _, caller = world(port)
-    edit = port.make_call(Sites(array(kernel)), caller)
+    edit = port.make_call(Sites(array(kernel + 4)), caller)
     (tmp_path / "site").write_bytes(edit.expected[0].tobytes() + edit.replacement[0].tobytes())
     said = subprocess.run(
         [OBJDUMP, "-D", "-b", "binary", "-m", "aarch64", f"--adjust-vma={kernel:#x}", "site"],
@@ -221,6 +223,4 @@ def test_objdump_decodes_the_sites_as_intended(port: Arm64Port, tmp_path: Path) 
         text=True,
     ).stdout
     code = [line.split("\t")[2:] for line in said.splitlines() if line.count("\t") >= 2]
-    first = [["mov", "x9, x30"]] * len(before(port))
-    size = port.facts.sites.size
-    assert code == [*first, ["nop"], *first, ["bl", f"0x{caller + size:x}"]]
+    assert code == [["nop"], ["bl", f"0x{caller:x}"]]

@@ -37,6 +37,9 @@ WRECK = "; ".join(
 LEAF = "mov x19, x30; ret"
 """A leaf function that returns its return address."""
 
+SAVE = "mov x9, x30"
+"""What ftrace writes before the site of a function without a frame."""
+
 FRAMED = "stp x29, x30, [sp, #-16]!; mov x29, sp; mov x0, x30"
 """The compiler's code before a call of mcount."""
 
@@ -64,7 +67,7 @@ class World:
         return int.from_bytes(self.uc.mem_read(address, 8), "little")
 
 
-def world(port: Arm64Port, body: str, caller: str | None, before: str = "") -> World:
+def world(port: Arm64Port, body: str, caller: str | None, before: str = SAVE) -> World:
     """Put a site between `before` and `body`; it calls `caller`, or nothing."""
     uc = Uc(port.facts.engine.uc_arch, port.facts.engine.uc_mode)
     uc.ctl_set_tlb_mode(UC_TLB_VIRTUAL)
@@ -81,7 +84,7 @@ def world(port: Arm64Port, body: str, caller: str | None, before: str = "") -> W
     uc.mem_write(labels["ftrace_call"], slot.replacement[0].tobytes())
     uc.mem_write(labels["function_trace_op"], OP.to_bytes(8, "little"))
     uc.mem_write(TRACER, code(WRECK, TRACER))
-    start = code(before, FUNCTION) if before else b""
+    start = code(before, FUNCTION)
     site = FUNCTION + len(start)
     edit = port.make_call(Sites(np.array([site], np.uint64)), labels[caller or "ftrace_caller"])
     text = (edit.expected if caller is None else edit.replacement)[0].tobytes()
@@ -128,13 +131,13 @@ def test_saved_registers_are_those_at_the_functions_entry() -> None:
     here = world(regs.port(), LEAF, "ftrace_regs_caller")
     here.uc.emu_start(CALLER, FUNCTION)
     entered = here.registers()
-    assert here.site == FUNCTION == entered["pc"]
+    assert here.site == FUNCTION + 4
     here.uc.emu_start(FUNCTION, TRACER)
     at = here.registers()["x3"]
     names = [register.name for register in here.port.facts.abi.pt_regs]
     saved = {name: here.word(at + 8 * row) for row, name in enumerate(names)}
-    # The site itself put the return address there; the old value is dead.
-    assert saved == {**entered, "x9": CALLER + 4}
+    # The site put the return address into x9; pc, as in the kernel, is after the site.
+    assert saved == {**entered, "x9": CALLER + 4, "pc": here.site + 4}
 
 
 def test_a_tracer_may_change_the_arguments() -> None:
@@ -152,7 +155,7 @@ def test_the_frames_include_the_traced_function_and_its_caller(caller: str) -> N
     here = world(regs.port(), LEAF, caller)
     here.uc.emu_start(CALLER, TRACER)
     frame = here.registers()["x29"]
-    assert here.word(frame + 8) == here.site + 8
+    assert here.word(frame + 8) == here.site + 4
     frame = here.word(frame)
     assert here.word(frame + 8) == CALLER + 4
     assert here.word(frame) == STACK + 0x100

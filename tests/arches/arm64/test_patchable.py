@@ -16,10 +16,10 @@ from ...support.compiling import opened, trace
 @pytest.mark.parametrize(
     ("flags", "offset"),
     [
-        (("-fpatchable-function-entry=4,2",), 0),
-        (("-fpatchable-function-entry=3,1",), 0),
-        (("-fpatchable-function-entry=4,2", "-mbranch-protection=bti"), 4),
-        (("-fpatchable-function-entry=2", "-mbranch-protection=bti"), 4),
+        (("-fpatchable-function-entry=4,2",), 4),
+        (("-fpatchable-function-entry=5,1",), 4),
+        (("-fpatchable-function-entry=4,2", "-mbranch-protection=bti"), 8),
+        (("-fpatchable-function-entry=2", "-mbranch-protection=bti"), 8),
     ],
 )
 def test_the_site_is_in_the_function_whose_nops_the_list_names(
@@ -29,6 +29,7 @@ def test_the_site_is_in_the_function_whose_nops_the_list_names(
     boot = session.boot
     assert sorted(boot.ftrace.records.names) == ["add", "collatz", "collatz_step", "fibonacci"]
     # A static function that is never called indirectly has no landing pad.
+    # rec.ip is the second nop after that, which becomes the branch.
     ip = boot.ftrace.records.ip_of(boot.ftrace.records.names.index("fibonacci"))
     assert ip == boot.kallsyms.address("fibonacci") + offset
     boot.tracefs.write("current_tracer", "function")
@@ -42,5 +43,5 @@ def test_the_site_is_in_the_function_whose_nops_the_list_names(
 
 
 def test_nops_only_before_the_function_are_no_site(tmp_path: Path) -> None:
-    with pytest.raises(FtraceBug, match=r"add\+0x0/.*not what the compiler left"):
+    with pytest.raises(FtraceBug, match=r"add\+0x4/.*not what the compiler left"):
         opened("arm64", tmp_path, "-fpatchable-function-entry=2,2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
@@ -32,7 +33,8 @@ def test_every_record_comes_from_one_entry(session: Session) -> None:
         assert each.count == len(each.entries)
         for entry in each.entries:
             assert entry.place == each.address + entry.number * each.word
-            assert entry.row is None or ips[entry.row] == entry.value
+            adjusted = session.port.call_adjust(np.array([entry.value], np.uint64))[0]
+            assert entry.row is None or ips[entry.row] == adjusted
 
 
 def test_the_entries_agree_with_the_elf_tools(session: Session) -> None:
@@ -76,7 +78,8 @@ def test_records_shows_the_entries_of_functions(session: Session) -> None:
         f"{prefix}schedule",
         f"{prefix}usb_alloc_dev",
     ]
-    assert "left by the compiler in " in lines[1]
+    by_sed = "by sed" in (session.port.images() / "BUILD.txt").read_text()
+    assert lines[1].startswith("made from the" if by_sed else "left by the compiler in ")
     assert max(map(len, lines)) <= 70  # fits into the console's box at 80 columns
     refused = Shell(session).execute("records nosuch")
     assert refused.error == "records: nosuch: no function of that name has a record\n"
