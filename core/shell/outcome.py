@@ -133,7 +133,14 @@ class Rebooted:
 
 @dataclass(frozen=True, slots=True)
 class WentBack:
-    """The last `count` actions were undone."""
+    """The last `count` lines were undone."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WentForward:
+    """`count` undone lines were done again."""
 
     count: int
 
@@ -161,6 +168,7 @@ Effect = (
     | Unloaded
     | Rebooted
     | WentBack
+    | WentForward
 )
 
 

@@ -98,6 +98,8 @@ class SimpleCommand:
     join: Join
     words: tuple[Word, ...]
     redirections: tuple[Redirection, ...]
+    begins_line: bool = field(default=False, compare=False)
+    """Whether it is the first command of its line."""
 
     def __str__(self) -> str:
         """The command as it can be typed, without `join`."""
@@ -117,7 +119,7 @@ def parse(text: str) -> tuple[SimpleCommand, ...]:
     commands: list[SimpleCommand] = []
     words: list[Word] = []
     redirections: list[Redirection] = []
-    join = Join.ALWAYS
+    join, begins = Join.ALWAYS, True
     tokens = _tokens(text)
     for token in tokens:
         if isinstance(token, Word):
@@ -131,15 +133,17 @@ def parse(text: str) -> tuple[SimpleCommand, ...]:
             redirections.append(Redirection(target, token.text == ">>"))
         elif token.text in (";", "\n", "&&", "||"):
             if words or redirections:
-                commands.append(SimpleCommand(join, tuple(words), tuple(redirections)))
-                words, redirections = [], []
+                commands.append(SimpleCommand(join, tuple(words), tuple(redirections), begins))
+                words, redirections, begins = [], [], token.text == "\n"
                 join = Join.ALWAYS if token.text == "\n" else Join(token.text)
             elif token.text != "\n":
                 raise _unexpected(token)
+            elif join is Join.ALWAYS:
+                begins = True
         else:
             raise _unexpected(token)
     if words or redirections:
-        commands.append(SimpleCommand(join, tuple(words), tuple(redirections)))
+        commands.append(SimpleCommand(join, tuple(words), tuple(redirections), begins))
     elif join is not Join.ALWAYS:
         raise ShellSyntaxError(f"no command after '{join.value}'", incomplete=True)
     return tuple(commands)

@@ -61,11 +61,14 @@ class Shell:
 
     def repeat(self, command: str) -> Outcome:
         """Execute a command of the journal, which records it again."""
+        self.session.history.line("")
         return combine(map(self._execute, parse(command)))
 
     def _run(self, parsed: tuple[SimpleCommand, ...]) -> Iterator[Outcome]:
         status = 0
-        for command in parsed:
+        for number, command in enumerate(parsed):
+            if command.begins_line:
+                self.session.history.line(_line(parsed[number:]))
             if (command.join is Join.AND and status) or (command.join is Join.OR and not status):
                 continue
             outcome = self._execute(command)
@@ -75,13 +78,21 @@ class Shell:
     def _execute(self, command: SimpleCommand) -> Outcome:
         """Execute one command, and record it in the journal if it may have changed the state."""
         changed = True  # after an exception, the state is unknown
+        if self._may_change(command):
+            self.session.history.before()
         try:
             outcome = self._do(command)
             changed = outcome.changed
             return outcome
         finally:
             if changed:
-                self.session.journal.note(str(command))
+                self.session.history.note(str(command))
+
+    def _may_change(self, command: SimpleCommand) -> bool:
+        """Whether `command` can change the machine's state; reading a file may, too."""
+        words = command.words
+        known = self.commands.get(words[0].text) if words else None
+        return bool(command.redirections) or (known is not None and known.changes_state(words[1:]))
 
     def _do(self, command: SimpleCommand) -> Outcome:
         """Execute one command and its redirections."""
@@ -140,7 +151,7 @@ class Shell:
             context.fail(f"{name}: {error}\nusage: {command.synopsis}", USAGE)
         except DynftraceError as error:
             if isinstance(error, GuestInterrupted):
-                self.session.journal.cut()
+                self.session.history.interrupted()
             context.fail(f"{name}: {error}")
         return Outcome(
             "".join(context.output),
@@ -150,3 +161,13 @@ class Shell:
             context.changed,
             context.wrong,
         )
+
+
+def _line(commands: tuple[SimpleCommand, ...]) -> str:
+    """Return the first line of `commands` as it can be typed."""
+    text = str(commands[0])
+    for command in commands[1:]:
+        if command.begins_line:
+            break
+        text += f"{'' if command.join is Join.ALWAYS else ' '}{command.join.value} {command}"
+    return text

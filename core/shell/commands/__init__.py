@@ -15,6 +15,7 @@ from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
+from .travel import COMMANDS as TRAVEL
 from .workloads import COMMANDS as WORKLOADS
 
 
@@ -22,6 +23,6 @@ def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
         *(*FILES, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
-        *(*EXPERIMENTS, *SYSTEM, *HELP),
+        *(*EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})
