@@ -380,6 +380,7 @@ class Scheduler:
     def _check_horizon(self, wake: int | None) -> None:
         """Act on the horizon if nothing runs before it: the next turn is at `wake`, or never."""
         while (horizon := self._horizon) is not None and (wake is None or wake >= horizon.next):
+            self._reached = max(self._reached, horizon.next)
             self._act(horizon, None)
 
     def _act(self, horizon: Horizon, turn: Turn | None) -> None:

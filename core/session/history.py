@@ -197,6 +197,7 @@ class History:
         entry = self._append(self._line or action)
         entry.actions, entry.origin = [action], origin
         self._session.journal.note(action)
+        self._spent, self._since = self.spent, None
         self.bounds[-1] = self._bound()
         self._pin()
         self._session.boots += 1
@@ -363,6 +364,11 @@ class History:
             for at in numbers
             if at == numbers.start or self.entries[at].line != self.entries[at - 1].line
         ]
+
+    @property
+    def lines(self) -> int:
+        """Number of lines that can be undone."""
+        return len(self._firsts(range(self.done)))
 
     def since_goto(self) -> int:
         """Return how many lines `back` undoes to return from the last `goto`.

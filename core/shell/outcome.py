@@ -145,6 +145,13 @@ class WentForward:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class WentTo:
+    """`goto` went to another instant; `cpu` is the vCPU that stands there."""
+
+    cpu: int
+
+
 Showed = (
     ShowedSite
     | ShowedRecords
@@ -169,6 +176,7 @@ Effect = (
     | Rebooted
     | WentBack
     | WentForward
+    | WentTo
 )
 
 
