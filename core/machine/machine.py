@@ -22,7 +22,7 @@ from .memory import Memory
 from .requests import Requests
 from .scheduler import Scheduler
 from .services import NoServices, Services
-from .snapshot import copy_memory, put_memory
+from .snapshot import Snapshots
 from .symbols import NoSymbols, Symbols
 from .vcpu import State, Stop, Vcpu, Why
 
@@ -59,6 +59,8 @@ class Machine:
             Vcpu(number, cpus, facts, self.memory, native_clock=native_clock)
             for number in range(cpus)
         )
+        self.snapshots = Snapshots(self.memory)
+        """The memory of all checkpoints that still exist."""
         self.dmesg = Dmesg()
         self.oopses: list[GuestOops] = []
         self.scheduler = Scheduler(self.vcpus, self)
@@ -117,6 +119,7 @@ class Machine:
         vcpu = self._vcpu(cpu)
         if vcpu.state in (State.OFF, State.DEAD):
             raise GuestError(f"CPU {cpu} is not running")
+        self.scheduler.pass_horizon(vcpu)
         if vcpu.state is State.IDLE:
             self.wake(vcpu)
             self.deliver(vcpu)
@@ -292,7 +295,7 @@ class Machine:
         Restoring flushes every vCPU: none goes on running old bytes of changed text.
         """
         oopses = attributes(self, "oopses")
-        memory = partial(put_memory, self.memory, copy_memory(self.memory))
+        memory = partial(self.snapshots.restore, self.snapshots.take())
         vcpus = (vcpu.save() for vcpu in self.vcpus)
         log, asked = self.dmesg.save(), self.requests.save()
         return in_order(memory, *vcpus, log, asked, self.scheduler.save(), oopses)

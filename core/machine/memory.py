@@ -12,6 +12,7 @@ instruction cache.
 from __future__ import annotations
 
 import mmap
+import sys
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,7 +36,11 @@ def host_pages(size: int) -> tuple[mmap.mmap, NDArray[np.uint8]]:
     Raises `HostMemoryError`.
     """
     try:
-        pages = mmap.mmap(-1, size)
+        if sys.platform == "win32":
+            pages = mmap.mmap(-1, size)
+        else:
+            # Reading a private page that was never written takes no memory of its own.
+            pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise HostMemoryError from error
     return pages, np.frombuffer(pages, np.uint8)

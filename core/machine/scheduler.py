@@ -12,6 +12,9 @@ A run can also stop before an instruction (`run_to`), in the middle of a block a
 slice. The clock then says what has really run. The next run counts the rest of the block and
 resumes the slice. So such a run is the same slices and the same bytes, timestamps included,
 as one without the stop.
+
+A replay may stop even inside a command of the host (`replay`): a `Horizon` is a time of one
+vCPU, and `Arrived` leaves whatever the host does when that time comes.
 """
 
 from __future__ import annotations
@@ -49,6 +52,34 @@ class Turn:
     """Calls and traps that the machine still answers in it."""
 
 
+class Arrived(Exception):
+    """A replay has come to its horizon. No error: the caller of `Scheduler.replay` expects it."""
+
+
+@dataclass(slots=True)
+class Horizon:
+    """The end of a replay: the first block of vCPU `cpu` that starts at or after `time`.
+
+    If the vCPU sleeps then, or has stopped, it is when no vCPU has anything left to do before
+    `time`. From `watch` on, `visit` is called when a vCPU is about to execute one of `places`.
+    Times are virtual ns.
+    """
+
+    cpu: int
+    time: int
+    arrive: Callable[[], None]
+    """Called at the end, while the machine stands at that instant; then `Arrived` is raised."""
+    places: Collection[int] = ()
+    watch: int = 0
+    visit: Callable[[Vcpu], None] = lambda vcpu: None
+    watching: bool = False
+
+    @property
+    def next(self) -> int:
+        """When it next needs to act: to begin to watch, or at its end."""
+        return self.time if self.watching or not self.places else self.watch
+
+
 class Guest(Protocol):
     """The machine, as far as its scheduler needs it."""
 
@@ -80,9 +111,18 @@ class Scheduler:
         """A turn that has stopped at a place; the next run resumes it."""
         self._wanted: Callable[[Vcpu], bool] = _nowhere
         """Whether a vCPU that has come to a place (`Vcpu.stop_at`) stops there."""
+        self._places: Collection[int] = ()
+        """The places of `run_to`."""
+        self._horizon: Horizon | None = None
         self._reached = 0
         self._running = False
         self._stop = False
+        self.between: Callable[[], None] = _nothing
+        """Called between two turns of a run, with no turn open."""
+        self.begin: Callable[[], None] = _nothing
+        """Called when a run begins."""
+        self.end: Callable[[], None] = _nothing
+        """Called when a run has ended."""
 
     @property
     def now(self) -> int:
@@ -154,15 +194,13 @@ class Scheduler:
         def over() -> bool:
             return bool(found) or len(oopses) > before or ended() is not None
 
-        self._wanted = stops
+        self._wanted, self._places = stops, places
         try:
-            for vcpu in self._vcpus:
-                vcpu.stop_at(places)
+            self._stop_at_places()
             stopped = self.take_turns(over, limit)
         finally:
-            self._wanted = _nowhere
-            for vcpu in self._vcpus:
-                vcpu.stop_at(())
+            self._wanted, self._places = _nowhere, ()
+            self._stop_at_places()
         if found:
             return found[0]
         if stopped:
@@ -228,6 +266,13 @@ class Scheduler:
 
         Return True if `stop` ended it before.
         """
+        self.begin()
+        try:
+            return self._take_turns(done, target)
+        finally:
+            self.end()
+
+    def _take_turns(self, done: Callable[[], bool], target: int) -> bool:
         with self.interruptible():
             while not done():
                 if self._open is not None:
@@ -235,6 +280,8 @@ class Scheduler:
                     self._resume(turn)
                 else:
                     vcpu, wake = self._next()
+                    if self._horizon is not None:
+                        self._check_horizon(wake if vcpu is not None else None)
                     if vcpu is None:
                         return False
                     if wake >= target:
@@ -244,6 +291,8 @@ class Scheduler:
                     self.turn(vcpu)
                 if self._stop:
                     return not done()
+                if self._open is None:
+                    self.between()
             return False
 
     def turn(self, vcpu: Vcpu, halt_at: int | None = None, ns: int = SLICE_NS) -> bool:
@@ -266,11 +315,21 @@ class Scheduler:
         vcpu = turn.vcpu
         while turn.stops and vcpu.state is State.RUNNING:
             turn.deadline = vcpu.interrupts.until_nmi(turn.deadline)
-            stop = vcpu.run(turn.deadline)
+            horizon, deadline = self._horizon, turn.deadline
+            if horizon is not None and horizon.cpu == vcpu.number and horizon.next < deadline:
+                if vcpu.ticks >= horizon.next:
+                    self._act(horizon, turn)
+                    continue
+                deadline = horizon.next
+            stop = vcpu.run(deadline)
             if stop.why is Why.DEADLINE:
+                if deadline < turn.deadline:
+                    continue
                 break
             if stop.why is Why.REACHED:
-                if self._wanted(vcpu):
+                if horizon is not None and horizon.watching:
+                    self._visit(horizon, turn)
+                if vcpu.registers.pc in self._places and self._wanted(vcpu):
                     self._open = turn
                     break
                 vcpu.pass_by()
@@ -291,6 +350,66 @@ class Scheduler:
                     best, when = vcpu, wake
         return best, when
 
+    # Replays
+
+    def replay(self, horizon: Horizon, action: Callable[[], None]) -> bool:
+        """Do `action`, which runs the machine, up to `horizon`. Return whether it came there.
+
+        What `action` does when it is left early is not undone: restore a state that
+        `horizon.arrive` has saved.
+        """
+        self._horizon = horizon
+        try:
+            action()
+        except Arrived:
+            return True
+        finally:
+            self._horizon, self._open = None, None
+            self._stop_at_places()
+        return False
+
+    def pass_horizon(self, vcpu: Vcpu) -> None:
+        """Act on the horizon before `vcpu` executes a single instruction."""
+        horizon = self._horizon
+        if horizon is None:
+            return
+        while vcpu.number == horizon.cpu and vcpu.ticks >= horizon.next:
+            self._act(horizon, None)
+        if horizon.watching and vcpu.registers.pc in horizon.places:
+            horizon.visit(vcpu)
+
+    def _check_horizon(self, wake: int | None) -> None:
+        """Act on the horizon if nothing runs before it: the next turn is at `wake`, or never."""
+        while (horizon := self._horizon) is not None and (wake is None or wake >= horizon.next):
+            self._reached = max(self._reached, horizon.next)
+            self._act(horizon, None)
+
+    def _act(self, horizon: Horizon, turn: Turn | None) -> None:
+        """Begin to watch, or arrive. `turn` is the turn that has come there."""
+        self._open = turn
+        if horizon.watching or not horizon.places:
+            horizon.arrive()
+            raise Arrived
+        horizon.watching = True
+        for vcpu in self._vcpus:
+            if vcpu.state is State.RUNNING and vcpu.registers.pc in horizon.places:
+                horizon.visit(vcpu)
+        self._open = None
+        self._stop_at_places()
+
+    def _visit(self, horizon: Horizon, turn: Turn) -> None:
+        if turn.vcpu.registers.pc in horizon.places:
+            self._open = turn
+            horizon.visit(turn.vcpu)
+            self._open = None
+
+    def _stop_at_places(self) -> None:
+        """Have the vCPUs stop at the places of this run and those of the horizon."""
+        horizon = self._horizon
+        watched = horizon.places if horizon is not None and horizon.watching else ()
+        for vcpu in self._vcpus:
+            vcpu.stop_at({*self._places, *watched})
+
     # Checkpoints
 
     def save(self) -> Restore:
@@ -301,3 +420,7 @@ class Scheduler:
 
 def _nowhere(vcpu: Vcpu) -> bool:
     return False
+
+
+def _nothing() -> None:
+    pass

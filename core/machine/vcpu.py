@@ -31,7 +31,7 @@ from unicorn.unicorn_const import (
     UC_PROT_WRITE,
     UC_TLB_VIRTUAL,
 )
-from unicorn.unicorn_py3.unicorn import UcContext
+from unicorn.unicorn_py3.unicorn import UcContext, uclib
 
 from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
@@ -137,6 +137,7 @@ class Vcpu:
         self._passing: tuple[int, int] | None = None
         """pc and sp of the last stop at a place, which the next run passes by."""
         self._reached = False
+        self._stepping = False
         self._inside: int | None = None
         """pc if the engine has stopped in the middle of a block, whose rest runs first."""
         self._spent = False
@@ -200,6 +201,15 @@ class Vcpu:
             self._places[address] = self._hook_place(address)
         self.restore_context(context)
         self._spent = False
+
+    def renew(self) -> None:
+        """Run on with a new engine, in the same state."""
+        self._spent = True
+
+    @property
+    def saved_size(self) -> int:
+        """Bytes that `save` keeps."""
+        return self._clock.bytes.size + int(uclib.uc_context_size(self._uc._uch))
 
     @property
     def ticks(self) -> int:
@@ -322,6 +332,7 @@ class Vcpu:
             sizes.append(size)
 
         self._flush_all()
+        self._stepping = True
         hook = self._uc.hook_add(UC_HOOK_CODE, each)
         self._clock.deadline = before + _STEP_BYTES
         self._trap = None
@@ -333,6 +344,7 @@ class Vcpu:
             if self._trap is None:
                 stop = Stop(Why.FAULT, fault=self._faults.fault(error, self.registers.pc))
         finally:
+            self._stepping = False
             self._uc.hook_del(hook)
             self._flush_all()
             self.ticks = before + sum(sizes)
@@ -374,6 +386,8 @@ class Vcpu:
         self._passing = (self.registers.pc, self.registers.sp)
 
     def _on_place(self, uc: Uc, address: int, size: int, data: object) -> None:
+        if self._stepping:
+            return
         if self._passing == (address, self.registers.sp):
             self._passing = None
             return

@@ -1,20 +1,30 @@
 """The journal: all actions on a machine since its start, so that they can be replayed.
 
-Equal commands on equal machines give equal bytes. So undo starts the machine anew and replays
-all but the last action. An interrupted action cannot be replayed, because the journal does not
-know how far it ran.
+Equal commands on equal machines give equal bytes, so a saved session is its journal. An
+interrupted action cannot be replayed, because the journal does not know how far it ran. How
+actions are undone is in history.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from ..errors import GuestInterrupted, UsageError
+from ..errors import GuestInterrupted
 from ..memento import Restore, attributes
 
 Action: TypeAlias = str | int
 """A command as the shell takes it, or virtual ns that the machine ran on its own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mark:
+    """A state of the journal, for `Journal.rewind`."""
+
+    actions: list[Action] = field(repr=False)
+    count: int
+    cut: int | None
 
 
 class Journal:
@@ -23,7 +33,6 @@ class Journal:
     def __init__(self) -> None:
         self._actions: list[Action] = []
         self._cut: int | None = None
-        self._rebooted: list[Action] | None = None
 
     @property
     def actions(self) -> Sequence[Action]:
@@ -51,49 +60,20 @@ class Journal:
 
     def save(self) -> Restore:
         """Return a function that restores the actions."""
-        return attributes(self, "_actions", "_cut", "_rebooted")
+        return attributes(self, "_actions", "_cut")
+
+    def mark(self) -> Mark:
+        """Return the present state."""
+        return Mark(self._actions, len(self._actions), self._cut)
+
+    def rewind(self, mark: Mark) -> None:
+        """Return to an earlier state, or to a later one that was left by `rewind`."""
+        # The list of a mark only grows, so that all marks of it stay valid.
+        self._actions, self._cut = mark.actions[: mark.count], mark.cut
 
     def clear(self) -> None:
         """Forget everything: the machine was started anew."""
-        self._actions.clear()
-        self._cut = None
-
-    def drop(self) -> None:
-        """Forget the actions because the user reboots; `before` counts that as an action.
-
-        An interrupted action cannot be replayed, so a reboot after one cannot be undone.
-        """
-        if self._cut is not None:
-            self._rebooted = None
-        elif self._actions:
-            self._rebooted = list(self._actions)
-        self.clear()
-
-    def before(self, count: int) -> tuple[list[Action], list[Action]]:
-        """Return the actions without the last `count` ones, and those.
-
-        Consecutive runs of the machine on its own count as one action, and so does the last
-        reboot. Raises `UsageError` if there are fewer actions, or if one was interrupted.
-        """
-        if self._cut is not None:
-            raise UsageError("cannot undo: an interrupted command cannot be replayed")
-        left, undone = list(self._actions), list[Action]()
-        rebooted = self._rebooted
-        for _ in range(count):
-            if not left and rebooted is not None:
-                left, rebooted = list(rebooted), None
-                undone.insert(0, "reboot")
-                continue
-            if not left:
-                raise UsageError("nothing to undo")
-            undone.insert(0, left.pop())
-            while isinstance(undone[0], int) and left and isinstance(left[-1], int):
-                undone.insert(0, left.pop())
-        return left, undone
-
-    def forget_reboot(self) -> None:
-        """Make the last reboot impossible to undo: it was undone."""
-        self._rebooted = None
+        self._actions, self._cut = [], None
 
 
 class Replayed(Protocol):

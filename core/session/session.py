@@ -45,6 +45,7 @@ from ..views.recording import Call, FirstChange, Recording, call_at, first_chang
 from ..views.stepping import Stepping
 from . import checkpoint
 from .boot import Boot
+from .history import History
 from .journal import Journal
 
 START = "_start"
@@ -94,9 +95,10 @@ class Session:
         self.lock = threading.RLock()
         self.journal = Journal()
         self.boot = self._load()
-        """The current start; `reboot` replaces it, so do not keep a reference to it."""
+        """The current start; `reboot` may replace it, so do not keep a reference to it."""
         self.boots = 1
-        """Number of starts so far, so that a view can notice a reboot."""
+        """Grows with each reboot and each way back, so that a view can notice them."""
+        self.history = History(self)
         self._prepare: Callable[[], object] = lambda: None
 
     @classmethod
@@ -122,6 +124,7 @@ class Session:
         try:
             session = cls(port, spec, Image.load(path, port.facts))
             session._start()
+            session.history.start()
         except MemoryError as error:
             raise HostMemoryError from error
         return session
@@ -129,11 +132,14 @@ class Session:
     def reboot(self) -> None:
         """Start again from the state in which the session was opened."""
         with self.lock:
+            if self.history.reboot():
+                return
             self.boot = self._load()
             self.boots += 1
             self._start()
             self._prepare()
             self.journal.clear()
+            self.history.start()
             if self.boots % DEAD_MACHINES == 0:
                 gc.collect()
 
@@ -141,19 +147,22 @@ class Session:
         """Do `action` now and after each reboot, as a part of opening the session.
 
         What it does is not in the journal, so `back` cannot undo it. Raises what `action`
-        raises, and so does `reboot` from now on.
+        raises.
         """
         with self.lock:
             self._prepare = action
             action()
             self.journal.clear()
+            self.history.start()
 
     def save(self) -> Restore:
-        """Return a function that goes back to the present state, also after a reboot."""
+        """Return a function that goes back to the present state, also after a reboot.
+
+        Afterwards there is nothing to undo.
+        """
         with self.lock:
-            return in_order(
-                attributes(self, "boot", "boots"), checkpoint.save(self.boot), self.journal.save()
-            )
+            parts = attributes(self, "boot", "boots"), checkpoint.save(self.boot)
+            return in_order(*parts, self.journal.save(), self.history.restart)
 
     def _load(self) -> Boot:
         """Return a machine with the kernel in it that has not run yet."""
@@ -199,9 +208,10 @@ class Session:
     def run(self, ns: int) -> None:
         """Let the machine run this much virtual time."""
         with self.lock:
+            self.history.before()
             if self.boot.machine.run(ns):
-                self.journal.cut()
-            self.journal.note(ns)
+                self.history.interrupted()
+            self.history.note(ns)
 
     def sleep(self, ns: int) -> None:
         """Let the machine run this much virtual time, all of it.

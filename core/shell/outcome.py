@@ -133,9 +133,23 @@ class Rebooted:
 
 @dataclass(frozen=True, slots=True)
 class WentBack:
-    """The last `count` actions were undone."""
+    """The last `count` lines were undone."""
 
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WentForward:
+    """`count` undone lines were done again."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WentTo:
+    """`goto` went to another instant; `cpu` is the vCPU that stands there."""
+
+    cpu: int
 
 
 Showed = (
@@ -161,6 +175,8 @@ Effect = (
     | Unloaded
     | Rebooted
     | WentBack
+    | WentForward
+    | WentTo
 )
 
 

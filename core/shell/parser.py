@@ -11,8 +11,8 @@ need (`40(r1)`). Subshells and background jobs are rejected.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from .words import OPERATORS, Operator, ShellSyntaxError, Word, tokens
@@ -62,10 +62,13 @@ class Pipeline:
 
     join: Join
     commands: tuple[SimpleCommand, ...]
+    begins_line: bool = field(default=False, compare=False)
+    """Whether it is the first step of its line, and in no loop."""
 
     def expand(self, variables: Mapping[str, str]) -> Pipeline:
         """Return the pipeline with the values of `variables`."""
-        return Pipeline(self.join, tuple(each.expand(variables) for each in self.commands))
+        commands = tuple(each.expand(variables) for each in self.commands)
+        return replace(self, commands=commands)
 
     def __str__(self) -> str:
         """The pipeline as it can be typed, without `join`."""
@@ -80,9 +83,26 @@ class Loop:
     name: str
     values: tuple[Word, ...]
     body: tuple[Step, ...]
+    begins_line: bool = field(default=False, compare=False)
+    """Whether it is the first step of its line, and in no other loop."""
+
+    def __str__(self) -> str:
+        """The loop as it can be typed on one line, without `join`."""
+        values = "".join(f" {word}" for word in self.values)
+        return f"for {self.name} in{values}; do {listed(self.body)}; done"
 
 
 Step = Pipeline | Loop
+
+
+def listed(steps: Sequence[Step]) -> str:
+    """Return the steps as they can be typed on one line."""
+    text = ""
+    for number, step in enumerate(steps):
+        if number:
+            text += f"{'' if step.join is Join.ALWAYS else ' '}{step.join.value} "
+        text += str(step)
+    return text
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -131,23 +151,26 @@ class _Parser:
     def _at_keyword(self, *keywords: str) -> bool:
         return isinstance(self._next, Word) and _keyword(self._next) in keywords
 
-    def _newlines(self) -> None:
+    def _newlines(self) -> bool:
+        """Skip newlines, and return whether there were any."""
+        found = self._at("\n")
         while self._at("\n"):
             self._take()
+        return found
 
     def _list(self) -> tuple[Step, ...]:
         """Return the steps up to the end, or to `do` or `done` where a command could begin."""
         steps: list[Step] = []
         join = Join.ALWAYS
         while True:
-            self._newlines()
+            begins = self._newlines() and join is Join.ALWAYS
             if self._next is None or self._at_keyword("do", "done"):
                 if join is not Join.ALWAYS:
                     if self._next is not None:
                         raise _unexpected(self._next)
                     raise ShellSyntaxError(f"no command after '{join.value}'", incomplete=True)
                 return tuple(steps)
-            steps.append(self._step(join))
+            steps.append(self._step(join, self._depth == 0 and (begins or not steps)))
             join = Join.ALWAYS
             if self._at(";", "&&", "||"):
                 operator = self._take()
@@ -158,9 +181,9 @@ class _Parser:
                     return tuple(steps)
                 raise _unexpected(self._next)
 
-    def _step(self, join: Join) -> Step:
+    def _step(self, join: Join, begins_line: bool) -> Step:
         if self._at_keyword("for"):
-            return self._loop(join)
+            return self._loop(join, begins_line)
         commands = [self._command()]
         while self._at("|"):
             self._take()
@@ -170,7 +193,7 @@ class _Parser:
             if self._at_keyword("for"):
                 raise ShellSyntaxError("a loop cannot be part of a pipeline")
             commands.append(self._command())
-        return Pipeline(join, tuple(commands))
+        return Pipeline(join, tuple(commands), begins_line)
 
     def _command(self) -> SimpleCommand:
         words: list[Word] = []
@@ -194,7 +217,7 @@ class _Parser:
             raise _unexpected(self._next)
         return SimpleCommand(tuple(words), tuple(redirections))
 
-    def _loop(self, join: Join) -> Loop:
+    def _loop(self, join: Join, begins_line: bool) -> Loop:
         self._depth += 1
         if self._depth > DEEPEST:
             raise ShellSyntaxError(f"loops are nested more than {DEEPEST} deep")
@@ -222,7 +245,7 @@ class _Parser:
         if self._next is not None and not self._at(";", "\n", "&&", "||"):
             raise ShellSyntaxError("a loop cannot be redirected or part of a pipeline")
         self._depth -= 1
-        return Loop(join, name.text, tuple(values), body)
+        return Loop(join, name.text, tuple(values), body, begins_line)
 
     def _expect(self, keyword: str) -> None:
         if self._next is None:

@@ -18,7 +18,7 @@ from .command import Command, Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
 from .outcome import Outcome, Showed, WroteFile, combine
-from .parser import Join, Loop, Pipeline, Redirection, SimpleCommand, Step, parse
+from .parser import Join, Loop, Pipeline, Redirection, SimpleCommand, Step, listed, parse
 from .words import ShellSyntaxError, Word
 
 if TYPE_CHECKING:
@@ -68,11 +68,14 @@ class Shell:
 
     def repeat(self, command: str) -> Outcome:
         """Execute a command of the journal, which records it again."""
-        return combine(self._run(parse(command)))
+        self.session.history.line("")
+        return combine(self._run(parse(command), new_lines=False))
 
-    def _run(self, steps: tuple[Step, ...]) -> Iterator[Outcome]:
+    def _run(self, steps: tuple[Step, ...], new_lines: bool = True) -> Iterator[Outcome]:
         status = 0
-        for step in steps:
+        for number, step in enumerate(steps):
+            if new_lines and step.begins_line:
+                self.session.history.line(_line(steps[number:]))
             if (step.join is Join.AND and status) or (step.join is Join.OR and not status):
                 continue
             for outcome in self._loop(step) if isinstance(step, Loop) else [self._execute(step)]:
@@ -94,6 +97,8 @@ class Shell:
         """Execute one pipeline, and record it in the journal if it may have changed the state."""
         pipeline = typed.expand(self._variables)
         changed = True  # after an exception, the state is unknown
+        if self._may_change(pipeline):
+            self.session.history.before()
         try:
             outcome = self._pipe(pipeline)
             changed = outcome.changed
@@ -101,7 +106,16 @@ class Shell:
             return outcome
         finally:
             if changed:
-                self.session.journal.note(str(pipeline))
+                self.session.history.note(str(pipeline))
+
+    def _may_change(self, pipeline: Pipeline) -> bool:
+        """Whether `pipeline` can change the machine's state; reading a file may, too."""
+        for command in pipeline.commands:
+            words = command.words
+            known = self.commands.get(words[0].text) if words else None
+            if command.redirections or (known is not None and known.changes_state(words[1:])):
+                return True
+        return False
 
     def _pipe(self, pipeline: Pipeline) -> Outcome:
         """Execute the commands, one after the other, each on the output of the one before."""
@@ -172,7 +186,7 @@ class Shell:
         except DynftraceError as error:
             if isinstance(error, GuestInterrupted):
                 self._interrupted = True
-                self.session.journal.cut()
+                self.session.history.interrupted()
             context.fail(f"{name}: {error}")
         return Outcome(
             "".join(context.output),
@@ -182,3 +196,9 @@ class Shell:
             context.changed,
             context.wrong,
         )
+
+
+def _line(steps: tuple[Step, ...]) -> str:
+    """Return the first line of `steps` as it can be typed."""
+    later = (number for number, step in enumerate(steps[1:], 1) if step.begins_line)
+    return listed(steps[: next(later, len(steps))])

@@ -17,6 +17,7 @@ from .modules import COMMANDS as MODULES
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
 from .times import COMMANDS as TIMES
+from .travel import COMMANDS as TRAVEL
 from .workloads import COMMANDS as WORKLOADS
 
 
@@ -24,6 +25,6 @@ def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
         *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU, *TIMES),
-        *(*EXPERIMENTS, *SYSTEM, *HELP),
+        *(*EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})

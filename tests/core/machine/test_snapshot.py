@@ -8,8 +8,8 @@ import pytest
 
 from dynftrace.core.abi import TICK_NS, Hypercall
 from dynftrace.core.errors import MemoryFault
+from dynftrace.core.machine.memory import PAGE_SIZE
 from dynftrace.core.machine.scheduler import SLICE_NS
-from dynftrace.core.machine.snapshot import copy_memory
 from dynftrace.core.machine.vcpu import State
 
 from .guest import DATA, LOCAL, STACK, TEXT, Guest, assemble, hypercall, irqs
@@ -118,5 +118,25 @@ def test_a_snapshot_keeps_only_pages_in_use() -> None:
     guest = Guest()
     guest.machine.memory.map(0x1000_0000, 64 << 20, "ram")
     guest.machine.memory.write(0x1000_0000 + 0x5010, b"x")
-    kept = {image.name: image.row.tolist() for image in copy_memory(guest.machine.memory)}
-    assert kept == {"ram": [5], "kernel": []}
+    image = guest.machine.snapshots.take()
+    assert {each.name: each.row.tolist() for each in image.regions} == {"ram": [5], "kernel": []}
+
+
+def test_a_page_is_stored_once_until_it_changes_and_freed_with_its_last_snapshot() -> None:
+    guest = Guest()
+    memory, snapshots = guest.machine.memory, guest.machine.snapshots
+    memory.map(0x1000_0000, 1 << 20, "ram")
+    memory.write(0x1000_0000, b"x" * 8 * PAGE_SIZE)
+    first, second = snapshots.take(), snapshots.take()
+    assert snapshots.size == 8 * PAGE_SIZE
+    memory.write(0x1000_0000, b"y")
+    memory.write(0x1000_0000 + 7 * PAGE_SIZE, bytes(PAGE_SIZE))  # needs no storage any more
+    third = snapshots.take()
+    assert snapshots.size == 9 * PAGE_SIZE
+    snapshots.restore(second)
+    assert memory.read(0x1000_0000, 8 * PAGE_SIZE) == b"x" * 8 * PAGE_SIZE
+    del third
+    assert snapshots.size == 8 * PAGE_SIZE
+    del first, second
+    snapshots.restore(snapshots.take())
+    assert snapshots.size == 8 * PAGE_SIZE

@@ -74,8 +74,9 @@ OOPS = "icache skip 1; call 16"
 SCRATCH = {
     *("_batches", "_cache", "_engine", "_follower", "_kernel_exports", "_listing", "_merged"),
     *("generation", "resets", "_hooks", "_passing", "_reached", "_seen", "_trap"),
+    *("snapshots", "begin", "between", "end"),
 }
-"""Caches and their counters, handles of hooks, and what each run of a vCPU sets anew."""
+"""Caches and their counters, handles of hooks, what each run of a vCPU sets anew, checkpoints."""
 
 VALUES = (int, float, str, bytes, Enum, type)
 

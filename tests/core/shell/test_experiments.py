@@ -46,7 +46,7 @@ def test_a_cpu_that_is_not_flushed_runs_old_text_until_it_is_flushed(arch: str) 
 
 def test_back_skips_commands_that_change_nothing() -> None:
     user = User("ppc32")
-    user("icache skip 0; icache; patch; run")
+    user("icache skip 0\nicache; patch\nrun")
     assert user("back") == "undone: icache skip 0\n"
     assert "nothing to undo" in user.refused("back")
 
