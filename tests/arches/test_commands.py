@@ -1,4 +1,4 @@
-"""Commands in set_ftrace_filter on a port of each family: their effect at each call, and their counts.
+"""Commands in set_ftrace_filter on a port of each family: their effect at each call, and counts.
 
 Most tests use one CPU, so the order of events is the order of the trace.
 """

@@ -14,23 +14,11 @@ for _name in list(os.environ):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def parsed_once() -> Iterator[None]:
-    """Parse the console's style sheet once for all tests."""
+def headless_console() -> Iterator[None]:
+    """Parse the console's style sheet once, and put its screen together only for pictures."""
     from ..support import headless
 
     with pytest.MonkeyPatch.context() as patch:
         headless.parse_once(patch)
+        headless.sketch(patch)
         yield
-
-
-PAINTED = {"console"}
-"""Folders of tests that also paint each state of the console on its way to what they check."""
-
-
-@pytest.fixture(autouse=True)
-def unpainted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Paint only pictures, except in tests of the console itself."""
-    from ..support import headless
-
-    if request.path.parent.name not in PAINTED:
-        headless.unpainted(monkeypatch)

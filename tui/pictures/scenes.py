@@ -107,7 +107,7 @@ SCREENS = {
     ),
     "2008-unfound": Scene((), (), Pose(("3",)), "x86_64-2008"),
     "2008-equilibrium": Scene(
-        ("run syscalls", "sleep 1") * 7, _SCHEDULE, Pose(("1",)), "x86_64-2008"
+        ("run syscalls", "sleep 1") * 6, _SCHEDULE, Pose(("1",)), "x86_64-2008"
     ),
     "arm64-records": Scene(
         ("insmod --far usbcore",), ("records schedule usb_ifnum_to_if",), _BOX, "arm64"

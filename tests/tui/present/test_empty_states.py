@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -87,14 +86,14 @@ async def test_an_empty_trace_cannot_be_held() -> None:
 async def test_everything_is_redrawn_after_a_shell_used_the_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    drawn: list[Region] = []
-    render = StatusBar.render_lines
+    drawn: list[int] = []
+    render = StatusBar.render_line
 
-    def counted(self: StatusBar, crop: Region) -> list[Strip]:
-        drawn.append(crop)
-        return render(self, crop)
+    def counted(self: StatusBar, y: int) -> Strip:
+        drawn.append(y)
+        return render(self, y)
 
-    monkeypatch.setattr(StatusBar, "render_lines", counted)
+    monkeypatch.setattr(StatusBar, "render_line", counted)
     async with console(CannedDriver(), (80, 24)) as (app, pilot):
         drawn.clear()
         await pilot.pause()
