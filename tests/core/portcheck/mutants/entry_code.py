@@ -431,6 +431,20 @@ _ARM64 = (
         "        sub     x0, x30, #4\n        mov     x1, x9",
     ),
     entry(
+        "the traced function's frame record returns to the site",
+        "arm64",
+        "function",
+        "        stp     x29, x9, [sp, #288]\n",
+        "        stp     x29, x30, [sp, #288]\n",
+    ),
+    entry(
+        "the traced function has no frame record",
+        "arm64",
+        "function",
+        "        add     x29, sp, #288\n        stp     x29, x30",
+        "        stp     x29, x30",
+    ),
+    entry(
         "d8 used as scratch",
         "arm64",
         _KEPT,
