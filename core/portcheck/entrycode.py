@@ -57,7 +57,7 @@ def arguments(subject: PortUnderTest) -> None:
 def kept(subject: PortUnderTest) -> None:
     for caller in subject.callers:
         for run in runs(subject, caller):
-            same_state(run, subject.port.facts.sites.clobbers)
+            same_state(run, subject.port.facts)
 
 
 @check(MCOUNT_TEST, "trace stop", "function_trace_stop disables tracing")
@@ -68,7 +68,7 @@ def trace_stop(subject: PortUnderTest) -> None:
         for run in runs(subject, caller, STOPPED):
             wrong = "the tracer is called although it is stopped"
             expect(not run.calls, wrong, run.ip, b"", run.text)
-            same_state(run, subject.port.facts.sites.clobbers)
+            same_state(run, subject.port.facts)
 
 
 @check(REGISTERS, "pt_regs", "the tracer gets the registers of the site")
@@ -188,7 +188,7 @@ def graph_kept(subject: PortUnderTest) -> None:
     _graph_labels(subject)
     for caller in subject.callers:
         for run in runs(subject, caller, GRAPH_RUN):
-            same_state(run, subject.port.facts.sites.clobbers)
+            same_state(run, subject.port.facts)
 
 
 @check(DYNAMIC_GRAPH, "graph arguments", "ftrace_graph_caller finds the return address")
@@ -234,7 +234,7 @@ def disabled(subject: PortUnderTest) -> None:
             text = edit.row(edit.expected, row)
             before, after = states
             run = Run(row, ip, text, True, before, after, ())
-            same_state(run, facts.sites.clobbers, "as compiled", nop)
+            same_state(run, facts, "as compiled", nop)
 
 
 @check(DYNAMIC, "stub", "ftrace_stub returns")

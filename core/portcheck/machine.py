@@ -283,6 +283,20 @@ def _no_instruction(port: Port, place: int) -> bytes:
     raise Absent("every text is an instruction")
 
 
+def _right_registers(said: str, registers: dict[str, int]) -> None:
+    """Raise `Failure` if a value is after another register's name, or a row is out of order."""
+    by_value = {value: name for name, value in registers.items()}
+    named = set()
+    for name, value in registers.items():
+        for found in re.findall(rf"\b{name}\s*: *([0-9a-f]+)", said, re.I):
+            shown = by_value.get(int(found, 16), name)
+            expect(shown == name, f"the report shows {shown} as {name}, not {value:x}")
+            named.add(name)
+    numbered = [name for name in registers if re.fullmatch(r"r\d+", name) and name not in named]
+    at = [place for name in numbered if (place := said.find(f"{registers[name]:x}")) >= 0]
+    expect(at == sorted(at), f"the report shows {numbered[:1]} to {numbered[-1:]} out of order")
+
+
 @check(MACHINE, "oops report", "the report has address, registers and code")
 def oops_report(subject: PortUnderTest) -> None:
     port, abi = subject.port, subject.port.facts.abi
@@ -323,6 +337,7 @@ def oops_report(subject: PortUnderTest) -> None:
         expect(not named & {*missing}, f"the report lacks {', '.join(missing)}")
         # A kernel does not show a constant zero, or registers that only interrupts use.
         expect(len(missing) <= 3, f"the report lacks {', '.join(missing)}")
+        _right_registers(said, registers)
         symbol = f"function_{registers[abi.pc.name]:x}"
         expect(symbol in said, f"the report lacks the function of {abi.pc.name}")
         there = text[registers[abi.pc.name] - subject.base :][:4]

@@ -15,6 +15,7 @@ import numpy as np
 from unicorn import Uc
 
 from ..arch import Edit
+from ..facts import Facts
 from ..ftrace.entry import CALLER, GRAPH_CALL, GRAPH_CALLER
 from .bench import (
     PAGE,
@@ -289,19 +290,20 @@ def _run(subject: PortUnderTest, caller: str, kind: str, row: int) -> Run:
     return Run(row, ip, text, aligned, subject.shared["disabled", row], after, calls)
 
 
-def same_state(
-    run: Run, clobbers: frozenset[str], which: str = "after the nop", what: str = "it"
-) -> None:
-    """Raise `Failure` for a difference between the states of `run`, apart from `clobbers`.
+def same_state(run: Run, facts: Facts, which: str = "after the nop", what: str = "it") -> None:
+    """Raise `Failure` for a difference between the states of `run`.
 
-    `which` and `what` name the states before and after.
+    Registers that sites clobber may differ, but only in bits that `Abi.volatile` allows if it
+    lists the register. `which` and `what` name the states before and after.
     """
+    volatile = facts.abi.volatile
+    free = {name: volatile.get(name, -1) for name in facts.sites.clobbers}
     before, after = run.before, run.after
     for names, found in ((before.registers, after.registers), (before.floats, after.floats)):
         for name, value in names.items():
             wrong = f"{name} is {found[name]:x} after {what}, but {value:x} {which}"
-            same = found[name] == value or name in clobbers
-            expect(same, wrong, run.ip, b"", run.text)
+            kept = (found[name] ^ value) & ~free.get(name, 0)
+            expect(not kept, wrong, run.ip, b"", run.text)
     pairs = zip(before.stack, after.stack, strict=True)
     at = next((n for n, pair in enumerate(pairs) if len({*pair}) > 1), None)
     wrong = f"the stack of the traced function is changed at +{at or 0:#x}"

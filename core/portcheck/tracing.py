@@ -27,6 +27,14 @@ def function(subject: PortUnderTest) -> None:
         called, _, caller = line.partition(": ")[2].partition(" <-")
         expect(called == name, f"{called} is traced, not {name}")
         expect(caller in known, f"the caller {caller!r} is not a known function")
+    user("echo 1 > options/func_stack_trace; echo > trace; run syscalls")
+    rows = iter(user("cat trace").splitlines())
+    for row in rows:
+        called, to, caller = row.partition(": ")[2].partition(" <-")
+        if to and "<stack trace>" in next(rows, ""):
+            stack = [next(rows, "").removeprefix(" => ").split()[:1] for _ in range(2)]
+            wrong = f"the stack of {called} <-{caller} begins with {stack}"
+            expect(stack == [[called], [caller]], wrong)
 
 
 @check(FUNCTION_TRACER, "all functions", "the kernel works while everything is traced")

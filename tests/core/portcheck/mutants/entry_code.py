@@ -80,6 +80,30 @@ _X86 = (
         "        mov     rbx, rdi\n        xor     ecx, ecx ",
     ),
     entry(
+        "the direction flag left set",
+        "x86_64",
+        _KEPT,
+        "        lea     rsp, [rsp + 80]\n",
+        "        lea     rsp, [rsp + 80]\n        std\n",
+    ),
+    entry(
+        "pt_regs: rip is the site's",
+        "x86_64",
+        _ARGUMENTS,
+        "        mov     [rsp + 120], rdi\n        sub     rdi, 5 ",
+        "        sub     rdi, 5\n        mov     [rsp + 120], rdi\n        nop ",
+    ),
+    *(
+        entry(
+            f"graph: the result in {register} lost",
+            "x86_64",
+            _HANDLER,
+            "        mov     rsi, rax\n",
+            f"        mov     rsi, rax\n        pxor    {register}, {register}\n",
+        )
+        for register in ("xmm0", "xmm1")
+    ),
+    entry(
         "trace stop tested the wrong way",
         "x86_64",
         _STOP,
@@ -236,6 +260,26 @@ _POWER = (
         "        mr      %r13, %r0\n        mr      %r5, %r13\n",
     ),
     entry(
+        "cr2 used as scratch",
+        "ppc64",
+        _KEPT,
+        "        cmpldi  %r11, 13\n",
+        "        cmpldi  %cr2, %r11, 13\n        cmpldi  %r11, 13\n",
+    ),
+    entry(
+        "r2 restored after calls of the kernel too",
+        "ppc64",
+        _KEPT,
+        "        cmpldi  %r11, 13\n        bne     ftrace_stub\n",
+    ),
+    entry(
+        "graph: the result in f1 lost",
+        "ppc64",
+        _HANDLER,
+        "        addi    %r3, %r1, 144\n",
+        "        addi    %r3, %r1, 144\n        fsub    %f1, %f1, %f1\n",
+    ),
+    entry(
         "trace stop loses lr",
         "ppc64",
         _STOP,
@@ -343,6 +387,13 @@ _MIPS = (
         "        move    $a1, $at\n",
         "        move    $s0, $at\n        move    $a1, $s0\n",
     ),
+    entry(
+        "gp used as scratch",
+        "mips",
+        _KEPT,
+        "        move    $a1, $at\n",
+        "        move    $gp, $at\n        move    $a1, $gp\n",
+    ),
     entry("graph: ra not restored", "mips", _GRAPH, "        lw   $ra, 24 - 4($sp)\n"),
     entry("graph: v1 of the result lost", "mips", _HANDLER, "        lw   $v1, 24 - 4($sp)\n"),
     entry(
@@ -378,6 +429,34 @@ _ARM64 = (
         _ARGUMENTS,
         "        sub     x0, x30, #8                     // MCOUNT_INSN_SIZE\n        mov     x1, x9",
         "        sub     x0, x30, #4\n        mov     x1, x9",
+    ),
+    entry(
+        "the traced function's frame record returns to the site",
+        "arm64",
+        "function",
+        "        stp     x29, x9, [sp, #288]\n",
+        "        stp     x29, x30, [sp, #288]\n",
+    ),
+    entry(
+        "the traced function has no frame record",
+        "arm64",
+        "function",
+        "        add     x29, sp, #288\n        stp     x29, x30",
+        "        stp     x29, x30",
+    ),
+    entry(
+        "d8 used as scratch",
+        "arm64",
+        _KEPT,
+        "        mov     x1, x9\n",
+        "        mov     x1, x9\n        fmov    d8, xzr\n",
+    ),
+    entry(
+        "graph: the result in q0 lost",
+        "arm64",
+        _HANDLER,
+        "        mov     x1, x0\n",
+        "        mov     x1, x0\n        fmov    d0, xzr\n",
     ),
     entry(
         "pt_regs: x28 not restored", "arm64", "changed pt_regs", "        ldr     x28, [sp, #224]\n"

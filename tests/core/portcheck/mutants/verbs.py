@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynftrace.core.arch import Edit, Effect, Sites
+from dynftrace.core.crash import Crash
 
 from .mutant import AnyPort, Mutant, other, verb
 
@@ -117,6 +118,18 @@ def _half_signed(true: AnyPort, ip: int, text: bytes) -> int | None:
 
 def _oops_without(text: str) -> Callable[..., tuple[str, ...]]:
     return lambda true, crash: tuple(line for line in true.oops(crash) if text not in line)
+
+
+def _exchanged(one: str, other: str) -> Callable[..., tuple[str, ...]]:
+    """Return an oops report with the values of two registers exchanged."""
+
+    def oops(true: AnyPort, crash: Crash) -> tuple[str, ...]:
+        values = crash.registers
+        wrong = {**values, one: values[other], other: values[one]}
+        lines: tuple[str, ...] = true.oops(replace(crash, registers=wrong))
+        return lines
+
+    return oops
 
 
 VERBS = (
@@ -259,6 +272,9 @@ VERBS = (
         ("x86_64", "arm64", "mips"),
         oops=_oops_without("Code:"),
     ),
+    verb("rax and rbx exchanged", "x86_64", "oops report", oops=_exchanged("rax", "rbx")),
+    verb("r4 and r5 exchanged", "ppc64", "oops report", oops=_exchanged("r4", "r5")),
+    verb("x3 and x4 exchanged", "arm64", "oops report", oops=_exchanged("x3", "x4")),
     verb("the oops lacks the registers", "ppc64", "oops report", oops=_oops_without("GPR")),
     *_each(
         "the last argument is dropped",
