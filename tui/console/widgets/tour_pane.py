@@ -17,12 +17,6 @@ _DONE = ("✓ ", "bold $success")
 _OPEN = ("□ ", "bold $accent")
 
 
-_HIGH = 20
-"""Least height of a panel with room below the task, in rows."""
-_BELOW = 14
-"""Rows for the task and the state at most."""
-
-
 class TourPane(Vertical):
     """Shows one step, beside the panes that the student works in.
 
@@ -63,10 +57,6 @@ class TourPane(Vertical):
 
     def _edge(self) -> None:
         scroll = self._scroll
-        # A high panel has room below the task, which follows the text at once.
-        height = self._text.outer_size.height
-        high = 0 < height < self.size.height - _BELOW
-        scroll.styles.height = height if high and self.size.height > _HIGH else "1fr"
         below = scroll.show_vertical_scrollbar and scroll.scroll_y < scroll.max_scroll_y
         more = "5 ↓ more │ " if below else ""
         self.border_subtitle = f"{more}{self._number}"
