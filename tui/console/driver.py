@@ -31,7 +31,7 @@ from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
 from ...core.views.call_site import find_sites
 from ...core.views.stubs import StubView, module_stubs
-from ..explore.function_table import FunctionIndex, FunctionTable
+from ..explore.function_table import TO_BEGIN_WITH, FunctionIndex, FunctionTable
 from ..explore.hit_counts import HitCounter
 from ..present.call_path import PathText
 from ..present.call_site import MOST_AFTER, SiteText
@@ -46,7 +46,7 @@ from .worker import Clock, HostClock
 TRACE_SHARE = 6
 """Decoding the trace takes at most this fraction (1/N) of the time the machine runs."""
 
-_START = "schedule"
+_START = TO_BEGIN_WITH[0]
 """The function that the console begins with: every workload calls it."""
 
 _NOTHING_FOUND: tuple[Line, ...] = (line((NO_SITE, "dim")),)
@@ -200,7 +200,7 @@ class SessionDriver:
             modules = [module or "" for module in records.module_names()]
             prefix = session.port.facts.abi.text_prefix
             ips = records.table["ip"].copy()
-            self._index = FunctionIndex(records.names, modules, ips, prefix)
+            self._index = FunctionIndex(records.names, modules, ips, prefix, TO_BEGIN_WITH)
             self._index_of = version
             self._table = None
         states, filtered = self._states()

@@ -12,6 +12,14 @@ from ...core.errors import TracefsError
 from ...core.ftrace.filter import FunctionNames, parse_words
 from ..present.view import IN_TRACE, FunctionRow, Indices, State
 
+TO_BEGIN_WITH = (
+    *("schedule", "wake_up_process", "schedule_timeout", "do_syscall_64", "sys_open"),
+    *("do_sys_openat2", "vfs_open", "sys_read", "vfs_read", "vfs_write", "pipe_read"),
+    *("pipe_write", "kernel_clone", "do_wait", "do_exit", "mutex_lock", "kfree"),
+    *("process_timeout", "call_timer_fn", "do_IRQ"),
+)
+"""Functions that workloads call often or that lessons use; a kernel need not have them."""
+
 MOST_CANDIDATES = 1000
 """Greatest number of completions of a filter; a kernel has 60,000 functions."""
 
@@ -25,10 +33,12 @@ class FunctionIndex:
         modules: Sequence[str],
         ips: NDArray[np.uint64],
         prefix: str = "",
+        first: Sequence[str] = (),
     ) -> None:
         """Index functions by `ips`, the addresses of their call sites, shape (n,).
 
-        `modules` holds "" for the kernel; `prefix` is the ABI's prefix of names of code.
+        `modules` holds "" for the kernel; `prefix` is the ABI's prefix of names of code;
+        `first` has the names of functions to list first.
         """
         self.names = names
         self.modules = modules
@@ -40,6 +50,7 @@ class FunctionIndex:
         self._prefix = prefix
         self._by_ip = np.argsort(ips, kind="stable")
         self._by_name: NDArray[np.intp] | None = None
+        self._by_use = self._rank(owner, first)
         self._matched: tuple[str, NDArray[np.bool_]] | None = None
         self._exact: tuple[str, int | None] = "", None
 
@@ -77,6 +88,20 @@ class FunctionIndex:
             known = self.ips[rows] == addresses
             np.add.at(found, rows[known], counts[known])
         return found
+
+    def _rank(self, owner: NDArray[np.int32], first: Sequence[str]) -> NDArray[np.intp]:
+        """Return the indices with those of `first` first, then the modules', shape (n,)."""
+        rank = np.where(owner >= 0, len(first), len(first) + 1)
+        places = {name: place for place, name in enumerate(first)}
+        for index, name in enumerate(self.names) if places else ():
+            place = places.get(name.removeprefix(self._prefix))
+            if place is not None and owner[index] < 0:
+                rank[index] = place
+        return np.argsort(rank, kind="stable")
+
+    def by_use(self) -> NDArray[np.intp]:
+        """Return the indices of functions to begin with, of modules, and of the rest."""
+        return self._by_use
 
     def by_name(self) -> NDArray[np.intp]:
         """Return the indices sorted by name, ignoring the prefix."""
@@ -170,9 +195,9 @@ class FunctionTable:
     def match(self, pattern: str, order: str) -> NDArray[np.intp]:
         """Return the indices that `pattern` matches, in `order`; an exact name comes first."""
         hit = self.names.match(pattern)
-        if order == "name":
-            by_name = self.names.by_name()
-            shown = by_name[hit[by_name]]
+        if order in ("name", "use"):
+            sorted_ = self.names.by_name() if order == "name" else self.names.by_use()
+            shown = sorted_[hit[sorted_]]
         else:
             shown = np.flatnonzero(hit)
         if order == "state":

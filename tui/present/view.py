@@ -156,8 +156,8 @@ PROFILED = "hits"
 IN_TRACE = "events"
 """Calls that have an event in the trace."""
 
-ORDERS = ("address", "name", "state", "hits")
-"""Orders of the function list."""
+ORDERS = ("use", "address", "name", "state", "hits")
+"""Orders of the function list; `use` has functions to begin with first, then modules."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,15 @@ async def test_toggling_gives_the_shell_command() -> None:
         ]
 
 
+def test_functions_to_begin_with_come_first_then_modules() -> None:
+    names = [".setup_arch", ".vfs_read", ".schedule", ".usb_init", ".schedule"]
+    ips = np.arange(5, dtype=np.uint64)
+    modules = ["", "", "", "usbcore", "other"]
+    functions = table(FunctionIndex(names, modules, ips, ".", ("schedule", "vfs_read")))
+    assert list(functions.match("", "use")) == [2, 1, 3, 4, 0]
+    assert list(functions.match("vfs*", "use")) == [1]
+
+
 async def test_the_code_prefix_may_be_omitted() -> None:
     names = [".schedule_timeout", ".schedule", ".add", "ftrace_stub"]
     ips = np.arange(4, dtype=np.uint64)

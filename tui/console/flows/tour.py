@@ -27,7 +27,7 @@ class TourFlow:
         self._console = console
         self._progress = progress
         self.walk = walk
-        self.pane = TourPane()
+        self.pane = TourPane(walk)
         self.wanted: Path | None = None
         """The lesson to take after this console has ended: it needs a machine of its own."""
         self._begun = False

@@ -138,10 +138,18 @@ class MainScreen(Screen[None]):
         else:
             hint = "each action shows its command here; ctrl+p offers tours and experiments"
         self.query_one(SameAs).hint(hint)
-        if start is not None and not self.tour.looks_for(self.functions.name_of(start)):
+        if start is not None and not self._looked_for(start):
             self.functions.go_to(start)
             if self._layout == "-single":
                 self.activate(2)
+
+    def _looked_for(self, ip: int) -> bool:
+        """Return whether a tour has the student find the function with the call site at `ip`."""
+        functions = self._view.functions
+        index = None if functions is None else functions.find(ip)
+        if functions is None or index is None:
+            return False
+        return self.tour.looks_for(functions.row(index).name)
 
     def _lay_out(self) -> None:
         size = self.size if self.tour.walk is None else beside_tour(self.size)
@@ -178,8 +186,11 @@ class MainScreen(Screen[None]):
         """Show a new view; each widget draws what has changed for it."""
         began, self._view = self._view.functions is not None, view
         self.status.show(view.status, mode)
+        begins = view.functions is not None and not began
+        if begins and view.start is not None and self._looked_for(view.start):
+            self.functions.rows.order = "address"  # so that it is not the first one
         self.functions.show(view.functions)
-        if view.functions is not None and not began:
+        if begins:
             self._begin()
         if self._awaited is not None:
             self.go_to(self._awaited, soon=True)

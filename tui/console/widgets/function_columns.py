@@ -24,7 +24,7 @@ _SIGNS = 3
 _GAP = 1
 _WORD = 7
 
-_TITLES = {"address": "", "name": " ▲", "state": " ▼", "hits": " ▼"}
+_TITLES = {"use": "", "address": "", "name": " ▲", "state": " ▼", "hits": " ▼"}
 """The sign after the title of the column that the list is sorted by."""
 
 

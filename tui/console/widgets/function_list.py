@@ -18,6 +18,9 @@ from ..messages import CommandWanted, FunctionHighlighted
 from .function_columns import row_line
 from .rows import Rows
 
+_ORDER = {"use": ": to begin with, modules, the kernel by address"}
+"""What an order's name does not say."""
+
 SCROLLBAR = 1
 """Cells of the scrollbar, at the right edge of the list."""
 
@@ -42,7 +45,7 @@ class FunctionList(Rows):
         """The order has changed."""
 
     pattern: reactive[str] = reactive("", repaint=False, init=False)
-    order: reactive[str] = reactive("address", repaint=False, init=False)
+    order: reactive[str] = reactive(ORDERS[0], repaint=False, init=False)
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -160,4 +163,4 @@ class FunctionList(Rows):
     def action_order(self) -> None:
         """Sort by the next order."""
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        self.notify(f"sorted by {self.order}", timeout=2)
+        self.notify(f"sorted by {self.order}{_ORDER.get(self.order, '')}", timeout=2)

@@ -134,11 +134,6 @@ class FunctionPane(Pane):
         self._count()
         return found
 
-    def name_of(self, ip: int) -> str:
-        """Return the name of the function with the call site at `ip`; "" if there is none."""
-        index = None if self._table is None else self._table.find(ip)
-        return "" if self._table is None or index is None else self._table.row(index).name
-
     def complete(self, text: str) -> Sequence[str]:
         """Return filters that complete `text`."""
         return () if self._table is None else self._table.complete(text)

@@ -23,10 +23,14 @@ class TourPane(Vertical):
     Only the explanation scrolls: the task and the keys are always in sight.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, walk: Walk | None) -> None:
+        """Begin with the current step of `walk`; without a walk, the panel is never shown."""
         super().__init__(id="tour")
-        self._text = Markdown(open_links=False)
-        self._todo = Markdown(open_links=False, id="tour-task")
+        # The first texts are given here: when it is mounted, Markdown shows what it was given,
+        # perhaps after an update that came before.
+        self._texts = ("", "") if walk is None else (walk.step.text, walk.step.task)
+        self._text = Markdown(self._texts[0], open_links=False)
+        self._todo = Markdown(self._texts[1], open_links=False, id="tour-task")
         self._state = Static("", id="tour-state")
         self._scroll = VerticalScroll(self._text, id="tour-text")
         self._number = ""
@@ -38,7 +42,10 @@ class TourPane(Vertical):
     @property
     def drawn(self) -> bool:
         """Whether the text is on the screen: Markdown is parsed in a thread of its own."""
-        return all(each.is_done for each in self._drawing)
+        shown = zip((self._text, self._todo), self._texts, strict=True)
+        return all(each.is_done for each in self._drawing) and all(
+            widget.children or not text.strip() for widget, text in shown
+        )
 
     def compose(self) -> ComposeResult:
         """Put the scrolling text above the task and the state of the step."""
@@ -72,10 +79,10 @@ class TourPane(Vertical):
             self._number = f"{walk.tour.title} │ step {walk.at + 1} of {len(walk.tour.steps)}"
             self._edge()
             self._todo.display = bool(walk.step.task)
-            self._drawing = [
-                self._text.update(walk.step.text),
-                self._todo.update(walk.step.task),
-            ]
+            texts = walk.step.text, walk.step.task
+            if texts != self._texts:
+                self._texts = texts
+                self._drawing = [self._text.update(texts[0]), self._todo.update(texts[1])]
             self._scroll.scroll_home(animate=False)
         self._shown = now
         self.todo, self.state = walk.step.task, self._state_line(walk, word)
