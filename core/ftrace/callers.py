@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..abi import THREAD_SIZE
 from ..arch import Addresses
 from ..machine.backtrace import ReturnAddress, backtrace
+from ..machine.interrupt import nmi_regs, nmi_stack
 from ..machine.machine import Machine
 from ..machine.vcpu import Vcpu
 from .callchain import CallChain
@@ -39,13 +40,37 @@ class Callers:
         """
         machine = self._machine
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
+        in_nmi = vcpu.interrupts.in_nmi and vcpu.registers.sp in nmi_stack(vcpu.local)
+        if in_nmi:
+            top = int(vcpu.local["nmi_stack"])
         found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
         addresses = np.array([each.address for each in found], np.uint64)
         sites = self._returns_of_sites(addresses)
         chain = CallChain(machine, found, sites.tolist(), self._is_caller, top)
         live = chain.live(vcpu.registers.read())
         first = chain.site(self._returns_of_sites(addresses, ip).tolist() if ip else None, live)
-        return found if first is None else chain.follow(first, live)
+        calls = found if first is None else chain.follow(first, live)
+        return [*calls, *self._interrupted(vcpu)] if in_nmi else calls
+
+    def _interrupted(self, vcpu: Vcpu) -> list[ReturnAddress]:
+        """Return the instruction that the NMI of `vcpu` has interrupted, and its callers."""
+        machine = self._machine
+        facts, size = machine.port.facts, machine.port.facts.pointer_size
+        regs = nmi_regs(vcpu, machine.port)
+        saved = vcpu.pt_regs.unpack(machine.memory.read(regs, vcpu.pt_regs.size))
+        names = [register.name for register in facts.abi.pt_regs]
+        values = dict(zip(names, saved, strict=True))
+        places = {name: regs + number * size for number, name in enumerate(names)}
+        context = vcpu.registers.pt_regs.read()
+        vcpu.registers.pt_regs.write(saved)
+        try:
+            top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
+            found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
+        finally:
+            vcpu.registers.pt_regs.write(context)
+        addresses = np.array([each.address for each in found], np.uint64)
+        sites = self._returns_of_sites(addresses).tolist()
+        return CallChain(machine, found, sites, self._is_caller, top).interrupted(values, places)
 
     def _is_caller(self, address: int) -> bool:
         """Return whether `address` is in code that sites call: entry.S or a trampoline."""

@@ -28,7 +28,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..abi import TICK_NS, Vector
+from ..abi import NMI_STACK_SIZE, TICK_NS, Vector
 from ..arch import Effect, Port
 from .function import enter
 from .memory import Memory
@@ -164,6 +164,18 @@ def leave(vcpu: Processor, memory: Memory, regs: int) -> None:
     vcpu.local["irqs_disabled"] = 0
 
 
+def nmi_stack(local: np.void) -> range:
+    """Return the addresses of the CPU's stack for NMIs."""
+    end = int(local["nmi_stack"])
+    return range(end - NMI_STACK_SIZE, end)
+
+
+def nmi_regs(vcpu: Processor, port: Port) -> int:
+    """Return the address of the `struct pt_regs` that an NMI saves."""
+    regs = int(vcpu.local["nmi_stack"]) - vcpu.pt_regs.size
+    return regs - regs % port.facts.abi.stack_align
+
+
 def deliver_nmi(
     vcpu: Processor,
     interrupts: Interrupts,
@@ -173,9 +185,8 @@ def deliver_nmi(
     handler: int,
 ) -> None:
     """Have `vcpu` enter `handler(regs)` on its NMI stack. Raises `MemoryFault` without a stack."""
-    abi, layout, local = port.facts.abi, vcpu.pt_regs, vcpu.local
-    regs = int(local["nmi_stack"]) - layout.size
-    regs -= regs % abi.stack_align
+    layout, local = vcpu.pt_regs, vcpu.local
+    regs = nmi_regs(vcpu, port)
     memory.write(regs, layout.pack(*vcpu.registers.pt_regs.read()))
     interrupts.interrupted = tuple(local[name].copy() for name in _KEPT)
     vcpu.apply(enter(port, memory, names, handler, (regs,), regs, 0), memory)
@@ -183,9 +194,7 @@ def deliver_nmi(
     local["irqs_disabled"] = 1
 
 
-def leave_nmi(
-    vcpu: Processor, interrupts: Interrupts, memory: Memory, regs: int, now: int
-) -> None:
+def leave_nmi(vcpu: Processor, interrupts: Interrupts, memory: Memory, regs: int, now: int) -> None:
     """Resume what the NMI has interrupted, for at least one block. Raises `MemoryFault`."""
     layout, kept = vcpu.pt_regs, interrupts.interrupted
     vcpu.registers.pt_regs.write(layout.unpack(memory.read(regs, layout.size)))

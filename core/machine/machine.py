@@ -163,8 +163,27 @@ class Machine:
             return False
         return True
 
+    def send_nmi(self, cpu: int, at: int = 0, period: int = 0) -> None:
+        """Deliver an NMI to vCPU `cpu` at virtual time `at` (ns), or now if that has passed.
+
+        With `period` (ns), deliver another each time it has passed; late ones come once. This
+        replaces the NMI that is due, if any. Raises `GuestError` if the kernel handles no NMIs.
+        """
+        if self.symbols.address(interrupt.NMI_ENTRY) is None:
+            raise GuestError(f"this kernel handles no NMIs: it has no {interrupt.NMI_ENTRY}")
+        vcpu = self._vcpu(cpu)
+        if vcpu.state in (State.OFF, State.DEAD):
+            raise GuestError(f"CPU {cpu} is not running")
+        vcpu.interrupts.nmi = max(at, vcpu.ticks)
+        vcpu.interrupts.nmi_period = period
+
+    def cancel_nmi(self, cpu: int) -> None:
+        """Deliver no more NMIs to vCPU `cpu`; one that is running ends."""
+        interrupts = self._vcpu(cpu).interrupts
+        interrupts.nmi, interrupts.nmi_period = None, 0
+
     def _deliver_nmi(self, vcpu: Vcpu) -> bool:
-        """Deliver an NMI, unless the CPU cannot take one yet. Return False if it killed the vCPU."""
+        """Deliver an NMI if the CPU can take one. Return False if that killed the vCPU."""
         if vcpu.inside_block:
             return True
         entry = self.symbols.address(interrupt.NMI_ENTRY)

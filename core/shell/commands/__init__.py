@@ -13,6 +13,7 @@ from .help import COMMANDS as HELP
 from .machine import COMMANDS as SYSTEM
 from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
+from .nmi import COMMANDS as NMI
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
 from .workloads import COMMANDS as WORKLOADS
@@ -22,6 +23,6 @@ def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
         *(*FILES, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
-        *(*EXPERIMENTS, *SYSTEM, *HELP),
+        *(*NMI, *EXPERIMENTS, *SYSTEM, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})
