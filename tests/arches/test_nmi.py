@@ -125,3 +125,34 @@ def test_what_no_nmi_may_divide_is_on_one_page() -> None:
         for function in UNDIVIDED:
             at, size = code[function]
             assert at % 4096 + size <= 4096, (name, function)
+
+
+FOUND = "poke trace_nmi 01; nmi 0 every 300000000; sleep 3; nmi 0 off"
+"""Leave out the annotation notrace_nmi, and have ftraced find the functions of NMIs."""
+CHANGE = "echo nmi_handle_traced > set_ftrace_filter; nmi 0 change; echo function > current_tracer"
+
+
+@pytest.mark.parametrize(
+    ("method", "survives"), [("stop_machine", False), ("nmi_enter", True), ("breakpoint", True)]
+)
+def test_in_2008_an_nmi_in_the_middle_of_a_change_must_be_helped(
+    method: str, survives: bool
+) -> None:
+    user = User("x86_64-2008", cpus=1, patch=method)
+    user(f"{FOUND}; {CHANGE}")
+    machine = user.session.boot.machine
+    assert machine.alive is survives
+    assert user.session.boot.ftrace.patcher.nmi_updates == (method == "nmi_enter")
+    if not survives:
+        assert "? nmi_handle_traced+0x9" in user("dmesg")
+        return
+    user("echo > trace; nmi 0; sleep 0.1")
+    assert " d.h1. " in user("cat trace")
+    assert ": nmi_handle_traced <-do_nmi" in user("cat trace")
+
+
+def test_in_2008_the_annotation_keeps_nmis_out_of_the_change() -> None:
+    user = User("x86_64-2008", cpus=1)
+    assert "nmi_handle\n" not in user("nmi 0; sleep 2; cat available_filter_functions")
+    user("nmi 0 change; echo function > current_tracer; run syscalls")
+    assert user("nmi").startswith("cpu0  2 NMIs")

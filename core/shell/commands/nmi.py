@@ -23,6 +23,8 @@ def nmi(context: Context, arguments: Arguments) -> None:
             machine.send_nmi(cpu)
         case ["off"]:
             machine.cancel_nmi(cpu)
+        case ["change"]:
+            machine.send_nmi_in_change(cpu)
         case ["every", *_]:
             expect(arguments, 3, 3)
             period = number(words[1], "NS", LEAST_PERIOD_NS)
@@ -45,17 +47,20 @@ def _state(machine: Machine, cpu: int) -> str:
         parts.append(f"next at {exact_time(interrupts.nmi, True)}")
     if interrupts.nmi_period:
         parts.append(f"every {interrupts.nmi_period} ns")
+    if interrupts.nmi_in_change:
+        parts.append("one in the next change of text")
     return ", ".join(parts)
 
 
 COMMANDS = (
     Command(
         "nmi",
-        "[CPU [AT|every NS|off]]",
+        "[CPU [AT|every NS|change|off]]",
         "show NMIs, or deliver them to a CPU",
         nmi,
         details="Without AT, the NMI comes before the next block that the CPU executes.\n"
         "AT is a time as in the trace, such as 0.001234, or with nine decimals to the ns.\n"
+        "change: in the middle of the next change of sites, after four bytes of the first one.\n"
         "An NMI also comes while interrupts are off, and inside the tracer: its events have\n"
         "the flag Z. The handler is common_nmi, which runs on a stack of its own.",
         changes=Changes.WITH_ARGUMENTS,
