@@ -27,6 +27,9 @@ FTRACE_RETFUNC_DEPTH = 50
 THREAD_SIZE = 16384
 """Size and alignment of a task's stack, in bytes."""
 
+NMI_STACK_SIZE = 8192
+"""Size of a CPU's stack for NMIs, in bytes."""
+
 SAVED_CMDLINES = 128
 TASK_COMM_LEN = 16
 

@@ -8,7 +8,8 @@ whose call goes through a register. A function that ended in a jump to another f
 not on the stack, and the callers up to the next match are then missed.
 
 If the machine has delivered an interrupt, the chain continues with the registers saved on
-the stack, that is with the interrupted function at its interrupted instruction.
+the stack, that is with the interrupted function at its interrupted instruction. An NMI has a
+stack of its own: `interrupted` begins the chain on the stack that it has interrupted.
 """
 
 from __future__ import annotations
@@ -116,10 +117,33 @@ class CallChain:
 
     def follow(self, first: int, live: set[int] | None) -> list[ReturnAddress]:
         """Return the address with index `first` and its callers, at places in `live` if given."""
-        at, chain = first, [self._found[first]]
-        inner = self._function(chain[0].address - 1)
+        found = self._found[first]
+        return self._follow([found], self._function(found.address - 1), first, live)
+
+    def interrupted(
+        self, values: Mapping[str, int], places: Mapping[str, int]
+    ) -> list[ReturnAddress]:
+        """Return the interrupted instruction and its callers.
+
+        `values` are the interrupted registers, `places` the addresses where they are saved.
+        """
+        pc, live = self._abi.pc.name, self.live(values)
+        chain = [ReturnAddress(values[pc], places[pc])]
+        inner, at = self._function(values[pc]), -1
+        caller = None if inner is None else self._unsaved(inner, _Saved(values, places), at, live)
+        if caller is not None:
+            chain.append(caller)
+            at += bool(self._found) and self._found[0] is caller
+            inner = self._function(caller.address - 1)
+        return self._follow(chain, inner, at, live)
+
+    def _follow(
+        self, chain: list[ReturnAddress], inner: Symbol | None, at: int, live: set[int] | None
+    ) -> list[ReturnAddress]:
+        """Add the callers of `inner` to `chain`; the last one found has index `at`, or -1."""
         while inner is not None:
-            parent = self._parent(inner, at, live) if chain[-1] is self._found[at] else None
+            last = at >= 0 and chain[-1] is self._found[at]
+            parent = self._parent(inner, at, live) if last else None
             if parent is not None:
                 chain.append(parent)
                 inner = self._function(parent.address - 1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..abi import THREAD_SIZE
 from ..arch import Addresses
 from ..machine.backtrace import ReturnAddress, backtrace
+from ..machine.interrupt import nmi_regs, nmi_stack
 from ..machine.machine import Machine
 from ..machine.vcpu import Vcpu
 from .callchain import CallChain
@@ -49,17 +50,40 @@ class Callers:
             addresses = np.array([each.address for each in found], np.uint64)
             wanted = self._returns_of_sites(addresses, ip).tolist()
         first = chain.site(wanted, live)
-        return found if first is None else chain.follow(first, live)
+        calls = found if first is None else chain.follow(first, live)
+        return [*calls, *self._interrupted(vcpu)] if _on_nmi_stack(vcpu) else calls
 
     def _stack(self, vcpu: Vcpu) -> tuple[list[ReturnAddress], CallChain, set[int] | None]:
         """Return the return addresses on a stack, what follows them, and the live places."""
         machine = self._machine
         top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
+        if _on_nmi_stack(vcpu):
+            top = int(vcpu.local["nmi_stack"])
         found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
         addresses = np.array([each.address for each in found], np.uint64)
         sites = self._returns_of_sites(addresses)
         chain = CallChain(machine, found, sites.tolist(), self._is_caller, top)
         return found, chain, chain.live(vcpu.registers.read())
+
+    def _interrupted(self, vcpu: Vcpu) -> list[ReturnAddress]:
+        """Return the instruction that the NMI of `vcpu` has interrupted, and its callers."""
+        machine = self._machine
+        facts, size = machine.port.facts, machine.port.facts.pointer_size
+        regs = nmi_regs(vcpu, machine.port)
+        saved = vcpu.pt_regs.unpack(machine.memory.read(regs, vcpu.pt_regs.size))
+        names = [register.name for register in facts.abi.pt_regs]
+        values = dict(zip(names, saved, strict=True))
+        places = {name: regs + number * size for number, name in enumerate(names)}
+        context = vcpu.registers.pt_regs.read()
+        vcpu.registers.pt_regs.write(saved)
+        try:
+            top = (vcpu.registers.sp | (THREAD_SIZE - 1)) + 1
+            found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
+        finally:
+            vcpu.registers.pt_regs.write(context)
+        addresses = np.array([each.address for each in found], np.uint64)
+        sites = self._returns_of_sites(addresses).tolist()
+        return CallChain(machine, found, sites, self._is_caller, top).interrupted(values, places)
 
     def _is_caller(self, address: int) -> bool:
         """Return whether `address` is in code that sites call: entry.S or a trampoline."""
@@ -77,3 +101,8 @@ class Callers:
         ends = sites.ip + self._machine.port.lengths(sites).astype(np.uint64)
         inside[inside] = (addresses[inside] <= ends) & (sites.ip == np.uint64(ip) if ip else True)
         return inside
+
+
+def _on_nmi_stack(vcpu: Vcpu) -> bool:
+    """Return whether `vcpu` handles an NMI on the stack that NMIs have."""
+    return vcpu.interrupts.in_nmi and vcpu.registers.sp in nmi_stack(vcpu.local)

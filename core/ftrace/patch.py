@@ -16,6 +16,11 @@ Methods, for a guest that is in the middle of running:
                   run, then write the second half; a vCPU can fetch an instruction
                   that is half old and half new. If instructions are aligned
                   words, the first word is written whole, then the others
+    nmi_enter     as stop_machine, but an NMI first writes the text that is being written
+                  (`ftrace_nmi_enter`, from Linux 2.6.28 on)
+
+stop_machine does not stop NMIs. One that comes in the middle of a change (`nmi CPU change`)
+comes after the first word of the first place was written, or between the steps of breakpoint.
 """
 
 from __future__ import annotations
@@ -34,6 +39,11 @@ from ..memento import Restore, attributes
 STOP_MACHINE = "stop_machine"
 BREAKPOINT = "breakpoint"
 NONE = "none"
+NMI_ENTER = "nmi_enter"
+
+_WORD = 4
+"""Bytes written before an NMI in the middle of a change: Linux 2.6.26 wrote four bytes of a site
+by one instruction, and the fifth by another (`ftrace_modify_code`)."""
 
 
 class Text(Protocol):
@@ -62,6 +72,10 @@ class Processors(Protocol):
 
     def sync(self) -> None: ...
 
+    def nmis_in_change(self) -> Sequence[int]: ...
+
+    def take_nmi(self, cpu: int) -> None: ...
+
     def registers(self, cpu: int) -> Mapping[str, int]: ...
 
     def set_registers(self, cpu: int, values: Mapping[str, int]) -> None: ...
@@ -86,6 +100,10 @@ class Patcher:
 
         Leaving one out demonstrates a stale instruction cache.
         """
+        self.nmi_updates = 0
+        """Sites whose text an NMI has written, with the method nmi_enter (`nmi_update_count`)."""
+        self._cpus: Sequence[int] = ()
+        """vCPUs that take an NMI in the middle of the present change."""
         self._under_breakpoint: Edit | None = None
         """The edit that `_by_breakpoint` is writing now."""
 
@@ -103,7 +121,7 @@ class Patcher:
 
     def save(self) -> Restore:
         """Return a function that restores the method and the vCPUs to flush."""
-        return attributes(self, "_method", "flush_cpus")
+        return attributes(self, "_method", "flush_cpus", "nmi_updates")
 
     def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:
         """Compare every place with the expected text, then the `stubs` that the calls use.
@@ -180,9 +198,15 @@ class Patcher:
         return stub_target(self._port, stub, found)
 
     def apply(
-        self, edit: Edit, method: str | None = None, stubs: Sequence[ModuleStub] = ()
+        self,
+        edit: Edit,
+        method: str | None = None,
+        stubs: Sequence[ModuleStub] = (),
+        of_sites: bool = False,
     ) -> None:
         """Verify all of `edit`, then write it by `method` (default: the patcher's own).
+
+        Only changes `of_sites` have NMIs in the middle.
 
         Raises `FtraceBug` with nothing written. If anything else ends it early, the text is
         put back.
@@ -191,6 +215,7 @@ class Patcher:
         if not len(edit.address):
             return
         try:
+            self._cpus = self._machine.nmis_in_change() if of_sites else ()
             self._write(edit, self.method if method is None else method)
         except BaseException:
             self.put_back(edit)
@@ -214,7 +239,25 @@ class Patcher:
                 self._machine.sync()
                 self._put(edit, slice(half, width))
         else:
-            self._put(edit, slice(None))
+            self._stopped(edit, helps=method == NMI_ENTER)
+
+    def _stopped(self, edit: Edit, helps: bool) -> None:
+        """Write while no vCPU runs, except for NMIs. With `helps` these write the text first."""
+        width = edit.replacement.shape[1]
+        if self._cpus:
+            first = _first(edit)
+            self._put(first, slice(0, min(_WORD, width)))
+            for cpu in self._cpus:
+                if helps:
+                    self.nmi_updates += 1
+                    self._put(first, slice(None))
+                self._machine.take_nmi(cpu)
+        self._put(edit, slice(None))
+
+    def _nmis(self) -> None:
+        """Let each NMI come that is to come in the middle of the change."""
+        for cpu in self._cpus:
+            self._machine.take_nmi(cpu)
 
     def _put(self, edit: Edit, columns: slice) -> None:
         """Write `columns` of the replacement, within the length of each place, and flush."""
@@ -244,6 +287,7 @@ class Patcher:
         try:
             machine.memory.scatter(edit.address, np.tile(trap, (len(edit.address), 1)))
             self._flush(edit)
+            self._nmis()
             machine.sync()
             self._put(edit, slice(len(trap), None))
             machine.sync()
@@ -267,6 +311,19 @@ class Patcher:
             machine.memory.write(address, data)
         machine.set_registers(cpu, effect.registers)
         return True
+
+
+def _first(edit: Edit) -> Edit:
+    """Return the change of the first place only."""
+    lengths = None if edit.lengths is None else edit.lengths[:1]
+    return Edit(
+        edit.address[:1],
+        edit.expected[:1],
+        edit.replacement[:1],
+        edit.reachable[:1],
+        tuple(each[:1] for each in edit.via),
+        lengths,
+    )
 
 
 def joined(*edits: Edit) -> Edit:

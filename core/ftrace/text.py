@@ -81,7 +81,7 @@ class FtraceText:
             return
         edit = joined(*(change.edit for change in changes))
         try:
-            self.patcher.apply(edit, None, self._stubs(edit))
+            self.patcher.apply(edit, None, self._stubs(edit), of_sites=True)
         except FtraceBug as found:
             places = ((change, np.uint64(found.ip)) for change in changes)
             wrong = next(change for change, ip in places if ip in change.edit.ips)

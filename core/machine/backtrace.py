@@ -151,6 +151,8 @@ def graph_ret_addrs(
         frame = vcpu.registers.read()[frames.register.name]
         live = live_places(memory, facts, frame, end)
     for ret, fp in _ret_stack(vcpu, memory, port, symbols) if places else ():
+        if not start <= fp <= end:
+            continue  # on another stack: an NMI has its own
         if frames is not None and frames.of_caller:
             chosen = [place for place in places if place == fp + frames.link]
         elif facts.abi.link is None:

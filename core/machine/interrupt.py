@@ -24,11 +24,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..abi import TICK_NS, Vector
+from ..abi import NMI_STACK_SIZE, TICK_NS, Vector
 from ..arch import Effect, Port
 from .function import enter
 from .memory import Memory
@@ -81,9 +81,11 @@ class Interrupts:
     """Time at which the next NMI is due, if any."""
     nmi_period: int = 0
     """Virtual ns from one NMI to the next, or 0 for a single one."""
+    nmi_in_change: bool = False
+    """Whether an NMI comes in the middle of the next change of text."""
     nmis: int = 0
     """NMIs delivered."""
-    interrupted: tuple[object, ...] | None = None
+    interrupted: tuple[Any, ...] | None = None
     """While an NMI runs: the interrupted values of `_KEPT`."""
 
     def send(self, vector: int, at: int) -> None:
@@ -94,8 +96,10 @@ class Interrupts:
         """Return the time at which the first is due."""
         if not self.pending and self.nmi is None:
             return self.next_tick
-        nmi = () if self.nmi is None or self.in_nmi else (self.nmi,)
-        return min((self.next_tick, *self.pending.values(), *nmi))
+        due = [self.next_tick, *self.pending.values()]
+        if self.nmi is not None and not self.in_nmi:
+            due.append(self.nmi)
+        return min(due)
 
     def next_after(self, now: int, limit: int) -> int:
         """Return when the first one after `now` is due, or `limit` if that is earlier."""
@@ -116,9 +120,9 @@ class Interrupts:
 
     def until_nmi(self, limit: int) -> int:
         """Return when the next NMI is due, even if in the past, or `limit` if that is earlier."""
-        if self.nmi is None or self.interrupted is not None:
+        if self.nmi is None or self.interrupted is not None or self.nmi > limit:
             return limit
-        return min(self.nmi, limit)
+        return self.nmi
 
     def take_nmi(self, now: int) -> None:
         """Count the NMI that is due as delivered, and find when the next one is due."""
@@ -164,6 +168,18 @@ def leave(vcpu: Processor, memory: Memory, regs: int) -> None:
     vcpu.local["irqs_disabled"] = 0
 
 
+def nmi_stack(local: np.void) -> range:
+    """Return the addresses of the CPU's stack for NMIs."""
+    end = int(local["nmi_stack"])
+    return range(end - NMI_STACK_SIZE, end)
+
+
+def nmi_regs(vcpu: Processor, port: Port) -> int:
+    """Return the address of the `struct pt_regs` that an NMI saves."""
+    regs = int(vcpu.local["nmi_stack"]) - vcpu.pt_regs.size
+    return regs - regs % port.facts.abi.stack_align
+
+
 def deliver_nmi(
     vcpu: Processor,
     interrupts: Interrupts,
@@ -173,9 +189,8 @@ def deliver_nmi(
     handler: int,
 ) -> None:
     """Have `vcpu` enter `handler(regs)` on its NMI stack. Raises `MemoryFault` without a stack."""
-    abi, layout, local = port.facts.abi, vcpu.pt_regs, vcpu.local
-    regs = int(local["nmi_stack"]) - layout.size
-    regs -= regs % abi.stack_align
+    layout, local = vcpu.pt_regs, vcpu.local
+    regs = nmi_regs(vcpu, port)
     memory.write(regs, layout.pack(*vcpu.registers.pt_regs.read()))
     interrupts.interrupted = tuple(local[name].copy() for name in _KEPT)
     vcpu.apply(enter(port, memory, names, handler, (regs,), regs, 0), memory)

@@ -28,6 +28,9 @@ from .vcpu import State, Stop, Vcpu, Why
 
 MAX_CPUS = 8
 
+NMI_LIMIT_NS = 1_000_000
+"""Virtual ns after which an NMI in the middle of a change counts as stuck."""
+
 
 class Machine:
     """A machine of `port`'s architecture; no code runs before `start`."""
@@ -166,8 +169,63 @@ class Machine:
             return False
         return True
 
+    def send_nmi(self, cpu: int, at: int = 0, period: int = 0) -> None:
+        """Deliver an NMI to vCPU `cpu` at virtual time `at` (ns), or now if that has passed.
+
+        With `period` (ns), deliver another each time it has passed; late ones come once. This
+        replaces the NMI that is due, if any. Raises `GuestError` if the kernel handles no NMIs.
+        """
+        vcpu = self._takes_nmis(cpu)
+        vcpu.interrupts.nmi = max(at, vcpu.ticks)
+        vcpu.interrupts.nmi_period = period
+
+    def send_nmi_in_change(self, cpu: int) -> None:
+        """Deliver an NMI to vCPU `cpu` in the middle of the next change of text.
+
+        Raises `GuestError` as `send_nmi`.
+        """
+        self._takes_nmis(cpu).interrupts.nmi_in_change = True
+
+    def cancel_nmi(self, cpu: int) -> None:
+        """Deliver no more NMIs to vCPU `cpu`; one that is running ends."""
+        interrupts = self._vcpu(cpu).interrupts
+        interrupts.nmi, interrupts.nmi_period, interrupts.nmi_in_change = None, 0, False
+
+    def _takes_nmis(self, cpu: int) -> Vcpu:
+        """Return vCPU `cpu`. Raises `GuestError` if it takes no NMIs."""
+        if self.symbols.address(interrupt.NMI_ENTRY) is None:
+            raise GuestError(f"this kernel handles no NMIs: it has no {interrupt.NMI_ENTRY}")
+        vcpu = self._vcpu(cpu)
+        if vcpu.state in (State.OFF, State.DEAD):
+            raise GuestError(f"CPU {cpu} is not running")
+        return vcpu
+
+    def nmis_in_change(self) -> Sequence[int]:
+        """Return the vCPUs that take an NMI in the middle of a change of text."""
+        return [vcpu.number for vcpu in self.vcpus if vcpu.interrupts.nmi_in_change]
+
+    def take_nmi(self, cpu: int) -> None:
+        """Run vCPU `cpu` for one NMI only, from where it is, although it is stopped."""
+        vcpu = self._vcpu(cpu)
+        interrupts = vcpu.interrupts
+        interrupts.nmi_in_change = False
+        if vcpu.state not in (State.RUNNING, State.IDLE):
+            return
+        kept, idle = (interrupts.nmi, interrupts.nmi_period), vcpu.state is State.IDLE
+        vcpu.state = State.RUNNING
+        interrupts.nmi, interrupts.nmi_period = vcpu.ticks, 0
+        before = interrupts.nmis
+
+        def busy(vcpu: Vcpu) -> bool:
+            return interrupts.in_nmi or interrupts.nmis == before
+
+        self.scheduler.run_while(busy, [vcpu], NMI_LIMIT_NS)
+        interrupts.nmi, interrupts.nmi_period = kept
+        if idle and vcpu.state is State.RUNNING:
+            vcpu.state = State.IDLE
+
     def _deliver_nmi(self, vcpu: Vcpu) -> bool:
-        """Deliver an NMI, unless the CPU cannot take one yet. Return False if it killed the vCPU."""
+        """Deliver an NMI if the CPU can take one. Return False if that killed the vCPU."""
         if vcpu.inside_block:
             return True
         entry = self.symbols.address(interrupt.NMI_ENTRY)

@@ -9,7 +9,7 @@ engine, and try at a shell what a user sees.
     bench.py      a bare engine; user.py: a shell
     traced.py     a traced call on a bare engine; damage.py: damaged text
     machine.py records.py patches.py reach.py entrycode.py tracing.py modules.py
-    relocs.py graph.py syscalls.py trampolines.py
+    relocs.py graph.py syscalls.py trampolines.py nmi.py
                   the checks
     report.py     the list of outcomes
 """
@@ -24,6 +24,7 @@ from . import (
     graph,
     machine,
     modules,
+    nmi,
     patches,
     reach,
     records,
@@ -41,7 +42,7 @@ CHECKS = ordered(
     [
         *(*machine.CHECKS, *records.CHECKS, *entrycode.CHECKS, *patches.CHECKS, *reach.CHECKS),
         *(*tracing.CHECKS, *modules.CHECKS, *relocs.CHECKS, *graph.CHECKS, *syscalls.CHECKS),
-        *trampolines.CHECKS,
+        *(*trampolines.CHECKS, *nmi.CHECKS),
     ]
 )
 """All checks, in the order of the guide; their names are unique."""

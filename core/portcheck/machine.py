@@ -45,7 +45,7 @@ IMAGES = ("vmlinux.elf", "tracer.o", "usbcore.ko", "usbhub.ko", "crashy.ko")
 @check(MACHINE, "facts", "the facts are consistent")
 def facts(subject: PortUnderTest) -> None:
     facts = subject.port.facts
-    known = {"stop_machine", "breakpoint", "none"}
+    known = {"stop_machine", "breakpoint", "nmi_enter", "none"}
     expect(facts.byteorder in ("little", "big"), f"byteorder is {facts.byteorder!r}")
     expect(facts.pointer_size in (4, 8), f"pointer_size is {facts.pointer_size}")
     expect(facts.patch_methods, "patch_methods is empty")

@@ -20,7 +20,8 @@ void free_irq(int irq);
 unsigned long kstat_irqs(int irq);
 unsigned long kstat_irqs_cpu(int irq, int cpu);
 void nmi_init(void);
-unsigned long nmi_count(int cpu);
+int nmi_handle(struct pt_regs *regs);
+int nmi_handle_traced(struct pt_regs *regs);
 void irq_enter(void);
 void irq_exit(void);
 

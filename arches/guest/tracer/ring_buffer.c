@@ -107,7 +107,10 @@ rb_reserve(const struct rb_reservation *next)
 	return same;
 }
 
-/* Count what is lost if the oldest page is dropped: its unread events. */
+/*
+ * Count what is lost if the oldest page is dropped: its unread events. An NMI may write
+ * another page over it meanwhile: then the numbers are wrong, but not used.
+ */
 static void drop_head_page(struct rb_reservation *next)
 {
 	const struct buffer_data_page *page = buffer_page(next->head_page);
@@ -115,10 +118,10 @@ static void drop_head_page(struct rb_reservation *next)
 
 	if (end > RING_BUFFER_DATA)
 		end = RING_BUFFER_DATA;
-	while (at + 4 <= end) {
+	while (at + 8 <= end) {
 		u32 counted, length = event_length((u32 *)(page->data + at), &counted);
 
-		if (length < 4 || length > end - at)
+		if (length < 4 || length > end - at || length % 4)
 			break;
 		next->lost += counted;
 		next->bytes -= length;

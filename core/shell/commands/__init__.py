@@ -14,6 +14,7 @@ from .help import COMMANDS as HELP
 from .machine import COMMANDS as SYSTEM
 from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
+from .nmi import COMMANDS as NMI
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
 from .times import COMMANDS as TIMES
@@ -25,6 +26,6 @@ def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
         *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU, *TIMES),
-        *(*EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
+        *(*NMI, *EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})

@@ -254,6 +254,7 @@ class RingBuffer:
         descriptor["overrun"] = overrun
         descriptor["head_page"], descriptor["tail_page"] = 0, max(len(kept) - 1, 0)
         descriptor["read"] = read
+        descriptor["write"] = descriptor["committing"] = 0
         self._overrun_seen[cpu] = contents.overrun_seen
 
     def exchange(self, others: Sequence[Contents]) -> tuple[Contents, ...]:
@@ -283,6 +284,7 @@ class RingBuffer:
         descriptor["pages"] = region.address
         descriptor["nr_pages"] = pages
         descriptor["head_page"] = descriptor["tail_page"] = descriptor["read"] = 0
+        descriptor["write"] = descriptor["committing"] = 0
 
     def reset(self, cpu: int | None = None) -> None:
         """Discard the events of one CPU or all, and reset the counters."""
@@ -293,7 +295,7 @@ class RingBuffer:
             descriptor = self._descriptors[each]
             for name in (
                 *("head_page", "tail_page", "read", "entries", "entries_bytes", "overrun"),
-                *("dropped", "commit_overrun", "read_events", "named"),
+                *("dropped", "commit_overrun", "read_events", "named", "write", "committing"),
             ):
                 descriptor[name] = 0
             self._overrun_seen[each] = 0

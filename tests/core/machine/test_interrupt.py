@@ -56,3 +56,25 @@ def test_a_copy_is_independent() -> None:
     interrupts.send(Vector.DEVICE, 5)
     interrupts.take(TICK_NS)
     assert (copy.next_tick, copy.pending) == (TICK_NS, {})
+
+
+def test_an_nmi_is_due_until_taken_and_periodic_ones_that_are_late_come_once() -> None:
+    interrupts = Interrupts(nmi=500, nmi_period=100)
+    assert (interrupts.next(), interrupts.next_after(0, 50_000)) == (500, 500)
+    assert not interrupts.nmi_due(499)
+    assert interrupts.nmi_due(950)
+    interrupts.take_nmi(950)
+    assert (interrupts.nmi, interrupts.nmis) == (1_000, 1)
+    interrupts.nmi_period = 0
+    interrupts.take_nmi(1_000)
+    assert (interrupts.nmi, interrupts.until_nmi(7)) == (None, 7)
+
+
+def test_no_nmi_is_due_inside_another() -> None:
+    interrupts = Interrupts(nmi=500, interrupted=())
+    assert interrupts.in_nmi
+    assert not interrupts.nmi_due(600)
+    assert (interrupts.next(), interrupts.until_nmi(900)) == (TICK_NS, 900)
+    interrupts.interrupted = None
+    assert interrupts.nmi_due(600)
+    assert interrupts.until_nmi(900) == 500
