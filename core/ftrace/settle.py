@@ -27,7 +27,7 @@ def settle(machine: Machine) -> None:
     """
 
     def inside(vcpu: Vcpu) -> bool:
-        asks = vcpu.local["call"] == Hypercall.TRACE_CONTROL
+        asks = vcpu.local["call"] in (Hypercall.TRACE_CONTROL, Hypercall.UPDATE_MAX_TR)
         code = machine.memory.region_at(vcpu.registers.pc)
         return code is not None and code.name in CODE_REGIONS and not asks
 

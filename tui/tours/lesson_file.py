@@ -2,7 +2,8 @@
 
 The file begins with a TOML table between two lines `+++`: its `summary`, and its machine
 (`SETTINGS`). The heading of level 1 is its title; each heading of level 2 begins a step. The
-special blocks are in `BLOCKS`. docs/lessons.md explains all of it to a teacher.
+special blocks are in `BLOCKS`. A comment `<!-- … -->` is not part of the text. docs/lessons.md
+explains all of it to a teacher.
 """
 
 from __future__ import annotations
@@ -99,12 +100,15 @@ def parse(
         first, end = token.map
         line = skipped + first + 1
         heading = token.type == "heading_open" and token.tag in ("h1", "h2")
+        comment = token.type == "html_block" and token.content.lstrip().startswith("<!--")
         block = _block(lesson, token, line)
-        if not heading and not block:
+        if not heading and not block and not comment:
             continue
         if drafts:
             drafts[-1].lines += lines[taken:first]
         taken = end
+        if comment:
+            continue
         if heading and token.tag == "h1":
             if title:
                 raise lesson.error(line, "a lesson has only one title; steps begin with ##")

@@ -82,9 +82,14 @@ static int rb_move_tail(u64 now)
 	return 1;
 }
 
-u64 ftrace_now(void)
+static u64 rb_time_stamp(void)
 {
 	return this_cpu->buffer.flags & RB_CLOCK_COUNTER ? ++trace_counter : this_clock->ticks;
+}
+
+u64 ftrace_now(void)
+{
+	return rb_time_stamp();
 }
 
 /*
@@ -102,7 +107,7 @@ void *ring_buffer_lock_reserve(unsigned long length)
 	    this_cpu->buffer.tail_page >= this_cpu->buffer.nr_pages || !this_cpu->buffer.pages ||
 	    length > RING_BUFFER_DATA - 8)
 		return 0;
-	now = ftrace_now();
+	now = rb_time_stamp();
 	page = buffer_page(this_cpu->buffer.tail_page);
 	commit = page->commit;
 	if (commit == 0) {

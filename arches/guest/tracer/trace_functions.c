@@ -29,10 +29,9 @@ static inline __attribute__((always_inline)) u64 word_pair(u32 first, u32 second
 #define FN_WORDS (sizeof(struct ftrace_entry) / 4)
 #define FN_SIZE (4 + sizeof(struct ftrace_entry))
 
-/* One event, with interrupts off; for function_trace_call: a new page, a long pause, or
- * another clock. */
-__attribute__((noinline)) void trace_function(unsigned long ip, unsigned long parent_ip,
-					      u32 irqs_off)
+/* Slow path: a new page, a long pause, or another clock. */
+static __attribute__((noinline)) void
+function_trace_slow(unsigned long ip, unsigned long parent_ip, u32 irqs_off)
 {
 	struct ftrace_event *entry = ring_buffer_lock_reserve(sizeof(*entry));
 
@@ -43,6 +42,12 @@ __attribute__((noinline)) void trace_function(unsigned long ip, unsigned long pa
 	entry->ip = ip;
 	entry->parent_ip = parent_ip;
 	ring_buffer_unlock_commit(entry, sizeof(*entry));
+}
+
+/* One event of a latency tracer, with interrupts off and trace_recursion set. */
+void trace_function(unsigned long ip, unsigned long parent_ip, u32 irqs_off)
+{
+	function_trace_slow(ip, parent_ip, irqs_off);
 }
 
 /*
@@ -76,7 +81,7 @@ void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 	       (flags & RB_CLOCK_COUNTER);
 	OPTIMIZER_HIDE_VAR(rare);
 	if (unlikely(rare)) {
-		trace_function(ip, parent_ip, irqs_off);
+		function_trace_slow(ip, parent_ip, irqs_off);
 		goto out;
 	}
 	cpu->buffer.write_stamp = now;
@@ -105,7 +110,7 @@ void function_stack_trace_call(unsigned long ip, unsigned long parent_ip, void *
 	cpu->irqs_disabled = 1;
 	if (!cpu->trace_recursion) {
 		cpu->trace_recursion = TRACE_RECURSION_EVENT;
-		trace_function(ip, parent_ip, irqs_off);
+		function_trace_slow(ip, parent_ip, irqs_off);
 		ftrace_trace_stack(ip, irqs_off);
 		cpu->trace_recursion = 0;
 	}
