@@ -135,6 +135,8 @@ class TraceType(IntEnum):
     """`trace_entry.type` of the events that the tracers write."""
 
     FN = 1
+    CTX = 2
+    WAKE = 3
     STACK = 4
     PRINT = 5
     GRAPH_RET = 10
@@ -337,8 +339,16 @@ def max_trace_data(byteorder: str) -> np.dtype[np.void]:
     """Return `struct max_trace_data`: the section in the spare buffer; times in ns."""
     names = ("saved_latency", "time_start", "critical_start", "critical_end")
     fields: list[Any] = [(name, "u8") for name in names]
-    fields += [("cpu", "u4"), ("pid", "i4"), ("comm", f"S{TASK_COMM_LEN}")]
+    fields += [("cpu", "u4"), ("pid", "i4"), ("comm", f"S{TASK_COMM_LEN}"), ("nice", "i4")]
+    fields += [(name, "u4") for name in ("policy", "rt_priority", "unused")]
     return _layout(fields, byteorder)
+
+
+def wakeup_control(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct wakeup_control`: the woken task that a wakeup tracer follows."""
+    fields: list[Any] = [("task", "u8")]
+    fields += [(name, "u4") for name in ("rt_only", "cpu", "current_cpu")]
+    return _layout([*fields, ("prio", "i4")], byteorder)
 
 
 def func_probe(byteorder: str) -> np.dtype[np.void]:

@@ -1,15 +1,16 @@
-"""The latency tracers irqsoff, preemptoff and preemptirqsoff, on the host's side.
+"""The latency tracers irqsoff, preemptoff, preemptirqsoff, wakeup and wakeup_rt: the host's side.
 
-While one is on, the guest's kernel reports each change of its interrupt and preemption state
-to six tracepoints. Their functions in the tracer (`arches/guest/tracer/trace_irqsoff.c`) measure
-the sections between them, and keep the longest one in the spare buffer. The host switches them
-on and off, sets their limits, and reads what they say about the section kept. Source:
-kernel/trace/trace_irqsoff.c, 6.1.
+While one of the first three is on, the guest's kernel reports each change of its interrupt and
+preemption state to six tracepoints. The other two use the scheduler's tracepoints. Their functions
+in the tracer (`arches/guest/tracer/trace_irqsoff.c`, `trace_sched_wakeup.c`) measure the sections
+between these reports, and keep the longest one in the spare buffer. The host switches them on
+and off, sets their limits, and reads what they say about the section kept. Source:
+kernel/trace/trace_irqsoff.c and trace_sched_wakeup.c, 6.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -23,22 +24,7 @@ from ..machine.symbols import TRACER
 from .settle import settle
 from .tracepoint import Tracepoint
 
-IRQSOFF_TRACER_CALL = "irqsoff_tracer_call"
-"""The guest function that these tracers register for function events."""
-
-TRACERS: Mapping[str, TraceLatency] = MappingProxyType(
-    {
-        "preemptirqsoff": TraceLatency.IRQS_OFF | TraceLatency.PREEMPT_OFF,
-        "preemptoff": TraceLatency.PREEMPT_OFF,
-        "irqsoff": TraceLatency.IRQS_OFF,
-    }
-)
-"""The tracers, in the order of available_tracers, and what each measures."""
-
-TRACE_IDLE = "latency_trace_idle"
-"""The guest variable that makes sleep count as a latency."""
-
-_POINTS = {
+_CRITICAL = {
     "irq_disable": "tracer_hardirqs_off",
     "irq_enable": "tracer_hardirqs_on",
     "preempt_disable": "tracer_preempt_off",
@@ -46,6 +32,47 @@ _POINTS = {
     "critical_start": "tracer_start_critical",
     "critical_stop": "tracer_stop_critical",
 }
+_WAKEUP = {
+    "sched_wakeup": "probe_wakeup",
+    "sched_migrate_task": "probe_wakeup_migrate_task",
+    "sched_switch_task": "probe_wakeup_sched_switch",
+}
+"""Tracepoints, and the guest functions that a tracer attaches to them."""
+
+_NONE = TraceLatency(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A latency tracer: what it measures, and how."""
+
+    points: Mapping[str, str]
+    function: str
+    """The guest function that it registers for function events."""
+    critical: TraceLatency = _NONE
+    """What a critical section is; none for the wakeup tracers."""
+    rt_only: bool = False
+    """Whether only real-time tasks count."""
+
+
+TRACERS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "wakeup_rt": Kind(_WAKEUP, "wakeup_tracer_call", rt_only=True),
+        "wakeup": Kind(_WAKEUP, "wakeup_tracer_call"),
+        "preemptirqsoff": Kind(
+            _CRITICAL, "irqsoff_tracer_call", TraceLatency.IRQS_OFF | TraceLatency.PREEMPT_OFF
+        ),
+        "preemptoff": Kind(_CRITICAL, "irqsoff_tracer_call", TraceLatency.PREEMPT_OFF),
+        "irqsoff": Kind(_CRITICAL, "irqsoff_tracer_call", TraceLatency.IRQS_OFF),
+    }
+)
+"""The tracers, in the order of available_tracers."""
+
+TRACE_IDLE = "latency_trace_idle"
+"""The guest variable that makes sleep count as a latency."""
+
+_NO_PRIO = 0x7FFF_FFFF
+"""Less urgent than any task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +89,11 @@ class MaxTrace:
     """Address of the code that ended it."""
     cpu: int = 0
     pid: int = 0
-    """Of the task that ended it."""
+    """Of the task that ended it, or that woke up."""
     comm: str = ""
+    nice: int = 0
+    policy: int = 0
+    rt_priority: int = 0
 
 
 class LatencyTracer:
@@ -73,43 +103,46 @@ class LatencyTracer:
         self._machine = machine
         self._memory = machine.memory
         self._kallsyms = kallsyms
-        found = [
-            Tracepoint.find(machine.memory, kallsyms, f"__tracepoint_{name}", function)
-            for name, function in _POINTS.items()
-        ]
-        self._points = [point for point in found if point is not None]
+        self._points = {
+            name: Tracepoint.find(machine.memory, kallsyms, f"__tracepoint_{name}", function)
+            for name, function in {**_CRITICAL, **_WAKEUP}.items()
+        }
         order = machine.port.facts.byteorder
         self._control = abi.latency_control(order)
         self._sections = abi.critical_section(order)
         self._max_trace = abi.max_trace_data(order)
+        self._wakeup = abi.wakeup_control(order)
 
-    @property
-    def function(self) -> int | None:
-        """Address of the function for call sites; None if this guest has no such tracers."""
-        if len(self._points) < len(_POINTS):
+    def function(self, name: str) -> int | None:
+        """Return the address of the tracer's function for call sites; None if there is none."""
+        if any(self._points[point] is None for point in TRACERS[name].points):
             return None
-        return self._kallsyms.address(IRQSOFF_TRACER_CALL, TRACER)
+        return self._kallsyms.address(TRACERS[name].function, TRACER)
 
     @property
     def available(self) -> bool:
-        """Whether the guest has these tracers."""
-        return self.function is not None
+        """Whether the guest has all of these tracers."""
+        return all(self.function(name) is not None for name in TRACERS)
 
-    def start(self, kind: TraceLatency, thresh: int) -> None:
-        """Measure sections of this kind, with no maximum yet; `thresh` is in ns."""
+    def start(self, name: str, thresh: int) -> None:
+        """Start the tracer `name`, with no maximum yet; `thresh` is in ns."""
+        kind = TRACERS[name]
         settle(self._machine)
         self._clear("latency", self._control.itemsize)
         self._clear("critical_sections", LATENCY_CPUS * self._sections.itemsize)
         self._clear("max_trace", self._max_trace.itemsize)
         self.set_thresh(thresh)
-        for point in self._points:
+        self._clear("wakeup", self._wakeup.itemsize)
+        self._write("wakeup", self._wakeup, "rt_only", kind.rt_only)
+        self._write("wakeup", self._wakeup, "prio", _NO_PRIO)
+        for point in self._attached(kind.points):
             point.enable(True)
-        self._set_type(kind)
+        self._set_type(kind.critical)
 
     def stop(self) -> None:
         """Stop measuring; the maximum stays."""
-        self._set_type(TraceLatency(0))
-        for point in self._points:
+        self._set_type(_NONE)
+        for point in self._attached(self._points):
             point.enable(False)
 
     @property
@@ -140,6 +173,9 @@ class LatencyTracer:
             cpu=int(row["cpu"]),
             pid=int(row["pid"]),
             comm=row["comm"].decode("ascii", "backslashreplace"),
+            nice=int(row["nice"]),
+            policy=int(row["policy"]),
+            rt_priority=int(row["rt_priority"]),
         )
 
     @property
@@ -154,6 +190,10 @@ class LatencyTracer:
         if address is None:
             raise KeyError(TRACE_IDLE)
         self._memory.write_int(address, on, 4)
+
+    def _attached(self, names: Iterable[str]) -> Iterator[Tracepoint]:
+        found = (self._points[name] for name in names)
+        return (point for point in found if point is not None)
 
     def _set_type(self, kind: TraceLatency) -> None:
         for vcpu in self._machine.vcpus:
@@ -174,4 +214,5 @@ class LatencyTracer:
 
     def _write(self, name: str, layout: np.dtype[np.void], field: str, value: int) -> None:
         assert layout.fields is not None
-        self._memory.write_int(self._address(name) + layout.fields[field][1], value, 8)
+        dtype, offset, *_ = layout.fields[field]
+        self._memory.write_int(self._address(name) + offset, value, dtype.itemsize)

@@ -28,7 +28,7 @@ def settle(machine: Machine) -> None:
     """
 
     def inside(vcpu: Vcpu) -> bool:
-        if vcpu.local["call"] == Hypercall.TRACE_CONTROL:
+        if vcpu.local["call"] in (Hypercall.TRACE_CONTROL, Hypercall.UPDATE_MAX_TR):
             return False
         if vcpu.interrupts.in_nmi or vcpu.local["trace_recursion"]:
             return True

@@ -175,8 +175,9 @@ def _stack_max(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 
 
 def _update_max_tr(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    """Swap this CPU's ring buffer with the spare one: it holds the longest latency so far."""
-    machine.services.update_max(vcpu.number)
+    """Swap this CPU's ring buffer, or all, with the spare one: they hold the longest latency."""
+    everything, *_ = arguments
+    machine.services.update_max(None if everything else vcpu.number)
     return 0
 
 

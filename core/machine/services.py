@@ -43,8 +43,8 @@ class Services(Protocol):
         """Note that `used` bytes of a stack are in use, a new maximum (`STACK_MAX`)."""
         ...
 
-    def update_max(self, cpu: int) -> None:
-        """Swap the ring buffer of `cpu` with its spare buffer (`UPDATE_MAX_TR`)."""
+    def update_max(self, cpu: int | None) -> None:
+        """Swap the ring buffer of `cpu`, or of all, with the spare one (`UPDATE_MAX_TR`)."""
         ...
 
 
@@ -70,7 +70,7 @@ class NoServices:
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Do nothing."""
 
-    def update_max(self, cpu: int) -> None:
+    def update_max(self, cpu: int | None) -> None:
         """Do nothing."""
 
 
@@ -103,7 +103,7 @@ class LateServices:
         """Pass it on."""
         return self._services.callers(vcpu, ip, back=back)
 
-    def update_max(self, cpu: int) -> None:
+    def update_max(self, cpu: int | None) -> None:
         """Pass it on."""
         self._services.update_max(cpu)
 

@@ -45,9 +45,12 @@ class TracingServices(FtraceServices):
             return self._array.callers.following(vcpu, ip)
         return self._array.callers.addresses(vcpu, ip)
 
-    def update_max(self, cpu: int) -> None:
-        """Keep the events of `cpu` as those of the longest latency."""
-        self._array.snapshot.swap_cpu(cpu)
+    def update_max(self, cpu: int | None) -> None:
+        """Keep the events of `cpu`, or of all CPUs, as those of the longest latency."""
+        if cpu is None:
+            self._array.snapshot.swap()
+        else:
+            self._array.snapshot.swap_cpu(cpu)
 
     def stack_max(self, vcpu: Vcpu, used: int, ip: int) -> None:
         """Have the stack tracer look at the stack of `vcpu`."""

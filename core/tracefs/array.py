@@ -293,7 +293,7 @@ class TraceArray:
         called = FUNCTION_STACK_TRACE_CALL if stack else FUNCTION_TRACE_CALL
         function = self.kallsyms.address(called, TRACER)
         if self.tracer in LATENCY_TRACERS:
-            function = self.latency.tracer.function
+            function = self.latency.tracer.function(self.tracer)
         if function is not None:
             undo.callback(setattr, ops, "func", ops.func)
             ops.func = function

@@ -16,7 +16,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ..errors import MemoryFault, TracefsError
-from ..ftrace.latency import TRACERS, LatencyTracer, MaxTrace
+from ..ftrace.latency import LatencyTracer, MaxTrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.memory import Memory
 from ..memento import Restore, attributes
@@ -74,7 +74,7 @@ class Latency:
         self._snapshot.allocate()
         self._snapshot.clear()
         self._snapshot.holds_max = True
-        self.tracer.start(TRACERS[name], thresh)
+        self.tracer.start(name, thresh)
 
     def stop(self, options: MutableMapping[str, bool]) -> None:
         """Stop it, free the spare buffer, and restore the options."""

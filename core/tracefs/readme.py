@@ -54,8 +54,10 @@ Calls and returns, with current_tracer function_graph
         overhead, proc, duration, abstime, irqs, tail, retval, retval-hex
   options/sleep-time                0: durations exclude sleep
 
-The longest time with interrupts or preemption off
-  current_tracer                    irqsoff, preemptoff or preemptirqsoff
+The longest latency: the time with interrupts or preemption off
+  current_tracer                    irqsoff, preemptoff or preemptirqsoff; or
+                                    wakeup, wakeup_rt: from the wakeup of an
+                                    urgent (real-time) task until it runs
   tracing_max_latency               the longest time so far in us; a written
                                     number is the new limit
   tracing_thresh                    if not 0: keep each time of at least so

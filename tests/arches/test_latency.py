@@ -15,7 +15,7 @@ from unicorn import UC_HOOK_CODE, UC_HOOK_MEM_WRITE, Uc
 
 from dynftrace import arches
 from dynftrace.core import abi
-from dynftrace.core.abi import LOCAL_PAGE_SIZE, Hypercall, TraceLatency
+from dynftrace.core.abi import LOCAL_PAGE_SIZE, Hypercall, TraceLatency, TraceType
 from dynftrace.core.ftrace.entry import CODE_REGIONS
 from dynftrace.core.ftrace.latency import TRACERS
 from dynftrace.core.machine.function import function_at
@@ -105,7 +105,7 @@ def traced(arch: str, tracer: str, *, idle: str = "excluded") -> tuple[User, lis
     user = User(arch, alone=True)
     user(f"idle {idle}; echo 0 > options/function-trace; echo {tracer} > current_tracer")
     vcpus = user.session.boot.machine.vcpus
-    spans = [Spans(user, vcpu, TRACERS[tracer]) for vcpu in vcpus]
+    spans = [Spans(user, vcpu, TRACERS[tracer].critical) for vcpu in vcpus]
     user("sleep 0.004; run syscalls 1; sleep 0.002")
     return user, spans
 
@@ -161,6 +161,40 @@ def rows(text: str) -> Iterator[re.Match[str]]:
             yield found
         else:
             assert line.startswith(("#", " => ")) or line.endswith("<stack trace>"), line
+
+
+def since(names: list[str], first: str) -> list[str]:
+    """Return the names from `first` on."""
+    return names[names.index(first) :]
+
+
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_a_real_time_task_is_followed_from_its_wakeup_to_its_run(arch: str) -> None:
+    user = User(arch)
+    user("echo wakeup_rt > current_tracer; run syscalls 1; sleep 0.02")
+    array, text = user.session.boot.array, user("cat trace")
+    kept, table = array.latency.tracer.kept, array.text().table
+    assert "# wakeup_rt latency trace v1.1.5 on 6.1.0-dynftrace\n" in text
+    task = f"{kept.comm}-{kept.pid} (uid:0 nice:0 policy:1 rt_prio:1)\n"
+    assert f"#    | task: {task}" in text and "started at" not in text
+    switched = table.events[table.events["type"] == TraceType.CTX]
+    wake, *_, switch = table.details.switches[switched["parent"]].tolist()
+    names = table.details.switches.dtype.names
+    assert names is not None
+    woken, run = dict(zip(names, wake, strict=True)), dict(zip(names, switch, strict=True))
+    assert (woken["wakeup"], run["wakeup"]) == (1, 0)
+    assert all(each["next_pid"] == kept.pid and each["next_prio"] == 98 for each in (woken, run))
+    assert woken["prev_prio"] == 120
+    begun, *_, ended = switched["ts"].tolist()
+    assert begun <= kept.time_start + BEGIN_NS
+    # The end is taken after the stack trace, as in the kernel.
+    assert 0 < ended - begun <= kept.latency < ended - begun + 5 * BEGIN_NS
+    assert f"  + [{woken['next_cpu']:03d}] {kept.pid:7d}: 98:R {kept.comm}\n" in text
+    assert f"==> [{run['next_cpu']:03d}] {kept.pid:7d}: 98:R {kept.comm}\n" in text
+    functions = table.events["type"] == TraceType.FN
+    assert {*table.events["cpu"][functions][1:]} == {run["next_cpu"]}
+    called = user.session.boot.kallsyms.names_of(table.ips()[functions])
+    assert f"{user.prefix}__dequeue_entity" in since(called, f"{user.prefix}ttwu_do_wakeup")
 
 
 @pytest.mark.parametrize("arch", FAMILIES)

@@ -91,6 +91,7 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "latency_control": abi.latency_control(byteorder),
         "critical_section": abi.critical_section(byteorder),
         "max_trace_data": abi.max_trace_data(byteorder),
+        "wakeup_control": abi.wakeup_control(byteorder),
     }
 
 

@@ -73,6 +73,18 @@ EXPERIMENTS = (
         ),
     ),
     Experiment(
+        "count sleep as a latency",
+        "irqsoff then reports the sleep of an idle CPU as the longest latency",
+        "idle counted && echo irqsoff > current_tracer",
+        lambda session: session.boot.array.latency.tracer.traces_idle is False,
+    ),
+    Experiment(
+        "exclude sleep from latencies again",
+        "put stop_critical_timings() back into the idle loop",
+        "idle excluded",
+        lambda session: session.boot.array.latency.tracer.traces_idle is True,
+    ),
+    Experiment(
         "undo the last command",
         "restore the machine as it was before",
         "back",

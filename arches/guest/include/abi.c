@@ -32,6 +32,7 @@ typedef struct tracepoint tracepoint;
 typedef struct syscall_metadata syscall_metadata;
 typedef struct syscall_event syscall_event;
 typedef struct latency_control latency_control;
+typedef struct wakeup_control wakeup_control;
 typedef struct critical_section critical_section;
 typedef struct max_trace_data max_trace_data;
 
@@ -55,5 +56,6 @@ DESCRIBE(tracepoint);
 DESCRIBE(syscall_metadata);
 DESCRIBE(syscall_event);
 DESCRIBE(latency_control);
+DESCRIBE(wakeup_control);
 DESCRIBE(critical_section);
 DESCRIBE(max_trace_data);

@@ -131,7 +131,7 @@ struct cpu_local {
 #define HC_TRACE_STACK 14 /* (u64 array, its size, ip or 0): callers of the site; their number;
 			   * (u64 array, its size, address, 1): that return address, its callers */
 #define HC_STACK_MAX 15   /* (bytes of the task's stack in use, ip): a new maximum at a site */
-#define HC_UPDATE_MAX_TR 20 /* (): swap this CPU's buffer with the spare one */
+#define HC_UPDATE_MAX_TR 20 /* (all): swap the buffer of this CPU, or of all, with the spare one */
 #define HC_NMI_RETURN 21  /* (pt_regs): leave an NMI; does not return */
 
 /* Interrupt vectors. The machine calls
@@ -160,7 +160,13 @@ struct cpu_local {
 	unsigned long sp; /* saved stack pointer; must be first, for switch.S */ \
 	void *stack;      /* must be second, for the stack tracer */            \
 	int pid;                                                                \
-	char comm[TASK_COMM_LEN]
+	char comm[TASK_COMM_LEN];                                               \
+	volatile unsigned int state;                                            \
+	int cpu;                                                                \
+	int prio;         /* 0-99: real-time; lower numbers run first */        \
+	int static_prio;  /* 120 + nice */                                      \
+	unsigned int policy;                                                    \
+	unsigned int rt_priority
 
 struct task_fields {
 	TASK_FIELDS;
@@ -194,6 +200,8 @@ struct saved_cmdline {
 
 /* Events in the ring buffer, after the u32 header. */
 #define TRACE_FN 1
+#define TRACE_CTX 2  /* struct ctx_switch_entry: a task switch */
+#define TRACE_WAKE 3 /* the same layout: a wakeup */
 #define TRACE_STACK 4
 #define TRACE_GRAPH_RET 10
 #define TRACE_GRAPH_ENT 11
@@ -217,6 +225,14 @@ struct ftrace_entry {
 	struct trace_entry ent;
 	unsigned long ip;
 	unsigned long parent_ip;
+};
+
+struct ctx_switch_entry {
+	struct trace_entry ent;
+	u32 prev_pid; /* the running task */
+	u32 next_pid; /* the task that runs next or wakes up */
+	u32 next_cpu;
+	u8 prev_prio, prev_state, next_prio, next_state; /* states as numbers of "RSDTtXZPI" */
 };
 
 struct ftrace_graph_ent_entry {

@@ -36,12 +36,10 @@ struct kthread;
 
 struct task_struct {
 	TASK_FIELDS;
-	volatile unsigned int state;
 	unsigned int flags;
 	int usage;
 	int tgid;
 
-	int cpu;
 	int on_rq;
 	int on_cpu;
 	u32 cpus_allowed;
@@ -73,6 +71,11 @@ struct task_struct {
 
 	struct ftrace_ret_stack ret_stack;
 };
+
+#define MAX_RT_PRIO 100
+#define DEFAULT_PRIO 120
+#define SCHED_FIFO 1
+#define rt_task(p) ((p)->prio < MAX_RT_PRIO)
 
 #define current ((struct task_struct *)(unsigned long)this_cpu->current_task)
 
@@ -108,6 +111,7 @@ void scheduler_ipi(void);
 void set_cpus_allowed(struct task_struct *p, u32 mask);
 void migrate_disable(void);
 void migrate_enable(void);
+void sched_set_fifo(struct task_struct *p, unsigned int priority);
 void do_task_dead(void) noreturn;
 unsigned long nr_running(void);
 unsigned long nr_context_switches(void);

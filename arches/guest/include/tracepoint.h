@@ -8,6 +8,9 @@
  *   __tracepoint_sys_enter   sys_enter_func, before the system call
  *   __tracepoint_sys_exit    sys_exit_func, after it
  *   __tracepoint_sched_switch   sched_switch_func, before tasks are switched
+ *   __tracepoint_sched_switch_task   sched_task_func(next, prev), before tasks are switched
+ *   __tracepoint_sched_wakeup, _sched_migrate_task   sched_task_func(task, 0), after a task
+ *                wakes up or gets another CPU
  *   __tracepoint_irq_disable, _irq_enable, _preempt_disable, _preempt_enable
  *                critical_func, after interrupts or preemption went off, or before they go on
  *   __tracepoint_critical_start, _critical_stop   critical_func, after and before a CPU sleeps
@@ -30,6 +33,8 @@ typedef void (*sys_enter_func)(long nr, const unsigned long *args);
 typedef void (*sys_exit_func)(long nr, long ret);
 typedef void (*sched_switch_func)(struct ftrace_ret_stack *prev, struct ftrace_ret_stack *next);
 /* `ip` is an address in the function that makes the change, `parent_ip` one in its caller, or 0. */
+typedef void (*sched_task_func)(const struct task_fields *task, const struct task_fields *prev,
+				unsigned long parent_ip);
 typedef void (*critical_func)(unsigned long ip, unsigned long parent_ip);
 
 extern struct tracepoint __tracepoint_sys_enter, __tracepoint_sys_exit;
@@ -73,6 +78,12 @@ struct syscall_trace_exit {
 
 void ftrace_syscall_enter(long nr, const unsigned long *args);
 void ftrace_syscall_exit(long nr, long ret);
+void probe_wakeup(const struct task_fields *p, const struct task_fields *none,
+		  unsigned long parent_ip);
+void probe_wakeup_migrate_task(const struct task_fields *p, const struct task_fields *none,
+			       unsigned long parent_ip);
+void probe_wakeup_sched_switch(const struct task_fields *next, const struct task_fields *prev,
+			       unsigned long parent_ip);
 void tracer_hardirqs_off(unsigned long ip, unsigned long parent_ip);
 void tracer_hardirqs_on(unsigned long ip, unsigned long parent_ip);
 void tracer_preempt_off(unsigned long ip, unsigned long parent_ip);

@@ -11,6 +11,7 @@
  *   stack_trace_call      reports a new maximum of stack use to the machine
  *   fentry_trace_func     one event of the type `op`, with all registers
  *   irqsoff_tracer_call   function_trace_call inside a critical section of this CPU
+ *   wakeup_tracer_call    function_trace_call on the CPU where a woken task will run
  *   ftrace_ops_list_func  calls each entry of ftrace_ops_list that matches this ip
  *   ftrace_pid_func       calls saved_func of the entry `op` for traced tasks
  *   function_trace_probe_call   executes the command of the struct func_probe `op`
@@ -19,6 +20,7 @@
  *   ftrace_graph_probe_sched_switch             subtracts a task's sleep from its times
  *   tracer_hardirqs_off, tracer_preempt_off, tracer_start_critical   start a critical section
  *   tracer_hardirqs_on, tracer_preempt_on, tracer_stop_critical      end it
+ *   probe_wakeup, probe_wakeup_migrate_task, probe_wakeup_sched_switch   follow a woken task
  * Called by the host:
  *   tracing_mark_write    one TRACE_PRINT event
  * Called by entry.S while functions are traced from entry to return:
@@ -231,8 +233,28 @@ struct max_trace_data {
 	u32 cpu;
 	s32 pid;
 	char comm[TASK_COMM_LEN];
+	s32 nice;
+	u32 policy, rt_priority;
+	u32 unused;
 };
 extern struct max_trace_data max_trace;
+
+/* The tracers wakeup and wakeup_rt: from the wakeup of the most urgent task to its run. */
+struct wakeup_control {
+	u64 task;        /* that woke up and does not run yet, or 0 */
+	u32 rt_only;     /* wakeup_rt; written by the host */
+	u32 cpu;         /* where it woke up */
+	u32 current_cpu; /* where it will run */
+	s32 prio;        /* its priority */
+};
+extern struct wakeup_control wakeup;
+
+int latency_begin(void);
+void latency_end(void);
+void latency_lock(void);
+void latency_unlock(void);
+int report_latency(u64 delta);
+void update_max_tr(const struct task_fields *task, u32 cpu, u32 all);
 
 void function_trace_call(unsigned long ip, unsigned long parent_ip, void *op,
 			 struct pt_regs *regs);

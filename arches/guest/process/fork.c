@@ -8,7 +8,8 @@
 #include "sched.h"
 
 struct task_struct init_task = {
-	.usage = 2, .comm = "swapper/0", .parent = &init_task,
+	.usage = 2, .comm = "swapper/0", .prio = DEFAULT_PRIO, .static_prio = DEFAULT_PRIO,
+	.parent = &init_task,
 	.children = LIST_HEAD_INIT(init_task.children),
 	.sibling = LIST_HEAD_INIT(init_task.sibling),
 	.tasks = LIST_HEAD_INIT(init_task.tasks),

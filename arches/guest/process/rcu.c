@@ -155,7 +155,13 @@ void rcu_init(void)
 	open_softirq(RCU_SOFTIRQ, rcu_core);
 }
 
+/* As with CONFIG_RCU_BOOST, the thread is a real-time task of the lowest priority. */
 void rcu_spawn_gp_kthread(void)
 {
-	kthread_run(rcu_gp_kthread, NULL, "rcu_sched");
+	struct task_struct *t = kthread_create(rcu_gp_kthread, NULL, "rcu_sched");
+
+	if (IS_ERR(t))
+		return;
+	sched_set_fifo(t, 1);
+	wake_up_process(t);
 }

@@ -79,15 +79,28 @@ static struct rq *task_rq_lock(struct task_struct *p)
 	}
 }
 
+struct tracepoint __tracepoint_sched_wakeup, __tracepoint_sched_migrate_task;
+struct tracepoint __tracepoint_sched_switch_task;
+
+static inline void trace_sched_task(const struct tracepoint *tp, struct task_struct *p,
+				    struct task_struct *other)
+{
+	if (unlikely(READ_ONCE(tp->enabled)))
+		((sched_task_func)(unsigned long)tp->func)((struct task_fields *)p,
+							   (struct task_fields *)other, PARENT_IP);
+}
+
 static inline void set_task_cpu(struct task_struct *p, int cpu)
 {
 	WRITE_ONCE(p->cpu, cpu);
+	trace_sched_task(&__tracepoint_sched_migrate_task, p, NULL);
 }
 
 static void ttwu_do_wakeup(struct rq *rq, struct task_struct *p)
 {
 	p->state = TASK_RUNNING;
 	check_preempt_curr(rq, p);
+	trace_sched_task(&__tracepoint_sched_wakeup, p, NULL);
 }
 
 static void ttwu_do_activate(struct rq *rq, struct task_struct *p)
@@ -213,6 +226,7 @@ static notrace void context_switch(struct rq *rq, struct task_struct *prev,
 				   struct task_struct *next)
 {
 	trace_sched_switch(prev, next);
+	trace_sched_task(&__tracepoint_sched_switch_task, next, prev);
 	prepare_task_switch(rq, prev, next);
 	if (this_cpu->buffer.flags & RB_RECORD_CMD)
 		tracing_record_switch(prev, next);
@@ -362,6 +376,14 @@ void migrate_enable(void)
 	preempt_disable();
 	this_cpu->migrate_disable--;
 	preempt_enable();
+}
+
+/* For a task that is not running. */
+void sched_set_fifo(struct task_struct *p, unsigned int priority)
+{
+	p->policy = SCHED_FIFO;
+	p->rt_priority = priority;
+	p->prio = MAX_RT_PRIO - 1 - priority;
 }
 
 void do_task_dead(void)

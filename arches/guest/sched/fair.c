@@ -2,7 +2,7 @@
 /*
  * Picks the next task: the one with the least run time. Modelled on
  * kernel/sched/fair.c, with a sorted list for the red-black tree and one
- * weight for all.
+ * weight for all. The few tasks of SCHED_FIFO are in the same list.
  */
 #include "rq.h"
 
@@ -41,12 +41,20 @@ void update_curr(struct rq *rq)
 	update_min_vruntime(rq);
 }
 
+/* Tasks of SCHED_FIFO come first, by priority. */
+static inline int entity_before(const struct task_struct *a, const struct task_struct *b)
+{
+	if (rt_task(a) || rt_task(b))
+		return a->prio < b->prio;
+	return (s64)(a->vruntime - b->vruntime) < 0;
+}
+
 static void __enqueue_entity(struct rq *rq, struct task_struct *p)
 {
 	struct task_struct *pos;
 
 	list_for_each_entry(pos, &rq->queue, run_list)
-		if ((s64)(p->vruntime - pos->vruntime) < 0)
+		if (entity_before(p, pos))
 			break;
 	list_insert(&p->run_list, pos->run_list.prev, &pos->run_list);
 }
@@ -115,6 +123,8 @@ void put_prev_task_fair(struct rq *rq, struct task_struct *p)
 
 static inline int wakeup_preempt_entity(struct task_struct *curr, struct task_struct *p)
 {
+	if (rt_task(curr) || rt_task(p))
+		return p->prio < curr->prio;
 	return (s64)(curr->vruntime - p->vruntime) > (s64)WAKEUP_GRANULARITY;
 }
 
@@ -127,7 +137,7 @@ void check_preempt_wakeup(struct rq *rq, struct task_struct *p)
 
 static void check_preempt_tick(struct rq *rq, struct task_struct *curr)
 {
-	if (curr->sum_exec_runtime - curr->slice_start >= SCHED_SLICE)
+	if (!rt_task(curr) && curr->sum_exec_runtime - curr->slice_start >= SCHED_SLICE)
 		resched_curr(rq);
 }
 

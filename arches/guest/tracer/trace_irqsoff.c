@@ -27,13 +27,18 @@ static int irq_trace(u32 irqs_off)
 }
 
 /* The tracer itself does not count as part of a section, and no section starts inside it. */
-static int latency_begin(void)
+int latency_begin(void)
 {
 	if (this_cpu->trace_recursion || this_cpu->preempt_count & NMI_MASK ||
 	    !(this_cpu->buffer.flags & RB_RECORD_ON))
 		return 0;
 	this_cpu->trace_recursion = trace_context();
 	return 1;
+}
+
+void latency_end(void)
+{
+	this_cpu->trace_recursion = 0;
 }
 
 void irqsoff_tracer_call(unsigned long ip, unsigned long parent_ip, void *op,
@@ -46,7 +51,7 @@ void irqsoff_tracer_call(unsigned long ip, unsigned long parent_ip, void *op,
 	function_trace_call(ip, parent_ip, op, regs);
 }
 
-static int report_latency(u64 delta)
+int report_latency(u64 delta)
 {
 	return latency.thresh ? delta >= latency.thresh : delta > latency.max_latency;
 }
@@ -63,21 +68,38 @@ static u32 lock_taken(void)
 	return taken;
 }
 
-static void update_max_tr_single(const struct critical_section *section, u64 delta,
-				 unsigned long end)
+void latency_lock(void)
 {
-	const struct task_fields *task =
-		(const struct task_fields *)(unsigned long)this_cpu->current_task;
+	while (lock_taken())
+		;
+}
 
-	max_trace.saved_latency = delta;
-	max_trace.time_start = section->preempt_timestamp;
-	max_trace.critical_start = section->start;
-	max_trace.critical_end = end;
-	max_trace.cpu = this_cpu->cpu;
+void latency_unlock(void)
+{
+	*(volatile u32 *)&latency.lock = 0;
+}
+
+/* Keep the buffer of this CPU, or of all; the caller has described the time it covers. */
+void update_max_tr(const struct task_fields *task, u32 cpu, u32 all)
+{
+	max_trace.saved_latency = latency.max_latency;
+	max_trace.cpu = cpu;
 	max_trace.pid = task->pid;
 	for (int n = 0; n < TASK_COMM_LEN; n++)
 		max_trace.comm[n] = task->comm[n];
-	hypercall(HC_UPDATE_MAX_TR, 0, 0, 0, 0);
+	max_trace.nice = task->static_prio - 120;
+	max_trace.policy = task->policy;
+	max_trace.rt_priority = task->rt_priority;
+	hypercall(HC_UPDATE_MAX_TR, all, 0, 0, 0);
+}
+
+static void update_max_tr_single(const struct critical_section *section, unsigned long end)
+{
+	max_trace.time_start = section->preempt_timestamp;
+	max_trace.critical_start = section->start;
+	max_trace.critical_end = end;
+	update_max_tr((const struct task_fields *)(unsigned long)this_cpu->current_task,
+		      this_cpu->cpu, 0);
 }
 
 static __attribute__((noinline)) void check_critical_timing(struct critical_section *section,
@@ -90,8 +112,7 @@ static __attribute__((noinline)) void check_critical_timing(struct critical_sect
 
 	if (!report_latency(delta))
 		goto out;
-	while (lock_taken())
-		;
+	latency_lock();
 	if (!report_latency(delta)) /* another CPU has recorded a longer one */
 		goto unlock;
 	trace_function(CALLER_IP, end, irqs_off);
@@ -100,10 +121,10 @@ static __attribute__((noinline)) void check_critical_timing(struct critical_sect
 	if (section->sequence != latency.sequence)
 		goto unlock;
 	latency.max_latency = delta;
-	update_max_tr_single(section, delta, end);
+	update_max_tr_single(section, end);
 	latency.sequence++;
 unlock:
-	*(volatile u32 *)&latency.lock = 0;
+	latency_unlock();
 out:
 	section->sequence = latency.sequence;
 	section->preempt_timestamp = ftrace_now();
@@ -122,7 +143,7 @@ static __attribute__((noinline)) void start_critical_timing(unsigned long ip,
 	section->start = parent_ip ? parent_ip : ip;
 	trace_function(ip, parent_ip, irqs_off);
 	section->tracing = 1;
-	this_cpu->trace_recursion = 0;
+	latency_end();
 }
 
 static inline __attribute__((always_inline)) void
@@ -138,7 +159,7 @@ stop_critical_timing(unsigned long ip, unsigned long parent_ip, u32 irqs_off)
 	trace_function(ip, parent_ip, irqs_off);
 	check_critical_timing(section, ip, parent_ip, irqs_off);
 	section->start = 0;
-	this_cpu->trace_recursion = 0;
+	latency_end();
 }
 
 static u32 irq_save(void)

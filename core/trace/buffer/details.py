@@ -21,7 +21,7 @@ HIT = 0xFF
 SYSCALL = 0xFE
 """`type` of a system call's entry or exit in tables of events."""
 
-KINDS = (TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL, TraceType.STACK)
+KINDS = (TraceType.PRINT, HIT, TraceType.GRAPH_RET, SYSCALL, TraceType.STACK, TraceType.CTX)
 """The types of events with details, in the order of the tables in `Details`."""
 
 RETURN = np.dtype(
@@ -34,6 +34,13 @@ CALL = np.dtype(
 )
 """A system call's entry or exit: the type of the event, the number of the call, and `count`
 values: its arguments, or its return value."""
+
+
+SWITCHED = np.dtype(
+    [(name, "u4") for name in ("prev_pid", "next_pid", "next_cpu")]
+    + [(name, "u1") for name in ("prev_prio", "prev_state", "next_prio", "next_state", "wakeup")]
+)
+"""A switch from one task to another; with `wakeup`, the first task wakes up the second."""
 
 
 def hit_layout(registers: int) -> np.dtype[np.void]:
@@ -99,16 +106,19 @@ class Details:
     """CALL records."""
     stacks: Stacks = field(default_factory=Stacks)
     """The addresses of stack traces."""
+    switches: NDArray[np.void] = field(default_factory=lambda: np.empty(0, SWITCHED))
+    """SWITCHED records."""
 
     @property
     def counts(self) -> NDArray[np.intp]:
         """Number of rows of each table, in the order of `KINDS`."""
-        tables = (self.texts, self.hits, self.returns, self.calls, self.stacks)
+        own = (self.texts, self.hits, self.returns, self.calls)
+        tables = (*own, self.stacks, self.switches)
         return np.array([len(table) for table in tables], np.intp)
 
     def cut(self, low: NDArray[np.intp], high: NDArray[np.intp]) -> Details:
         """Return the rows `low` to `high` (exclusive) of each table, in the order of `KINDS`."""
-        texts, hits, returns, calls, stacks = (
+        texts, hits, returns, calls, stacks, switches = (
             slice(int(start), int(stop)) for start, stop in zip(low, high, strict=True)
         )
         return Details(
@@ -117,6 +127,7 @@ class Details:
             self.returns[returns],
             self.calls[calls],
             self.stacks.cut(stacks),
+            self.switches[switches],
         )
 
     @classmethod
@@ -131,6 +142,7 @@ class Details:
             concatenate([each.returns for each in parts]),
             concatenate([each.calls for each in parts]),
             Stacks.joined([each.stacks for each in parts]),
+            concatenate([each.switches for each in parts]),
         )
 
 
@@ -143,6 +155,7 @@ class Collector:
         self._returns = [np.empty(0, RETURN)]
         self._calls = [np.empty(0, CALL)]
         self._stacks = [Stacks()]
+        self._switches = [np.empty(0, SWITCHED)]
 
     def add_texts(self, texts: Iterable[bytes]) -> int:
         """Append texts; return the row of the first."""
@@ -170,6 +183,11 @@ class Collector:
         self._stacks.append(stacks)
         return sum(map(len, self._stacks[:-1]))
 
+    def add_switches(self, switches: NDArray[np.void]) -> int:
+        """Append switches and wakeups; return the row of the first."""
+        self._switches.append(switches)
+        return sum(map(len, self._switches[:-1]))
+
     def details(self) -> Details:
         """Return what has been added."""
         return Details(
@@ -178,6 +196,7 @@ class Collector:
             concatenate(self._returns),
             concatenate(self._calls),
             Stacks.joined(self._stacks),
+            concatenate(self._switches),
         )
 
 

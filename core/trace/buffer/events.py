@@ -32,7 +32,10 @@ EVENT = np.dtype(
 with details is its row there, and that of a `GRAPH_ENT` its depth. `type` is a `TraceType`, `HIT`
 or `SYSCALL`, or 0 for a type that does not fit into a byte."""
 
-_NO_PARENT = (TraceType.STACK, TraceType.PRINT, TraceType.GRAPH_ENT, TraceType.GRAPH_RET)
+_NO_PARENT = (
+    *(TraceType.STACK, TraceType.PRINT, TraceType.GRAPH_ENT, TraceType.GRAPH_RET),
+    TraceType.CTX,
+)
 """Types of events without a caller's address."""
 
 _SLOT_BITS = 16

@@ -10,8 +10,9 @@ next word, shifted by 27; 31 is an absolute time stamp of 59 bits. A payload is
 `struct trace_entry`, followed by: for a function two longs, ip and parent_ip; for a hit of
 an fprobe these and the registers; for a system call its number, padded to a long, and its
 arguments or result; for a stack trace the number of its addresses, padded likewise, and
-the addresses. Source: include/linux/ring_buffer.h,
-kernel/trace/ring_buffer.c, arches/guest/include/machine.h, tracer.h and tracepoint.h.
+the addresses; for a task switch or a wakeup `struct ctx_switch_entry`. Source:
+include/linux/ring_buffer.h, kernel/trace/ring_buffer.c, arches/guest/include/machine.h,
+tracer.h and tracepoint.h.
 
 The guest may have written anything: every length is checked against the commit word. A
 page is read up to the first invalid event and is then counted as damaged. The position of
@@ -36,7 +37,16 @@ from ...abi import (
     SYSCALL_ARGS_MAX,
     TraceType,
 )
-from .details import CALL, RETURN, Collector, Details, Stacks, concatenate, hit_layout
+from .details import (
+    CALL,
+    RETURN,
+    SWITCHED,
+    Collector,
+    Details,
+    Stacks,
+    concatenate,
+    hit_layout,
+)
 
 DATA_SIZE = RB_PAGE_SIZE - RB_PAGE_HEADER
 """Bytes of events that a page holds."""
@@ -47,6 +57,7 @@ COMMIT_MASK = 0xF_FFFF
 _WORDS = DATA_SIZE // 4
 _HEADER_WORDS = RB_PAGE_HEADER // 4
 _ENTRY_SIZE = 8  # struct trace_entry
+_SWITCH_SIZE = 16  # of struct ctx_switch_entry, after that
 _DELTA_BITS = 27
 _STAMP_BITS = 59
 _PART = 512
@@ -294,6 +305,8 @@ class _Walk:
         whole &= (what != TraceType.FN) | (size >= _ENTRY_SIZE + 2 * long)
         whole &= (what != TraceType.PRINT) | (size >= _ENTRY_SIZE + long)
         whole &= (what != TraceType.STACK) | (size >= _ENTRY_SIZE + long)
+        switch = (what == TraceType.CTX) | (what == TraceType.WAKE)
+        whole &= ~switch | (size >= _ENTRY_SIZE + _SWITCH_SIZE)
         whole &= (what != TraceType.GRAPH_ENT) | (size >= _ENTRY_SIZE + long + 4)
         whole &= (what != TraceType.GRAPH_RET) | (size >= _ENTRY_SIZE + 2 * long + 24)
         self.damaged[at[~whole] // self.stride] = True
@@ -315,6 +328,9 @@ class _Walk:
         hit = events["type"] >= FIRST_EVENT_ID
         call = (events["type"] >= FIRST_SYSCALL_ID) & ~hit
         stack = what == TraceType.STACK
+        woken = what == TraceType.WAKE
+        switch = woken | (what == TraceType.CTX)
+        events["type"][switch] = TraceType.CTX
         opened, returned = what == TraceType.GRAPH_ENT, what == TraceType.GRAPH_RET
         named = function | printed | hit | opened | returned
         events["ip"][named] = self._long(payload[named] + 2)
@@ -327,6 +343,8 @@ class _Walk:
         events["parent"][call] = details.add_calls(calls) + np.arange(len(calls))
         stacks = self._stacks(payload[stack], size[stack])
         events["parent"][stack] = details.add_stacks(stacks) + np.arange(len(stacks))
+        switches = self._switches(payload[switch], woken[switch])
+        events["parent"][switch] = details.add_switches(switches) + np.arange(len(switches))
         events["parent"][opened] = self.words[payload[opened] + 2 + long // 4]
         returns = self._returns(payload[returned])
         events["parent"][returned] = details.add_returns(returns) + np.arange(len(returns))
@@ -340,6 +358,19 @@ class _Walk:
         at = at + 2 + 2 * long
         found["depth"], found["overrun"] = self.words[at], self.words[at + 1]
         found["calltime"], found["rettime"] = self._pair(at + 2), self._pair(at + 4)
+        return found
+
+    def _switches(self, at: NDArray[np.intp], woken: NDArray[np.bool_]) -> NDArray[np.void]:
+        """Return the SWITCHED records of payloads that begin at `at`."""
+        found = np.empty(len(at), SWITCHED)
+        for word, name in enumerate(("prev_pid", "next_pid", "next_cpu"), 2):
+            found[name] = self.words[at + word]
+        names = ("prev_prio", "prev_state", "next_prio", "next_state")
+        little = self.layout.byteorder == "little"
+        for byte, name in enumerate(names):
+            shift = np.uint32(8 * (byte if little else 3 - byte))
+            found[name] = self.words[at + 5] >> shift & np.uint32(0xFF)
+        found["wakeup"] = woken
         return found
 
     def _calls(

@@ -30,6 +30,13 @@ from .tracetext import TraceText
 _SHAPES = {TraceType.FN: FieldKind.CALLER, HIT: FieldKind.CALLER}
 """Kind of what follows an event's name; `TEXT` for other types."""
 
+_STATES = "RSDTtXZPI"
+
+
+def _state(number: int) -> str:
+    """Return the letter of a task's state (`task_index_to_char`)."""
+    return _STATES[number] if number < len(_STATES) else "?"
+
 
 def function_text(table: EventTable, context: TextContext) -> TraceText:
     """Return the events of `table` as the function tracer prints them."""
@@ -201,6 +208,8 @@ class FunctionFormatter:
             return labels.names[ip], f": {labels.texts[parent]}"
         if kind == TraceType.STACK:
             return "", "<stack trace>"
+        if kind == TraceType.CTX:
+            return "", self._switch(parent)
         if kind == HIT:
             return self._hit(ip, parent)
         if kind == SYSCALL:
@@ -213,7 +222,7 @@ class FunctionFormatter:
             return "", f"{addresses[ip]:x} {addresses[parent]:x}"
         if kind == TraceType.PRINT:
             return "", f"# {addresses[ip]:x} {self.labels.texts[parent]}"
-        if kind == TraceType.STACK:
+        if kind in (TraceType.STACK, TraceType.CTX):
             return "", f"type: {kind}"
         known = True
         if kind == HIT:
@@ -236,6 +245,17 @@ class FunctionFormatter:
         elif kind == SYSCALL:
             kind = int(details.calls["id"][parent])
         return "", f"type: {kind}"
+
+    def _switch(self, row: int) -> str:
+        """Return the text of row `row` of the task switches (`trace_ctxwake_print`)."""
+        each = self.table.details.switches[row]
+        before, after = (
+            f"{each[f'{task}_pid']:7d}:{each[f'{task}_prio']:3d}:{_state(each[f'{task}_state'])}"
+            for task in ("prev", "next")
+        )
+        sign = "  +" if each["wakeup"] else "==>"
+        comm = comm_of(int(each["next_pid"]), self.context.cmdlines)
+        return f" {before} {sign} [{each['next_cpu']:03d}] {after} {comm}"
 
     def _syscall(self, row: int) -> SyscallEvent | None:
         """Return the definition of row `row` of the system calls; None if it does not fit."""

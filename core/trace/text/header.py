@@ -46,7 +46,8 @@ def _latency(context: TextContext, shown: LatencyFormat) -> list[str]:
         "# " + "-" * 68,
         f"# latency: {section.latency // 1000} us, {counts} | {model}",
         "#    -----------------",
-        f"#    | task: {section.comm}-{section.pid} (uid:0 nice:0 policy:0 rt_prio:0)",
+        f"#    | task: {section.comm}-{section.pid} (uid:0 nice:{section.nice} "
+        f"policy:{section.policy} rt_prio:{section.rt_priority})",
         "#    -----------------",
     ]
     if section.start:

@@ -44,6 +44,16 @@ def test_a_cpu_that_is_not_flushed_runs_old_text_until_it_is_flushed(arch: str) 
     assert all(line.endswith("flushed after a patch") for line in user("icache").splitlines())
 
 
+def test_sleep_can_be_counted_as_a_latency() -> None:
+    user = User("x86_64")
+    assert user("idle") == "[excluded] counted\n"
+    user("idle counted; back; idle counted")
+    assert user("idle") == "excluded [counted]\n"
+    assert "unknown choice 'on' (choose from: excluded, counted)" in user.refused("idle on")
+    user("reboot")
+    assert user("idle") == "[excluded] counted\n"
+
+
 def test_back_skips_commands_that_change_nothing() -> None:
     user = User("ppc32")
     user("icache skip 0\nicache; patch\nrun")

@@ -21,7 +21,10 @@ def refused(session: Session, path: str, text: str) -> int:
 
 def test_tracers_are_listed_and_chosen(session: Session, sh: Sh) -> None:
     available, current = sh("cat available_tracers current_tracer").splitlines()
-    assert available == "function_graph preemptirqsoff preemptoff irqsoff function nop"
+    assert (
+        available
+        == "function_graph wakeup_rt wakeup preemptirqsoff preemptoff irqsoff function nop"
+    )
     assert current == "nop"
     assert sh("echo '  function ' > current_tracer; cat current_tracer") == "function\n"
     assert refused(session, "current_tracer", "functio\n") == errno.EINVAL

@@ -60,7 +60,11 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
     4: (
         ("TASK-PID", "who called"),
         ("CPU#", "where"),
-        ("d.h1.", "interrupts off, in an interrupt, depth"),
+        ("1st flag", "d interrupts off, b softirqs, D both"),
+        ("2nd flag", "n wants to reschedule, N p B L b l too"),
+        ("3rd flag", "h in an interrupt, s softirq, H both"),
+        ("4th, 5th", "depth of preempt_, of migrate_disable"),
+        ("5us+", "us since the start, + >10, ! >100, # >1 ms"),
         ("a <-b", "function a, called by b"),
         *_STATUS[2:3],
     ),

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from ....core.trace.select.explorer import TraceExplorer
 
 FULL_HEADER = 30
-"""Least height at which the pane shows the whole header; below it, only the column titles."""
+"""Least height at which the pane shows the whole header; below it, only the essential lines."""
+
+_ESSENTIAL = ("TASK", "FUNCTION", "latency:", "started at:", "ended at:", "  cmd ")
+"""What these lines contain: the column titles, or the length and the ends of a latency."""
 
 FILTER = 8
 """Least width of a filter on the lower edge, in cells."""
@@ -60,7 +63,7 @@ class TracePane(Pane):
         shown = self.events.trace
         header = () if shown is None else tuple(shown.text.header)
         if self.size.height < FULL_HEADER:
-            header = tuple(line for line in header if "TASK" in line or "FUNCTION" in line)
+            header = tuple(line for line in header if any(word in line for word in _ESSENTIAL))
         if header != self._header:
             self._header = header
             self._titles.update("\n".join(header))
