@@ -313,6 +313,8 @@ def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
         ("state", "u4"),
         ("init", f"u{pointer_size}"),
         ("exit", f"u{pointer_size}"),
+        ("tramp", f"u{pointer_size}"),
+        ("tramp_regs", f"u{pointer_size}"),
     ]
     return _layout(fields, byteorder)
 

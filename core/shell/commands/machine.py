@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 
 from ...session.journal import redo
-from ..command import Arguments, Command, Context, expect, number
+from ..command import Argument, Arguments, Command, Context, UsageMistake, expect, number
 from ..outcome import Rebooted, WentBack
+
+STOP_AT = "--stop-at"
 
 
 def dmesg(context: Context, arguments: Arguments) -> None:
@@ -17,10 +19,16 @@ def dmesg(context: Context, arguments: Arguments) -> None:
 
 
 def reboot(context: Context, arguments: Arguments) -> None:
-    """Restart the machine as the session opened it."""
-    expect(arguments, 0, 0)
+    """Restart the machine as the session opened it, or up to a function that boots it."""
+    stop_at = None
+    if arguments:
+        expect(arguments, 2, 2)
+        if arguments[0].text != STOP_AT:
+            raise UsageMistake(f"unknown option '{arguments[0].text}' (choose from: {STOP_AT})")
+        stop_at = arguments[1].text
+        context.session.check_stop(stop_at)
     context.session.journal.drop()
-    context.session.reboot()
+    context.session.reboot(stop_at)
     context.did(Rebooted())
 
 
@@ -32,7 +40,7 @@ def back(context: Context, arguments: Arguments) -> None:
     left, undone = session.journal.before(count)
     if "reboot" in undone:
         session.journal.forget_reboot()
-    session.reboot()
+    session.reboot(None if "reboot" in undone else session.spec.stop_at)
     redo(session, left, context.repeat, "the way back")
     for kind, same in groupby(undone, key=lambda action: isinstance(action, int)):
         for what in ["the machine ran on its own"] if kind else same:
@@ -42,7 +50,15 @@ def back(context: Context, arguments: Arguments) -> None:
 
 COMMANDS = (
     Command("dmesg", "", "show the kernel's messages", dmesg),
-    Command("reboot", "", "restart the machine", reboot),
+    Command(
+        "reboot",
+        f"[{STOP_AT} FUNC]",
+        "restart the machine",
+        reboot,
+        Argument.FUNCTION,
+        f"{STOP_AT}: stop when CPU 0 is about to execute FUNC for the first time. With\n"
+        "ftrace_init, all call sites are still as compiled; `step` and `run` go on booting.",
+    ),
     Command(
         "back",
         "[N]",
