@@ -313,10 +313,12 @@ def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
         ("state", "u4"),
         ("init", f"u{pointer_size}"),
         ("exit", f"u{pointer_size}"),
-        ("tramp", f"u{pointer_size}"),
-        ("tramp_regs", f"u{pointer_size}"),
     ]
     return _layout(fields, byteorder)
+
+
+MOD_ARCH = ("tramp", "tramp_regs")
+"""The words after that, `struct mod_arch_specific`; modules built without them have no stubs."""
 
 
 def dyn_ftrace(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

@@ -403,16 +403,18 @@ class Modules:
 
     def _write_tramps(self, module: Module) -> dict[int, int]:
         """Write the stubs of the callers into `mod->arch`; return their words by target."""
-        if module.this_module is None or self._port.stubs is None:
+        this = module.image.section(THIS_MODULE)
+        if module.this_module is None or this is None or self._port.stubs is None:
             return {}
         facts = self._port.facts
-        layout_ = abi.this_module(facts.byteorder, facts.pointer_size)
-        assert layout_.fields is not None
+        start = abi.this_module(facts.byteorder, facts.pointer_size).itemsize
+        fields = [start + facts.pointer_size * row for row in range(len(abi.MOD_ARCH))]
         words, prefix = {}, facts.abi.text_prefix
         for stub in module.stubs:
             field = _TRAMPS.get(stub.symbol.removeprefix(prefix))
-            if field is not None:
-                words[stub.target] = module.this_module + layout_.fields[field][1]
+            offset = None if field is None else fields[abi.MOD_ARCH.index(field)]
+            if offset is not None and offset + facts.pointer_size <= this.size:
+                words[stub.target] = module.this_module + offset
                 self._machine.memory.write_int(words[stub.target], stub.address)
         return words
 

@@ -90,7 +90,7 @@ def test_the_committed_images_are_built_from_the_sources(images: Images, tmp_pat
 
 
 def test_the_images_are_small(images: Images) -> None:
-    assert sum(path.stat().st_size for path in images.path.iterdir()) < 800_000
+    assert sum(path.stat().st_size for path in images.path.iterdir()) < 850_000
 
 
 def symbols(elf: ELFFile) -> dict[str, int]:
@@ -215,7 +215,7 @@ def test_modules_list_all_of_their_sites(images: Images) -> None:
             assert table["sh_addralign"] * 8 == elf.elfclass or images.folder.startswith("x86/")
             assert len(places) * elf.elfclass // 8 == table["sh_size"]
             assert len(places) >= 2
-        if listed == ("__patchable_function_entries",):
+        if listed == ("__patchable_function_entries",) or "stray" in name:
             continue
         mcount = "_mcount_trampoline" if "trampoline" in name else "_mcount"
         calls = [
