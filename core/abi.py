@@ -370,6 +370,10 @@ def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
+MOD_ARCH = ("tramp", "tramp_regs")
+"""The words after that, `struct mod_arch_specific`; modules built without them have no stubs."""
+
+
 def dyn_ftrace(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     """Return `struct dyn_ftrace` of the guest's ftraced.h: a slot for a call site."""
     names = ("next", "ip", "flags")

@@ -91,7 +91,8 @@ def emulate(form: Form, bits: int, ip: int, text: bytes) -> Effect:
 def explain(ip: int, expected: bytes, found: bytes) -> str:
     """Return why a site is refused, as the kernel's own message if it has one."""
     if expected == found or not any(expected):
-        return "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it"
+        far = "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it"
+        return f"No ftrace trampoline: {far}"
     if len(found) != len(expected):
         return ""
     want, have = _words(expected), _words(found)

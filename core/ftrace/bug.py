@@ -60,15 +60,24 @@ def reported(
     )
 
 
-def with_callees(found: FtraceBug, port: Port, name: Callable[[int], str]) -> FtraceBug:
+def with_callees(
+    found: FtraceBug,
+    port: Port,
+    name: Callable[[int], str],
+    target: Callable[[int], int | None] = lambda address: None,
+) -> FtraceBug:
     """Return `found` with a reason that names the wrong and the right target of a call.
 
-    `name` returns a name for the code at an address.
+    `name` returns a name for the code at an address, `target` where the stub at an address
+    leads, None if there is no stub. A call of a wrong stub has the kernel's message.
     """
     calls, shall = (port.call_target(found.ip, text) for text in (found.found, found.expected))
     if found.address != found.ip or calls is None or shall is None or calls == shall:
         return found
     reason = f"{found.reason}, " if found.reason else ""
+    leads, wanted = target(calls), target(shall)
+    if leads is not None and wanted is not None and leads != wanted:
+        reason = f"addr {leads:x} does not match expected {wanted:x}: "
     reason += f"it calls {name(calls)} and not {name(shall)}"
     return FtraceBug(
         found.ip,

@@ -46,6 +46,9 @@ from .text import FtraceText
 from .tracer import Tracer, Untraceable, Users
 from .trampolines import OpsTrampolines
 
+INIT, FTRACED_INIT = "ftrace_init", "ftraced_init"
+"""The guest's functions that have ftrace start: without ftraced, and with it."""
+
 
 class Ftrace:
     """Dynamic ftrace of one machine; made by `load`."""
@@ -73,7 +76,9 @@ class Ftrace:
         """Address of the function that sites call as compiled; 0 if all were compiled as nops."""
         # struct dyn_ftrace: ip, flags and, if sites may call stubs, their module.
         words = 2 if port.stubs is None else 3
-        self.records = Records(port.facts.sites.size, words * port.facts.pointer_size)
+        self.records = Records(
+            port.facts.sites.size, words * port.facts.pointer_size, machine.memory.read_int
+        )
         self.ops: list[FtraceOps] = []
         """The registered ops, in the order of their registration."""
         self._machine = machine
@@ -90,6 +95,8 @@ class Ftrace:
             if isinstance(entry, Untraceable)
             else Tracer(machine, kallsyms, self.records, entry, self.text, trampolines)
         )
+        self.early: Addresses | None = None
+        """Sites of a kernel that has not come to `ftrace_init` yet; else None."""
         self._graph = False
         self._undo: contextlib.ExitStack | None = None
         """Takes back the steps of the current change."""
@@ -109,13 +116,16 @@ class Ftrace:
         kallsyms: Kallsyms,
         discovery: str | None = None,
         source: str | None = None,
+        at_boot: bool = False,
     ) -> Self:
         """Load the entry code and the tracer, and turn every site of `kernel` into a nop.
 
         The kernel is in memory but has not run yet. `discovery` says how its sites are
         found (None: the port's default); sites found by ftraced become nops as the kernel
-        runs. `source` replaces the port's entry.S. A kernel without a symbol that the
-        tracer needs is loaded all the same; then `entry` raises `MissingSymbolError`.
+        runs. `source` replaces the port's entry.S. With `at_boot`, a kernel that has
+        `ftrace_init` runs with its sites as compiled until it gets there (`init`). A kernel
+        without a symbol that the tracer needs is loaded all the same; then `entry` raises
+        `MissingSymbolError`.
 
         Raises `NoCallSitesError`, `MissingSymbolError` for mcount or ftraced, and `FtraceBug`.
         """
@@ -149,10 +159,28 @@ class Ftrace:
         if mcount is None:
             _check_nops(machine, kernel, ips)
         ftrace = cls(machine, kernel, kallsyms, entry, mcount, listed=True)
-        if mcount is not None:
-            ftrace._dyn_arch_init()
-        ftrace._add(ips, kernel, own_bases(kernel), None, ftrace._stubs_of_kernel(ips))
+        ftrace.early = ips
+        if not at_boot or kernel.symbols.address_of(INIT) is None:
+            ftrace.init()
         return ftrace
+
+    def init(self) -> None:
+        """Make records of the kernel's sites and turn all of them into nops (`ftrace_init`).
+
+        Does nothing the second time. Raises `FtraceBug`.
+        """
+        if self.early is None:
+            return
+        ips, self.early = self.early, None
+        if self.mcount:
+            self._dyn_arch_init()
+        kernel = self.kernel
+        self._add(ips, kernel, own_bases(kernel), None, self._stubs_of_kernel(ips))
+
+    @property
+    def init_function(self) -> str:
+        """Name of the guest's function that has ftrace start."""
+        return INIT if self.ftraced is None else FTRACED_INIT
 
     def _dyn_arch_init(self) -> None:
         """Make mcount lead to ftrace_caller, if sites can reach nothing but mcount."""
@@ -198,11 +226,16 @@ class Ftrace:
         image: Image,
         bases: Mapping[int, int],
         stubs: Sequence[ModuleStub] = (),
+        mod: int = 0,
+        tramps: Mapping[int, int] | None = None,
     ) -> tuple[ModuleStub, ...]:
         """Make records of a module that is in memory but has not run, and enable wanted sites.
 
-        `stubs` are the stubs that its calls use (`struct dyn_arch_ftrace`); return them as they
-        are from now on. Raises `ImageError` for an invalid list of sites, and `FtraceBug`.
+        `stubs` are the stubs that its calls use; return them as they are from now on. `mod` is
+        the guest address of its `struct module`, 0 without one; records of sites that call stubs
+        keep it (`struct dyn_arch_ftrace`). `tramps` maps a target to the address of the word
+        there that has the address of its stub. Raises `ImageError` for an invalid list of
+        sites, and `FtraceBug`.
         """
         stubs = tuple(stubs)
         if self.ftraced is not None:
@@ -210,7 +243,7 @@ class Ftrace:
             return stubs
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
-            self._add(ips, image, bases, name, (*self._by_mcount, *stubs))
+            self._add(ips, image, bases, name, (*self._by_mcount, *stubs), mod, tramps)
             stubs = self._redirected(name, stubs)
             if self.ops and not self.disabled:
                 with self.change():
@@ -258,7 +291,7 @@ class Ftrace:
     def save(self) -> Restore:
         """Return a function that restores the host's part of ftrace, after the machine's memory."""
         parts = [
-            attributes(self, "ops", "_graph"),
+            attributes(self, "ops", "_graph", "early", "init_edit", "_by_mcount"),
             self.records.save(),
             self.text.save(),
             self.pids.save(),
@@ -415,6 +448,9 @@ class Ftrace:
         """Raise `TracefsError` (ENODEV) if ftrace is off, `MissingSymbolError` as `entry` does."""
         if self.disabled:
             raise TracefsError(errno.ENODEV)
+        if self.early is not None:
+            reason = f"{os.strerror(errno.ENODEV)}: {INIT} has not run yet"
+            raise TracefsError(errno.ENODEV, reason)
         _ = self.entry
 
     def settle(self) -> None:
@@ -451,6 +487,8 @@ class Ftrace:
         bases: Mapping[int, int],
         module: str | None,
         stubs: Sequence[ModuleStub] = (),
+        mod: int = 0,
+        tramps: Mapping[int, int] | None = None,
     ) -> None:
         """Add records for the sites `ips` of `image` and make their sites nops."""
         compiled, _ = self._memory.gather(ips, self.port.facts.sites.size)
@@ -459,10 +497,12 @@ class Ftrace:
             before = self.kallsyms.lookup(int(ips[row]))
             offset = 0 if before is None else int(ips[row]) - before.address
             names[row] = f"{INVALID_FUNCTION}_{offset}"
-        rows = self.records.add(ips, names, compiled, module, stubs, dead=dead)
+        rows = self.records.add(ips, names, compiled, module, stubs, tramps=tramps, dead=dead)
         if self.disabled:
             return
         edit = self.port.init_nop(self.records.sites(rows), self.mcount)
+        for via in edit.via:
+            self.records.table["mod"][rows] = np.where(via != 0, np.uint64(mod), np.uint64(0))
         self.text.apply(
             edit, FtraceBugType.INIT, self.mcount, STOP_MACHINE
         )  # nothing runs there yet

@@ -8,7 +8,8 @@ layout; its low bits count the ftrace_ops that want the record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import IntFlag
 
 import numpy as np
@@ -55,6 +56,7 @@ RECORD = np.dtype(
         ("ip", "u8"),
         ("flags", "u4"),
         ("module", "i4"),
+        ("mod", "u8"),
         ("tramp", "u8"),
         ("tramp_en", "u8"),
         ("failed", "?"),
@@ -62,6 +64,9 @@ RECORD = np.dtype(
     ]
 )
 """One call site; `module` is a number that `Records` assigns, or `KERNEL`.
+
+`mod` is the guest address of the `struct module` whose stub the site calls, 0 without a stub:
+`rec->arch.mod` in the kernel, which the first make_nop stores and make_call reads.
 
 With TRAMP the site should call the trampoline `tramp`, with TRAMP_EN it calls `tramp_en`.
 In a `failed` record the text was not what ftrace expected; a `raw` one never became a nop.
@@ -71,8 +76,13 @@ In a `failed` record the text was not what ftrace expected; a `raw` one never be
 class Records:
     """All call sites, each with the name of its function."""
 
-    def __init__(self, site_size: int, record_size: int = 16) -> None:
-        """`record_size` is the size of the kernel's `struct dyn_ftrace` in bytes."""
+    def __init__(
+        self, site_size: int, record_size: int = 16, read_word: Callable[[int], int] | None = None
+    ) -> None:
+        """`record_size` is the size of the kernel's `struct dyn_ftrace` in bytes.
+
+        `read_word` reads a pointer from guest memory; it is needed for modules with `tramps`.
+        """
         self.table = np.empty(0, RECORD)
         self.names: list[str] = []
         self.compiled: Bytes = np.empty((0, site_size), np.uint8)
@@ -84,6 +94,8 @@ class Records:
         self._sorted: Addresses
         self._modules: dict[int, str] = {}
         self._stubs: dict[int, tuple[ModuleStub, ...]] = {}
+        self._tramps: dict[int, Mapping[int, int]] = {}
+        self._read_word = read_word
         self._groups: dict[int, list[int]] = {}
         self._next = 0
         self._changed()
@@ -99,15 +111,18 @@ class Records:
         module: str | None = None,
         stubs: Sequence[ModuleStub] = (),
         *,
+        tramps: Mapping[int, int] | None = None,
         found: bool = False,
         dead: NDArray[np.bool_] | None = None,
     ) -> slice:
         """Append the records of the kernel, or of `module` with its stubs; return their rows.
 
         Those that are `dead` get the flag `DISABLED`. Records that were `found` as the
-        kernel ran keep their order, and may be added in several parts.
+        kernel ran keep their order, and may be added in several parts. `tramps` maps a target
+        to the guest address of the word that holds the address of its stub.
         """
         number = self._number(module, stubs, found)
+        self._tramps[number] = tramps or {}
         rows = np.zeros(len(ips), RECORD)
         rows["ip"] = ips
         rows["module"] = number
@@ -130,6 +145,7 @@ class Records:
         ips: Addresses = self.table["ip"][gone].copy()
         for number in numbers:
             del self._modules[number], self._stubs[number], self._groups[number]
+            del self._tramps[number]
         self._keep(~gone)
         return ips
 
@@ -142,7 +158,7 @@ class Records:
 
     def save(self) -> Restore:
         """Return a function that restores all records."""
-        kept = ("table", "names", "compiled", "_modules", "_stubs", "_groups", "_next")
+        kept = ("table", "names", "compiled", "_modules", "_stubs", "_tramps", "_groups", "_next")
         return in_order(attributes(self, *kept), self._changed)
 
     def sites(self, rows: NDArray[np.intp] | slice) -> Sites:
@@ -155,8 +171,18 @@ class Records:
                 continue
             for stub in stubs:
                 column = found.setdefault(stub.target, np.zeros(len(part), np.uint64))
-                column[of_module] = stub.address
+                column[of_module] = self._address(number, stub)
         return Sites(part["ip"].copy(), found, self.compiled[rows].copy())
+
+    def _address(self, number: int, stub: ModuleStub) -> int:
+        """Return the address of the stub of that target, as the guest's module has it."""
+        word = self._tramps[number].get(stub.target)
+        return stub.address if word is None or self._read_word is None else self._read_word(word)
+
+    def tramps(self, row: int) -> list[tuple[int, int]]:
+        """Return the words of the record's module that hold stubs: address and value of each."""
+        words = self._tramps[int(self.table["module"][row])].values()
+        return [] if self._read_word is None else [(at, self._read_word(at)) for at in words]
 
     @property
     def stubs(self) -> tuple[ModuleStub, ...]:
@@ -173,6 +199,13 @@ class Records:
     def stubs_at(self, addresses: Addresses) -> list[ModuleStub]:
         """Return the stubs at `addresses`, each once, in ascending order."""
         known = {stub.address: stub for stub in self.stubs}
+        for number, stubs in self._stubs.items():
+            for stub in stubs:
+                # What the guest's module names must lead to the target, wherever that is.
+                if stub.target in self._tramps[number]:
+                    address = self._address(number, stub)
+                    known[address] = replace(stub, address=address)
+        known.pop(0, None)
         return [known[at] for at in np.unique(addresses).tolist() if at in known]
 
     def rows_of(self, ips: Addresses) -> NDArray[np.intp]:

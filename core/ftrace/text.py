@@ -105,7 +105,7 @@ class FtraceText:
             flags, users = int(self._records.table["flags"][row]), int(self._records.users[row])
         if flags & Flag.TRAMP_EN and self._trampolines is not None:
             own = self._trampolines.text(target)
-        found = with_callees(found, self._machine.port, self._name)
+        found = with_callees(found, self._machine.port, self._name, self._leads)
         report = bug.reported(found, type, self._kallsyms, flags, users, target, own)
         self.disabled = True
         self.bug = report
@@ -113,6 +113,11 @@ class FtraceText:
         for line in report.report:
             self._machine.dmesg.write(self._machine.now, line)
         return report
+
+    def _leads(self, address: int) -> int | None:
+        """Return where the stub at `address` leads; None if there is no stub."""
+        stubs = self._records.stubs_at(np.array([address], np.uint64))
+        return self.patcher.stub_target(stubs[0]) if stubs else None
 
     def _name(self, address: int) -> str:
         """Return a name for the code at `address`, for a report."""

@@ -38,7 +38,7 @@ from ..elf.structs import SHN_UNDEF, STB_GLOBAL
 from ..elf.stubs import StubTable
 from ..elf.symbols import SymbolTable
 from ..errors import GuestError, ImageError, MissingSymbolError, ModuleError, UsageError
-from ..ftrace.entry import CALLERS
+from ..ftrace.entry import CALLER, CALLERS, REGS_CALLER
 from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
@@ -50,6 +50,8 @@ STUB_SUFFIX = ".stub"
 """Appended to the callee's name to name a stub for which the kernel has no name."""
 
 THIS_MODULE = ".gnu.linkonce.this_module"
+_TRAMPS = {CALLER: "tramp", REGS_CALLER: "tramp_regs"}
+"""Fields of `mod->arch` with the addresses of stubs, by the functions they lead to."""
 KSYMTAB = "__ksymtab"
 
 
@@ -174,7 +176,11 @@ class Modules:
             self._kallsyms.add(_stub_names(module), module.name)
         try:
             module = self._finish(module)
-            stubs = self._ftrace.module_init(module.name, image, module.linked.bases, module.stubs)
+            tramps = self._write_tramps(module)
+            mod = module.this_module or 0
+            stubs = self._ftrace.module_init(
+                module.name, image, module.linked.bases, module.stubs, mod, tramps
+            )
             module.linked = replace(module.linked, stubs=stubs)
             self.loaded.append(module)
             self._init(module)
@@ -404,6 +410,23 @@ class Modules:
         raw = self._machine.memory.read(module.this_module, layout_.itemsize)
         this: np.void = np.frombuffer(raw, layout_)[0]
         return this
+
+    def _write_tramps(self, module: Module) -> dict[int, int]:
+        """Write the stubs of the callers into `mod->arch`; return their words by target."""
+        this = module.image.section(THIS_MODULE)
+        if module.this_module is None or this is None or self._port.stubs is None:
+            return {}
+        facts = self._port.facts
+        start = abi.this_module(facts.byteorder, facts.pointer_size).itemsize
+        fields = [start + facts.pointer_size * row for row in range(len(abi.MOD_ARCH))]
+        words, prefix = {}, facts.abi.text_prefix
+        for stub in module.stubs:
+            field = _TRAMPS.get(stub.symbol.removeprefix(prefix))
+            offset = None if field is None else fields[abi.MOD_ARCH.index(field)]
+            if offset is not None and offset + facts.pointer_size <= this.size:
+                words[stub.target] = module.this_module + offset
+                self._machine.memory.write_int(words[stub.target], stub.address)
+        return words
 
     def _set_state(self, module: Module, state: abi.ModuleState) -> None:
         layout_ = abi.this_module(self._port.facts.byteorder, self._port.facts.pointer_size)

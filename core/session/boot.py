@@ -72,10 +72,12 @@ class Boot:
         native_clock: bool | None = None,
         discovery: str | None = None,
         patch: str | None = None,
+        at_boot: bool = False,
     ) -> Self:
         """Put the kernel `image` into a new machine and turn its call sites into nops.
 
-        No vCPU has run yet. `lock` guards the files of `tracefs`; `discovery` and `patch` are
+        No vCPU has run yet. With `at_boot`, the sites become nops when the kernel gets to
+        `ftrace_init`. `lock` guards the files of `tracefs`; `discovery` and `patch` are
         the port's defaults if None. Raises `ImageError`, `NoCallSitesError`,
         `MissingSymbolError`, `UsageError` and `FtraceBug`.
         """
@@ -86,7 +88,7 @@ class Boot:
         )
         load_kernel(port, image, machine.memory)
         kallsyms.add(image.symbols)
-        ftrace = Ftrace.load(machine, image, kallsyms, discovery)
+        ftrace = Ftrace.load(machine, image, kallsyms, discovery, at_boot=at_boot)
         if patch is not None:
             ftrace.patcher.method = patch
 

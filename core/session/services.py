@@ -6,6 +6,7 @@ import errno
 from collections.abc import Sequence
 
 from ..abi import Hypercall
+from ..errors import FtraceBug
 from ..ftrace.ftrace import Ftrace
 from ..machine.services import NoServices
 from ..machine.vcpu import Vcpu
@@ -23,9 +24,17 @@ class FtraceServices(NoServices):
         return self._ftrace.patcher.emulate(cpu, ip)
 
     def ftrace(self, call: Hypercall) -> int:
-        """Do the request of the guest's ftraced; return -ENODEV if this kernel has none."""
+        """Disable all call sites, or do the request of the guest's ftraced; return 0 or -errno."""
         ftraced = self._ftrace.ftraced
-        return -errno.ENODEV if ftraced is None else ftraced.asked(call)
+        if ftraced is not None:
+            return ftraced.asked(call)
+        if call is not Hypercall.FTRACE_INIT:
+            return -errno.ENODEV
+        try:
+            self._ftrace.init()
+        except FtraceBug as found:
+            return -found.errno
+        return 0
 
 
 class TracingServices(FtraceServices):

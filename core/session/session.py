@@ -13,7 +13,7 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -31,6 +31,7 @@ from ..errors import (
     MemoryFault,
     UsageError,
 )
+from ..ftrace.ftrace import INIT
 from ..kernel.kernel import KERNEL
 from ..kernel.workloads import check_workload, workload_names
 from ..machine.function import pointer_to
@@ -83,6 +84,9 @@ class MachineSpec:
     discovery: str | None = None
     """Way to find call sites, one of the port's `discovery`."""
     boot: bool = True
+    stop_at: str | None = None
+    """Function at whose first execution the boot stops, such as `ftrace_init`. The kernel then
+    runs with its call sites as compiled until it gets to `ftrace_init`."""
 
 
 class Session:
@@ -96,6 +100,7 @@ class Session:
         self.journal = Journal()
         self.boot = self._load()
         """The current start; `reboot` may replace it, so do not keep a reference to it."""
+        self._opened_at = spec.stop_at
         self.boots = 1
         """Grows with each reboot and each way back, so that a view can notice them."""
         self.history = History(self)
@@ -109,6 +114,8 @@ class Session:
         `HostMemoryError`, with a message for the user.
         """
         spec = spec or MachineSpec()
+        if spec.stop_at is not None and spec.modules:
+            raise UsageError("modules cannot be loaded: the boot stops before there is a task")
         if spec.nop is not None:
             if spec.nop not in port.facts.nops:
                 known = ", ".join(port.facts.nops)
@@ -129,11 +136,16 @@ class Session:
             raise HostMemoryError from error
         return session
 
-    def reboot(self) -> None:
-        """Start again from the state in which the session was opened."""
+    def reboot(self, stop_at: str | None = None) -> None:
+        """Start again from the state in which the session was opened.
+
+        With `stop_at`, the boot stops at that function instead. Raises what `open` raises.
+        """
         with self.lock:
-            if self.history.reboot():
+            again = stop_at is None and self.spec.stop_at == self._opened_at
+            if again and self.history.reboot():
                 return
+            self.spec = replace(self.spec, stop_at=stop_at or self._opened_at)
             self.boot = self._load()
             self.boots += 1
             self._start()
@@ -161,7 +173,7 @@ class Session:
         Afterwards there is nothing to undo.
         """
         with self.lock:
-            parts = attributes(self, "boot", "boots"), checkpoint.save(self.boot)
+            parts = attributes(self, "boot", "boots", "spec"), checkpoint.save(self.boot)
             return in_order(*parts, self.journal.save(), self.history.restart)
 
     def _load(self) -> Boot:
@@ -175,14 +187,42 @@ class Session:
             native_clock=spec.native_clock,
             discovery=spec.discovery,
             patch=spec.patch,
+            at_boot=spec.stop_at is not None,
         )
 
     def _start(self) -> None:
         """Boot the kernel and load the modules of the spec."""
+        if self.spec.stop_at is not None:
+            self._boot_to(self.spec.stop_at)
+            return
         if self.spec.boot:
             self._run_boot()
         for name in self.spec.modules:
             self.insmod(name)
+
+    def check_stop(self, name: str) -> None:
+        """Raise `UsageError` unless the boot can stop at the function `name`."""
+        name = self.boot.ftrace.init_function if name == INIT else name
+        kernel = self.image.symbols
+        known = (name, self.port.facts.abi.text_prefix + name)
+        if kernel.address_of(START) is None or all(
+            kernel.address_of(each) is None for each in known
+        ):
+            raise UsageError(f"the boot cannot stop at '{name}': the kernel has no such function")
+
+    def _boot_to(self, name: str) -> None:
+        """Run from `_start` until a CPU is about to execute the function `name`.
+
+        Raises `UsageError` if the kernel has no such function, and `GuestError` if the boot
+        does not execute it.
+        """
+        self.check_stop(name)
+        entry = self.image.symbols.address_of(START)
+        assert entry is not None
+        machine = self.boot.machine
+        name = self.boot.ftrace.init_function if name == INIT else name
+        machine.start(entry, None)
+        self.boot.stepper.boot_to(name, BOOT_LIMIT_NS)
 
     def _run_boot(self) -> None:
         """Run from `_start` until CPU 0 is idle for the first time.

@@ -193,6 +193,15 @@ class Stepper:
         ended = machine.requests.start_workload(workload)
         return self._run_to(places, lambda vcpu: True, LIMIT_NS, place, ended)
 
+    def boot_to(self, place: str, limit_ns: int) -> int:
+        """Run until a vCPU is about to execute `place`, and return the number of that vCPU.
+
+        Raises `UsageError` for an unknown place, and what `Scheduler.run_to` raises.
+        """
+        places = self._places(place)
+        self.mark()
+        return self._run_to(places, lambda vcpu: True, limit_ns, f"the boot to {place}")
+
     def _run_to(
         self,
         places: set[int],

@@ -30,12 +30,14 @@ from ..machine.memory import Memory
 from .disasm import Disassembler, Insn
 from .filetext import FileText
 
-UNFOUND, NOTED = "not found yet", "noted by ftraced"
+UNFOUND, NOTED, EARLY = "not found yet", "noted by ftraced", "as compiled"
 
 
 class Unrecorded(Enum):
-    """Why a site that ftraced could find has no record."""
+    """Why a site has no record."""
 
+    EARLY = auto()
+    """ftrace_init has not run yet."""
     OFF = auto()
     """ftrace is off."""
     SUSPENDED = auto()
@@ -116,7 +118,7 @@ class CallSite:
     symbol: str
     """`ip` as the kernel prints it: `schedule+0x0/0x80`."""
     state: str
-    """`NOP`, `ENABLED`, `FAILED`, or for a site without a record `UNFOUND` or `NOTED`."""
+    """`NOP`, `ENABLED`, `FAILED`, or for a site without a record `UNFOUND`, `NOTED`, `EARLY`."""
     users: int
     """Number of ftrace_ops that want the site."""
     ops: tuple[str, ...]
@@ -184,16 +186,32 @@ class SiteReader:
         row = self._ftrace.records.find(ip)
         if row is not None:
             return self._recorded(self._ftrace.state(row), before, after)
-        if self._ftrace.ftraced is None:
+        ftraced, early = self._ftrace.ftraced, self._ftrace.early
+        if early is not None and np.uint64(ip) in early:
+            return self._unfound(ip, self._as_compiled(ip), EARLY, Unrecorded.EARLY, before, after)
+        if ftraced is None:
             raise UsageError(f"no call site at {ip:#x}")
-        return self._unfound(self._ftrace.ftraced, ip, before, after)
+        noted = bool((ftraced.noted() == np.uint64(ip)).any())
+        call = self._ftrace.port.modify_call(
+            Sites(np.array([ip], np.uint64)), self._ftrace.mcount, self._ftrace.mcount
+        )
+        text, state = call.expected[0].tobytes(), NOTED if noted else UNFOUND
+        return self._unfound(ip, text, state, _unrecorded(ftraced, noted), before, after)
 
     def unfound(self, name: str) -> list[int]:
-        """Return the ips of calls of mcount in the function `name` that ftraced has not found.
+        """Return the ips of the sites in the function `name` that have no record yet.
 
-        Empty if a table lists the sites. `name` is as for `find_sites`, without a module.
+        They are calls of mcount that ftraced has not found, or sites of a kernel that has not
+        come to ftrace_init. `name` is as for `find_sites`, without a module.
         """
         ftrace, prefix = self._ftrace, self._ftrace.port.facts.abi.text_prefix
+        if ftrace.early is not None and name:
+            names = ftrace.kallsyms.names_of(ftrace.early)
+            return [
+                int(ip)
+                for ip, known in zip(ftrace.early.tolist(), names, strict=True)
+                if known in (name, prefix + name)
+            ]
         if ftrace.ftraced is None or not name:
             return []
         found: list[int] = []
@@ -230,28 +248,34 @@ class SiteReader:
             relocations=around.relocations,
         )
 
-    def _unfound(self, ftraced: Ftraced, ip: int, before: int, after: int) -> CallSite:
-        """Return the call of mcount at `ip`, which has no record yet."""
+    def _as_compiled(self, ip: int) -> bytes:
+        """Return the text of a site that ftrace has not changed yet."""
+        port = self._ftrace.port
+        ips = np.array([ip], np.uint64)
+        compiled, _ = self._memory.gather(ips, port.facts.sites.size)
+        length = int(port.lengths(Sites(ips, compiled=compiled))[0])
+        text = self._files.text(ip, length)
+        return compiled[0, :length].tobytes() if text is None else text
+
+    def _unfound(
+        self, ip: int, text: bytes, state: str, why: Unrecorded, before: int, after: int
+    ) -> CallSite:
+        """Return the site at `ip`, which has no record yet and was compiled as `text`."""
         ftrace = self._ftrace
-        call = ftrace.port.modify_call(
-            Sites(np.array([ip], np.uint64)), ftrace.mcount, ftrace.mcount
-        )
-        text = call.expected[0].tobytes()
         around = self._around(ip, text, (ip, text), range(ip, ip + len(text)), before, after)
         symbol = ftrace.kallsyms.lookup(ip)
-        noted = bool((ftraced.noted() == np.uint64(ip)).any())
         return CallSite(
             name=f"0x{ip:x}" if symbol is None else symbol.name,
             module=None if symbol is None else symbol.module,
             ip=ip,
             symbol=ftrace.kallsyms.format(ip),
-            state=NOTED if noted else UNFOUND,
+            state=state,
             users=0,
             ops=(),
             via=None,
             source=self._source(ip),
             readable=around.readable,
-            unrecorded=_unrecorded(ftraced, noted),
+            unrecorded=why,
             reason="",
             rows=around.rows,
             relocations=around.relocations,

@@ -127,6 +127,11 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             type=click.Choice(DISCOVERIES),
             help="How call sites are found; the default depends on the kernel.",
         ),
+        click.option(
+            "--stop-at",
+            metavar="FUNC",
+            help="Stop the boot at a function: at ftrace_init, call sites are still as compiled.",
+        ),
     )
 
     @wraps(command)
@@ -139,6 +144,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         patch: str | None,
         nop: str | None,
         discovery: str | None,
+        stop_at: str | None,
         **others: object,
     ) -> object:
         context = click.get_current_context()
@@ -151,7 +157,15 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             name = arch
 
         machine = MachineOptions(
-            name, image, modules, cpus, patch, nop, discovery, settings.origin(context, "patch")
+            name,
+            image,
+            modules,
+            cpus,
+            patch,
+            nop,
+            discovery,
+            stop_at,
+            settings.origin(context, "patch"),
         )
         return command(*args, open_session=machine, **others)
 

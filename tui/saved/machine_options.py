@@ -28,6 +28,7 @@ class MachineOptions:
     patch: str | None = None
     nop: str | None = None
     discovery: str | None = None
+    stop_at: str | None = None
     patch_from: str = field(default="", compare=False)
     """`FILE:LINE: NAME: ` if `patch` comes from a file: the prefix of errors about it."""
 
@@ -44,6 +45,12 @@ class MachineOptions:
             )
         path = None if self.kernel is None else Path(self.kernel)
         spec = MachineSpec(
-            path, self.modules, self.cpus, self.patch, self.nop, discovery=self.discovery
+            path,
+            self.modules,
+            self.cpus,
+            self.patch,
+            self.nop,
+            discovery=self.discovery,
+            stop_at=self.stop_at,
         )
         return Session.open(port, spec)

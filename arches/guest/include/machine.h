@@ -126,6 +126,8 @@ struct cpu_local {
 #define HC_SEND_IPI 5     /* (cpu, vector) */
 #define HC_REQUEST_DONE 6 /* (sequence number, result): see struct host_request */
 #define HC_PANIC 7        /* (address, length): does not return */
+#define HC_FTRACE_INIT 8  /* (): disable all call sites; with ftraced, make mcount call
+			   * ftrace_record_ip. 0 or -errno */
 #define HC_GRAPH_STOP 12  /* (expected, received, function, return address): does not return */
 #define HC_TRACE_CONTROL 13 /* (struct func_probe, ip, parent_ip): do its command; ip 0: stop tracing */
 #define HC_TRACE_STACK 14 /* (u64 array, its size, ip or 0): callers of the site; their number;
@@ -335,6 +337,8 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 			insn_++;                                                \
 		(unsigned long)insn_;                                           \
 	})
+#elif defined(__aarch64__) /* the second nop */
+#define CALL_SITE(code) ((code) + 4)
 #else
 #define CALL_SITE(code) (code)
 #endif
@@ -362,7 +366,6 @@ hypercall(u32 nr, u64 a, u64 b, u64 c, u64 d)
 #endif
 
 /* Hypercalls of kernels that find their call sites when they run (ftraced.h): */
-#define HC_FTRACE_INIT 8   /* (): make mcount call ftrace_record_ip; 0 or -errno */
 #define HC_FTRACE_UPDATE 9 /* (): turn the sites found into nops; their number, or -errno */
 
 #endif

@@ -27,12 +27,19 @@
 
 enum { MODULE_STATE_COMING, MODULE_STATE_LIVE, MODULE_STATE_GOING };
 
+/* The stubs of ftrace_caller and ftrace_regs_caller; 0 for none. The loader writes them. */
+struct mod_arch_specific {
+	unsigned long tramp;
+	unsigned long tramp_regs;
+};
+
 struct module {
 	char name[MODULE_NAME_LEN]; /* 0 */
 	s32 refcnt;                 /* 56 */
 	u32 state;                  /* 60: MODULE_STATE_* */
 	int (*init)(void);          /* 64 */
 	void (*exit)(void);         /* 64 + the size of a pointer */
+	struct mod_arch_specific arch;
 };
 
 struct kernel_symbol {

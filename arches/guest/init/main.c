@@ -153,6 +153,19 @@ static void mm_init(void)
 void mmap_init(void);
 
 /* Interrupts are off and preemption is off by one until the idle loop. */
+/*
+ * The machine disables all call sites here, which have called mcount since the first
+ * instruction. With ftraced, that has an init of its own (ftrace/ftraced.c).
+ */
+#ifndef CONFIG_FTRACED
+notrace void ftrace_init(void)
+{
+	hypercall(HC_FTRACE_INIT, 0, 0, 0, 0);
+}
+#else
+static inline void ftrace_init(void) {}
+#endif
+
 void start_kernel(void)
 {
 	this_cpu->irqs_disabled = 1;
@@ -160,6 +173,7 @@ void start_kernel(void)
 	setup_arch();
 	printk("Linux version %s (%s) %u CPUs", UTS_RELEASE, UTS_MACHINE, this_cpu->nr_cpus);
 	mm_init();
+	ftrace_init();
 	softirq_init();
 	sched_init();
 	rcu_init();

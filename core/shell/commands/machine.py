@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..command import Arguments, Command, Context, expect
+from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
 from ..outcome import Rebooted
+
+STOP_AT = "--stop-at"
 
 
 def dmesg(context: Context, arguments: Arguments) -> None:
@@ -14,13 +16,28 @@ def dmesg(context: Context, arguments: Arguments) -> None:
 
 
 def reboot(context: Context, arguments: Arguments) -> None:
-    """Restart the machine as the session opened it."""
-    expect(arguments, 0, 0)
-    context.session.reboot()
+    """Restart the machine as the session opened it, or up to a function that boots it."""
+    stop_at = None
+    if arguments:
+        expect(arguments, 2, 2)
+        if arguments[0].text != STOP_AT:
+            raise UsageMistake(f"unknown option '{arguments[0].text}' (choose from: {STOP_AT})")
+        stop_at = arguments[1].text
+        context.session.check_stop(stop_at)
+    context.session.reboot(stop_at)
     context.did(Rebooted())
 
 
 COMMANDS = (
     Command("dmesg", "", "show the kernel's messages", dmesg),
-    Command("reboot", "", "restart the machine", reboot),
+    Command(
+        "reboot",
+        f"[{STOP_AT} FUNC]",
+        "restart the machine",
+        reboot,
+        Argument.FUNCTION,
+        f"{STOP_AT}: stop when CPU 0 is about to execute FUNC for the first time. With\n"
+        "ftrace_init, all call sites are still as compiled; `step` and `run` go on booting.\n"
+        "`back` cannot undo such a reboot.",
+    ),
 )

@@ -19,6 +19,7 @@ _WIDTH = 80
 """Columns of a terminal; longer sentences are wrapped."""
 
 _UNRECORDED = {
+    Unrecorded.EARLY: "no record: ftrace_init has not run",
     Unrecorded.OFF: "no record: ftrace is off",
     Unrecorded.SUSPENDED: "no record: ftraced finds nothing while functions are traced",
     Unrecorded.NOT_NOTED: "no record: not called since mcount began to note callers, "

@@ -52,6 +52,12 @@ def entry_lines(shown: Listing, records: Records) -> list[str]:
             lines.append(f"    rec.ip      {ip:0{digits}x}  {by}")
         name = "none" if entry.row is None else records.names[entry.row]
         lines.append(f"    record      {name}")
+        mod = 0 if entry.row is None else int(records.table["mod"][entry.row])
+        if mod:
+            module = f"struct module of {records.module_of(entry.row or 0)}"
+            lines.append(f"    arch.mod    {mod:0{digits}x}  {module}")
+            for word, address in records.tramps(entry.row or 0):
+                lines.append(f"    its stub    {address:0{digits}x}  read from {word:x}")
     return lines
 
 

@@ -110,6 +110,7 @@ class FakeFtrace:
     graph: bool = False
 
     ftraced: None = None
+    early: None = None
     mcount: int = FENTRY
 
     def state(self, row: int) -> RecordState:
