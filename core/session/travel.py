@@ -202,9 +202,7 @@ class Journey:
             if origin is None:
                 raise UsageError(DROPPED)
             number, end = origin, (origin + 1, 0)
-        began = min(
-            (point.times[cpu] for point in history.points if point.at == begin), default=0
-        )
+        began = min((point.times[cpu] for point in history.points if point.at == begin), default=0)
         since = "the last reboot" if first >= 0 else "the session began"
         raise UsageError(
             f"{_seconds(time)} is before {since}: CPU {cpu} was at {_seconds(began)} then"

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from .measure import Row
 
-BENCHMARKS = ("guest", "ftraced", "graph", "sites", "image", "events", "console")
+BENCHMARKS = ("guest", "ftraced", "graph", "sites", "image", "events", "travel", "console")
 
 
 def rows(names: list[str]) -> Iterator[Row]:
