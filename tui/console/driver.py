@@ -80,7 +80,7 @@ class SessionDriver:
 
     @property
     def boot(self) -> Boot:
-        """The machine since it was last started; a new object after `reboot`."""
+        """The machine since it was last started; `reboot` may replace it."""
         return self.session.boot
 
     def _on_progress(self, text: str) -> None:
