@@ -185,6 +185,7 @@ def test_with_little_memory_fewer_checkpoints_are_kept() -> None:
     for number in range(12):
         states.append(state(session))
         shell.execute(f"run syscalls; echo {number} > trace_marker")
+        session.history._take()
     assert 2 < len(points) < 12 and points.size <= points.budget
     while states:
         shell.execute("back")
