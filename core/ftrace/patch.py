@@ -70,6 +70,8 @@ class Processors(Protocol):
         self, start: int | None = None, end: int | None = None, cpus: Sequence[int] | None = None
     ) -> None: ...
 
+    def keep_old(self, addresses: Addresses, size: int, flushed: Sequence[int]) -> None: ...
+
     def sync(self) -> None: ...
 
     def nmis_in_change(self) -> Sequence[int]: ...
@@ -269,8 +271,13 @@ class Patcher:
             if start < end:
                 rows = lengths == length
                 data = np.ascontiguousarray(edit.replacement[rows, start:end])
+                self._keep_old(edit.address[rows] + np.uint64(start), end - start)
                 self._machine.memory.scatter(edit.address[rows] + np.uint64(start), data)
         self._flush(edit)
+
+    def _keep_old(self, addresses: Addresses, size: int) -> None:
+        if self.flush_cpus is not None:
+            self._machine.keep_old(addresses, size, self.flush_cpus)
 
     def _flush(self, edit: Edit) -> None:
         start = int(edit.address.min())
@@ -285,6 +292,7 @@ class Patcher:
         machine, trap = self._machine, np.frombuffer(breakpoint_.insn, np.uint8)
         self._under_breakpoint = edit
         try:
+            self._keep_old(edit.address, len(trap))
             machine.memory.scatter(edit.address, np.tile(trap, (len(edit.address), 1)))
             self._flush(edit)
             self._nmis()

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..arch import Edit
+from ..arch import Addresses, Edit
 from ..errors import FtraceBugType, MissingSymbolError
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
@@ -100,7 +100,9 @@ class Tracer:
         self._records = records
         self._functions = SiteArea(machine.port.facts, machine.memory, "ftrace_functions", _PART)
         self._generation = -1
-        """Of the records in the table of functions."""
+        """Of the records when the table of functions was last compared with them."""
+        self._starts: Addresses | None = None
+        """What the table of functions has; None before it is written."""
         self._port = machine.port
         self._memory = machine.memory
         self._kallsyms = kallsyms
@@ -109,7 +111,7 @@ class Tracer:
 
     def save(self) -> Restore:
         """Return a function that restores the host's part; the machine saves the text."""
-        own = attributes(self, "slot", "graph", "_generation")
+        own = attributes(self, "slot", "graph", "_generation", "_starts")
         parts = [own, self._list.save(), self._functions.save()]
         if self.trampolines is not None:
             parts.append(self.trampolines.save())
@@ -173,8 +175,11 @@ class Tracer:
         if FUNCTIONS not in self.entry.symbols or self._generation == records.generation:
             return
         starts = np.unique(self._kallsyms.starts_of(records.table["ip"]))
-        (table,) = self._functions.write([np.append(np.uint64(len(starts)), starts)])
-        self._memory.write_int(self.entry[FUNCTIONS], table)
+        # Restoring a checkpoint makes a new generation of the same records.
+        if self._starts is None or not np.array_equal(starts, self._starts):
+            (table,) = self._functions.write([np.append(np.uint64(len(starts)), starts)])
+            self._memory.write_int(self.entry[FUNCTIONS], table)
+            self._starts = starts
         self._generation = records.generation
 
     def _graph_edit(self) -> Edit:

@@ -9,15 +9,17 @@ counts the block:
     control->block = address, control->size = size;
     control->ticks += size;
     clock->ticks = control->ticks;      in the guest's byte order
+    executed[address % sizeof(executed)] = 1;
 
 The deadline is compared before the block is counted, so the total does not depend on where
-slices end. `control` and the two CPU-local pages are three consecutive pages of host memory,
-so one pointer reaches all of them:
+slices end. `control`, the two CPU-local pages and `executed` are consecutive host memory, so
+one pointer reaches all of them:
 
     +0      control   u64 ticks, u64 deadline, address of uc_emu_stop, u64 block, u64 size;
                       host byte order
     +4096   clock     struct cpu_clock, mapped read-only into the guest
     +8192   local     struct cpu_local, mapped into the guest after it
+    +12288  executed  a byte for each block that ran, by the low bits of its address
 
 The hook is machine code if the host allows it (native.py). Otherwise the same few lines in
 Python count the same ticks, more slowly.
@@ -40,6 +42,9 @@ from .memory import PAGE_SIZE, host_pages
 from .native import native_hook
 
 _TICKS, _DEADLINE, _STOP, _BLOCK, _SIZE = 0, 1, 2, 3, 4  # words of the control page
+EXECUTED = 1 << 18
+"""Size of `executed`, as the hooks in `hosts/` have it."""
+
 _NEVER = (1 << 64) - 1
 
 
@@ -52,7 +57,14 @@ class Clock:
         Raises `OSError` if `native` is True and the host refuses machine code.
         """
         self.byteorder = byteorder
-        self._pages, self.bytes = host_pages((1 + abi.LOCAL_PAGES) * PAGE_SIZE)
+        size = (1 + abi.LOCAL_PAGES) * PAGE_SIZE
+        self._pages, pages = host_pages(size + EXECUTED)
+        self.bytes = pages[:size]
+        self.executed = pages[size:]
+        """Whether a block has run that starts at an address with these low bits, uint8[EXECUTED].
+
+        What a real CPU's instruction cache would have; `Vcpu` clears it when it flushes.
+        """
         words = memoryview(self._pages)
         self.control = words[: 5 * 8].cast("Q")
         """The control page; `ticks` is its first word."""
@@ -66,7 +78,7 @@ class Clock:
         local = self.bytes[2 * PAGE_SIZE :]
         self.clock: np.void = _record(clock, abi.cpu_clock(byteorder))
         self.local: np.void = _record(local, abi.cpu_local(byteorder))
-        self.local_bytes = words[2 * PAGE_SIZE :]
+        self.local_bytes = words[2 * PAGE_SIZE : size]
         """The local page as bytes."""
         # Tested for zero only, so the guest's byte order does not matter.
         self._stop_request = self.local_bytes[:4].cast("I")
@@ -132,7 +144,7 @@ class Clock:
 
     def _hook_python(self, uc: Uc) -> None:
         control, request = self._control, self._stop_request
-        shared, record = self._shared, self.clock
+        shared, record, executed = self._shared, self.clock, self.executed
 
         def block(uc: Uc, address: int, size: int, data: object) -> None:
             ticks = control[_TICKS]
@@ -140,6 +152,7 @@ class Clock:
                 uc.emu_stop()
                 return
             control[_BLOCK], control[_SIZE] = address, size
+            executed[address % EXECUTED] = 1
             ticks += size
             control[_TICKS] = ticks
             if shared is not None:

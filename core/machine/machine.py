@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ..abi import LOCAL_PAGE_SIZE, LOCAL_PAGES
-from ..arch import Port
+from ..arch import Addresses, Port
 from ..crash import Access, Fault
 from ..errors import GuestError, GuestOops, MemoryFault, UsageError
 from ..memento import Restore, attributes, in_order
@@ -332,6 +332,16 @@ class Machine:
         for vcpu in self.vcpus if cpus is None else [self._vcpu(cpu) for cpu in cpus]:
             vcpu.flush(start, end)
 
+    def keep_old(self, addresses: Addresses, size: int, flushed: Sequence[int]) -> None:
+        """Note that `size` bytes at each of `addresses` are about to change.
+
+        vCPUs that are not in `flushed` keep the old text that they have executed.
+        """
+        for vcpu in self.vcpus:
+            if vcpu.number not in flushed:
+                for address in addresses.tolist():
+                    vcpu.keep_old(address, size)
+
     def registers(self, cpu: int) -> dict[str, int]:
         """Return the registers of vCPU `cpu` by name, in the order of pt_regs."""
         return self._vcpu(cpu).registers.read()
@@ -350,7 +360,7 @@ class Machine:
     def save(self) -> Restore:
         """Return a function that restores the machine, between two runs.
 
-        Restoring flushes every vCPU: none goes on running old bytes of changed text.
+        Restoring flushes every vCPU, except for text that was already stale.
         """
         oopses = attributes(self, "oopses")
         memory = partial(self.snapshots.restore, self.snapshots.take())

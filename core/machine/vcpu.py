@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -38,7 +39,7 @@ from ..arch import Effect
 from ..crash import Fault
 from ..facts import Facts
 from ..memento import Restore, attributes
-from .clock import Clock
+from .clock import EXECUTED, Clock
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
 from .interrupt import Interrupts
@@ -140,6 +141,8 @@ class Vcpu:
         self._stepping = False
         self._inside: int | None = None
         """pc if the engine has stopped in the middle of a block, whose rest runs first."""
+        self._stale: dict[int, dict[int, bytes]] = {}
+        """Old bytes in blocks that were translated before a change, by block and address."""
         self._spent = False
         """Whether the engine must be replaced before it runs again."""
         self._equip()
@@ -411,6 +414,46 @@ class Vcpu:
             self._flush_all()
         elif end > start:
             self._uc.ctl_remove_cache(start, end)
+            for block in self._blocks(start, end):
+                self._clock.executed[block % EXECUTED] = 0
+                self._stale.pop(block, None)
+
+    def keep_old(self, address: int, size: int) -> None:
+        """Note that text at `address` is about to change and this vCPU is not flushed.
+
+        Blocks that it has executed stay as they are, also if a checkpoint is restored.
+        """
+        for block in self._blocks(address, address + size):
+            if block not in self._stale:
+                self._translate(block)  # a checkpoint may have been restored since it ran
+            old = self._stale.setdefault(block, {})
+            old.setdefault(address, self._memory.read(address, size))
+
+    def _blocks(self, start: int, end: int) -> list[int]:
+        """Return the executed blocks that may overlap [start, end)."""
+        first = max(start - _FEW_BYTES, 0)
+        places = np.arange(first, end, dtype=np.uint64) % np.uint64(EXECUTED)
+        return [first + at for at in np.flatnonzero(self._clock.executed[places]).tolist()]
+
+    def _translate(self, block: int) -> None:
+        """Have the engine translate the block at `block`, unless it has."""
+        if self._spent:
+            self._replace_engine()
+        if self._long_blocks is not None:
+            self._long_blocks.update()
+        with suppress(UcError):  # aliases of `executed` need not be code
+            self._uc.ctl_request_cache(block)
+
+    def _make_stale(self, stale: dict[int, dict[int, bytes]]) -> None:
+        """Translate blocks as they were: `stale` has their old bytes, by block and address."""
+        memory = self._memory
+        for block, old in stale.items():
+            now = {address: memory.read(address, len(data)) for address, data in old.items()}
+            for address, data in old.items():
+                memory.write(address, data)
+            self._translate(block)
+            for address, data in now.items():
+                memory.write(address, data)
 
     def save_context(self) -> UcContext:
         """Return all registers, for `restore_context`."""
@@ -422,8 +465,13 @@ class Vcpu:
         self._uc.context_restore(context)
 
     def save(self) -> Restore:
-        """Return a function that restores this vCPU, which also flushes translated code."""
+        """Return a function that restores this vCPU, after the memory.
+
+        Restoring flushes translated code, but blocks that were stale are stale again.
+        """
         kept = attributes(self, "state", "idle_calls", "_inside")
+        ran = np.flatnonzero(self._clock.executed).astype(np.uint32)
+        stale = {block: dict(old) for block, old in self._stale.items()}
         context, pages, interrupts = self.save_context(), self._clock.save(), self.interrupts.copy()
 
         def restore() -> None:
@@ -432,11 +480,16 @@ class Vcpu:
             self._flush_all()
             pages()
             self.interrupts = interrupts.copy()
+            self._make_stale(stale)
+            self._clock.executed[ran] = 1
+            self._stale = {block: dict(old) for block, old in stale.items()}
 
         return restore
 
     def _flush_all(self) -> None:
         self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
+        self._clock.executed.fill(0)
+        self._stale.clear()
 
     def _map(self, region: Region) -> None:
         access = UC_PROT_READ

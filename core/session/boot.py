@@ -1,7 +1,7 @@
 """One start of a machine: the machine and every object made for it.
 
-A reboot makes all of them anew. So two starts share no objects, and code that holds a `Boot`
-never mixes the objects of two starts.
+A reboot restores the state that they had when the session was opened. If that state could not
+be kept, it makes all of them anew; so do not keep a `Boot`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,10 @@ from .journal import Action, Journal, Mark
 from .points import Point, Points, Stretch
 
 LEAST_S = 0.05
-"""Host seconds of running between two checkpoints, at least."""
+"""Host seconds of running between two checkpoints, at least.
+
+These and all times of running are of the processor: what a replay takes, whatever else runs.
+"""
 
 SHARE = 25
 """Taking checkpoints takes at most this fraction (1/N) of the time of running."""
@@ -111,7 +114,7 @@ class History:
         """Whether the next action belongs to the last entry, because it is of the same line."""
         self._spent = 0.0
         self._since: float | None = None
-        """The host's time when the current action began."""
+        """The processor's time when the current action began."""
         self._cost = 0.0
         """Host seconds that the last checkpoint took."""
         self._stretch: Stretch | None = None
@@ -160,7 +163,7 @@ class History:
         if self.replaying:
             return
         self._forget_undone()
-        self._since, self._cut = time.perf_counter(), False
+        self._since, self._cut = time.thread_time(), False
         self._take_if_due()
 
     def note(self, action: Action) -> None:
@@ -224,7 +227,7 @@ class History:
     def spent(self) -> float:
         """Host seconds of running so far."""
         since = self._since
-        return self._spent + (0.0 if since is None else time.perf_counter() - since)
+        return self._spent + (0.0 if since is None else time.thread_time() - since)
 
     def _append(self, text: str) -> Entry:
         """Append an entry of the current line, or a run of the machine on its own for ""."""
@@ -277,9 +280,9 @@ class History:
             restore = checkpoint.save(self._session.boot)
             return Point(at, self.times(), self.spent, restore, stretch, pinned)
 
-        begin = time.perf_counter()
+        begin = time.thread_time()
         self.points.add(take)
-        cost = time.perf_counter() - begin
+        cost = time.thread_time() - begin
         if len(self.points) > 1:  # the first stores every page
             self._cost = cost
         if self._since is not None:

@@ -2,9 +2,9 @@
 
 Front ends do everything through a session, and most of it through `tracefs`. A session is
 opened from a port and a `MachineSpec`. `boot` is the current start of the machine. `reboot`
-replaces it by a new one from the same files and the same spec, so the session is again in the
-state in which it was opened. Every method holds `lock`: a front end may run the machine in one
-thread and read the tree in another.
+returns to the state in which the session was opened, or makes a new `boot` from the same files
+and the same spec if that state could not be kept. Every method holds `lock`: a front end may
+run the machine in one thread and read the tree in another.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@ from importlib import import_module
 
 from .measure import Row
 
-BENCHMARKS = ("guest", "arm64", "ftraced", "graph", "sites", "image", "events", "console")
+BENCHMARKS = (
+    *("guest", "arm64", "ftraced", "graph", "sites", "image", "events", "travel", "console"),
+)
 
 
 def rows(names: list[str]) -> Iterator[Row]:

@@ -242,6 +242,8 @@ class CannedDriver:
         before, space, word = text.rpartition(" ")
         return [before + space + file for file in files if file.startswith(word)]
 
+    progress = ""
+
     def preview(self, text: str) -> str:
         """Return a fixed duration."""
         return f"{len(text)} characters" if text else ""

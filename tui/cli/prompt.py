@@ -79,6 +79,7 @@ def run_lines(session: Session, lines: Iterable[str]) -> int:
 def run_interactive(session: Session) -> int:
     """Execute what a user types, with line editing, until end of input; return the last status."""
     shell = Shell(session)
+    session.history.progress = _show_progress
     status = 0
     pending, unfinished = "", Continuation()
     with _line_editing(shell):
@@ -123,6 +124,13 @@ def _show(outcome: Outcome) -> None:
     sys.stdout.flush()
     sys.stderr.write(outcome.error)
     sys.stderr.flush()
+
+
+def _show_progress(text: str) -> None:
+    """Show how far a way back has come, on a line that the next text replaces."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
 
 
 @contextmanager

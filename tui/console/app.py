@@ -176,6 +176,9 @@ class ConsoleApp(TypeAhead):
         self.view = self.runner.take() or self.view
         self.main.show(self.view, self.runner.mode)
         over = self.screen
+        if progress := self.runner.progress:
+            result = over if isinstance(over, SteppingScreen) else self.main
+            result.show_result(progress, "ctrl+c stops", False)
         if isinstance(over, SteppingScreen):
             if self.tour.walk is not None:
                 over.show_tour(self.tour.pane.todo, self.tour.pane.state)

@@ -60,6 +60,9 @@ class SessionDriver:
         self.session = session
         self._clock = clock or HostClock()
         self.shell = shell_of(session)
+        self.progress = ""
+        """How far a way back has come, or ""."""
+        session.history.progress = self._on_progress
         self._ip: int | None = None
         records, prefix = session.boot.ftrace.records, session.port.facts.abi.text_prefix
         self._start = next(iter(find_sites(records, _START, prefix)), None)
@@ -77,8 +80,11 @@ class SessionDriver:
 
     @property
     def boot(self) -> Boot:
-        """The machine since it was last started; a new object after `reboot`."""
+        """The machine since it was last started; `reboot` may replace it."""
         return self.session.boot
+
+    def _on_progress(self, text: str) -> None:
+        self.progress = text
 
     def run(self, ns: int) -> None:
         """Let the machine run."""

@@ -93,6 +93,7 @@ TRACE = [
         "Saved registers",
         "registers saved at or before this row",
     ),
+    _key("trace.goto", "v", "goto", "visit", "visit the machine at this event", show=True),
     _key("trace.mark", "m", "mark", "Mark", "set marker A, then marker B"),
     _key("trace.unmark", "M", "unmark", "Unmark", "clear both markers"),
     _key("trace.filter", "F", "screen.filter_trace", "Filter", "filter by function, task, CPU"),
@@ -123,6 +124,7 @@ MAIN = [
     _key("main.step", "s", "step", "Step", "open the stepping screen"),
     _key("main.into", "i", "into", "Into", "run to this function, then step"),
     _key("main.back", "b", "back", "Undo", "undo the last command or step"),
+    _key("main.redo", "ctrl+r", "redo", "Redo", "do what was undone again"),
     _key(
         "main.search", "slash", "search", "find", "filter functions, or search the pane", show=True
     ),
@@ -153,6 +155,8 @@ STEPPING = [
     _key("stepping.over", "n", "over", "over", "execute one, stepping over calls", show=True),
     _key("stepping.out", "o", "out", "out", "run until the function returns", show=True),
     _key("stepping.back", "b", "back", "back", "undo the last step or command", show=True),
+    _key("stepping.redo", "ctrl+r", "redo", "Redo", "do what was undone again"),
+    _key("stepping.return", "v", "return_", "Return", "return from the event that you visit"),
     _key(
         "stepping.run", "c", "run_on", "run on", "run to this place again, or run/pause", show=True
     ),

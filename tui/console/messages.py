@@ -45,6 +45,14 @@ class CommandWanted(Message):
         self.command = command
 
 
+class VisitWanted(Message):
+    """Go to the machine at an event of the trace, given by its time and CPU as text."""
+
+    def __init__(self, event: str) -> None:
+        super().__init__()
+        self.event = event
+
+
 class BitsWanted(Message):
     """Draw the bit fields of the instruction at address `at`, or of `data` as if it were there."""
 

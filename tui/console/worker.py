@@ -63,6 +63,11 @@ class HostClock:
 class Driver(Protocol):
     """A session and its views, as the machine's thread uses them."""
 
+    @property
+    def progress(self) -> str:
+        """How far a long command has come, or ""; may be read from any thread."""
+        ...
+
     def run(self, ns: int) -> None:
         """Run the machine for `ns` of virtual time."""
         ...
@@ -146,6 +151,11 @@ class Runner:
             return "RUNNING"
         late = self._open_jobs and self._clock.now() - self._since > BUSY_S
         return "BUSY" if late else "PAUSED"
+
+    @property
+    def progress(self) -> str:
+        """How far a long command has come, or ""."""
+        return "" if self._driver is None else self._driver.progress
 
     @property
     def idle(self) -> bool:

@@ -72,9 +72,14 @@ class TraceExplorer:
         They identify the event as long as it is in the buffer (command `regs hit`).
         """
         found = self.table.last_hit(self.event(row) + 1)
-        if found is None:
-            return None
-        event = self.table.events[found]
+        return None if found is None else self._moment(found)
+
+    def moment(self, row: int) -> str:
+        """Return time and CPU of the event of `row`, for the command `goto`."""
+        return self._moment(self.event(row))
+
+    def _moment(self, number: int) -> str:
+        event = self.table.events[number]
         return f"{exact_time(int(event['ts']), self.clock_in_ns)} {event['cpu']}"
 
     # Rows in a later trace

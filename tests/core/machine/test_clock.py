@@ -32,6 +32,7 @@ from unicorn.x86_const import (
     UC_X86_REG_RSP,
 )
 
+from dynftrace.core.machine.clock import EXECUTED
 from dynftrace.core.machine.native import assemble_hook, native_hook
 from dynftrace.core.machine.scheduler import SLICE_NS
 
@@ -99,9 +100,9 @@ def test_slices_do_not_depend_on_the_lengths_of_runs() -> None:
     assert total([10] * 40) == total([1_700_000])
 
 
-CONTROL = 0x10000
-CODE = 0x20000
-STOP = 0x30000
+CONTROL = 0x100000
+CODE = 0x200000
+STOP = 0x300000
 
 
 def call_hook(host: str, swap: bool, ticks: int, deadline: int, request: int, size: int) -> Uc:
@@ -111,7 +112,7 @@ def call_hook(host: str, swap: bool, ticks: int, deadline: int, request: int, si
     arm = host == "aarch64"
     uc = Uc(*((UC_ARCH_ARM64, UC_MODE_ARM) if arm else (UC_ARCH_X86, UC_MODE_64)))
     for base in (CONTROL, CODE, STOP):
-        uc.mem_map(base, 0x4000, UC_PROT_ALL)
+        uc.mem_map(base, 0x3000 + EXECUTED, UC_PROT_ALL)
     uc.mem_write(CODE, code)
     words = (ticks, deadline, STOP)
     uc.mem_write(CONTROL, b"".join(word.to_bytes(8, "little") for word in words))
@@ -145,6 +146,9 @@ def test_the_hooks_of_all_hosts_count_and_stop(host: str, swap: bool) -> None:
     assert int.from_bytes(uc.mem_read(CONTROL, 8), "little") == counted
     order = "big" if swap else "little"
     assert int.from_bytes(uc.mem_read(CONTROL + 4096, 8), order) == counted
+    executed = bytearray(EXECUTED)
+    executed[TEXT % EXECUTED] = 1
+    assert uc.mem_read(CONTROL + 12288, EXECUTED) == executed
 
     for ticks, request in ((500, 0), (501, 0), (1 << 63, 0), (10, 1)):
         uc = call_hook(host, swap, ticks=ticks, deadline=500, request=request, size=300)

@@ -13,6 +13,9 @@ from dynftrace import arches
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.ports import FAMILIES
+from ...support.user import executor
+
 RUN = 250_000
 
 COMMANDS = (
@@ -182,7 +185,28 @@ def test_with_little_memory_fewer_checkpoints_are_kept() -> None:
     for number in range(12):
         states.append(state(session))
         shell.execute(f"run syscalls; echo {number} > trace_marker")
+        session.history._take()
     assert 2 < len(points) < 12 and points.size <= points.budget
     while states:
         shell.execute("back")
         assert state(session) == states.pop()
+
+
+@pytest.mark.parametrize("arch", FAMILIES)
+def test_a_stale_cpu_stays_stale_on_the_way(arch: str) -> None:
+    """With and without a way back after each command, CPU 1 runs the same old text."""
+    commands = (
+        "echo schedule vfs_open > set_ftrace_filter; echo function > current_tracer; run syscalls",
+        "echo nop > current_tracer; run syscalls; icache skip 1",
+        "echo function > current_tracer",
+        "run syscalls",
+        "icache flush 1; run syscalls",
+    )
+    straight, to_and_fro = Session.open(arches.load(arch)), Session.open(arches.load(arch))
+    seen = []
+    for command in commands:
+        executor(straight)(command)
+        executor(to_and_fro)(f"{command}\nback\nredo")
+        assert state(to_and_fro) == state(straight)
+        seen.append([straight.boot.ring.in_buffer(cpu) > 0 for cpu in (0, 1)])
+    assert seen[-2:] == [[True, False], [True, True]]

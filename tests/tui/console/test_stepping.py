@@ -317,3 +317,21 @@ async def test_a_key_pauses_a_running_machine(session: Session) -> None:
         await press(pilot, "s")
         assert not app.runner.running
         assert app.view.stepping is not None and app.view.stepping.steps == 1
+
+
+async def test_an_event_of_the_trace_is_visited_and_left_again() -> None:
+    session = Session.open(arches.load("x86_64"))
+    async with console(session) as (app, pilot):
+        app.command("run syscalls")
+        await settle(pilot)
+        await press(pilot, "4", "g", "j", "v")
+        assert isinstance(app.screen, SteppingScreen)
+        assert same_as(app).startswith("same as: goto 0.00")
+        event = session.boot.array.text()
+        visited, ip = session.now, session.address_of("vfs_write")
+        assert session.boot.machine.vcpus[session.boot.stepper.last or 0].registers.pc == ip
+        assert len(event) <= 1
+        await press(pilot, "s", "b", "ctrl+r", "v")
+        assert session.now > visited and len(session.boot.array.text()) > 2
+        await press(pilot, "q")
+        assert not isinstance(app.screen, SteppingScreen)

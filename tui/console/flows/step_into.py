@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ....core.shell.outcome import RanWorkload, Reached
+from ....core.shell.outcome import RanWorkload, Reached, WentTo
 from ...present.view import Done
 from ..protocols import Console
 from ..screens.picker import WorkloadBox
@@ -47,6 +47,17 @@ class StepIntoFlow:
             self._run_into(name)
 
         self._ask_for_workload(picked, without=lambda: self._run_into(name))
+
+    def visit(self, event: str) -> None:
+        """Go to the machine at an event, given by its time and CPU, and step there."""
+        if self._console.runner.running:
+            self._console.runner.pause()  # else the machine runs on after it has arrived
+
+        def arrived(done: Done) -> None:
+            if any(isinstance(effect, WentTo) for effect in done.effects):
+                self.open()
+
+        self._console.command(f"goto {event}", box=False, then=arrived)
 
     def open(self, target: str | None = None) -> None:
         """Open the stepping screen; `target` has the words after `until` that led there."""

@@ -31,6 +31,7 @@ from ..messages import (
     LineEdited,
     SaveWanted,
     SearchWanted,
+    VisitWanted,
 )
 from ..protocols import Console
 from ..tour_layout import PANES_WIDTH, beside_tour
@@ -258,6 +259,10 @@ class MainScreen(Screen[None]):
         """Execute a command."""
         self.console.command(message.command)
 
+    def on_visit_wanted(self, message: VisitWanted) -> None:
+        """Go to the machine at an event."""
+        self.stepping.visit(message.event)
+
     def on_bits_wanted(self, message: BitsWanted) -> None:
         """Show the bit fields of an instruction."""
         given = "" if message.data is None else f"={message.data.hex()}"
@@ -359,6 +364,10 @@ class MainScreen(Screen[None]):
     def action_back(self) -> None:
         """Undo the last action."""
         self.console.command("back", box=False)
+
+    def action_redo(self) -> None:
+        """Do what was undone again."""
+        self.console.command("redo", box=False)
 
     def action_registers(self) -> None:
         """Show the registers of all CPUs."""

@@ -174,6 +174,14 @@ class SteppingScreen(TourKeys):
         """Undo the last step or command."""
         self._command("back")
 
+    def action_redo(self) -> None:
+        """Do what was undone again."""
+        self._command("redo")
+
+    def action_return_(self) -> None:
+        """Return from the event that was visited."""
+        self._command("goto -")
+
     def action_run_on(self) -> None:
         """Run to the same place again; without such a place, run or pause."""
         if self.target is None:

@@ -9,7 +9,7 @@ from textual.binding import BindingType
 
 from ...explore.trace_export import Export
 from .. import keymap
-from ..messages import CommandWanted, ExportWanted, FunctionWanted
+from ..messages import CommandWanted, ExportWanted, FunctionWanted, VisitWanted
 from .trace_rows import TraceRows
 
 if TYPE_CHECKING:
@@ -173,6 +173,16 @@ class TraceView(TraceRows):
             return False
         self.go_to_row(row)
         return True
+
+    def action_goto(self) -> None:
+        """Go to the machine at the event under the cursor."""
+        here = self.here
+        if self.trace is None or here is None:
+            return
+        if self.trace.clock_in_ns:
+            self.post_message(VisitWanted(self.trace.moment(here)))
+        else:
+            self.notify("cannot visit: the trace clock counts events", timeout=3)
 
     def action_registers(self) -> None:
         """Show the registers of the last event, up to the cursor, that saved any."""

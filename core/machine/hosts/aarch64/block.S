@@ -23,6 +23,11 @@ block:
 	str	x4, [x3]
 	{swap}
 	str	x4, [x6]
+	and	x5, x1, #0x3ffff
+	add	x5, x5, x3
+	add	x5, x5, #0x3, lsl #0xc
+	mov	w6, #0x1
+	strb	w6, [x5]
 	ret
 stop:
 	ldr	x5, [x3, #0x10]

@@ -21,6 +21,9 @@ block:
 	mov	[rcx], rax
 	{swap}
 	mov	[rcx + 0x1000], rax
+	mov	eax, esi
+	and	eax, 0x3ffff
+	mov	byte ptr [rcx + rax + 0x3000], 0x1
 	ret
 stop:
 	jmp	[rcx + 0x10]
