@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,10 @@ from .options import machine_options
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
+
+
+LONGEST = 16 << 20
+"""Greatest length of a script, in characters."""
 
 
 @click.command(name="sh", short_help="Run the tracefs shell.")
@@ -40,11 +45,13 @@ def sh_command(
     elif script is not None:
         try:
             with open(script, encoding="utf-8", errors="surrogateescape") as file:
-                lines = file.readlines()
+                text = file.read(LONGEST + 1)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DynftraceError(f"{script}: {reason}") from error
-        status = run_lines(open_session(), lines)
+        if len(text) > LONGEST:  # a device such as /dev/zero never ends
+            raise DynftraceError(f"{script}: a script has at most {LONGEST >> 20} MB")
+        status = run_lines(open_session(), io.StringIO(text))
     elif sys.stdin.isatty():
         status = run_interactive(open_session())
     else:

@@ -66,6 +66,8 @@ class _Draft:
 
 def read(path: Path, name: str, commands: Collection[str] | None = None) -> Tour:
     """Read the lesson `path`. Raises `UsageError`; see `parse`."""
+    if path.is_char_device() or path.is_block_device():  # some never end
+        raise UsageError(f"{path}: a lesson must be a file, not a device")
     try:
         source = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -53,6 +53,13 @@ def test_status_and_errors(
     assert here(capsys, "sh", "-c", commands)[0::2] == (status, error)
 
 
+@pytest.mark.parametrize("command", ["sh", "tour"])
+def test_a_device_that_never_ends_is_refused(command: str) -> None:
+    done = run(command, "/dev/zero")
+    assert done.returncode == 1 or done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "/dev/zero: a " in done.stderr
+
+
 def test_a_script_and_stdin_are_executed_line_by_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
