@@ -51,7 +51,7 @@ class PathText:
             return self.said
         lines = list(path_lines(self.hops, reason_lines(self.reason, width), width))
         blank = lines.index(line(""))
-        if blank + len(self.hops) >= height:
+        if lines.index(line(""), blank + 1) > height:
             del lines[blank]
         return (*lines, *stub_lines(self.module, self.stubs, width))
 

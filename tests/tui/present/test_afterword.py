@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace.core.shell.outcome import Effect, Loaded, RanWorkload, Rebooted, WroteFile
-from dynftrace.tui.present.afterword import afterword
+from dynftrace.tui.present.afterword import afterword, failure
 from dynftrace.tui.present.view import Done, Status
 
 QUIET, FULL = Status("x86_64"), Status("x86_64", tracer="function", events=12)
@@ -40,3 +40,11 @@ def test_a_command_that_failed() -> None:
     assert afterword(unknown, QUIET) == "no such function; the filter is now empty"
     added = Done("echo x >> set_ftrace_filter", error=error, status=1)
     assert afterword(added, QUIET) == "no such function"
+
+
+def test_a_refused_patch_is_named_in_a_short_line() -> None:
+    error = "write error: Invalid argument: ftrace failed to modify [<ffffffff81002c40>] "
+    bug = Done("echo function > current_tracer", error=f"{error}schedule+0x0/0x80: …", status=1)
+    assert failure(bug) == "ftrace refused to patch schedule+0x0/0x80: R reboots, b undoes"
+    other = Done("nosuch", error="nosuch: unknown command\n", status=1)
+    assert failure(other) == other.error

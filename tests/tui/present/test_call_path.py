@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from dynftrace.core.views.disasm import Insn
 from dynftrace.core.views.path import CALLER, SITE, SLOT, TRACER, Hop
-from dynftrace.tui.present.call_path import path_lines
+from dynftrace.tui.present.call_path import PathText, path_lines
 from dynftrace.tui.present.line import plain
 
 
@@ -65,6 +67,19 @@ def test_the_path_leaves_room_for_a_scrollbar_on_80_and_on_200_columns() -> None
         "site usb_string ─▶ ftrace_regs_trampoline ─▶ ftrace_regs_caller",
         "  ─▶ ftrace_call ─▶ function_trace_call",
     ]
+
+
+@pytest.mark.parametrize("width", [48, 61, 76])
+def test_nothing_of_the_path_is_cut_in_a_narrow_pane(width: int) -> None:
+    far = [replace(each, address=each.address | 0xFFFF_FFFF_8000_0000) for each in hops()]
+    note = "is not what ftrace left there, and leads to the stub of another function"
+    far[1] = replace(far[1], verified=False, note=note)
+    lines = [plain(each) for each in PathText(tuple(far)).fitted(width, 5)]
+    upper = lines[: lines.index("")]
+    assert max(map(len, upper)) <= width
+    said = " ".join(" ".join(upper).split())
+    assert note in said and said.count("calls it") == 3
+    assert all(each.name in said for each in far)
 
 
 def test_a_nop_leads_nowhere() -> None:

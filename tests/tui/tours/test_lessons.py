@@ -15,6 +15,7 @@ from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.console.screens.box import Box
 from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.console.widgets.function_list import FunctionList
+from dynftrace.tui.console.widgets.step_task import StepTask
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.line import plain
 from dynftrace.tui.tours import course, lesson_file
@@ -221,6 +222,8 @@ async def test_a_workload_and_registers_are_seen_by_key() -> None:
         await settle(pilot)
         await settle(pilot)
         assert walk.done, "the stepping screen must count as showing registers"
+        task = str(app.screen.query_one(StepTask).render())
+        assert "look at the registers" in task and "✓ done" in task
 
 
 async def test_a_tours_keys_close_boxes_and_screens() -> None:
