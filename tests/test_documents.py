@@ -57,7 +57,7 @@ def opened(machine: str) -> tuple[Session, Restore]:
     """Return a new machine, such as `mips --nop nop`, and the way back to its start."""
     arch, *options = machine.split()
     fields: dict[str, Any] = {
-        key.removeprefix("--"): value
+        key.removeprefix("--").replace("-", "_"): int(value) if value.isdigit() else value
         for key, value in zip(options[::2], options[1::2], strict=True)
     }
     session = Session.open(arches.load(arch), MachineSpec(**fields))
