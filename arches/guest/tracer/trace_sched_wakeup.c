@@ -43,7 +43,7 @@ static void trace_ctx_event(u32 type, const struct task_fields *prev,
 	entry->prev_state = state_number(prev->state);
 	entry->next_prio = next->prio;
 	entry->next_state = state_number(next->state);
-	ring_buffer_unlock_commit(entry, sizeof(*entry));
+	ring_buffer_unlock_commit();
 }
 
 static void __wakeup_reset(void)
