@@ -69,7 +69,7 @@ def test_a_bug_in_a_trampoline_names_the_place() -> None:
 T = "echo schedule > set_ftrace_filter; echo function > current_tracer"
 DAMAGE = {
     "x86_64": ("poke schedule jmp vfs_read", "jmp vfs_read"),
-    "mips": ("poke schedule+0xc beq zero, zero, schedule+40", "b schedule+0x28"),
+    "mips": ("poke schedule+0x10 beq zero, zero, schedule+40", "b schedule+0x28"),
     "arm64": ("poke schedule+4 bl vfs_read", "bl vfs_read"),
     "ppc64": (
         "insmod usbcore; poke ftrace_caller.stub+0x8 b ftrace_caller.stub",
