@@ -19,7 +19,7 @@ NO_FUNCTION = (
 
 NO_RECORD = (
     "no function has a record yet",
-    "ftraced finds executed call sites",
+    "records are made as the kernel runs",
     "c lets the machine run",
 )
 

@@ -131,13 +131,14 @@ COMMANDS = (
     ),
     Command(
         "protect",
-        "[ADDR|SYMBOL[+OFF] none|ro|rw]",
-        "show or change what may be done with a page of code",
+        "[ADDR none|ro|rw]",
+        "show or protect pages of code",
         protect,
         Argument.FUNCTION,
+        "ADDR is an address or SYMBOL[+OFF] in the page.\n"
         "none: the page is not mapped, so reading its text fails (EFAULT), and a CPU that\n"
         "executes it oopses. ro: text cannot be written (EPERM on most ports).\n"
-        "rw: undo. ftrace reports a bug, changes nothing and shuts off, as the kernel does.",
+        "rw: undo. ftrace reports a bug, changes nothing and shuts off, as in the kernel.",
         changes=Changes.WITH_ARGUMENTS,
     ),
 )

@@ -63,7 +63,8 @@ def test_each_port_is_described(name: str) -> None:
     assert (told.name, told.bits) == (name, 8 * port.facts.pointer_size)
     forms = (told.compiled, told.disabled, told.enabled)
     (length,) = {len(form.data) for form in forms}
-    assert length == port.facts.sites.size or told.long is not None
+    lead = 4 if name == "arm64" else 0  # the word that only the first change writes
+    assert length == port.facts.sites.size + lead or told.long is not None
     mcount = port.facts.sites.mcount_symbols[0]
     assert mcount in told.compiled.asm or set(told.compiled.asm.split("; ")) == {"nop"}
     assert "ftrace_caller" in told.enabled.asm

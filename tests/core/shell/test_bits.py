@@ -50,8 +50,10 @@ def test_bits_shows_a_site_that_will_call_its_own_trampoline() -> None:
 
 def test_bits_shows_bytes_as_if_they_were_in_memory() -> None:
     user = User("x86_64")
-    at = f"{user.session.address_of('schedule'):#x}"
-    assert "call __fentry__" in user(f"bits {at}=e8cbd3ffff").splitlines()[0]
+    start, fentry = (user.session.address_of(name) for name in ("schedule", "__fentry__"))
+    at = f"{start:#x}"
+    call = (b"\xe8" + (fentry - start - 5).to_bytes(4, "little", signed=True)).hex()
+    assert "call __fentry__" in user(f"bits {at}={call}").splitlines()[0]
     assert "nop" in user(f"bits {at}").splitlines()[0]
     refused = Shell(user.session).execute(f"bits {at}=xyz")
     assert refused.error.startswith("bits: 'xyz' is not bytes in hex")
