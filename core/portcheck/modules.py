@@ -14,7 +14,7 @@ from .user import User
 
 MODULE = "usbcore"
 LINKED, WIDE = "usbcore-trampoline", "usbcore-wide"
-"""The same, with stubs linked into it, and with longer call sites; only some ports have them."""
+"""The same, with stubs linked into it, and with longer call sites, if the port has them."""
 
 EXAMPLE = "usb_ifnum_to_if"
 """A function of it."""
