@@ -31,8 +31,9 @@ and a nop, and ftrace_caller + 8 gives nothing back. From then on one word chang
 At a far site it writes two words, the second as a nop and back, so that a task stopped
 after the first one can lose half of the address.
 
-A far site is five words, or nine with a full address of 64 bits. A task may have been preempted between any two of them,
-and continues with the next, whatever it is by then. So only the first changes,
+A far site is five words, or nine with a full address of 64 bits. A task may have
+been preempted between any two of them, and continues with the next, whatever it
+is by then. So only the first changes,
 into a branch over the rest. Its delay slot still adds to v1, which is unused.
 The other words go on loading the address of mcount, so mcount itself is patched,
 once, to jump to ftrace_caller.
