@@ -12,6 +12,7 @@
  *     SAVE_FIRST, SAVE_LAST        save at and ra, either before or after the others
  *     SAVE_MORE, RESTORE_MORE      for arguments beyond a3
  *     STOPPED_RETURN               returns by t0 without a frame: ra from at, sp as it was
+ *     FAR_IP                       goes to `near` with a0 if a far site has another length
  *     SMALL                        size of a frame that holds two pointers
  */
         .set    noreorder
@@ -64,6 +65,7 @@ ftrace_caller:
         ori     $t1, $t1, 0xf809
         bne     $t0, $t1, near
         PTR_ADDIU $a0, $ra, -8
+        FAR_IP
         PTR_ADDIU $a0, $a0, -12
 near:
         PTR_S   $a0, IP($sp)

@@ -19,8 +19,8 @@ from ...core.arch import Addresses, Calls, Effect, Sites
 from . import insn
 from .insn import ADDIU, DADDIU, LUI, NOP, RA, V1, WORD, Words
 
-NEAR, FAR = 2, 5
-"""Instructions of a site."""
+NEAR, FAR, WIDE = 2, 5, 9
+"""Instructions of a site: near, far, and far with an address of 64 bits."""
 
 NAIVE, LINUX = "nop", "linux"
 """Ways to disable a site besides the branch `b`: all words become nops, which is unsafe if a
@@ -32,9 +32,24 @@ SKIPPED = 2 * WORD
 UNENCODABLE = 0xFFFF_FFFF
 """The text of a call that cannot be encoded."""
 
-_OVER_NEAR, _OVER_FAR = insn.b(NEAR * WORD), insn.b(FAR * WORD)
+_OVER_NEAR, _OVER_FAR, _OVER_WIDE = (insn.b(words * WORD) for words in (NEAR, FAR, WIDE))
 _BEHIND = frozenset({*insn.MOVES_AT_RA, NOP})
 """Instructions that may be between the halves of an address and the jump to it."""
+
+
+_UPPER, _ALL = 0xFFFF_0000, 0xFFFF_FFFF
+_WIDE = (
+    (insn.lui(V1, 0), _UPPER),  # %highest
+    (insn.lui(insn.AT, 0), _UPPER),  # %hi
+    (insn.i_type(DADDIU, V1, V1, 0), _UPPER),  # %higher
+    (insn.i_type(DADDIU, insn.AT, insn.AT, 0), _UPPER),  # %lo
+    (insn.DSLL32_V1, _ALL),
+    (insn.r_type(insn.DADDU, V1, insn.AT, V1), _ALL),
+    (0, 0),  # a move of ra to at
+    (insn.jalr(V1), _ALL),
+    (NOP, _ALL),
+)
+"""The words of a far call of 64 bits, and which of their bits are fixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +66,11 @@ class Form:
     """How sites are disabled, one of `NOPS`."""
 
     @property
+    def most(self) -> int:
+        """Instructions of the longest site."""
+        return FAR if self.bits == 32 else WIDE
+
+    @property
     def add(self) -> int:
         """Opcode of the instruction that adds the low half of an address."""
         return ADDIU if self.bits == 32 else DADDIU
@@ -61,25 +81,28 @@ class Form:
         return NOP if self.nop == NAIVE or self.slot == NOP else _OVER_NEAR, NOP
 
 
-def far(form: Form, sites: Sites) -> NDArray[np.bool_]:
-    """Return which of `sites` were compiled as far calls of five words."""
-    return _is_far(form, _compiled(form, sites))
+def lengths(form: Form, sites: Sites) -> NDArray[np.intp]:
+    """Return the instructions of each of `sites`: `NEAR`, `FAR` or `WIDE`."""
+    compiled = _compiled(form, sites)
+    words = np.where(_is_far(form, compiled), FAR, NEAR)
+    return np.where(_is_wide(form, compiled), WIDE, words).astype(np.intp)
 
 
 def calls(form: Form, sites: Sites, target: int) -> Calls:
     """Encode a call of `target` at each of `sites`."""
     compiled = _compiled(form, sites)
-    is_far = _is_far(form, compiled)
+    is_wide = _is_wide(form, compiled)
+    is_far = _is_far(form, compiled) | is_wide
     address = np.full(len(sites), target, np.uint64)
     stubs = sites.stub(target)
     word, reaches = insn.jal(sites.ip, address)
     stub_word, stub_reaches = insn.jal(sites.ip, stubs)
-    loaded = _loaded(form, compiled)
+    loaded = np.where(is_wide, _loaded_wide(compiled), _loaded(form, compiled))
     by_stub = (stubs != 0) & np.where(is_far, loaded != address, ~reaches)
     near = np.where(by_stub, stub_reaches, reaches)
     reachable = np.where(is_far, loaded == np.where(by_stub, stubs, address), near)
 
-    width = FAR if _known(sites) else NEAR
+    width = min(form.most, sites.compiled.shape[1] // WORD) if _known(sites) else NEAR
     text = compiled[:, :width].copy()
     nops = text.copy()
     text[~is_far, 0] = np.where(by_stub, stub_word, word)[~is_far]
@@ -88,7 +111,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
     if form.nop == NAIVE:
         nops[is_far] = NOP
     else:
-        nops[is_far, 0] = _OVER_FAR
+        nops[is_far, 0] = np.where(is_wide, _OVER_WIDE, _OVER_FAR)[is_far]
     if form.nop == LINUX:
         nops[is_far, 1] = NOP
         direct = ~is_far & ~by_stub
@@ -102,7 +125,7 @@ def calls(form: Form, sites: Sites, target: int) -> Calls:
         insn.bytes_of(nops, form.order),
         reachable,
         via,
-        np.where(is_far, width, NEAR) * WORD,
+        lengths(form, sites) * WORD if _known(sites) else np.full(len(sites), NEAR * WORD),
     )
 
 
@@ -161,7 +184,7 @@ def explain(form: Form, ip: int, expected: bytes, found: bytes) -> str:
     if not want or len(want) != len(have):
         return ""
     if want == have or want[0] == UNENCODABLE:
-        if have[0] == _OVER_FAR or have[0] >> 16 == insn.lui(V1, 0) >> 16:
+        if have[0] in (_OVER_FAR, _OVER_WIDE) or have[0] >> 16 == insn.lui(V1, 0) >> 16:
             return "the far call loads another address, but only its first word may change"
         return "out of reach of a jal (its own 256 MB region), and no stub leads there"
     row = next(row for row, pair in enumerate(zip(want, have, strict=True)) if len(set(pair)) > 1)
@@ -173,9 +196,10 @@ def _what(form: Form, ip: int, want: list[int], row: int) -> str:
     """Return a phrase for word `row` of the text `want`."""
     opcode = want[0] >> 26
     if row:
-        delayed = opcode in (insn.JAL, insn.J) or want[0] in (_OVER_NEAR, _OVER_FAR)
+        delayed = opcode in (insn.JAL, insn.J) or want[0] in (_OVER_NEAR, _OVER_FAR, _OVER_WIDE)
         if len(want) > NEAR:
-            return f"word {row} of the far call" + (", in a delay slot" if row == FAR - 1 else "")
+            last = row == len(want) - 1
+            return f"word {row} of the far call" + (", in a delay slot" if last else "")
         return "in the delay slot" if delayed else "after the first word"
     target = insn.jump_target(ip, want[0])
     if target is not None:
@@ -184,16 +208,19 @@ def _what(form: Form, ip: int, want: list[int], row: int) -> str:
     names = {
         _OVER_NEAR: "the b over the call",
         _OVER_FAR: "the b over the far call",
+        _OVER_WIDE: "the b over the far call",
         NOP: "a nop",
     }
     return names.get(want[0], "the lui of a far call" if opcode == LUI else "")
 
 
 def _compiled(form: Form, sites: Sites) -> Words:
-    """Return the compiled text of each site, shape (n, FAR); zeros if it is unknown."""
-    if not _known(sites):
-        return np.zeros((len(sites), FAR), np.uint32)
-    return insn.words_of(sites.compiled[:, : FAR * WORD], form.order)
+    """Return the compiled text of each site, shape (n, `form.most`); zeros if it is unknown."""
+    found = np.zeros((len(sites), form.most), np.uint32)
+    if _known(sites):
+        words = insn.words_of(sites.compiled[:, : form.most * WORD], form.order)
+        found[:, : words.shape[1]] = words
+    return found
 
 
 def _known(sites: Sites) -> bool:
@@ -203,7 +230,7 @@ def _known(sites: Sites) -> bool:
 
 def _is_far(form: Form, words: Words) -> NDArray[np.bool_]:
     """Return which rows of `words` are the five words of a far call of mcount."""
-    first, second, third, fourth, fifth = words.T
+    first, second, third, fourth, fifth = words.T[:FAR]
     found: NDArray[np.bool_] = (
         (first >> 16 == insn.lui(V1, 0) >> 16)
         & (second >> 16 == insn.i_type(form.add, V1, V1, 0) >> 16)
@@ -212,6 +239,29 @@ def _is_far(form: Form, words: Words) -> NDArray[np.bool_]:
         & (fifth == form.slot)
     )
     return found
+
+
+def _is_wide(form: Form, words: Words) -> NDArray[np.bool_]:
+    """Return which rows of `words` are a far call of mcount that loads an address of 64 bits."""
+    if form.most < WIDE:
+        return np.zeros(len(words), np.bool_)
+    found = np.ones(len(words), np.bool_)
+    for row, (word, mask) in enumerate(_WIDE):
+        found &= (words[:, row] & np.uint32(mask)) == np.uint32(word)
+    found &= np.isin(words[:, 6], insn.MOVES_AT_RA)
+    return found
+
+
+def _loaded_wide(words: Words) -> Addresses:
+    """Return the addresses that the first six of `words` load; undefined for other words."""
+    if words.shape[1] < WIDE:
+        return np.zeros(len(words), np.uint64)
+    highest, high, higher, low = (
+        words[:, row].astype(np.uint16).astype(np.int16).astype(np.int64) for row in range(4)
+    )
+    upper = (highest << 16) + higher
+    address: Addresses = ((upper << 32) + (high << 16) + low).view(np.uint64)
+    return address
 
 
 def _loaded(form: Form, words: Words) -> Addresses:
@@ -227,6 +277,9 @@ def _far_target(form: Form, words: list[int]) -> int | None:
     """Return the target of words that load an address and jump to it; None for other words."""
     if len(words) < 2:
         return None
+    row = np.array([words[:WIDE]], np.uint32)
+    if len(words) >= WIDE and _is_wide(form, row)[0]:
+        return int(_loaded_wide(row)[0])
     opcode, rs, register, high = insn.i_fields(words[0])
     if (opcode, rs) != (LUI, insn.ZERO):
         return None

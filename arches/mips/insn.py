@@ -31,8 +31,9 @@ and a nop, and ftrace_caller + 8 gives nothing back. From then on one word chang
 At a far site it writes two words, the second as a nop and back, so that a task stopped
 after the first one can lose half of the address.
 
-A far site is five words. A task may have been preempted between any two of them,
-and continues with the next, whatever it is by then. So only the first changes,
+A far site is five words, or nine with a full address of 64 bits. A task may have
+been preempted between any two of them, and continues with the next, whatever it
+is by then. So only the first changes,
 into a branch over the rest. Its delay slot still adds to v1, which is unused.
 The other words go on loading the address of mcount, so mcount itself is patched,
 once, to jump to ftrace_caller.
@@ -56,6 +57,16 @@ once, to jump to ftrace_caller.
       linked stubs      nop
     n64 module,         lui   v1,%hi(_mcount)       b     1f    lui   v1,%hi(_mcount)
       long calls        daddiu v1,v1,%lo(_mcount)
+                        move  at,ra
+                        jalr  v1
+                        nop
+                     1:
+    n64 module,         lui   v1,%highest(_mcount)  b     1f    lui   v1,%highest(_mcount)
+      64-bit symbols    lui   at,%hi(_mcount)
+                        daddiu v1,v1,%higher(_mcount)
+                        daddiu at,at,%lo(_mcount)
+                        dsll32 v1,v1,0
+                        daddu v1,v1,at
                         move  at,ra
                         jalr  v1
                         nop
@@ -88,6 +99,9 @@ CALL = 2 * WORD
 
 ZERO, AT, V1, SP, RA = 0, 1, 3, 29, 31
 """Numbers of registers."""
+
+DSLL32_V1 = 0x0003_183C
+"""dsll32 v1, v1, 0: the low half of v1 becomes its high half."""
 
 REGION = 1 << 28
 """Bytes of the aligned region that a jump stays in."""

@@ -267,9 +267,8 @@ class MipsPort(BasePort):
         return callsite.explain(self.form, ip, expected, found)
 
     def lengths(self, sites: Sites) -> NDArray[np.intp]:
-        """Return the size in bytes of each site: two words if near, five if far."""
-        words = np.where(callsite.far(self.form, sites), callsite.FAR, callsite.NEAR)
-        return words.astype(np.intp) * insn.WORD
+        """Return the size in bytes of each site: two words if near, five or nine if far."""
+        return callsite.lengths(self.form, sites) * insn.WORD
 
     def with_nop(self, name: str) -> Self:
         """Return this port with another way to disable sites.

@@ -13,8 +13,8 @@ from .subject import PortUnderTest
 from .user import User
 
 MODULE = "usbcore"
-LINKED = "usbcore-trampoline"
-"""The same, with stubs linked into it, if the ABI has no others."""
+LINKED, WIDE = "usbcore-trampoline", "usbcore-wide"
+"""The same, with stubs linked into it, and with longer call sites, if the port has them."""
 
 EXAMPLE = "usb_ifnum_to_if"
 """A function of it."""
@@ -135,10 +135,13 @@ def _traced(subject: PortUnderTest, user: User, far: bool) -> None:
     before = user.text()
     user.insmod(MODULE, far=far)
     own = user.text()
-    records = user.session.boot.ftrace.records
-    lengths = user.session.port.lengths(records.sites(slice(None)))
+    longest = _longest(user)
+    if (user.session.port.images() / f"{WIDE}.ko").is_file():
+        user.insmod(WIDE)
+        longest = max(longest, _longest(user))
+        user(f"rmmod {WIDE}")
     size = user.session.port.facts.sites.size
-    expect(lengths.max() == size, f"the longest site has {lengths.max()} bytes, not {size}")
+    expect(longest == size, f"the longest site has {longest} bytes, not {size}")
     all_noticed(subject, user, user.row(EXAMPLE))
     user("echo > trace; echo function > current_tracer; run usb 2")
     events = [line.partition(": ")[2].partition(" <-")[0] for line in user.events()]
@@ -150,6 +153,12 @@ def _traced(subject: PortUnderTest, user: User, far: bool) -> None:
     user(f"rmmod {MODULE}")
     user.alive()
     user.same_text(before)
+
+
+def _longest(user: User) -> int:
+    """Return the size in bytes of the longest call site."""
+    records = user.session.boot.ftrace.records
+    return int(user.session.port.lengths(records.sites(slice(None))).max())
 
 
 CHECKS = (relocations, loaded, far, damaged, stub_code)

@@ -70,5 +70,6 @@
 #define SAVE_MORE
 #define RESTORE_MORE
 #define STOPPED_RETURN jr $t0; move $ra, $at
+#define FAR_IP
 #define SMALL 24        // with 16 bytes for the callee's arguments
 #include "../caller.S"

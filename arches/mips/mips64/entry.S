@@ -72,5 +72,7 @@
 #define SAVE_LAST sd $at, 72($sp); sd $ra, 80($sp)
 #define RESTORE_MORE ld $a4, 40($sp); ld $a5, 48($sp); ld $a6, 56($sp); ld $a7, 64($sp)
 #define STOPPED_RETURN jr $t0; move $ra, $at
+// A far site is five words, or nine if its fifth from the end is not `lui v1`.
+#define FAR_IP lhu $t0, -20($ra); ori $t1, $zero, 0x3c03; bne $t0, $t1, near; daddiu $a0, $a0, -28; daddiu $a0, $a0, 28
 #define SMALL 16
 #include "../caller.S"

@@ -21,7 +21,7 @@ from unicorn.unicorn_const import UC_MODE_MIPS64
 
 from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Abi, Facts
-from .. import insn
+from .. import callsite, insn
 from .. import port as mips
 from ..callsite import Form
 from . import reloc
@@ -54,7 +54,7 @@ FACTS = Facts(
         hashes=0x9800_0001_0000_0000,
         hashes_end=0x9800_0002_0000_0000,
     ),
-    sites=mips.SITES,
+    sites=replace(mips.SITES, size=callsite.WIDE * insn.WORD),
     patch_methods=("stop_machine", "none"),
     breakpoint=None,
     nops=("b", "nop"),

@@ -114,6 +114,28 @@ def test_only_the_first_word_of_a_far_site_changes(port: MipsPort, world: World)
     assert vias(undo) == vias(call)
 
 
+def test_a_far_call_may_load_an_address_of_64_bits() -> None:
+    """Both signs of each part; only the first of nine words changes."""
+    port, world = PORTS["mips64"], World(PORTS["mips64"])
+    parts = {
+        0xFFFF_FFFF_8020_9000: ("0000", "8021", "0000", "9000"),
+        0x9800_0001_8000_7FFC: ("9800", "8000", "0002", "7ffc"),
+        0xA800_7FFF_8001_8000: ("a801", "8002", "8000", "8000"),
+    }
+    for mcount, (highest, high, higher, low) in parts.items():
+        words = (f"3c03{highest}", f"3c01{high}", f"6463{higher}", f"6421{low}")
+        wide = (*words, "0003183c", "0061182d", MOVE, JALR, NOP)
+        sites = world.sites(wide, stubs={world.caller: [mcount]})
+        assert port.lengths(sites).tolist() == [36]
+        call = port.make_call(sites, world.caller)
+        assert call.reachable.all() and vias(call) == [[mcount]]
+        assert world.words(call.row(call.replacement, 0)) == [*wide]
+        assert world.words(call.row(call.expected, 0)) == ["10000008", *wide[1:]]
+        assert port.call_target(world.module, call.replacement[0].tobytes()) == mcount
+        damaged = (*wide[:4], NOP, *wide[5:])
+        assert port.lengths(world.sites(damaged)).tolist() == [8]
+
+
 def test_a_far_site_calls_only_its_compiled_target(port: MipsPort, world: World) -> None:
     stubs = {world.caller: [world.mcount, world.mcount + 8, 0]}
     edit = port.make_call(world.sites(world.far, world.far, world.far, stubs=stubs), world.caller)

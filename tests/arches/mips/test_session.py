@@ -60,6 +60,17 @@ def test_far_calls_and_linked_stubs_are_traced_side_by_side(shell: Shell) -> Non
     assert not shell.session.boot.machine.oopses
 
 
+def test_a_module_with_addresses_of_64_bits_is_traced() -> None:
+    shell = Shell(Session.open(arches.load("mips64"), MachineSpec()))
+    sh(shell, "insmod usbcore; insmod usbcore-wide; echo usb_* > set_ftrace_filter")
+    sh(shell, "echo function > current_tracer; run usb")
+    ips = set(re.findall(r": (usb_\w+) <-", sh(shell, "cat trace")))
+    assert "usb_ifnum_to_if" in ips
+    assert "dsll32 $v1, $v1, 0" in sh(shell, "site usb_ifnum_to_if")
+    sh(shell, "echo function_graph > current_tracer; run usb; echo nop > current_tracer")
+    assert not shell.session.boot.machine.oopses
+
+
 def test_insmod_replaces_the_calls_of_mcount_as_a_script_would(shell: Shell) -> None:
     assert "relocation overflow" in shell.execute("insmod usbcore-jal").error
     said = sh(shell, "insmod --replace _mcount=_mcount_trampoline usbcore-jal")

@@ -71,7 +71,7 @@ def test_each_port_is_described(name: str) -> None:
     nop = told.disabled.asm.replace(NOPS.get(name, "nop"), "nop")
     assert set(nop.replace(";", " ").split()) >= {"nop"}
     if told.long is not None:
-        assert len(told.long.compiled.data) == port.facts.sites.size
+        assert len(told.long.compiled.data) <= port.facts.sites.size
         assert told.long.enabled.data == told.long.compiled.data[: len(told.long.enabled.data)]
         assert told.long.disabled.data != told.long.enabled.data
     assert (told.stub is None) == (port.stubs is None)

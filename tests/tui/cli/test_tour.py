@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dynftrace.tui.tours import course
+
 from .command_line import here
 
 LESSON = """\
@@ -41,7 +43,7 @@ def test_the_list_has_tours_and_labs(capsys: pytest.CaptureFixture[str]) -> None
     lines = out.splitlines()
     assert (status, err) == (0, "")
     assert lines[0] == "Tours" and "Labs" in lines
-    assert len(lines) == 2 + 2 * (10 + 12)
+    assert len(lines) == 2 + 2 * len(course.names())
 
 
 def test_an_own_lesson_is_checked_with_the_place_of_what_fails(
@@ -84,7 +86,7 @@ def test_the_report_is_json_for_a_class(capsys: pytest.CaptureFixture[str], fold
     status, out, err = here(capsys, "tour", "--report")
     assert (status, err) == (0, "")
     said = json.loads(out)
-    assert said["student"] and len(said["lessons"]) == 22
+    assert said["student"] and len(said["lessons"]) == len(course.names())
     (folder / "good.md").write_text(LESSON.format(check="saw site schedule"))
     _, out, _ = here(capsys, "tour", "good.md", "--report")
     assert [each["title"] for each in json.loads(out)["lessons"]] == ["Own"]
