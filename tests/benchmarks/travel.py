@@ -30,7 +30,7 @@ LEAST = 16 << 20
 
 KINDS = (
     ("all functions", "echo > set_ftrace_filter"),
-    ("one function", "echo sys_getppid > set_ftrace_filter"),
+    ("one function", "echo schedule > set_ftrace_filter"),
 )
 """A buffer that holds the end of the run only, and one that holds all of it."""
 
