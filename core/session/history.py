@@ -288,6 +288,10 @@ class History:
         if self._since is not None:
             self._since += cost
 
+    def keep(self) -> None:
+        """Take a checkpoint of the present, to return to it at once."""
+        self._take()
+
     def _take_if_due(self) -> None:
         last = self.points.last
         least = max(LEAST_S, SHARE * self._cost)

@@ -118,6 +118,7 @@ class Journey:
         start, to = self._start(instant, MARGINS_NS[0])
         history.close()
         history.before()
+        history.keep()
         what = f"the way to {_seconds(instant.time)}"
         with history.replay(what, start, instant.time):
             arrival = self._arrive(instant, start, to, what)

@@ -25,9 +25,12 @@ WHOLE_S = 600.0
 EVENTS = int(os.environ.get("DYNFTRACE_TRAVEL_EVENTS", "60"))
 INSTANTS = EVENTS // 3
 
+LEAST = 16 << 20
+"""Bytes of budget for the shortest run: a few checkpoints of a full ring buffer."""
+
 KINDS = (
     ("all functions", "echo > set_ftrace_filter"),
-    ("one function", "echo sys_getppid > set_ftrace_filter"),
+    ("one function", "echo schedule > set_ftrace_filter"),
 )
 """A buffer that holds the end of the run only, and one that holds all of it."""
 
@@ -41,7 +44,7 @@ def rows() -> Iterator[Row]:
 def _rows(name: str, setup: str) -> Iterator[Row]:
     session = Session.open(arches.load(arches.DEFAULT))
     shell, points = Shell(session), session.history.points
-    points.budget = int(BUDGET * min(RUN_S / WHOLE_S, 1.0)) + points.size
+    points.budget = max(int(BUDGET * min(RUN_S / WHOLE_S, 1.0)), LEAST) + points.size
     begin, first = time.process_time(), session.now
     shell.execute(f"{setup}; echo function > current_tracer")
     while time.process_time() - begin < RUN_S:
