@@ -202,7 +202,7 @@ async def test_the_list_follows_what_ftraced_finds() -> None:
         assert app.view.status.found is not None and app.view.status.found[0] == 170
         assert app.view.functions is not None and len(app.view.functions) == 170
         await settle(pilot)
-        assert site(app)[0].startswith("printk")
+        assert site(app)[0].startswith("schedule ")
         ip = app.view.ip
         await do(app, pilot, "run syscalls", "sleep 1")
         assert len(app.view.functions) == len(session.boot.ftrace.records) > 300
