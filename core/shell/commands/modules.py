@@ -89,12 +89,13 @@ def lsmod(context: Context, arguments: Arguments) -> None:
 COMMANDS = (
     Command(
         "insmod",
-        f"[{FAR}] [{REPLACE} OLD=NEW] NAME|PATH",
+        "[OPTIONS] NAME|PATH",
         "load a module",
         insmod,
         Argument.AVAILABLE_MODULE,
         "--far: out of reach of a direct call, as if there were no room near the kernel.\n"
-        "--replace: first make its calls of OLD, in the file, calls of its own function NEW.",
+        "--replace OLD=NEW: first make its calls of OLD, in the file, calls\n"
+        "of its own function NEW.",
         changes=Changes.ALWAYS,
     ),
     Command(

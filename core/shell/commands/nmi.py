@@ -55,12 +55,13 @@ def _state(machine: Machine, cpu: int) -> str:
 COMMANDS = (
     Command(
         "nmi",
-        "[CPU [AT|every NS|change|off]]",
+        "[CPU [AT|every NS|off]]",
         "show NMIs, or deliver them to a CPU",
         nmi,
         details="Without AT, the NMI comes before the next block that the CPU executes.\n"
         "AT is a time as in the trace, such as 0.001234, or with nine decimals to the ns.\n"
-        "change: in the middle of the next change of sites, after four bytes of the first one.\n"
+        "change, instead of AT: in the middle of the next change of sites, after four\n"
+        "bytes of the first one.\n"
         "An NMI also comes while interrupts are off, and inside the tracer: its events have\n"
         "the flag Z. The handler is common_nmi, which runs on a stack of its own.",
         changes=Changes.WITH_ARGUMENTS,

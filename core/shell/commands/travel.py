@@ -161,7 +161,7 @@ COMMANDS = (
     Command(
         "goto",
         "[EVENT | TIME [CPU] | -]",
-        "go to the machine at an event of the trace, or at a time",
+        "go to an event of the trace, or to a time",
         goto,
         details="EVENT is the number of a row of `trace`, from 1; -1 is the last one. TIME is in\n"
         "seconds, such as 1.234567: an event that the trace prints with this time, on CPU if\n"

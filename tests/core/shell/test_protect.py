@@ -34,7 +34,7 @@ def test_ftrace_reports_text_it_cannot_access_and_changes_nothing(
     assert f"{ERRORS[protection, error]} " in log.splitlines()[-6]
     assert "Setting ftrace call site to call ftrace function" in log
     assert user("cat current_tracer") == "nop\n"
-    assert "No such device" in user.refused("echo function > current_tracer")
+    assert "No such device" in user.refused("echo function_graph > current_tracer")
     user("protect schedule rw")
     assert user("protect") == "no page of code is protected\n"
     assert user.text() == before
@@ -85,7 +85,7 @@ def test_a_read_only_page_runs_and_refuses_a_poke() -> None:
     user("protect schedule ro; run syscalls")
     assert "write-protected" in user.refused("poke schedule nop")
     assert "its text cannot be written" in user("site schedule")
-    user("back; back; back")
+    user("back")
     assert user("protect") == "no page of code is protected\n"
     user.session.run(TICK_NS)
 
