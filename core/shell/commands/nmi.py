@@ -59,7 +59,7 @@ COMMANDS = (
         "show NMIs, or deliver them to a CPU",
         nmi,
         details="Without AT, the NMI comes before the next block that the CPU executes.\n"
-        "AT is a time as in the trace, such as 0.001234, or with nine decimals to the ns.\n"
+        "AT is a time as in the trace, such as 0.001234; nine decimals are exact.\n"
         "change, instead of AT: in the middle of the next change of sites, after four\n"
         "bytes of the first one.\n"
         "An NMI also comes while interrupts are off, and inside the tracer: its events have\n"

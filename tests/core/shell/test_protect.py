@@ -85,7 +85,7 @@ def test_a_read_only_page_runs_and_refuses_a_poke() -> None:
     user("protect schedule ro; run syscalls")
     assert "write-protected" in user.refused("poke schedule nop")
     assert "its text cannot be written" in user("site schedule")
-    user("back")
+    user("back 2")
     assert user("protect") == "no page of code is protected\n"
     user.session.run(TICK_NS)
 
