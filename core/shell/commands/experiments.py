@@ -126,7 +126,7 @@ COMMANDS = (
         "show or choose whether sleep is a latency",
         idle,
         details="`counted` takes stop_critical_timings() out of the idle loop. Then irqsoff,\n"
-        "preemptoff and preemptirqsoff report the sleep of an idle CPU as the longest latency.",
+        "preemptoff and preemptirqsoff report an idle CPU's sleep as the longest latency.",
         changes=Changes.WITH_ARGUMENTS,
     ),
     Command(

@@ -62,8 +62,8 @@ COMMANDS = (
         "AT is a time as in the trace, such as 0.001234; nine decimals are exact.\n"
         "change, instead of AT: in the middle of the next change of sites, after four\n"
         "bytes of the first one.\n"
-        "An NMI also comes while interrupts are off, and inside the tracer: its events have\n"
-        "the flag Z. The handler is common_nmi, which runs on a stack of its own.",
+        "An NMI also comes while interrupts are off, and inside the tracer: its events\n"
+        "have the flag Z. The handler is common_nmi, which runs on a stack of its own.",
         changes=Changes.WITH_ARGUMENTS,
     ),
 )

@@ -164,10 +164,11 @@ COMMANDS = (
         "go to an event of the trace, or to a time",
         goto,
         details="EVENT is the number of a row of `trace`, from 1; -1 is the last one. TIME is in\n"
-        "seconds, such as 1.234567: an event that the trace prints with this time, on CPU if\n"
-        "given, or else the machine at that time. At an event, its CPU is about to make the\n"
-        "call; at a return, it has just come to return_to_handler. Then step, look at\n"
-        "registers and memory, or run on: what follows is the same as the first time.\n"
+        "seconds, such as 1.234567: an event that the trace prints with this time (on\n"
+        "CPU, if given), or else the machine at that time. At an event, its CPU is\n"
+        "about to make the call; at a return, it has just come to return_to_handler.\n"
+        "Then step, look at registers and memory, or run on: what follows is the same\n"
+        "as the first time.\n"
         "`goto -`, or `back`, returns. Without arguments: how far back you can go.",
     ),
 )
