@@ -217,7 +217,7 @@ class Patcher:
         if not len(edit.address):
             return
         try:
-            self._cpus = self._machine.nmis_in_change() if of_sites else ()
+            self._cpus = tuple(self._machine.nmis_in_change()) if of_sites else ()
             self._write(edit, self.method if method is None else method)
         except BaseException:
             self.put_back(edit)

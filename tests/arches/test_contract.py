@@ -19,7 +19,7 @@ STORED = {"breakpoint"}
 HAS_NOT = {
     "x86_64": STUBS,
     "i386": {*STUBS, *SHARED},
-    "x86_64-2008": {*STUBS, *SHARED, *REGS, "disabled"},
+    "x86_64-2008": {*STUBS, *SHARED, *REGS, "disabled", "nmi"},
     "ppc64": {*SHARED, *REGS, *STORED},
     "ppc32": {*SHARED, *REGS, *STORED},
     "mips": {*FAR, *SHARED, *REGS, *STORED},

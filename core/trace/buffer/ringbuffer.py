@@ -320,10 +320,13 @@ class RingBuffer:
         """Return how many events were overwritten unread, if a read finds `present`.
 
         Like `overrun`, but also correct if the guest stopped while it advanced to the next
-        page, when the page to be overwritten is already counted and still there.
+        page, when the page to be overwritten is already counted and still there. Events that
+        the guest has reserved but not committed are counted, too, and not lost.
         """
         entered = sum(
-            self._get(each, "entries") - self._get(each, "read_events")
+            self._get(each, "entries")
+            - self._get(each, "read_events")
+            - (self._get(each, "committing") if self._get(each, "write") else 0)
             for each in self._chosen(cpu)
         )
         return max(entered - present, 0)
