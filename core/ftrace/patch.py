@@ -220,8 +220,10 @@ class Patcher:
             self._cpus = tuple(self._machine.nmis_in_change()) if of_sites else ()
             self._write(edit, self.method if method is None else method)
         except BaseException:
+            self._cpus = ()
             self.put_back(edit)
             raise
+        self._cpus = ()
 
     def put_back(self, edit: Edit) -> None:
         """Write the text that `edit` found, at once, while no vCPU runs."""

@@ -112,7 +112,7 @@ def test_a_poked_site_is_refused_and_nothing_is_written(user: User) -> None:
     report = user("dmesg")
     assert "------------[ ftrace bug ]------------" in report
     assert " actual:   00:00:00:00" in report
-    assert "No such device" in user.refused("echo function > current_tracer")
+    assert "No such device" in user.refused("echo function_graph > current_tracer")
 
 
 WORDS_OF_STUBS = [

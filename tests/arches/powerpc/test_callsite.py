@@ -179,12 +179,14 @@ EXPLAINED = {
     "out of reach": (
         [NOP, NOP],
         [NOP, NOP],
-        "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it",
+        "No ftrace trampoline: out of 24-bit reach (+-32 MB), and the record has no module with a "
+        "stub of it",
     ),
     "never in reach": (
         ["00000000", "00000000"],
         [BL, NOP],
-        "out of 24-bit reach (+-32 MB), and the record has no module with a stub of it",
+        "No ftrace trampoline: out of 24-bit reach (+-32 MB), and the record has no module with a "
+        "stub of it",
     ),
     "unreadable": ([BL, NOP], [], ""),
 }
