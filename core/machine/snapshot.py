@@ -84,7 +84,8 @@ class Snapshots:
         image = MemoryImage(tuple(regions), self._memory.protected)
         for each in regions:
             self._users[each.page] += 1
-        weakref.finalize(image, self._release, image.regions).atexit = False
+        # Not a reference to this object, which keeps the last copy and the machine.
+        weakref.finalize(image, _release, weakref.ref(self), image.regions).atexit = False
         self._last = image
         return image
 
@@ -188,9 +189,17 @@ class Snapshots:
                 rows = numbers[here] & (_BLOCK - 1)
                 yield here, np.take(self._blocks[block], rows, axis=0, out=part, mode="clip")
 
-    def _release(self, regions: tuple[RegionImage, ...]) -> None:
+    def release(self, regions: tuple[RegionImage, ...]) -> None:
+        """Count the pages of a copy as no longer used by it."""
         for each in regions:
             self._users[each.page] -= 1
+
+
+def _release(snapshots: weakref.ref[Snapshots], regions: tuple[RegionImage, ...]) -> None:
+    """Release the pages of a copy, unless the machine is gone too."""
+    owner = snapshots()
+    if owner is not None:
+        owner.release(regions)
 
 
 def _pages(region: Region) -> NDArray[np.uint8]:

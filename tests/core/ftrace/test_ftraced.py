@@ -305,7 +305,7 @@ def test_a_poked_site_is_refused_at_conversion(session: Session) -> None:
     assert "noted by ftraced" in lines[0] and lines[-1] == "no record: ftrace is off"
     assert not any(line.startswith("!") for line in lines)
     assert "No such device" in Shell(session).execute("echo 1 > ftraced_enabled").error
-    assert "No such device" in Shell(session).execute("echo function > current_tracer").error
+    assert "No such device" in Shell(session).execute("echo function_graph > current_tracer").error
     sh(session, "run syscalls; sleep 1; insmod usbcore; run usb; rmmod usbcore")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import types
+import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -157,3 +159,13 @@ def test_any_earlier_moment_comes_back_and_goes_on_as_before(arch: str, seed: in
         for command in parts[number]:
             shell.execute(command)
         assert moment(session) == moments[number + 1]
+
+
+def test_a_machine_is_freed_with_its_session() -> None:
+    """Its checkpoints do not keep it alive: each machine takes megabytes."""
+    session = Session.open(arches.load("x86_64"))
+    Shell(session).execute("run syscalls; step; back")
+    memory = weakref.ref(session.boot.machine.memory)
+    del session
+    gc.collect()
+    assert memory() is None
