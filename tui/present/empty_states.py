@@ -19,7 +19,7 @@ NO_FUNCTION = (
 
 NO_RECORD = (
     "no function has a record yet",
-    "records are made as the kernel runs",
+    "the kernel makes them as it runs",
     "c lets the machine run",
 )
 

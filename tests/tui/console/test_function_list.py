@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from textual import on
 from textual.app import App, ComposeResult
 
@@ -15,6 +16,12 @@ from dynftrace.tui.explore.function_table import FunctionIndex, as_glob
 from dynftrace.tui.present.line import Subject
 
 from ..canned import MODULE_NAMES, NAMES, index, table
+
+
+@pytest.fixture(autouse=True)
+def _by_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sort new function lists by address, as `NAMES` is."""
+    monkeypatch.setattr(FunctionList.order, "_default", "address")
 
 
 class ListApp(App[None]):

@@ -19,6 +19,7 @@ from dynftrace.tui.console.screens.main import layout_for
 from dynftrace.tui.console.screens.report import ReportBox
 from dynftrace.tui.console.widgets.candidates import Candidates
 from dynftrace.tui.console.widgets.command_line import CommandLine
+from dynftrace.tui.console.widgets.function_list import FunctionList
 from dynftrace.tui.console.widgets.keys_bar import KeysBar
 from dynftrace.tui.console.widgets.pane import Pane
 from dynftrace.tui.console.widgets.same_as import SameAs
@@ -30,6 +31,12 @@ from dynftrace.tui.present.view import Report, View
 from ..canned import NAMES, CannedDriver
 
 IP = 0xFFFF_FFFF_8100_0000
+
+
+@pytest.fixture(autouse=True)
+def _by_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sort new function lists by address, as `NAMES` is."""
+    monkeypatch.setattr(FunctionList.order, "_default", "address")
 
 
 @asynccontextmanager
