@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -33,21 +34,16 @@ from ..canned import NAMES, CannedDriver
 IP = 0xFFFF_FFFF_8100_0000
 
 
-@pytest.fixture(autouse=True)
-def _by_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sort new function lists by address, as `NAMES` is."""
-    monkeypatch.setattr(FunctionList.order, "_default", "address")
-
-
 @asynccontextmanager
 async def console(
     driver: CannedDriver, size: tuple[int, int] = (120, 40)
 ) -> AsyncIterator[tuple[ConsoleApp, Pilot[None]]]:
-    """Run the app on `driver`, booted."""
+    """Run the app on `driver`, booted; functions are sorted by address, as `NAMES` is."""
     app = ConsoleApp(lambda: driver)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await settle(pilot)
-        yield app, pilot
+    with patch.object(FunctionList.order, "_default", "address"):
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await settle(pilot)
+            yield app, pilot
 
 
 def same_as(app: ConsoleApp) -> str:

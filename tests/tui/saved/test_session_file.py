@@ -160,7 +160,7 @@ def changed(**what: object) -> str:
         (changed(done=[{"ns": -1, "times": 1}]), "done[0].ns must be an integer from 0 to"),
         (changed(now="1"), "now must be an integer"),
         (changed(layout__pane=5), "layout.pane must be an integer from 1 to 4"),
-        (changed(layout__order="size"), "layout.order is 'size' (choose from: address, name"),
+        (changed(layout__order="size"), "layout.order is 'size' (choose from: use, address, name"),
         (changed(layout__zoomed=1), "layout.zoomed must be true or false"),
         (
             changed(layout__marks={"C": [1, 2, 3, 0, 0]}),

@@ -87,7 +87,7 @@ async def test_machine_and_layout_are_restored() -> None:
         await settle(pilot)
         layout, digest = layout_of(app.main, app.theme), memory(first)
         assert len(layout.marks) == 2 and len(layout.bookmarks) == 1
-        assert layout.trace_filter == "usb_*" and layout.order == "name"
+        assert layout.trace_filter == "usb_*" and layout.order == "address"
         await pilot.press("S")
         await settle(pilot)
         assert toasts(app)[-1] == "session mine saved"
