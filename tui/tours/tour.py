@@ -49,6 +49,8 @@ DEEDS: Mapping[str, tuple[type[Effect], str]] = MappingProxyType(
         "did unload": (outcome.Unloaded, "module"),
         "did reboot": (outcome.Rebooted, ""),
         "did undo": (outcome.WentBack, ""),
+        "did redo": (outcome.WentForward, ""),
+        "did goto": (outcome.WentTo, ""),
     }
 )
 """What `saw` and `did` can check: an effect, and its attribute that NAME must equal."""

@@ -52,10 +52,10 @@ def offered(step: Step) -> list[list[str]]:
     typed = [key for command in step.commands for key in ("colon", *command, "enter")]
     if len(step.hints) > 1:
         return ways(step.hints[-1]) or [typed]  # the last hint of a lab is its solution
-    for part in (step.task, step.hints[-1]):
+    for part in (step.task, *step.hints[-1:]):
         assert ways(part) or not step.checks, f"{step.where}: say what to press in '{part}'"
     found: list[list[str]] = []
-    for keys in (*ways(step.task), *ways(step.hints[-1])):
+    for keys in (*ways(step.task), *(keys for hint in step.hints[-1:] for keys in ways(hint))):
         if keys not in found:
             found.append(keys)
     return [keys for keys in found if keys != typed] or found
