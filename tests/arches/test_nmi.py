@@ -151,6 +151,19 @@ def test_in_2008_an_nmi_in_the_middle_of_a_change_must_be_helped(
     assert ": nmi_handle_traced <-do_nmi" in user("cat trace")
 
 
+@pytest.mark.parametrize(
+    ("nop", "method", "survives"),
+    [("b", "stop_machine", False), ("b", "nmi_enter", True), ("linux", "stop_machine", True)],
+)
+def test_on_mips_an_nmi_between_the_two_words_of_a_site_must_be_helped(
+    nop: str, method: str, survives: bool
+) -> None:
+    user = User("mips", cpus=1, patch=method, nop=nop)
+    user("echo nmi_handle > set_ftrace_filter; nmi 0 change; echo function > current_tracer")
+    assert user.session.boot.machine.vcpus[0].interrupts.nmis == 1
+    assert user.session.boot.machine.alive is survives
+
+
 def test_in_2008_the_annotation_keeps_nmis_out_of_the_change() -> None:
     user = User("x86_64-2008", cpus=1)
     assert "nmi_handle\n" not in user("nmi 0; sleep 2; cat available_filter_functions")

@@ -56,7 +56,7 @@ FACTS = Facts(
     ),
     map=mips.address_map(4),
     sites=mips.SITES,
-    patch_methods=("stop_machine", "none"),
+    patch_methods=("stop_machine", "none", "nmi_enter"),
     breakpoint=None,
     nops=("b", "nop", "linux"),
     max_insn_size=insn.CALL,

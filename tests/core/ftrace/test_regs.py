@@ -75,7 +75,8 @@ def test_a_site_calls_ftrace_regs_caller_while_a_user_needs_registers(
     assert flags(guest, "schedule") == both and flags(guest, "vfs_read") == both | own
     assert flags(guest, "kfree") == Flag.ENABLED | Flag.TOUCHED | own
     guest.machine.run(3 * MS)
-    assert guest.counted() and not guest.machine.oopses
+    # With `none`, a CPU that runs half a call may crash.
+    assert guest.counted() and (method == "none" or not guest.machine.oopses)
     ftrace.unregister(regs)
     assert [called(guest, name) for name in ("schedule", "kfree", "vfs_read")] == [
         *(CALLER, CALLER, "")

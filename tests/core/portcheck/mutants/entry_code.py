@@ -424,11 +424,11 @@ _ARM64 = (
         "        mov     x1, x30\n",
     ),
     entry(
-        "ip is that of the second word",
+        "ip is that of the first word",
         "arm64",
         _ARGUMENTS,
-        "        sub     x0, x30, #8                     // MCOUNT_INSN_SIZE\n        mov     x1, x9",
-        "        sub     x0, x30, #4\n        mov     x1, x9",
+        "        sub     x0, x30, #4                     // MCOUNT_INSN_SIZE\n        mov     x1, x9",
+        "        sub     x0, x30, #8\n        mov     x1, x9",
     ),
     entry(
         "the traced function's frame record returns to the site",

@@ -37,7 +37,18 @@ def _narrow(edit: Edit, width: int) -> Edit:
     )
 
 
-def _first_word_only(width: int) -> dict[str, Callable[..., Any]]:
+def _without_lead(edit: Edit) -> Edit:
+    """Return `edit` without the words before rec.ip."""
+    lead = edit.lead
+    return replace(
+        edit,
+        address=edit.address + np.uint64(lead),
+        expected=edit.expected[:, lead:],
+        replacement=edit.replacement[:, lead:],
+    )
+
+
+def _first_bytes_only(width: int) -> dict[str, Callable[..., Any]]:
     """Return verbs that compare and write the first `width` bytes of a site."""
     return {
         "init_nop": lambda true, *rest: _narrow(true.init_nop(*rest), width),
@@ -158,9 +169,15 @@ VERBS = (
         "disabled",
         **_wrong_nop(bytes.fromhex("13 00 80 d2")),
     ),
-    verb("first word only", "ppc64", "batches", **_first_word_only(4)),
-    verb("first word only", "mips", "batches", **_first_word_only(4)),
-    verb("first word only", "arm64", "batches", **_first_word_only(4)),
+    verb("first word only", "ppc64", "batches", **_first_bytes_only(4)),
+    verb("first word only", "mips", "batches", **_first_bytes_only(4)),
+    verb("first half of the branch only", "arm64", "batches", **_first_bytes_only(2)),
+    verb(
+        "mov x9, x30 is never written",
+        "arm64",
+        "function",
+        init_nop=lambda true, *rest: _without_lead(true.init_nop(*rest)),
+    ),
     *_each(
         "make_call says that everything is in reach",
         "reach",
