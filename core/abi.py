@@ -359,7 +359,10 @@ def func_probe(byteorder: str) -> np.dtype[np.void]:
 
 
 def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
-    """Return `struct module` of the guest's module.h: the module's `__this_module`."""
+    """Return `struct module` of the guest's module.h, the module's `__this_module`, without `arch`.
+
+    That is its last member, `mod_arch_specific()`; a module built without it has no stubs.
+    """
     fields = [
         ("name", f"S{MODULE_NAME_LEN}"),
         ("refcnt", "i4"),
@@ -370,8 +373,9 @@ def this_module(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
     return _layout(fields, byteorder)
 
 
-MOD_ARCH = ("tramp", "tramp_regs")
-"""The words after that, `struct mod_arch_specific`; modules built without them have no stubs."""
+def mod_arch_specific(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """Return `struct mod_arch_specific`: addresses of the stubs of the callers, or 0."""
+    return _layout([(name, f"u{pointer_size}") for name in ("tramp", "tramp_regs")], byteorder)
 
 
 def dyn_ftrace(byteorder: str, pointer_size: int) -> np.dtype[np.void]:

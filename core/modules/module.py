@@ -418,11 +418,12 @@ class Modules:
             return {}
         facts = self._port.facts
         start = abi.this_module(facts.byteorder, facts.pointer_size).itemsize
-        fields = [start + facts.pointer_size * row for row in range(len(abi.MOD_ARCH))]
+        fields = abi.mod_arch_specific(facts.byteorder, facts.pointer_size).fields
+        assert fields is not None
         words, prefix = {}, facts.abi.text_prefix
         for stub in module.stubs:
             field = _TRAMPS.get(stub.symbol.removeprefix(prefix))
-            offset = None if field is None else fields[abi.MOD_ARCH.index(field)]
+            offset = None if field is None else start + fields[field][1]
             if offset is not None and offset + facts.pointer_size <= this.size:
                 words[stub.target] = module.this_module + offset
                 self._machine.memory.write_int(words[stub.target], stub.address)

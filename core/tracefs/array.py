@@ -50,8 +50,11 @@ FUNCTION_GRAPH = "function_graph"
 TRACERS = (FUNCTION_GRAPH, *LATENCY_TRACERS, FUNCTION, NOP)
 """All tracers, in the order of available_tracers."""
 
-RECORDING_NAMES = (FUNCTION_GRAPH, FUNCTION)
-"""The tracers during which the guest records names of tasks."""
+RECORDING_NAMES = (FUNCTION_GRAPH, *LATENCY_TRACERS, FUNCTION)
+"""The tracers during which the guest records names of tasks.
+
+In the kernel, the latency tracers record them themselves, in their own probes.
+"""
 
 FUNCTION_TRACE_CALL = "function_trace_call"
 """The guest function that the function tracer registers."""

@@ -70,6 +70,7 @@ def members(die: DIE) -> dict[str, tuple[int, int]]:
 def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
     """Return the host's layouts by name of the guest's structure."""
     ret_stack = abi.ftrace_ret_stack(byteorder, pointer_size)
+    arch = abi.mod_arch_specific(byteorder, pointer_size)
     entry_fields = ("ret", "func", "fp", "told", "profiled", "calltime", "subtime")
     return {
         "cpu_clock": abi.cpu_clock(byteorder),
@@ -79,7 +80,8 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "saved_cmdline": abi.saved_cmdline(byteorder),
         "ftrace_ret_stack": ret_stack,
         "ftrace_ret_entry": ret_stack["stack"].base[[*entry_fields]],
-        "module": abi.this_module(byteorder, pointer_size),
+        "module": np.dtype([*abi.this_module(byteorder, pointer_size).descr, ("arch", arch)]),
+        "mod_arch_specific": arch,
         "ftrace_ops_entry": abi.ftrace_ops_entry(byteorder),
         "fgraph_control": abi.fgraph_control(byteorder),
         "ftrace_profile_control": abi.ftrace_profile_control(byteorder),

@@ -12,7 +12,7 @@ from ...abi import RB_PAGE_SIZE
 
 COUNTERS = (
     *("write_stamp", "entries", "entries_bytes", "overrun", "dropped"),
-    *("commit_overrun", "read_events", "named"),
+    *("commit_overrun", "read_events"),
 )
 """Fields of `struct ring_buffer_cpu` that belong to the events."""
 

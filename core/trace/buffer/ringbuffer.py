@@ -243,6 +243,7 @@ class RingBuffer:
         """Replace the events of a CPU's buffer with the newest of `contents`, as many as fit."""
         view, descriptor = self._regions[cpu].view(), self._descriptors[cpu]
         kept, read, overrun = contents.pages, contents.read, contents.counters["overrun"]
+        unnamed = self._get(cpu, "entries") & 0xFFFF_FFFF != self._get(cpu, "named")
         surplus = len(kept) - len(view)
         if surplus > 0:
             overrun += sum(len(part.events) for part in self.decode(kept[:surplus], read))
@@ -255,6 +256,8 @@ class RingBuffer:
         descriptor["head_page"], descriptor["tail_page"] = 0, max(len(kept) - 1, 0)
         descriptor["read"] = read
         descriptor["write"] = descriptor["committing"] = 0
+        # As before, the next task switch records the names if events were written since the last.
+        descriptor["named"] = (contents.counters["entries"] - unnamed) & 0xFFFF_FFFF
         self._overrun_seen[cpu] = contents.overrun_seen
 
     def exchange(self, others: Sequence[Contents]) -> tuple[Contents, ...]:

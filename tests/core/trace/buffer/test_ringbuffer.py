@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dynftrace.core.errors import TracefsError
+from dynftrace.core.trace.buffer.contents import Contents
 from dynftrace.core.trace.buffer.events import EventTable
 from dynftrace.core.trace.buffer.subbuffer import DATA_SIZE
 
@@ -65,6 +66,18 @@ def test_a_full_buffer_can_drop_new_events() -> None:
     writer.ring.consume(limit=PER_PAGE + 1)
     writer.write(1)
     assert ids(writer.ring.events())[-1] == 2 * PER_PAGE + 6
+
+
+def test_names_that_are_due_stay_due_after_a_swap() -> None:
+    """The flag trace_taskinfo_save belongs to the CPU; the guest compares two words instead."""
+    writer = Writer()
+    ring, descriptor = writer.ring, writer.descriptors[0]
+    for due in (True, False):
+        writer.write(3)
+        descriptor["named"] = descriptor["entries"] - due
+        for other in (Contents(), ring.exchange_cpu(0, Contents())):
+            ring.exchange_cpu(0, other)
+            assert (descriptor["named"] != descriptor["entries"]) == due
 
 
 def test_consumed_events_do_not_count_as_lost() -> None:
