@@ -70,7 +70,7 @@ FUNCTIONS = [
     ),
     _key("functions.all", "a", "choose_shown", "Choose shown", "select all functions shown"),
     _key("functions.none", "x", "clear_filter", "Clear filter", "empty set_ftrace_filter"),
-    _key("functions.order", "o", "order", "Order", "sort by use, address, name, state, hits"),
+    _key("functions.order", "o", "order", "Order", "by use, address, name, state or hits"),
     _key("functions.site", "enter", "screen.open_site", "Call site", "show its call site"),
     _key("functions.events", "e", "screen.events", "Events", "next event of this function"),
 ]

@@ -8,7 +8,7 @@ import pytest
 from dynftrace.core.errors import MemoryFault
 from dynftrace.core.machine.memory import PAGE_SIZE, Memory
 from dynftrace.core.machine.protection import Protection
-from dynftrace.core.machine.snapshot import copy_memory, put_memory
+from dynftrace.core.machine.snapshot import Snapshots
 
 TEXT = 0xFFFF_FFFF_8100_0000
 PAGE = TEXT + PAGE_SIZE
@@ -67,12 +67,13 @@ def test_only_code_can_be_protected(memory: Memory) -> None:
 
 def test_protections_end_with_their_region_and_are_part_of_a_snapshot(memory: Memory) -> None:
     memory.protect(PAGE, Protection.NONE)
-    image = copy_memory(memory)
+    snapshots = Snapshots(memory)
+    image = snapshots.take()
     memory.protect(PAGE, Protection.READ_WRITE)
     memory.protect(TEXT, Protection.READ_ONLY)
-    put_memory(memory, image)
+    snapshots.restore(image)
     assert memory.protected == {PAGE: Protection.NONE}
     memory.unmap("text")
     assert memory.protected == {}
-    put_memory(memory, image)
+    snapshots.restore(image)
     assert memory.protected == {PAGE: Protection.NONE}
