@@ -26,10 +26,12 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     return pytester
 
 
-def run(project: pytest.Pytester, *options: str, alone: bool = False, **outcomes: int) -> str:
-    """Return pytest's output; check its outcomes. `alone`, it runs in a process of its own."""
-    start = project.runpytest_subprocess if alone else project.runpytest_inprocess
-    result = start("-p", "dynftrace.testing", "-q", *options)
+def run(project: pytest.Pytester, *options: str, **outcomes: int) -> str:
+    """Run pytest in a process of its own; check its outcomes, and return its output.
+
+    Inside this process, modules that it is the first to import are imported twice.
+    """
+    result = project.runpytest_subprocess("-p", "dynftrace.testing", "-q", *options)
     result.assert_outcomes(**outcomes)
     return result.stdout.str()
 
@@ -56,7 +58,7 @@ def test_a_picture_is_missing_then_kept_then_changed(project: pytest.Pytester) -
     picture = project.path / "pictures" / "test_traced.svg"
     new = picture.with_name("test_traced.new.svg")
 
-    missing = sentence(run(project, alone=True, failed=1))
+    missing = sentence(run(project, failed=1))
     assert missing == (
         "pictures/test_traced.svg does not exist: "
         "if pictures/test_traced.new.svg is right, run `pytest --update-pictures`"
@@ -158,12 +160,12 @@ def test_plain_again(dynftrace_picture):
     assert {**os.environ, "PYTEST_CURRENT_TEST": ""} == {**before, "PYTEST_CURRENT_TEST": ""}
 """
     )
-    run(project, "--update-pictures", alone=True, passed=2)
+    run(project, "--update-pictures", passed=2)
     one, other = sorted((project.path / "pictures").iterdir())
     assert one.read_text() == other.read_text()
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TEXTUAL_DIM_FACTOR", "10")
-    run(project, alone=True, passed=2)
+    run(project, passed=2)
 
 
 def test_fixtures_give_sessions_and_a_shell(project: pytest.Pytester) -> None:
