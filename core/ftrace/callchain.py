@@ -101,7 +101,7 @@ class CallChain:
         return next(iter(better or numbers), None)
 
     def returning_to(self, address: int, live: set[int] | None) -> int | None:
-        """Return the index of the active call that returns to `address`, None if there is none.
+        """Return the index of the active call that returns to `address`, or None.
 
         The callee may have stored `address` in its frame too, as an argument. So the place
         wanted is above a return address in the function that is called.

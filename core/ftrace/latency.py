@@ -114,7 +114,7 @@ class LatencyTracer:
         self._wakeup = abi.wakeup_control(order)
 
     def function(self, name: str) -> int | None:
-        """Return the address of the tracer's function for call sites; None if there is none."""
+        """Return the address of the tracer's function for call sites, or None."""
         if any(self._points[point] is None for point in TRACERS[name].points):
             return None
         return self._kallsyms.address(TRACERS[name].function, TRACER)

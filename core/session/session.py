@@ -439,7 +439,7 @@ class Session:
             ]
 
     def recorded_call(self, ip: int) -> Call | None:
-        """Return the call of mcount at `ip` as recordmcount sees it; None if there is none.
+        """Return the call of mcount at `ip` as recordmcount sees it, or None.
 
         Raises `ImageError`.
         """

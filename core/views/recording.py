@@ -82,7 +82,7 @@ def recording(port: Port, image: Image, bases: Mapping[int, int], records: Recor
 
 
 def call_at(port: Port, image: Image, bases: Mapping[int, int], ip: int) -> Call | None:
-    """Return the call of mcount at `ip` as recordmcount sees it; None if there is none."""
+    """Return the call of mcount at `ip` as recordmcount sees it, or None."""
     place = (ip - port.facts.sites.relocation_offset) % 2**64
     for table in image.relocations():
         base = bases.get(table.target.index) if image.relocatable else None

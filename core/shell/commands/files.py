@@ -17,14 +17,23 @@ def cat(context: Context, arguments: Arguments) -> None:
     expect(arguments, 1)
     tree = context.boot.tracefs
     for path in paths(tree, arguments):
-        try:
-            context.output.append(tree.read(path))
-            node = tree.node(path)
-        except TracefsError as error:
-            context.fail(f"cat: {path}: {error}")
-        else:
-            context.did(ReadFile(tree.canonical(path)))
-            context.changed |= isinstance(node, File) and node.consumes
+        text = read(context, "cat", path)
+        if text is not None:
+            context.output.append(text)
+
+
+def read(context: Context, name: str, path: str) -> str | None:
+    """Return a file for the command `name`; if it cannot be read, fail and return None."""
+    tree = context.boot.tracefs
+    try:
+        text = tree.read(path)
+        node = tree.node(path)
+    except TracefsError as error:
+        context.fail(f"{name}: {path}: {error}")
+        return None
+    context.did(ReadFile(tree.canonical(path)))
+    context.changed |= isinstance(node, File) and node.consumes
+    return text
 
 
 def echo(context: Context, arguments: Arguments) -> None:

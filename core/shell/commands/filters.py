@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import getopt
 import re
+import time
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-from ...errors import DynftraceError, TracefsError
-from ...tracefs.tree import File
+from ...errors import DynftraceError
 from ..command import (
     Argument,
     Arguments,
@@ -23,16 +23,15 @@ from ..command import (
     expect,
     number,
 )
-from ..outcome import ReadFile, WroteFile
-from .files import paths
+from ..outcome import WroteFile
+from .files import paths, read
 
-MATCH_SECONDS = 2.0
-"""Longest search of one pattern: some patterns take exponential time."""
+MATCH_SECONDS = 10.0
+"""Longest search for a pattern in all lines: some patterns take exponential time."""
 
 STDIN = "-"
 
 NO_MATCH = 1
-MISTAKE = 2
 
 
 def _options(arguments: Arguments, known: str) -> tuple[dict[str, str], Arguments]:
@@ -57,22 +56,15 @@ def _inputs(context: Context, name: str, files: Arguments) -> Iterator[tuple[str
 
     A file that cannot be read fails the command, which goes on with the next.
     """
-    tree = context.boot.tracefs
-    for path in paths(tree, files) if files else [STDIN]:
+    for path in paths(context.boot.tracefs, files) if files else [STDIN]:
         if path == STDIN:
             if context.input is None:
                 raise UsageMistake(f"nothing to read: give a FILE, or use COMMAND | {name}")
             yield "", context.input.splitlines(keepends=True)
             continue
-        try:
-            text = tree.read(path)
-        except TracefsError as error:
-            context.fail(f"{name}: {path}: {error}")
-            continue
-        node = tree.node(path)
-        context.did(ReadFile(tree.canonical(path)))
-        context.changed |= isinstance(node, File) and node.consumes
-        yield path, text.splitlines(keepends=True)
+        text = read(context, name, path)
+        if text is not None:
+            yield path, text.splitlines(keepends=True)
 
 
 def _all_lines(context: Context, name: str, files: Arguments) -> list[str]:
@@ -158,6 +150,11 @@ def grep(context: Context, arguments: Arguments) -> None:
         pattern = regex.compile(wanted, regex.IGNORECASE if "i" in options else 0)
     except (regex.error, OverflowError, RecursionError) as error:
         raise UsageMistake(f"not a regular expression: {error}") from error
+    end = time.monotonic() + MATCH_SECONDS
+
+    def left() -> float:
+        return max(end - time.monotonic(), 1e-3)
+
     named, found = len(paths(context.boot.tracefs, files)) > 1, False
     try:
         for path, lines in _inputs(context, "grep", files):
@@ -165,8 +162,7 @@ def grep(context: Context, arguments: Arguments) -> None:
             hits = [
                 (at, line.rstrip("\n"))
                 for at, line in enumerate(lines, 1)
-                if bool(pattern.search(line.rstrip("\n"), timeout=MATCH_SECONDS))
-                != ("v" in options)
+                if bool(pattern.search(line.rstrip("\n"), timeout=left())) != ("v" in options)
             ]
             found = found or bool(hits)
             if "q" in options:
@@ -179,7 +175,7 @@ def grep(context: Context, arguments: Arguments) -> None:
                 if "o" not in options:
                     context.line(where + line)
                 elif "v" not in options:
-                    for match in pattern.finditer(line, timeout=MATCH_SECONDS):
+                    for match in pattern.finditer(line, timeout=left()):
                         if match[0]:
                             context.line(where + match[0])
     except TimeoutError:

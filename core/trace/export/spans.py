@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...abi import TraceType
 from ..buffer.events import EventTable
+from ..select.calls import tasks
 
 SPAN = np.dtype(
     [
@@ -60,7 +61,7 @@ class Spans:
 def spans_of(table: EventTable) -> Spans:
     """Return the spans of a table; empty if nothing was traced by the graph tracer."""
     spans, is_open = _collect(table.events, table)
-    task = _task(spans)
+    task = tasks(spans)
     # By task; within one, returns in their order, then open calls, from the inside out.
     number = np.arange(len(spans))
     order = np.lexsort((np.where(is_open, -number, number), is_open, task))
@@ -92,7 +93,7 @@ def _collect(
     at_call, at_return = np.flatnonzero(is_call), np.flatnonzero(is_return)
     rows = np.concatenate([at_call, at_return])
     depth = np.concatenate([calls["depth"], returns["depth"]])
-    task = np.concatenate([_task(calls), _task(returns)])
+    task = tasks(events[rows])
     last = np.zeros(len(rows), np.bool_)
     order = np.lexsort((rows, task))
     least = _least_after(depth[order], task[order])
@@ -104,7 +105,9 @@ def _collect(
     return both[by_event], is_open[by_event]
 
 
-def _least_after(depth: NDArray[np.int32], task: NDArray[np.int64]) -> NDArray[np.int64]:
+def _least_after(
+    depth: NDArray[np.int32], task: NDArray[np.int64] | NDArray[np.int16]
+) -> NDArray[np.int64]:
     """Return the least depth after each event in its task; a large number at the end of a task."""
     far = np.int64(1) << 40
     # Tasks in order get descending offsets, so that those after cannot be less than these.
@@ -116,13 +119,7 @@ def _least_after(depth: NDArray[np.int32], task: NDArray[np.int64]) -> NDArray[n
     return least
 
 
-def _task(spans: NDArray[np.void]) -> NDArray[np.int64]:
-    """Return a number for the task of each span or event; idle tasks by CPU."""
-    pid, cpu = spans["pid"].astype(np.int64), spans["cpu"].astype(np.int64)
-    return np.where(pid == 0, -1 - cpu, pid)
-
-
-def _find_callers(spans: NDArray[np.void], task: NDArray[np.int64]) -> None:
+def _find_callers(spans: NDArray[np.void], task: NDArray[np.int64] | NDArray[np.int16]) -> None:
     """Fill the field `caller`."""
     spans["caller"] = -1
     depth = spans["depth"]

@@ -32,7 +32,7 @@ class Calls:
         in_graph: NDArray[np.bool_],
     ) -> None:
         self._ip = events["ip"]
-        task = _tasks(events)
+        task = tasks(events)
         self._order: Events = np.argsort(task, kind="stable")
         self._at = np.empty(len(events), np.intp)
         self._at[self._order] = np.arange(len(events))
@@ -132,8 +132,11 @@ class Calls:
         return np.sort(np.concatenate(found)) if found else np.empty(0, np.intp)
 
 
-def _tasks(events: NDArray[np.void]) -> NDArray[np.int64] | NDArray[np.int16]:
-    """Return a number for the task of each event."""
+def tasks(events: NDArray[np.void]) -> NDArray[np.int64] | NDArray[np.int16]:
+    """Return a number for the task of each event, of its fields `pid` and `cpu`.
+
+    Numbers of different arrays cannot be compared.
+    """
     pid, cpu = events["pid"], events["cpu"]
     if len(pid) and pid.min() >= 0 and pid.max() < _SMALL:
         return np.where(pid == 0, -1 - cpu.astype(np.int16), pid.astype(np.int16))
