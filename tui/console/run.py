@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import select
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,6 +60,7 @@ def run_console(
     while True:
         app = _console(open_session, theme_name, theme_from, keys, walk, progress, store)
         with _exit_on_signals(app):
+            _end_with_the_terminal()
             app.run()
         if store is not None:
             _keep(app, store)
@@ -99,6 +102,23 @@ def _exit_on_signals(app: ConsoleApp) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end_with_the_terminal() -> None:
+    """End the program when its terminal closes, even if it ignores SIGHUP, as under nohup.
+
+    The toolkit would read the end of input for ever.
+    """
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN or not sys.stdin.isatty():
+        return
+    terminal = select.poll()
+    terminal.register(sys.stdin.fileno(), 0)  # a hang-up is always reported
+
+    def wait() -> None:
+        terminal.poll()
+        os._exit(128 + signal.SIGHUP)
+
+    threading.Thread(target=wait, name="terminal", daemon=True).start()
 
 
 def spare_the_interface() -> None:

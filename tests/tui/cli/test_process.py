@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -93,15 +94,28 @@ signal that comes while the interpreter starts."""
 PROMPT, END_OF_FILE = b"tracing# ", b"\4"
 
 
+def at_a_terminal(program: str, *arguments: str, hup: Any = signal.SIG_DFL) -> tuple[int, int]:
+    """Start `program` at a new terminal; `hup` is done on SIGHUP.
+
+    Return its process and the terminal.
+    """
+    child, terminal = pty.fork()
+    if child == 0:
+        # The shell that runs the tests may ignore them.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, hup)
+        variables = environment(TERM="xterm-256color")
+        os.execve(sys.executable, [sys.executable, "-c", program, *arguments], variables)
+    return child, terminal
+
+
 def ended(arguments: list[str], number: int, after: float) -> tuple[int, bytes]:
     """Run the program at a terminal and send `number` to its group `after` seconds.
 
     Return its exit status, negative if a signal ended it, and what it printed.
     """
-    child, terminal = pty.fork()
-    if child == 0:
-        variables = environment(TERM="xterm-256color")
-        os.execve(sys.executable, [sys.executable, "-c", STARTED, *arguments], variables)
+    child, terminal = at_a_terminal(STARTED, *arguments)
     seen, due, sent = b"", 0.0, False
     try:
         while True:
@@ -137,3 +151,20 @@ def test_a_signal_ends_the_program_at_any_moment_without_a_traceback(arguments: 
         assert status in (-number, 128 + number, 0), (number, after, seen)
         assert b"Traceback" not in seen and b"Exception" not in seen, (number, after, seen)
         assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l"), (number, after, seen)
+
+
+def test_the_console_ends_with_its_terminal_under_nohup() -> None:
+    start = "import dynftrace.__main__ as program; program.main()"
+    child, terminal = at_a_terminal(start, hup=signal.SIG_IGN)
+    seen = b""
+    while b"schedule" not in seen:
+        assert select.select([terminal], [], [], 60)[0], seen
+        seen += os.read(terminal, 65536)
+    os.close(terminal)
+    until = time.monotonic() + 20
+    while (done := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < until:
+        time.sleep(0.05)
+    if done == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert done[0] == child and os.waitstatus_to_exitcode(done[1]) == 128 + signal.SIGHUP
