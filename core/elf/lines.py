@@ -65,7 +65,7 @@ class SourceLines:
         if unit is None:
             return None
         row = int(np.searchsorted(unit.address, np.uint64(address), "right")) - 1
-        if row < 0 or unit.line[row] == 0:
+        if row < 0 or unit.line[row] <= 0:  # damaged data may count below 0
             return None
         return unit.file[row], int(unit.line[row])
 
