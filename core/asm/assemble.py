@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -33,8 +34,8 @@ from .keystone_child import Answer, assemble_once
 Resolver = Callable[[str], int | None]
 """Returns the address of a symbol, or None if it is unknown."""
 
-PATIENCE = 2.0
-"""Limit for a typed line in seconds of the host, including the search for its mistake."""
+PATIENCE = 30.0
+"""Limit for a typed line in seconds of the host; the child has a limit of CPU time, too."""
 
 _Assembler = Callable[[str, bool], Answer]
 
@@ -191,7 +192,10 @@ class _Child:
             line = stdout.readline() if selector.select(left) else None
         if not line:
             self.lost = True
-            reason = "hangs on" if line is None else "has crashed on"
+            if line is None:
+                self._process.kill()
+            ended = self._process.wait()
+            reason = "hangs on" if ended in (-signal.SIGKILL, -signal.SIGXCPU) else "has crashed on"
             raise AssemblyError(f"the assembler {reason} {self._source.strip()!r}", self._source)
         code, error, externals = json.loads(line)
         return Answer(bytes.fromhex(code), error, externals)

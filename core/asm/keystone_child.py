@@ -18,8 +18,10 @@ from keystone.keystone import Ks, KsError
 MEMORY = 1 << 29
 """Memory limit of the child process, in bytes."""
 
-SECONDS = 5
-"""Limit of its CPU time: it ends even if its parent was killed and cannot kill it."""
+SECONDS = 2
+"""Limit of its CPU time in seconds, for a typed line and the search for its mistake.
+
+It ends even if its parent was killed, and a busy host does not make a valid line fail."""
 
 
 class Answer(NamedTuple):
