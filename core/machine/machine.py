@@ -8,7 +8,6 @@ block. An idle vCPU costs nothing: its time jumps to its next interrupt.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 from ..abi import LOCAL_PAGE_SIZE, LOCAL_PAGES
 from ..arch import Addresses, Port
@@ -360,10 +359,15 @@ class Machine:
     def save(self) -> Restore:
         """Return a function that restores the machine, between two runs.
 
-        Restoring flushes every vCPU, except for text that was already stale.
+        Restoring flushes changed text on every vCPU, except for text that was already stale.
         """
-        oopses = attributes(self, "oopses")
-        memory = partial(self.snapshots.restore, self.snapshots.take())
-        vcpus = (vcpu.save() for vcpu in self.vcpus)
+        image = self.snapshots.take()
+        vcpus = [vcpu.save() for vcpu in self.vcpus]
+
+        def memory() -> None:
+            changed = self.snapshots.restore(image)
+            for vcpu in vcpus:
+                vcpu(changed)
+
         log, asked = self.dmesg.save(), self.requests.save()
-        return in_order(memory, *vcpus, log, asked, self.scheduler.save(), oopses)
+        return in_order(memory, log, asked, self.scheduler.save(), attributes(self, "oopses"))

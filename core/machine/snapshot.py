@@ -89,9 +89,13 @@ class Snapshots:
         self._last = image
         return image
 
-    def restore(self, image: MemoryImage) -> None:
-        """Restore the regions and their contents."""
+    def restore(self, image: MemoryImage) -> list[tuple[int, int]]:
+        """Restore the regions and their contents.
+
+        Return the ranges [start, end) of text that has changed, a page each.
+        """
         memory = self._memory
+        text: list[tuple[int, int]] = []
         for region in memory.regions:
             if not any(each.same_place(region) for each in image.regions):
                 memory.unmap(region.name)
@@ -109,13 +113,17 @@ class Snapshots:
             for here, data in self._stored(each.page[differ]):
                 pages[each.row[differ][here]] = data
             if region.executable:
-                memory.text_changed(region, np.concatenate([gone, each.row[differ]]))
+                changed = np.concatenate([gone, each.row[differ]])
+                memory.text_changed(region, changed)
+                starts = [region.address + page * PAGE_SIZE for page in changed.tolist()]
+                text += [(start, start + PAGE_SIZE) for start in starts]
         now = memory.protected
         for address in now.keys() | image.protected.keys():
             protection = image.protected.get(address, Protection.READ_WRITE)
             if now.get(address) is not protection:
                 memory.protect(address, protection)
         self._last = image
+        return text
 
     def _copy(self, region: Region, old: RegionImage | None, taken: list[int]) -> RegionImage:
         """Return a copy of `region`; `taken` collects the numbers of newly stored pages."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -38,7 +38,7 @@ from ..abi import LOCAL_PAGE_SIZE
 from ..arch import Effect
 from ..crash import Fault
 from ..facts import Facts
-from ..memento import Restore, attributes
+from ..memento import attributes
 from .clock import EXECUTED, Clock
 from .delayslots import DelaySlots
 from .faultwatch import FaultWatch
@@ -50,6 +50,7 @@ from .tlb import fill_whole_pages
 
 _STEP_BYTES = 4096  # more than any one instruction, so that a step cannot run away
 _FEW_BYTES = 64  # a site or two; for more, one flush of everything is cheaper
+_FEW_PAGES = 64  # of changed text; for more, one flush is cheaper too
 
 
 class State(Enum):
@@ -143,6 +144,8 @@ class Vcpu:
         """pc if the engine has stopped in the middle of a block, whose rest runs first."""
         self._stale: dict[int, dict[int, bytes]] = {}
         """Old bytes in blocks that were translated before a change, by block and address."""
+        self._restored = False
+        """Whether a checkpoint was restored without a flush of everything."""
         self._spent = False
         """Whether the engine must be replaced before it runs again."""
         self._equip()
@@ -423,6 +426,10 @@ class Vcpu:
 
         Blocks that it has executed stay as they are, also if a checkpoint is restored.
         """
+        if self._restored:
+            # The engine may have code of blocks that have not run since then.
+            self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
+            self._restored = False
         for block in self._blocks(address, address + size):
             if block not in self._stale:
                 self._translate(block)  # a checkpoint may have been restored since it ran
@@ -464,23 +471,30 @@ class Vcpu:
         """Go back to what `save_context` of this vCPU returned."""
         self._uc.context_restore(context)
 
-    def save(self) -> Restore:
+    def save(self) -> Callable[[Sequence[tuple[int, int]]], None]:
         """Return a function that restores this vCPU, after the memory.
 
-        Restoring flushes translated code, but blocks that were stale are stale again.
+        It needs the ranges [start, end) of text that restoring the memory has changed, and
+        flushes these. Blocks that were stale are stale again.
         """
         kept = attributes(self, "state", "idle_calls", "_inside")
         ran = np.flatnonzero(self._clock.executed).astype(np.uint32)
         stale = {block: dict(old) for block, old in self._stale.items()}
         context, pages, interrupts = self.save_context(), self._clock.save(), self.interrupts.copy()
 
-        def restore() -> None:
+        def restore(changed: Sequence[tuple[int, int]]) -> None:
             kept()
             self.restore_context(context)
-            self._flush_all()
+            if stale or self._stale or len(changed) > _FEW_PAGES:
+                self._flush_all()
+            else:
+                for start, end in changed:
+                    self._uc.ctl_remove_cache(start, end)
+                self._restored = True
             pages()
             self.interrupts = interrupts.copy()
             self._make_stale(stale)
+            self._clock.executed.fill(0)
             self._clock.executed[ran] = 1
             self._stale = {block: dict(old) for block, old in stale.items()}
 
@@ -490,6 +504,7 @@ class Vcpu:
         self._uc.ctl(UC_CTL_TB_FLUSH, UC_CTL_IO_WRITE)
         self._clock.executed.fill(0)
         self._stale.clear()
+        self._restored = False
 
     def _map(self, region: Region) -> None:
         access = UC_PROT_READ
