@@ -1,13 +1,18 @@
-"""A console that nobody sees costs less: style sheets are parsed once, little is painted."""
+"""A console that nobody sees costs less.
+
+Style sheets are parsed once, little is painted, and waiting posts no messages.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from textual._compositor import Compositor
 from textual.css.stylesheet import RuleSet, Stylesheet
+from textual.pilot import Pilot
 from textual.widget import Widget
 
 
@@ -52,3 +57,28 @@ def _draw(widget: Widget) -> None:
     else:
         for y in range(widget.size.height):
             widget.render_line(y)
+
+
+QUIET = 4
+"""Turns of the event loop with empty queues after which the screen waits for nothing."""
+
+
+def look_at_queues(patch: pytest.MonkeyPatch) -> None:
+    """Have a pilot wait until the queues are empty, instead of for a message in each of them.
+
+    A message to each widget, several times for each key, is half of the work of many tests.
+    """
+    original = Pilot._wait_for_screen
+
+    async def wait(self: Pilot[Any], timeout: float = 30.0) -> bool:
+        quiet = 0
+        while quiet < QUIET and not self.app._exception_event.is_set():
+            await asyncio.sleep(0)
+            if not self.app.is_running or not self.app.screen_stack:
+                return await original(self, timeout)
+            pumps = [self.app, *self.app.screen.walk_children(with_self=True)]
+            busy = any(pump.message_queue_size or pump._next_callbacks for pump in pumps)
+            quiet = 0 if busy else quiet + 1
+        return not self.app._exception_event.is_set()
+
+    patch.setattr(Pilot, "_wait_for_screen", wait)
