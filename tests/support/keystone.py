@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import pytest
 
-needs_keystone = pytest.mark.skipif(
-    find_spec("keystone") is None, reason="keystone-engine is not installed"
-)
+INSTALLED = find_spec("keystone") is not None
+REASON = "keystone-engine is not installed"
+
+needs_keystone = pytest.mark.skipif(not INSTALLED, reason=REASON)

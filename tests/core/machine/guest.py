@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from keystone import KS_ARCH_X86, KS_MODE_64, Ks
+import pytest
 
 from dynftrace.arches import load
 from dynftrace.core import abi
 from dynftrace.core.machine.machine import Machine
 from dynftrace.core.machine.services import Services
+
+from ...support.keystone import REASON
+
+keystone = pytest.importorskip("keystone", reason=REASON)
 
 PORT = load("x86_64")
 TEXT = 0xFFFF_FFFF_8100_0000
@@ -21,7 +25,7 @@ DATA = TEXT + 0x30000
 CLOCK = PORT.facts.map.local
 LOCAL = CLOCK + abi.LOCAL_PAGE_SIZE
 FIELD = {name: offset for name, (_, offset) in abi.cpu_local("little").fields.items()}
-ASSEMBLER = Ks(KS_ARCH_X86, KS_MODE_64)
+ASSEMBLER = keystone.Ks(keystone.KS_ARCH_X86, keystone.KS_MODE_64)
 
 
 DECIMAL = re.compile(r"(?<![\w.])[1-9][0-9]+(?!\w)")

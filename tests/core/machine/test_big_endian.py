@@ -28,6 +28,10 @@ from dynftrace.core.machine.machine import Machine
 from dynftrace.core.machine.scheduler import SLICE_NS
 from dynftrace.core.machine.vcpu import State
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 TEXT, STACK, DATA, LOCAL = 0xC000_0000, 0xC001_0000, 0xC001_8000, 0xF000_0000
 GENERAL = tuple(Register(f"r{number}", UC_PPC_REG_0 + number) for number in range(32))
 PC, LR = Register("pc", UC_PPC_REG_PC), Register("lr", UC_PPC_REG_LR)
