@@ -56,7 +56,8 @@ def test_machine_code_and_python_count_and_stop_alike() -> None:
 
 
 @pytest.mark.skipif(
-    platform.machine() != "x86_64" or platform.system() != "Linux", reason="hook of this host"
+    platform.machine() not in ("x86_64", "aarch64") or platform.system() != "Linux",
+    reason="hook of this host",
 )
 def test_this_host_uses_the_machine_code_hook() -> None:
     assert native_hook("block") is not None
