@@ -89,7 +89,7 @@ def engines(subject: PortUnderTest) -> None:
     try:
         assemble(facts, ".long 0", facts.map.tracer, lambda name: None)
     except NoAssemblerError as error:
-        raise Absent(error.reason) from error
+        raise Absent("the package keystone-engine is not installed") from error
 
 
 @check(DYNAMIC, "breakpoint", "a breakpoint traps where the facts say")
