@@ -23,6 +23,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..arch import EntryCode
@@ -74,6 +75,8 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
     for each in error_column.instructions(line):
         if each.text.startswith("."):
             raise AssemblyError("directives are not allowed", line, column=each.column)
+    if find_spec("keystone") is None:
+        raise NoAssemblerError(line)
     with _Child(facts, address, line) as child:
         try:
             code = _assemble(facts, line, resolve, child.assemble, facts.engine.ks_prelude).code
