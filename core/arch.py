@@ -309,7 +309,7 @@ class Port(Protocol):
         ...
 
     def images(self) -> Path:
-        """Return the folder of built images: vmlinux.elf, tracer.o and the modules NAME.ko."""
+        """Return the folder of built images: vmlinux.elf, tracer.o, entry.o, modules NAME.ko."""
         ...
 
     # Tier 1: calls the machine makes, and faults.

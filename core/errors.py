@@ -13,6 +13,7 @@
     │   └── UnknownSymbol         a symbol that is not exported (ENOENT)
     ├── FtraceBug                 text that is not what ftrace expected; nothing was written
     ├── AssemblyError             a source that the assembler refuses (line, column)
+    │   └── NoAssemblerError      Keystone is not installed
     ├── HostMemoryError           the host has too little memory
     ├── MemoryFault               guest memory that is not mapped, or cannot be mapped
     └── GuestError                the guest cannot continue as asked
@@ -216,6 +217,15 @@ class AssemblyError(DynftraceError):
         self.source = source
         self.line = line
         self.column = column
+
+
+class NoAssemblerError(AssemblyError):
+    """`source` cannot be assembled, because this host has no Keystone."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(
+            "the package keystone-engine is not installed; bytes in hex work without it", source
+        )
 
 
 class HostMemoryError(DynftraceError):

@@ -72,14 +72,19 @@ class LongBlocks:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Settings of the emulator, disassembler and assembler, as their own constants."""
+    """Settings of the emulator, disassembler and assembler, as their own constants.
+
+    Those of the assembler, Keystone, are names: a port works without it.
+    """
 
     uc_arch: int
     uc_mode: int
     cs_arch: int
     cs_mode: int
-    ks_arch: int
-    ks_mode: int
+    ks_arch: str
+    """A name `KS_ARCH_…`."""
+    ks_mode: tuple[str, ...]
+    """Names `KS_MODE_…`; their values are added."""
     cs_returns: frozenset[str] = frozenset()
     """Mnemonics of returns, if Capstone has no group for them."""
     cs_calls: frozenset[str] = frozenset()

@@ -13,9 +13,12 @@ from dynftrace.tui.tours.lesson_file import BLOCKS, SETTINGS
 from dynftrace.tui.tours.new_lesson import write_new
 from dynftrace.tui.tours.tour import DEEDS
 
+from .support.keystone import needs_keystone
+
 DOCUMENT = (Path(__file__).parents[1] / "docs" / "lessons.md").read_text(encoding="utf-8")
 
 
+@needs_keystone
 def test_the_example_can_be_completed(tmp_path: Path) -> None:
     (example,) = re.findall(r"^````markdown\n(.*?)^````$", DOCUMENT, re.MULTILINE | re.DOTALL)
     (tmp_path / "x.md").write_text(example)

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from .support.keystone import needs_keystone
+
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs" / "porting.md"
 COMPILER = "arm-linux-gnueabi-gcc"
@@ -115,6 +117,7 @@ def put(folder: Path, step: Step) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+@needs_keystone
 def test_each_step_of_the_walk_passes_its_checks(tmp_path: Path) -> None:
     if shutil.which(COMPILER) is None or shutil.which("make") is None:
         pytest.skip(f"{COMPILER} and make are not installed")

@@ -23,7 +23,6 @@ from typing import ClassVar
 
 import numpy as np
 from capstone import CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN
-from keystone.keystone_const import KS_ARCH_ARM64, KS_MODE_LITTLE_ENDIAN
 from unicorn import arm64_const
 from unicorn.unicorn_const import UC_ARCH_ARM64, UC_MODE_ARM
 
@@ -49,8 +48,8 @@ ENGINE = Engine(
     uc_mode=UC_MODE_ARM,
     cs_arch=CS_ARCH_ARM64,
     cs_mode=CS_MODE_LITTLE_ENDIAN,
-    ks_arch=KS_ARCH_ARM64,
-    ks_mode=KS_MODE_LITTLE_ENDIAN,
+    ks_arch="KS_ARCH_ARM64",
+    ks_mode=("KS_MODE_LITTLE_ENDIAN",),
     traps=oops.TRAPS,
 )
 

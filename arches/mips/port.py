@@ -23,7 +23,6 @@ from typing import Self
 
 import numpy as np
 from capstone import CS_ARCH_MIPS, CS_MODE_BIG_ENDIAN, CS_MODE_LITTLE_ENDIAN
-from keystone.keystone_const import KS_ARCH_MIPS, KS_MODE_BIG_ENDIAN, KS_MODE_LITTLE_ENDIAN
 from numpy.typing import NDArray
 from unicorn import mips_const
 from unicorn.unicorn_const import (
@@ -109,7 +108,7 @@ CPUS = {
 start code of another encoding."""
 
 
-def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
+def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the engines for one byte order and the word size of the modes."""
     big = order == "big"
     return Engine(
@@ -117,8 +116,8 @@ def engine(order: str, uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
         uc_mode=uc_mode | (UC_MODE_BIG_ENDIAN if big else UC_MODE_LITTLE_ENDIAN),
         cs_arch=CS_ARCH_MIPS,
         cs_mode=cs_mode | (CS_MODE_BIG_ENDIAN if big else CS_MODE_LITTLE_ENDIAN),
-        ks_arch=KS_ARCH_MIPS,
-        ks_mode=ks_mode | (KS_MODE_BIG_ENDIAN if big else KS_MODE_LITTLE_ENDIAN),
+        ks_arch="KS_ARCH_MIPS",
+        ks_mode=(ks_mode, "KS_MODE_BIG_ENDIAN" if big else "KS_MODE_LITTLE_ENDIAN"),
         ks_registers=r"zero|at|v[01]|a[0-7]|t[0-9]|s[0-8]|k[01]|gp|sp|fp|ra",
         ks_prefix="$",
         ks_prelude=".set noreorder; .set noat;",

@@ -20,7 +20,6 @@ from typing import Self
 
 import numpy as np
 from capstone import CS_ARCH_PPC, CS_MODE_BIG_ENDIAN
-from keystone.keystone_const import KS_ARCH_PPC, KS_MODE_BIG_ENDIAN
 from unicorn import ppc_const
 from unicorn.unicorn_const import UC_ARCH_PPC, UC_MODE_BIG_ENDIAN
 
@@ -55,15 +54,15 @@ VOLATILE = {
 SELF_JUMP = insn.pack(insn.b(0))
 
 
-def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
+def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the emulator, disassembler and assembler for the word size of the modes."""
     return Engine(
         uc_arch=UC_ARCH_PPC,
         uc_mode=uc_mode | UC_MODE_BIG_ENDIAN,
         cs_arch=CS_ARCH_PPC,
         cs_mode=cs_mode | CS_MODE_BIG_ENDIAN,
-        ks_arch=KS_ARCH_PPC,
-        ks_mode=ks_mode | KS_MODE_BIG_ENDIAN,
+        ks_arch="KS_ARCH_PPC",
+        ks_mode=(ks_mode, "KS_MODE_BIG_ENDIAN"),
         ks_registers=r"[rf](?:[12]?[0-9]|3[01])|cr[0-7]",
         ks_prefix="%",
         cs_returns=frozenset({"blr"}),

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from capstone import CS_ARCH_X86
-from keystone.keystone_const import KS_ARCH_X86
 from unicorn import x86_const
 from unicorn.unicorn_const import UC_ARCH_X86
 
@@ -39,15 +38,15 @@ def register(name: str) -> Register:
     return Register(name, number)
 
 
-def engine(uc_mode: int, cs_mode: int, ks_mode: int) -> Engine:
+def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
     """Return the emulator, disassembler and assembler for the word size of the modes."""
     return Engine(
         uc_arch=UC_ARCH_X86,
         uc_mode=uc_mode,
         cs_arch=CS_ARCH_X86,
         cs_mode=cs_mode,
-        ks_arch=KS_ARCH_X86,
-        ks_mode=ks_mode,
+        ks_arch="KS_ARCH_X86",
+        ks_mode=(ks_mode,),
     )
 
 

@@ -1,6 +1,7 @@
-"""Assembly to bytes: the port's entry.S at start, and single lines for `poke`.
+"""Assembly to bytes: single lines for `poke`, and an entry.S that was not built with the images.
 
-Keystone 0.9.2 leaves four things to its caller:
+Keystone is loaded when it is first needed, so nothing else depends on it. Version 0.9.2 leaves
+four things to its caller:
 
 - On some architectures it places a call of an external symbol four bytes off. So a first pass
   finds the external symbols, with a nearby address for each, and the second pass gets numbers
@@ -23,13 +24,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..arch import EntryCode
-from ..errors import AssemblyError
+from ..errors import AssemblyError, NoAssemblerError
 from ..facts import Facts
 from . import error_column, keystone_child
-from .keystone_child import Answer, assemble_once
+from .keystone_child import MISSING, Answer, assemble_once
 
 Resolver = Callable[[str], int | None]
 """Returns the address of a symbol, or None if it is unknown."""
@@ -52,7 +54,7 @@ def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> Entr
     """Assemble `source`, which may have C comments, for `address`.
 
     Its `.globl` lines name the exported labels. Raises `AssemblyError`, with the line if it is
-    known.
+    known, and `NoAssemblerError`.
     """
 
     def here(text: str, lenient: bool) -> Answer:
@@ -64,7 +66,8 @@ def assemble(facts: Facts, source: str, address: int, resolve: Resolver) -> Entr
 def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> bytes:
     """Assemble the instructions of one typed line for `address`.
 
-    Raises `AssemblyError`, with the column of the mistake if it is known.
+    Raises `AssemblyError`, with the column of the mistake if it is known, and
+    `NoAssemblerError`.
     """
     if "\n" in line:
         raise AssemblyError("write one line of instructions", line)
@@ -73,9 +76,13 @@ def assemble_line(facts: Facts, line: str, address: int, resolve: Resolver) -> b
     for each in error_column.instructions(line):
         if each.text.startswith("."):
             raise AssemblyError("directives are not allowed", line, column=each.column)
+    if find_spec("keystone") is None:
+        raise NoAssemblerError(line)
     with _Child(facts, address, line) as child:
         try:
             code = _assemble(facts, line, resolve, child.assemble, facts.engine.ks_prelude).code
+        except NoAssemblerError:
+            raise
         except AssemblyError as error:
             if error.column is not None or child.lost:
                 raise
@@ -217,8 +224,10 @@ def _assemble(
     if facts.engine.ks_registers:
         plain = rf"(?<![\w.$%])({facts.engine.ks_registers})(?![\w.$])"
         text = re.sub(plain, lambda match: facts.engine.ks_prefix + match[0], text)
-    externals = assembler(f"{prelude}{_START}: {text}", True).externals
-    text = _with_numbers(text, externals, resolve, source)
+    first = assembler(f"{prelude}{_START}: {text}", True)
+    if first.error == MISSING:
+        raise NoAssemblerError(source)
+    text = _with_numbers(text, first.externals, resolve, source)
     if prelude and facts.engine.ks_branches:
         text = ";".join(_near_branch(facts, part) for part in text.split(";"))
     offsets = "".join(f"\n.long {name} - {_START}" for name in exported)

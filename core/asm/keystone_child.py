@@ -9,11 +9,12 @@ itself, so it imports nothing from this package.
 from __future__ import annotations
 
 import json
-import resource
 import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from keystone.keystone import Ks, KsError
+MISSING = "Keystone is not installed"
+"""The error of a source on a host without Keystone, of which some machines have no wheel."""
 
 MEMORY = 1 << 29
 """Memory limit of the child process, in bytes."""
@@ -33,9 +34,20 @@ class Answer(NamedTuple):
     """Undefined symbols, which were given the address itself, in order of use."""
 
 
-def assemble_once(arch: int, mode: int, text: str, address: int, lenient: bool) -> Answer:
-    """Assemble `text` for `address`; `lenient` gives undefined symbols that address."""
-    engine = Ks(arch, mode)
+def assemble_once(arch: str, mode: Sequence[str], text: str, address: int, lenient: bool) -> Answer:
+    """Assemble `text` for `address`; `lenient` gives undefined symbols that address.
+
+    `arch` and `mode` are names of Keystone's constants.
+    """
+    try:
+        import keystone
+    except ImportError:  # the package, or the library inside of it
+        return Answer(b"", MISSING, [])
+    names = (arch, *mode)
+    if unknown := [name for name in names if not hasattr(keystone, name)]:
+        return Answer(b"", f"Keystone has no constant {unknown[0]}", [])
+    kind, *modes = (int(getattr(keystone, name)) for name in names)
+    engine = keystone.Ks(kind, sum(modes))
     externals: list[str] = []
 
     def nearby(name: bytes, value: list[int]) -> bool:
@@ -47,13 +59,15 @@ def assemble_once(arch: int, mode: int, text: str, address: int, lenient: bool) 
         engine.sym_resolver = nearby
     try:
         code, _ = engine.asm(text, address, True)
-    except KsError as error:
+    except keystone.KsError as error:
         return Answer(b"", str(error).split(" (KS_")[0], externals)
     return Answer(bytes(code or b""), "", externals)
 
 
 def _serve() -> None:
     """Answer requests until the end of input."""
+    import resource
+
     for kind, wanted in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CPU, SECONDS)):
         _, hard = resource.getrlimit(kind)
         limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

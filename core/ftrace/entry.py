@@ -1,9 +1,9 @@
 """ftrace_caller and the tracer in guest memory, within reach of the kernel's text.
 
-The port's entry.S is assembled for the first page of its area, and tracer.o, a
+The port's entry code (`entry_code.py`) is in the first page of its area, and tracer.o, a
 relocatable file of guest C without call sites, is linked after it. Each may use symbols
-of the other and of the kernel: the tracer's addresses are fixed before entry.S is
-assembled, and its relocations are applied afterwards. If the ABI has a TOC, both share
+of the other and of the kernel: the tracer's addresses are fixed before the entry code is
+linked, and its relocations are applied afterwards. If the ABI has a TOC, both share
 the kernel's, so calls from the kernel need not change it.
 """
 
@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..arch import EntryCode, Port
-from ..asm.assemble import assemble
 from ..elf.image import Image
 from ..elf.linker import PAGE_SIZE, TEXT, Layout, layout, link, part_name
 from ..elf.symbols import SymbolTable
@@ -28,6 +27,7 @@ from ..kernel.kallsyms import Kallsyms
 from ..machine.function import kernel_toc
 from ..machine.memory import Memory
 from ..machine.symbols import TRACER
+from .entry_code import entry_code
 
 REGION = "tracer"
 """Name of the memory of entry.S; that of each part of tracer.o ends in the part's name."""
@@ -69,7 +69,7 @@ class Entry:
 
     address: int
     code: bytes
-    """entry.S assembled for `address`, as loaded."""
+    """The entry code for `address`, as loaded."""
     symbols: Mapping[str, int]
     """Addresses of the labels entry.S exports, and of everything tracer.o defines."""
     end: int
@@ -110,14 +110,13 @@ class Entry:
 def load_entry(
     port: Port, kernel: Image, memory: Memory, kallsyms: Kallsyms, source: str | None = None
 ) -> Entry:
-    """Assemble, link and write the entry code and the tracer, and add their symbols.
+    """Link and write the entry code and the tracer, and add their symbols.
 
     `source` replaces the port's entry.S. Raises `MissingSymbolError` for a symbol that
-    `kernel` lacks, `AssemblyError`, and `ImageError` for tracer.o.
+    `kernel` lacks, `AssemblyError`, and `ImageError` for entry.o and tracer.o.
     """
     tracer = Image.load(port.images() / "tracer.o", port.facts)
     where = layout(tracer)
-    text = port.entry_source() if source is None else source
     address = port.facts.map.tracer
     base = address + PAGE_SIZE
     symbols = _places(tracer, where, base)
@@ -128,8 +127,9 @@ def load_entry(
             raise MissingSymbolError(str(kernel.path), name)
         return found
 
-    code = assemble(port.facts, text, address, lambda name: symbols.get(name) or of_kernel(name))
+    code = entry_code(port, address, lambda name: symbols.get(name) or of_kernel(name), source)
     if len(code.code) > PAGE_SIZE:
+        text = port.entry_source() if source is None else source
         raise AssemblyError(f"entry.S has {len(code.code)} bytes; at most {PAGE_SIZE} fit", text)
     for name in NEEDED:
         if name not in code.symbols:

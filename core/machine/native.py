@@ -1,11 +1,10 @@
 """Hooks of the engine in the host's machine code, which cost next to nothing.
 
 The sources are in `hosts/`: a folder for each machine, as `platform.machine()` names it, and a
-file for each hook, assembled when first needed. The first line names Keystone's constants. A
-hook with a variant has a line `swap:`, with the instruction that replaces `{swap}` if guest and
-host differ in byte order. Numbers are hexadecimal, because Keystone may misread others
-(asm/assemble.py). On an unknown machine, or if the system refuses executable pages, there is no
-hook, and the caller must work without it.
+file for each hook. The Makefile there assembles them into the committed NAME.bin. A hook with a
+variant has a line `swap:`, with the instruction that replaces `{swap}` if guest and host differ
+in byte order: NAME-swap.bin. On an unknown machine, or if the system refuses executable pages,
+there is no hook, and the caller must work without it.
 """
 
 from __future__ import annotations
@@ -13,20 +12,16 @@ from __future__ import annotations
 import ctypes
 import mmap
 import platform
-import re
 import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-import keystone
 import numpy as np
 from unicorn import Uc
 from unicorn.unicorn_py3.unicorn import uc_hook_h, uclib
 
 from .memory import PAGE_SIZE, host_pages
-
-_DECIMAL = re.compile(r"(?<![\w.$%])[1-9][0-9]+(?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +43,17 @@ class NativeHook:
             raise RuntimeError(f"uc_hook_add failed with {status}")
 
 
-def assemble_hook(host: str, name: str, swap: bool = False) -> bytes | None:
+def hook_code(host: str, name: str, swap: bool = False) -> bytes | None:
     """Return the machine code of hook `name` for `host`, or None for an unknown host.
 
     `host` is as `platform.machine()` names it; `swap` says whether guest and host differ in
     byte order.
     """
-    source = files(__package__) / "hosts" / host / f"{name}.S"
-    if not source.is_file():
-        return None
-    lines = source.read_text(encoding="utf-8").splitlines()
-    said = dict(line[2:].strip().split(": ", 1) for line in lines[:2] if ": " in line)
-    arch, mode = (getattr(keystone, constant) for constant in said["keystone"].split())
-    body = "\n".join(line for line in lines if not line.startswith("//"))
-    body = body.replace("{swap}", said.get("swap", "") if swap else "")
-    # Keystone 0.9.2 reads a number without a prefix in the radix of some earlier source.
-    body = _DECIMAL.sub(lambda number: hex(int(number[0])), body)
-    code, _ = keystone.Ks(arch, mode).asm(body)
-    return bytes(code)
+    folder = files(__package__) / "hosts" / host
+    for path in (folder / f"{name}-swap.bin", folder / f"{name}.bin")[not swap :]:
+        if path.is_file():
+            return path.read_bytes()
+    return None
 
 
 @cache
@@ -73,7 +61,7 @@ def native_hook(name: str, swap: bool = False) -> NativeHook | None:
     """Return hook `name` for this host, kept for the life of the process, or None."""
     if sys.platform == "win32":
         return None
-    code = assemble_hook(platform.machine(), name, swap)
+    code = hook_code(platform.machine(), name, swap)
     if code is None:
         return None
     pages, view = host_pages(PAGE_SIZE)

@@ -8,12 +8,14 @@ file, and each port's own file draws its stack frame:
     #define PTR_L lw            from here on the word PTR_L stands for `lw`
 
 The assembler (Keystone) never sees a file name: it would look for the file in the user's
-current folder.
+current folder. As a script, this module prints the text of the file that it is given: the images
+are built from it.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from ..errors import AssemblyError
@@ -47,3 +49,7 @@ def _expanded(path: Path, defined: dict[str, str]) -> str:
             raise AssemblyError(f"{path}: {directive['name']} is already defined", line, number)
         defined[directive["name"]] = directive["text"].split("//")[0].strip()
     return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(read_entry_source(Path(sys.argv[1])))

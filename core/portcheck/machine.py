@@ -15,7 +15,7 @@ from unicorn.unicorn_const import UC_HOOK_INTR
 from ..arch import Port
 from ..asm.assemble import assemble
 from ..crash import Access, Crash, Fault
-from ..errors import GuestError
+from ..errors import GuestError, NoAssemblerError
 from ..facts import DISCOVERIES
 from ..kernel.kallsyms import Kallsyms
 from ..kernel.kernel import load_kernel
@@ -86,7 +86,10 @@ def engines(subject: PortUnderTest) -> None:
     for register in everything(subject.port):
         uc.reg_read(register.number)
     Cs(facts.engine.cs_arch, facts.engine.cs_mode)
-    assemble(facts, ".long 0", facts.map.tracer, lambda name: None)
+    try:
+        assemble(facts, ".long 0", facts.map.tracer, lambda name: None)
+    except NoAssemblerError as error:
+        raise Absent("the package keystone-engine is not installed") from error
 
 
 @check(DYNAMIC, "breakpoint", "a breakpoint traps where the facts say")

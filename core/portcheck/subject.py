@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..arch import Addresses, Bytes, Edit, EntryCode, Port, Sites
-from ..asm.assemble import assemble
 from ..elf.image import Image
 from ..ftrace.entry import CALLER, NEEDED, SLOTS
+from ..ftrace.entry_code import entry_code
 from ..ftrace.sites import call_sites, calls_of_mcount
 from ..kernel.kernel import KERNEL
 from ..memento import Restore
@@ -94,13 +94,12 @@ class PortUnderTest:
 
     @cached_property
     def entry(self) -> EntryCode:
-        """entry.S assembled for `base`, without the C functions that it calls."""
+        """The entry code for `base`, without the C functions that it calls."""
 
         def place(name: str) -> int:
             return self.called.setdefault(name, self.base + _CALLED + _APART * len(self.called))
 
-        source = self.port.entry_source()
-        entry = assemble(self.port.facts, source, self.base, place)
+        entry = entry_code(self.port, self.base, place)
         for label in NEEDED:
             expect(label in entry.symbols, f"entry.S does not export {label}")
         return entry

@@ -70,11 +70,13 @@ def test_the_committed_images_are_built_from_the_sources(images: Images, tmp_pat
     # In another folder on purpose: the build path must not be in the bytes.
     sources = tmp_path / "a place" / "arches"
     shutil.copytree(GUEST, sources / "guest")
-    for name in ("switch.S", "kernel.lds", "stub.S"):
-        for path in (ROOT / "arches").rglob(name):
-            there = sources / path.relative_to(ROOT / "arches")
-            there.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, there)
+    needed = [path for name in ("*.S", "kernel.lds") for path in (ROOT / "arches").rglob(name)]
+    core = ROOT / "core"
+    needed += [core / "__init__.py", core / "errors.py", *(core / "port").glob("*.py")]
+    for path in needed:
+        there = sources.parent / path.relative_to(ROOT)
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, there)
     built = tmp_path / "images"
     variables = {"PORTS": images.port, "IMAGES": built, "BUILD": tmp_path / "build"}
     subprocess.run(

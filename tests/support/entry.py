@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynftrace.core.arch import EntryCode, Port
-from dynftrace.core.asm.assemble import assemble
+from dynftrace.core.ftrace import entry_code as built
 
 CALLED = {
     "prepare_ftrace_return": 0x1F00,
@@ -14,10 +14,10 @@ CALLED = {
 
 
 def entry_code(port: Port, at: int | None = None) -> EntryCode:
-    """Assemble entry.S for `at`, by default the port's own address."""
+    """Return the entry code for `at`, by default the port's own address."""
     base = port.facts.map.tracer if at is None else at
 
     def place(name: str) -> int | None:
         return base + CALLED[name] if name in CALLED else None
 
-    return assemble(port.facts, port.entry_source(), base, place)
+    return built.entry_code(port, base, place)

@@ -42,7 +42,7 @@ EXPERIMENTS = (
     Experiment(
         "damage the stub of ftrace_caller",
         "a module's calls go wrong: ftrace refuses the next change",
-        f"poke {STUB} nop",
+        f"poke {STUB} 00 00 00 00",
         lambda session: session.boot.kallsyms.address(STUB) is not None,
     ),
     Experiment(

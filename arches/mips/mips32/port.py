@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from capstone import CS_MODE_MIPS32
-from keystone.keystone_const import KS_MODE_MIPS32
 from unicorn.unicorn_const import UC_MODE_MIPS32
 
 from ....core.elf.relocate import RelocationAbi
@@ -31,7 +30,7 @@ REGISTERS = mips.registers(mips.O32)
 
 def engine(order: str) -> Engine:
     """Return the engines for one byte order."""
-    return mips.engine(order, UC_MODE_MIPS32, CS_MODE_MIPS32, KS_MODE_MIPS32)
+    return mips.engine(order, UC_MODE_MIPS32, CS_MODE_MIPS32, "KS_MODE_MIPS32")
 
 
 FACTS = Facts(

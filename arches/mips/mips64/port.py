@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from capstone import CS_MODE_MIPS64
-from keystone.keystone_const import KS_MODE_MIPS64
 from unicorn.unicorn_const import UC_MODE_MIPS64
 
 from ....core.elf.relocate import RelocationAbi
@@ -33,7 +32,7 @@ FACTS = Facts(
     elf_machine="EM_MIPS",
     pointer_size=8,
     byteorder="big",
-    engine=mips.engine("big", UC_MODE_MIPS64, CS_MODE_MIPS64, KS_MODE_MIPS64),
+    engine=mips.engine("big", UC_MODE_MIPS64, CS_MODE_MIPS64, "KS_MODE_MIPS64"),
     abi=Abi(
         pc=mips.PC,
         sp=REGISTERS[insn.SP],

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from capstone import CS_MODE_32
-from keystone.keystone_const import KS_MODE_PPC32
 from unicorn.unicorn_const import UC_MODE_PPC32
 
 from ....core.elf.relocate import RelocationAbi
@@ -34,7 +33,7 @@ FACTS = Facts(
     elf_machine="EM_PPC",
     pointer_size=4,
     byteorder="big",
-    engine=power.engine(UC_MODE_PPC32, CS_MODE_32, KS_MODE_PPC32),
+    engine=power.engine(UC_MODE_PPC32, CS_MODE_32, "KS_MODE_PPC32"),
     abi=Abi(
         pc=power.NIP,
         sp=power.SP,

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from capstone import CS_MODE_64
-from keystone.keystone_const import KS_MODE_PPC64
 from unicorn.unicorn_const import UC_MODE_PPC64
 
 from ....core.elf.relocate import RelocationAbi
@@ -38,7 +37,7 @@ FACTS = Facts(
     elf_machine="EM_PPC64",
     pointer_size=8,
     byteorder="big",
-    engine=power.engine(UC_MODE_PPC64, CS_MODE_64, KS_MODE_PPC64),
+    engine=power.engine(UC_MODE_PPC64, CS_MODE_64, "KS_MODE_PPC64"),
     abi=Abi(
         pc=power.NIP,
         sp=power.SP,

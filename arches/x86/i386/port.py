@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from capstone import CS_MODE_32
-from keystone.keystone_const import KS_MODE_32
 from unicorn.unicorn_const import UC_MODE_32
 
 from ....core.elf.relocate import RelocationAbi
@@ -37,7 +36,7 @@ FACTS = Facts(
     elf_machine="EM_386",
     pointer_size=4,
     byteorder="little",
-    engine=x86.engine(UC_MODE_32, CS_MODE_32, KS_MODE_32),
+    engine=x86.engine(UC_MODE_32, CS_MODE_32, "KS_MODE_32"),
     abi=Abi(
         pc=x86.register("eip"),
         sp=x86.register("esp"),

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from capstone import CS_MODE_64
-from keystone.keystone_const import KS_MODE_64
 from unicorn.unicorn_const import UC_MODE_64
 
 from ....core.elf.relocate import RelocationAbi
@@ -39,7 +38,7 @@ FACTS = Facts(
     elf_machine="EM_X86_64",
     pointer_size=8,
     byteorder="little",
-    engine=x86.engine(UC_MODE_64, CS_MODE_64, KS_MODE_64),
+    engine=x86.engine(UC_MODE_64, CS_MODE_64, "KS_MODE_64"),
     abi=Abi(
         pc=x86.register("rip"),
         sp=x86.register("rsp"),

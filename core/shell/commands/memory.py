@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...errors import AssemblyError
+from ...errors import AssemblyError, NoAssemblerError
 from ...session.session import Session
 from ..command import (
     Argument,
@@ -97,6 +97,8 @@ def _assembled(context: Context, words: Arguments, address: int) -> bytes | None
     source = " ".join(word.text for word in words)
     try:
         return context.session.assemble(source, address)
+    except NoAssemblerError:
+        raise
     except AssemblyError as error:
         if re.fullmatch(r"[0-9a-fA-F]+", source):
             raise UsageMistake(

@@ -17,6 +17,9 @@ from dynftrace.core.arch import EntryCode, Sites
 from dynftrace.core.asm.assemble import assemble
 
 from ...support.entry import entry_code
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
 
 ENTRY = regs.FACTS.map.tracer
 TRACER = ENTRY + 0x2000

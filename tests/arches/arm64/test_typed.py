@@ -9,6 +9,10 @@ from dynftrace.core.asm.assemble import assemble_line
 from dynftrace.core.errors import AssemblyError
 from dynftrace.core.session.session import MachineSpec, Session
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 ARM64 = arches.load("arm64").facts
 AT = 0xFFFF_8000_0800_0100
 

@@ -12,6 +12,8 @@ from dynftrace.core.asm.assemble import assemble_line
 from dynftrace.core.elf.image import Image
 from dynftrace.core.errors import AssemblyError
 
+from ...support.keystone import needs_keystone
+
 REGION = 256 << 20
 
 
@@ -62,6 +64,7 @@ def test_both_byte_orders_share_one_entry_source() -> None:
     assert arches.load("mipsel").images() != arches.load("mips").images()
 
 
+@needs_keystone
 @pytest.mark.parametrize(
     ("line", "word"),
     [
@@ -80,6 +83,7 @@ def test_a_typed_instruction_is_the_manuals_word(port: MipsPort, line: str, word
     assert code == insn.pack(port.facts.byteorder, word)
 
 
+@needs_keystone
 @pytest.mark.parametrize(("arch", "line"), [("mips", "move a4, a0"), ("mips64", "move x0, a0")])
 def test_an_unknown_register_is_an_error(arch: str, line: str) -> None:
     facts = arches.load(arch).facts
@@ -87,6 +91,7 @@ def test_an_unknown_register_is_an_error(arch: str, line: str) -> None:
         assemble_line(facts, line, facts.map.tracer, lambda name: None)
 
 
+@needs_keystone
 def test_the_twelfth_register_has_two_names() -> None:
     for arch, name in (("mips", "t4"), ("mips64", "t0")):
         facts = arches.load(arch).facts

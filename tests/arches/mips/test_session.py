@@ -11,6 +11,7 @@ from dynftrace import arches
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.keystone import needs_keystone
 from ...support.user import opened
 
 PORTS = ("mips", "mipsel", "mips64")
@@ -89,6 +90,7 @@ def test_insmod_replaces_the_calls_of_mcount_as_a_script_would(shell: Shell) -> 
     assert not shell.session.boot.machine.oopses
 
 
+@needs_keystone
 def test_the_one_trampoline_of_a_module_is_rewritten(shell: Shell) -> None:
     sh(shell, "insmod usbcore-one")
     stubs = sh(shell, "tramp usbcore-one")
@@ -167,6 +169,7 @@ def test_a_branch_protects_a_task_that_two_nops_would_break() -> None:
     assert ends == [0, 1, 0]
 
 
+@needs_keystone
 def test_registers_have_their_abi_names() -> None:
     shell = Shell(Session.open(arches.load("mips64"), MachineSpec(boot=False)))
     shown = sh(shell, "poke schedule lw a4, 0(sp)") + sh(shell, "poke schedule lw t0, 0(sp)")

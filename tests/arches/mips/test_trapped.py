@@ -9,6 +9,10 @@ from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.errors import GuestOops
 from dynftrace.core.machine.machine import Machine
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 CODE = {
     "break": ("nop\nbreak\nnop", 1),
     "none": ("nop\nnop\n.word 0x4c00003f", 2),

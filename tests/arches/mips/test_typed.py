@@ -9,6 +9,10 @@ from dynftrace.core.asm.assemble import assemble_line
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 AT = 0x8020_0040
 SYMBOLS = {"near": AT + 0x1C0}
 

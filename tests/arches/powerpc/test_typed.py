@@ -8,6 +8,10 @@ from dynftrace import arches
 from dynftrace.core.asm.assemble import assemble_line
 from dynftrace.core.errors import AssemblyError
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 PPC64, PPC32 = arches.load("ppc64").facts, arches.load("ppc32").facts
 
 

@@ -12,6 +12,10 @@ from dynftrace import arches
 from dynftrace.core.asm.assemble import assemble, assemble_line
 from dynftrace.core.errors import AssemblyError
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 FACTS = arches.load("x86_64").facts
 BASE = 0xFFFF_FFFF_9000_0000
 SYMBOLS = {"schedule": 0xFFFF_FFFF_8100_0010, "call_me": BASE + 0x800}

@@ -13,6 +13,10 @@ from dynftrace.core.errors import AssemblyError
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 WRONG = {
     "x86": ("mov rax, [rsp+*2]", "[rsp+*2]"),
     "i386": ("mov eax, [esp+*2]", "[esp+*2]"),

@@ -14,6 +14,7 @@ from dynftrace.core.kernel.kallsyms import Kallsyms
 from dynftrace.core.machine.memory import Memory
 
 from ...support import elf_writer
+from ...support.keystone import needs_keystone
 
 PORT = arches.load("x86_64")
 SOURCE = PORT.entry_source()
@@ -41,11 +42,13 @@ def test_entry_code_and_tracer_are_in_memory_with_symbols(tmp_path: Path) -> Non
     assert memory.read(entry.address + 4096, size) == tracer.data(text)[:size].tobytes()
 
 
+@needs_keystone
 def test_a_changed_entry_source_is_what_runs(tmp_path: Path) -> None:
     entry, memory, _ = loaded(tmp_path, SOURCE.replace("ftrace_stub:\n", "ftrace_stub:\n nop\n"))
     assert memory.read(entry["ftrace_stub"], 2) == b"\x90\xc3"
 
 
+@needs_keystone
 def test_the_entry_source_may_call_the_kernel_and_the_tracer(tmp_path: Path) -> None:
     source = SOURCE + "\n call mine\n call function_count_call\n"
     entry, memory, _ = loaded(tmp_path, source)
@@ -54,6 +57,7 @@ def test_the_entry_source_may_call_the_kernel_and_the_tracer(tmp_path: Path) -> 
     assert PORT.call_target(at + 5, memory.read(at + 5, 5)) == entry["function_count_call"]
 
 
+@needs_keystone
 @pytest.mark.parametrize(
     ("old", "new", "error", "sentence"),
     [

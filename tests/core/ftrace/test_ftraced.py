@@ -28,6 +28,7 @@ from ...support.ftraced import (
     total,
     word,
 )
+from ...support.keystone import needs_keystone
 
 SLOTS = 170
 """Slots on one page."""
@@ -68,6 +69,7 @@ def test_a_batch_at_boot_has_a_slot_for_each_site() -> None:
     assert word(session, "ftrace_skipped") == 0
 
 
+@needs_keystone
 def test_the_mcount_of_the_commit_before_calls_a_pointer() -> None:
     """The README's example, and the same with another function in the pointer."""
     shown = sh(machine(), "poke schedule+4 call mcount_indirect; until schedule+4 syscalls; step 4")

@@ -14,6 +14,7 @@ from dynftrace.core.ftrace.records import Flag
 from dynftrace.core.session.session import Session
 
 from ...support.booted import Booted, boot
+from ...support.keystone import needs_keystone
 
 MS = 1_000_000
 
@@ -158,6 +159,7 @@ def test_a_port_without_saved_registers_refuses_the_user() -> None:
     guest.ftrace.register(guest.counter())
 
 
+@needs_keystone
 def test_a_shared_slot_is_listed_once(guest: Booted) -> None:
     """ftrace_regs_caller may jump into ftrace_caller."""
     port = arches.load("x86_64")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from keystone import KS_ARCH_X86, KS_MODE_64, Ks
+import pytest
 
 from dynftrace.arches import load
 from dynftrace.core import abi
+from dynftrace.core.asm.keystone_child import assemble_once
 from dynftrace.core.machine.machine import Machine
 from dynftrace.core.machine.services import Services
+
+from ...support.keystone import INSTALLED, REASON
 
 PORT = load("x86_64")
 TEXT = 0xFFFF_FFFF_8100_0000
@@ -21,16 +24,18 @@ DATA = TEXT + 0x30000
 CLOCK = PORT.facts.map.local
 LOCAL = CLOCK + abi.LOCAL_PAGE_SIZE
 FIELD = {name: offset for name, (_, offset) in abi.cpu_local("little").fields.items()}
-ASSEMBLER = Ks(KS_ARCH_X86, KS_MODE_64)
 
 
 DECIMAL = re.compile(r"(?<![\w.])[1-9][0-9]+(?!\w)")
 
 
 def assemble(source: str, address: int = TEXT) -> bytes:
+    """Return the instructions of `source` for `address`; skip the test without Keystone."""
+    if not INSTALLED:
+        pytest.skip(REASON)
     # Keystone guesses the base of numbers without a prefix.
     text = DECIMAL.sub(lambda match: hex(int(match[0])), source)
-    return bytes(ASSEMBLER.asm(text, address)[0])
+    return assemble_once("KS_ARCH_X86", ("KS_MODE_64",), text, address, False).code
 
 
 @dataclass(frozen=True, slots=True)

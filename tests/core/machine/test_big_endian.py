@@ -8,7 +8,6 @@ from typing import cast
 
 import pytest
 from capstone import CS_ARCH_PPC, CS_MODE_32, CS_MODE_BIG_ENDIAN
-from keystone import KS_ARCH_PPC, KS_MODE_BIG_ENDIAN, KS_MODE_PPC32
 from unicorn.ppc_const import (
     UC_PPC_REG_0,
     UC_PPC_REG_CR,
@@ -29,6 +28,10 @@ from dynftrace.core.machine.machine import Machine
 from dynftrace.core.machine.scheduler import SLICE_NS
 from dynftrace.core.machine.vcpu import State
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 TEXT, STACK, DATA, LOCAL = 0xC000_0000, 0xC001_0000, 0xC001_8000, 0xF000_0000
 GENERAL = tuple(Register(f"r{number}", UC_PPC_REG_0 + number) for number in range(32))
 PC, LR = Register("pc", UC_PPC_REG_PC), Register("lr", UC_PPC_REG_LR)
@@ -48,8 +51,8 @@ FACTS = Facts(
         uc_mode=UC_MODE_32 | UC_MODE_BIG_ENDIAN,
         cs_arch=CS_ARCH_PPC,
         cs_mode=CS_MODE_32 | CS_MODE_BIG_ENDIAN,
-        ks_arch=KS_ARCH_PPC,
-        ks_mode=KS_MODE_PPC32 | KS_MODE_BIG_ENDIAN,
+        ks_arch="KS_ARCH_PPC",
+        ks_mode=("KS_MODE_PPC32", "KS_MODE_BIG_ENDIAN"),
         traps={96: Trap("no instruction", True, 4), 6: Trap("a trap", False, 4)},
     ),
     abi=Abi(

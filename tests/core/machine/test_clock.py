@@ -33,7 +33,7 @@ from unicorn.x86_const import (
 )
 
 from dynftrace.core.machine.clock import EXECUTED
-from dynftrace.core.machine.native import assemble_hook, native_hook
+from dynftrace.core.machine.native import hook_code, native_hook
 from dynftrace.core.machine.scheduler import SLICE_NS
 
 from .guest import CLOCK, TEXT, Guest
@@ -56,7 +56,8 @@ def test_machine_code_and_python_count_and_stop_alike() -> None:
 
 
 @pytest.mark.skipif(
-    platform.machine() != "x86_64" or platform.system() != "Linux", reason="hook of this host"
+    platform.machine() not in ("x86_64", "aarch64") or platform.system() != "Linux",
+    reason="hook of this host",
 )
 def test_this_host_uses_the_machine_code_hook() -> None:
     assert native_hook("block") is not None
@@ -107,7 +108,7 @@ STOP = 0x300000
 
 def call_hook(host: str, swap: bool, ticks: int, deadline: int, request: int, size: int) -> Uc:
     """Run the hook of `host` in an emulator until it returns or stops; return the emulator."""
-    code = assemble_hook(host, "block", swap)
+    code = hook_code(host, "block", swap)
     assert code is not None
     arm = host == "aarch64"
     uc = Uc(*((UC_ARCH_ARM64, UC_MODE_ARM) if arm else (UC_ARCH_X86, UC_MODE_64)))
@@ -158,5 +159,5 @@ def test_the_hooks_of_all_hosts_count_and_stop(host: str, swap: bool) -> None:
 
 
 def test_an_unknown_host_has_no_machine_code_hook() -> None:
-    assert assemble_hook("vax", "block") is None
+    assert hook_code("vax", "block") is None
     assert ctypes.sizeof(ctypes.c_void_p) == 8 or native_hook("block") is None

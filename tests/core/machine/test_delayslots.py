@@ -9,6 +9,10 @@ from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.machine.memory import PAGE_SIZE, Memory
 from dynftrace.core.machine.vcpu import Stop, Vcpu, Why
 
+from ...support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 FAR = 10**9
 
 

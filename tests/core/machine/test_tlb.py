@@ -34,7 +34,7 @@ from unicorn.x86_const import (
     UC_X86_REG_RSP,
 )
 
-from dynftrace.core.machine.native import assemble_hook, native_hook
+from dynftrace.core.machine.native import hook_code, native_hook
 from dynftrace.core.machine.scheduler import SLICE_NS
 
 from .guest import CLOCK, DATA, TEXT, Guest
@@ -53,7 +53,7 @@ PAGE = 0xFFFF_FFFF_8100_3000
     ],
 )
 def test_the_hooks_of_all_hosts_fill_an_entry(host: str, access: int, expected: int) -> None:
-    code = assemble_hook(host, "tlb")
+    code = hook_code(host, "tlb")
     assert code is not None
     arm = host == "aarch64"
     uc = Uc(*((UC_ARCH_ARM64, UC_MODE_ARM) if arm else (UC_ARCH_X86, UC_MODE_64)))
@@ -75,7 +75,10 @@ def test_the_hooks_of_all_hosts_fill_an_entry(host: str, access: int, expected: 
     assert result & 0xFF == 1
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="hook of this host")
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "aarch64") or platform.system() != "Linux",
+    reason="hook of this host",
+)
 def test_this_host_uses_the_hook() -> None:
     assert native_hook("tlb") is not None
 

@@ -25,6 +25,8 @@ from dynftrace.core.portcheck import (
 )
 from dynftrace.core.portcheck.check import HEADINGS
 
+from ...support.keystone import needs_keystone
+
 ONE_BYTE_NOPS = bytes.fromhex("90 90 90 90 90")
 
 
@@ -144,17 +146,20 @@ def entry(before: str, after: str) -> OtherEntry:
     return OtherEntry(text=source.replace(before, after, 1))
 
 
+@needs_keystone
 def test_entry_code_that_loses_a_register_fails() -> None:
     port = entry("ftrace_caller:\n", "ftrace_caller:\n        xor r8d, r8d\n")
     assert failure(port, "registers kept").reason.startswith("r8 is 0 after it, but ")
     assert outcome(port, "pt_regs") == Passed()
 
 
+@needs_keystone
 def test_a_missing_label_is_named() -> None:
     port = entry(".globl ftrace_stub", "")
     assert failure(port, "labels").reason == "entry.S does not export ftrace_stub"
 
 
+@needs_keystone
 def test_half_a_graph_tracer_fails_and_none_is_not_provided() -> None:
     port = entry(".globl return_to_handler", "")
     assert failure(port, "return_to_handler").reason == "entry.S has no return_to_handler"
@@ -178,6 +183,7 @@ function_trace_stop:
 """
 
 
+@needs_keystone
 def test_entry_code_must_test_its_trace_stop() -> None:
     source = X8664Port().entry_source().replace("function_trace_stop", "another_word")
     assert isinstance(outcome(OtherEntry(text=source), "trace stop"), NotProvided)

@@ -30,7 +30,7 @@ COMMANDS = (
     "echo function_graph > current_tracer",
     "insmod usbcore",
     "rmmod usbcore",
-    "poke schedule nop",
+    "poke schedule 60000000",
     "cat trace_pipe",
     "sleep 0.001",
     "echo 0 > tracing_on",

@@ -18,6 +18,7 @@ from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.keystone import needs_keystone
 from ...support.ports import FAMILIES
 from ...support.user import subject
 
@@ -288,6 +289,7 @@ def test_until_reports_a_timeout(one: Shell, monkeypatch: pytest.MonkeyPatch) ->
     assert one.session.now - before <= 3_000_000
 
 
+@needs_keystone
 def test_until_reports_an_oops(one: Shell) -> None:
     sh(one, "poke vfs_write+5 ud2")
     outcome = one.execute("until vfs_write+5 syscalls")

@@ -12,6 +12,8 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.outcome import Outcome, ReadFile
 from dynftrace.core.shell.shell import Shell
 
+from ...support.keystone import needs_keystone
+
 Sh = Callable[[str], str]
 
 
@@ -117,6 +119,7 @@ def test_call_prints_the_result(shell: Shell, sh: Sh) -> None:
     assert shell.execute(f"call nr_running {2**64}").status == 2
 
 
+@needs_keystone
 def test_poke_changes_what_the_guest_executes(session: Session, shell: Shell, sh: Sh) -> None:
     ip = session.boot.kallsyms.address("nr_running")
     assert ip is not None
@@ -150,6 +153,7 @@ def test_invalid_pokes_are_refused(session: Session, shell: Shell, command: str)
     assert session.boot.machine.memory.read(session.address_of("schedule"), 32) == before
 
 
+@needs_keystone
 @pytest.mark.parametrize(
     "command",
     [

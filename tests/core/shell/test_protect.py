@@ -8,6 +8,7 @@ from dynftrace import arches
 from dynftrace.core.abi import TICK_NS
 from dynftrace.core.shell.shell import Shell
 
+from ...support.keystone import needs_keystone
 from ...support.ports import FAMILIES
 from ...support.user import User
 
@@ -80,6 +81,7 @@ def test_a_cpu_that_executes_an_unmapped_page_oopses(arch: str) -> None:
     assert "not mapped" in user.refused(f"poke {crashed:x} 00000000")
 
 
+@needs_keystone
 def test_a_read_only_page_runs_and_refuses_a_poke() -> None:
     user = User("arm64")
     user("protect schedule ro; run syscalls")

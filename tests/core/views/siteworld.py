@@ -8,10 +8,10 @@ import numpy as np
 
 from dynftrace import arches
 from dynftrace.core.arch import Edit, Function, ModuleStub, Port, Sites
-from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.elf.symbols import SymbolTable
 from dynftrace.core.facts import Stub
 from dynftrace.core.ftrace.entry import Entry
+from dynftrace.core.ftrace.entry_code import entry_code
 from dynftrace.core.ftrace.ops import FtraceOps
 from dynftrace.core.ftrace.records import Flag, Records
 from dynftrace.core.ftrace.state import RecordState, record_state
@@ -142,7 +142,7 @@ class World:
         self.kallsyms.add(SymbolTable.of_labels(labels, TEXT + 0x1000))
         at = facts.map.tracer
         tracers = {name: at + 0x1000 + 16 * n for n, name in enumerate(TRACER_NAMES)}
-        code = assemble(facts, source or port.entry_source(), at, tracers.get)
+        code = entry_code(port, at, tracers.get, source)
         symbols = {name: at + offset for name, offset in code.symbols.items()}
         self.memory.map(at, 0x2000, "tracer")
         self.memory.write(at, code.code)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ...support.keystone import needs_keystone
 from .command_line import COMMAND, environment
 
 
@@ -64,6 +65,7 @@ def test_too_little_memory_is_one_sentence(megabytes: int, arguments: str) -> No
     assert re.fullmatch(r"dynftrace: not enough memory: .*ulimit -v.*\n", done.stderr), done.stderr
 
 
+@needs_keystone
 def test_the_memory_asked_for_is_enough() -> None:
     limit = 512 << 20
     done = subprocess.run(
@@ -142,7 +144,14 @@ def ended(arguments: list[str], number: int, after: float) -> tuple[int, bytes]:
     return os.waitstatus_to_exitcode(status), seen
 
 
-@pytest.mark.parametrize("arguments", [["sh"], ["sh", "-c", "run syscalls; poke vfs_read nop"], []])
+ARGUMENTS = [
+    ["sh"],
+    pytest.param(["sh", "-c", "run syscalls; poke vfs_read nop"], marks=needs_keystone),
+    [],
+]
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS)
 def test_a_signal_ends_the_program_at_any_moment_without_a_traceback(arguments: list[str]) -> None:
     chance = random.Random(len(arguments))
     for turn in range(4):

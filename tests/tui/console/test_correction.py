@@ -11,7 +11,10 @@ from dynftrace.tui.console.widgets.command_line import CommandLine
 from dynftrace.tui.console.widgets.same_as import SameAs
 from dynftrace.tui.pictures.picture import settle
 
+from ...support.keystone import needs_keystone
 
+
+@needs_keystone
 async def test_the_wrong_word_can_be_corrected() -> None:
     session = Session.open(arches.load("x86_64"))
     app = ConsoleApp(lambda: SessionDriver(session))

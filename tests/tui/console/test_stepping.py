@@ -22,6 +22,7 @@ from dynftrace.tui.console.widgets.text_view import TextView
 from dynftrace.tui.pictures.picture import settle
 from dynftrace.tui.present.line import plain
 
+from ...support.keystone import needs_keystone
 from ...support.ports import FAMILIES
 from .test_main_screen import same_as
 
@@ -281,6 +282,7 @@ async def test_an_unreached_place_is_reported_and_another_workload_offered(
         assert isinstance(app.screen, WorkloadBox)
 
 
+@needs_keystone
 async def test_an_oops_while_stepping_is_reported(session: Session) -> None:
     async with console(session) as (app, pilot):
         await into(app, pilot)

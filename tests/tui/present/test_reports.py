@@ -14,6 +14,8 @@ from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.present.line import plain
 from dynftrace.tui.present.reports import bug_report, oops_report
 
+from ...support.keystone import needs_keystone
+
 IP = 0xFFFF_FFFF_8100_0040
 STEP = "Setting ftrace call site to call ftrace function"
 
@@ -79,6 +81,7 @@ DAMAGE = {
 """Commands that damage text, and the damage that ftrace finds."""
 
 
+@needs_keystone
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damage_is_shown_at_its_place_within_80_columns(name: str) -> None:
     driver = SessionDriver(Session.open(arches.load(name)))

@@ -9,6 +9,8 @@ from dynftrace.core.session.session import Session
 from dynftrace.tui.console.driver import SessionDriver
 from dynftrace.tui.present.line import plain
 
+from ...support.keystone import needs_keystone
+
 FAR = {
     "ppc64": ("insmod usbcore", "-1 EB", "its call reaches -32 MB to +32 MB"),
     "ppc32": ("insmod usbcore", "-256 MB", "its call reaches -32 MB to +32 MB"),
@@ -57,12 +59,14 @@ def test_a_site_of_the_kernel_needs_no_stub() -> None:
     assert not any("reach" in row or row.startswith("stubs of") for row in rows)
 
 
+@needs_keystone
 def test_a_damaged_stub_is_shown_in_the_table() -> None:
     rows = shown("ppc64", "insmod usbcore", "poke msleep.stub nop")
     (row,) = [row for row in rows if "msleep.stub" in row]
     assert row.startswith("! ")
 
 
+@needs_keystone
 def test_a_quick_view_keeps_the_last_table() -> None:
     driver = SessionDriver(Session.open(arches.load("ppc64")))
     driver.execute("insmod usbcore")

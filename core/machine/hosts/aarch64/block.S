@@ -1,4 +1,3 @@
-// keystone: KS_ARCH_ARM64 KS_MODE_LITTLE_ENDIAN
 // swap: rev x4, x4
 //
 // void block(uc_engine *uc, uint64_t address, uint32_t size, struct control *control)
@@ -16,7 +15,7 @@ block:
 	add	x6, x3, #0x1000
 	ldr	w5, [x6, #0x1000]
 	cbnz	w5, stop
-	uxtw	x2, w2
+	mov	w2, w2
 	str	x1, [x3, #0x18]
 	str	x2, [x3, #0x20]
 	add	x4, x4, x2

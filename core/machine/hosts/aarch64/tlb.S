@@ -1,5 +1,3 @@
-// keystone: KS_ARCH_ARM64 KS_MODE_LITTLE_ENDIAN
-//
 // bool tlb(uc_engine *uc, uint64_t vaddr, uc_mem_type type, uc_tlb_entry *entry, void *)
 //
 // Called by the engine when an address is not in its TLB; core/machine/tlb.py says why.

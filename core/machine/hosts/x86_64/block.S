@@ -1,4 +1,3 @@
-// keystone: KS_ARCH_X86 KS_MODE_64
 // swap: bswap rax
 //
 // void block(uc_engine *uc, uint64_t address, uint32_t size, struct control *control)

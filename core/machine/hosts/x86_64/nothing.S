@@ -1,5 +1,3 @@
-// keystone: KS_ARCH_X86 KS_MODE_64
-//
 // void nothing(uc_engine *uc, uint64_t address, uint32_t size, void *)
 //
 // Called by the engine before instructions; core/machine/longblocks.py says why.

@@ -9,6 +9,10 @@ from dynftrace.core.asm.assemble import assemble
 from dynftrace.core.errors import UsageError
 from dynftrace.core.session.session import MachineSpec, Session
 
+from ....support.keystone import needs_keystone
+
+pytestmark = needs_keystone
+
 PORT = arches.load("i386")
 PLACE = PORT.facts.map.host_stack + 0x10_0000
 
