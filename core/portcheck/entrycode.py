@@ -124,7 +124,7 @@ def _with_regs(subject: PortUnderTest) -> Iterator[tuple[int, Edit, Traced]]:
         yield row, edit, at_site(subject, edit, row)
 
 
-@check(DYNAMIC_GRAPH, "graph slot", "ftrace_graph_call becomes a call or a branch, then a nop")
+@check(DYNAMIC_GRAPH, "graph slot", "ftrace_graph_call becomes a branch, then a nop")
 def graph_slot(subject: PortUnderTest) -> None:
     port, labels = subject.port, subject.labels
     _graph_labels(subject)
