@@ -59,9 +59,8 @@ def checks_of(words: str) -> tuple[Check, ...]:
         check for check in CHECKS if wanted in f"{check.heading}\n{check.name}".casefold()
     )
     if not found:
-        raise UsageError(
-            f"no check has {words!r} in its name or heading: see what `port check` prints without it"
-        )
+        reason = f"no check has {words!r} in its name or heading"
+        raise UsageError(f"{reason}: run `port check` without --only to see all")
     return found
 
 

@@ -16,8 +16,8 @@ from .graph import files as graph_files
 from .latency import files as latency_files
 from .options import files as option_files
 from .pids import files as pid_files
-from .profile import files as profile_files
 from .proc import proc_files
+from .profile import files as profile_files
 from .readme import files as readme_files
 from .snapshot import files as snapshot_files
 from .stack import files as stack_files

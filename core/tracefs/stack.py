@@ -26,6 +26,7 @@ DISABLED = """\
 #
 """
 
+
 class StackMaxSize(File):
     """Most bytes of a stack that were ever in use."""
 

@@ -111,7 +111,8 @@ def traced(arch: str, tracer: str, *, idle: str = "excluded") -> tuple[User, lis
 
 
 @pytest.mark.parametrize(
-    ("arch", "tracer"), zip(FAMILIES, ["irqsoff", "preemptirqsoff", "preemptoff", "preemptoff"], strict=True)
+    ("arch", "tracer"),
+    zip(FAMILIES, ["irqsoff", "preemptirqsoff", "preemptoff", "preemptoff"], strict=True),
 )
 def test_the_maximum_is_the_longest_span_that_the_host_sees(arch: str, tracer: str) -> None:
     user, spans = traced(arch, tracer)

@@ -71,8 +71,16 @@ def check(
             print(f"dynftrace: {error}", file=sys.stderr)
             failed = True
     # Imported only for valid names because it loads the emulator.
-    from ...core.portcheck import CHECKS, Check, Failed, Outcome, check_port, checks_of, objects
-    from ...core.portcheck import report_lines
+    from ...core.portcheck import (
+        CHECKS,
+        Check,
+        Failed,
+        Outcome,
+        check_port,
+        checks_of,
+        objects,
+        report_lines,
+    )
 
     checks = CHECKS if only is None else checks_of(only)
 

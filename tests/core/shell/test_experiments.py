@@ -25,7 +25,9 @@ def test_the_method_can_be_chosen_while_the_machine_runs() -> None:
     user("echo nop > current_tracer")
     user.same_text(before)
     refused = user.refused("patch fast")
-    assert "unknown method 'fast' (choose from: stop_machine, breakpoint, none, nmi_enter)" in refused
+    assert (
+        "unknown method 'fast' (choose from: stop_machine, breakpoint, none, nmi_enter)" in refused
+    )
     user("reboot")
     assert user("patch") == "[stop_machine] breakpoint none nmi_enter\n"
 
