@@ -479,8 +479,9 @@ class Port(Protocol):
     # required
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
-        """Return the edit from a nop at `slot`, `ftrace_graph_call`, to a call of `caller`.
+        """Return the edit from a nop at `slot`, `ftrace_graph_call`, to `caller`.
 
+        The text written is a call, or a branch if `caller` does not return to the slot.
         The reversed edit is `ftrace_disable_ftrace_graph_caller`.
         """
         ...

@@ -10,11 +10,9 @@ import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-PATCH_METHODS = ("stop_machine", "breakpoint", "none")
-"""Ways to write text: with all CPUs stopped, with a breakpoint in between, or without either.
-
-A port may also have `nmi_enter`: with all CPUs stopped, and with the help of NMIs.
-"""
+PATCH_METHODS = ("stop_machine", "breakpoint", "none", "nmi_enter")
+"""Ways to write text: with all CPUs stopped, with a breakpoint in between, without either, or
+with all CPUs stopped and with the help of NMIs."""
 
 DISCOVERIES = ("table", "ftraced", "ftraced-batch")
 """Ways to find call sites: in a table by the compiler or linker, or by ftraced as they run.

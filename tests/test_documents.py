@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """Return the rows of all tables, in the order of the page."""
+    """Return the rows of all tables, those of one machine together."""
     found = []
     for line in PAGE.read_text().splitlines():
         if line.startswith("## "):
@@ -48,7 +48,7 @@ def rows() -> list[Row]:
             found.append(
                 Row(document, number, machine, command.strip("`"), re.findall("`([^`]*)`", shows))
             )
-    return found
+    return sorted(found, key=lambda row: row.machine)
 
 
 def pattern(shown: str) -> str:
@@ -57,7 +57,7 @@ def pattern(shown: str) -> str:
     return r"[^\S\n]+".join(words)
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=1)
 def opened(machine: str) -> tuple[Session, Restore]:
     """Return a new machine, such as `mips --nop nop`, and the way back to its start."""
     arch, *options = machine.split()

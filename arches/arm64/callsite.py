@@ -42,6 +42,12 @@ def calls(sites: Sites, target: int) -> Calls:
     return Calls(text, _rows(insn.pack(insn.NOP), len(sites)), reaches | by_stub, via)
 
 
+def jumps(sites: Sites, target: int) -> Calls:
+    """Encode a branch to `target`, without link, at each of `sites`."""
+    text, reaches = insn.branch(sites.ip, np.full(len(sites), target, np.uint64), link=False)
+    return Calls(text, _rows(insn.pack(insn.NOP), len(sites)), reaches)
+
+
 def init_nop(form: Form, sites: Sites, mcount: int) -> Edit:
     """Return the first change of each site, from the text of the compiler or module loader."""
     if not form.compiled:

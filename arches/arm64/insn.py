@@ -82,16 +82,21 @@ def pack(*words: int) -> bytes:
 # Unconditional branch (immediate): op, 00101, imm26 (counts words)
 
 
-def bl(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
-    """Encode `bl target` at each `ip`.
+def branch(ip: Addresses, target: Addresses, link: bool) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Encode `bl target`, or `b target` without `link`, at each `ip`.
 
     Returns the text, shape (n, 4), and which reach an aligned target from an
     aligned place; the bytes of one that does not are zeros, which is `udf #0`.
     """
     distance = (target - ip).view(np.int64)
     reach = (distance >= -REACH) & (distance < REACH) & (((ip | target) & np.uint64(3)) == 0)
-    word = np.where(reach, _LINK | _B | (distance >> 2 & _IMM26), 0).astype("<u4")
+    word = np.where(reach, (_LINK * link) | _B | (distance >> 2 & _IMM26), 0).astype("<u4")
     return np.ascontiguousarray(word).view(np.uint8).reshape(-1, WORD), reach
+
+
+def bl(ip: Addresses, target: Addresses) -> tuple[Bytes, NDArray[np.bool_]]:
+    """Encode `bl target` at each `ip`; see `branch`."""
+    return branch(ip, target, link=True)
 
 
 def b(distance: int) -> int:

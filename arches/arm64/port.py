@@ -153,9 +153,9 @@ class Arm64Port(BasePort):
         return was.modify_call(site, shall)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
-        """Return the edit from a nop to `bl caller` at the slot, one word."""
+        """Return the edit from a nop to `b caller` at the slot, one word."""
         site = Sites(np.array([slot], np.uint64))
-        return callsite.calls(site, caller).make_call(site)
+        return callsite.jumps(site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Return the target of a B or BL."""

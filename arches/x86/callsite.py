@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...core.arch import Calls, Edit, Effect, Sites
+from ...core.arch import Bytes, Calls, Edit, Effect, Sites
 from ...core.facts import Abi
 from . import insn
 
@@ -22,9 +23,17 @@ def nops_of(bits: int) -> Mapping[int, bytes]:
 
 def calls(bits: int, sites: Sites, target: int) -> Calls:
     """Encode a call of `target` at each of `sites`."""
-    text, reachable = insn.call(sites.ip, np.full(len(sites), target, np.uint64), bits)
+    return _from_nop(bits, *insn.call(sites.ip, np.full(len(sites), target, np.uint64), bits))
+
+
+def jumps(bits: int, sites: Sites, target: int) -> Calls:
+    """Encode a jump to `target` at each of `sites`."""
+    return _from_nop(bits, *insn.jmp(sites.ip, np.full(len(sites), target, np.uint64), bits))
+
+
+def _from_nop(bits: int, text: Bytes, reachable: NDArray[np.bool_]) -> Calls:
     nop = np.frombuffer(nops_of(bits)[insn.REL32_SIZE], np.uint8)
-    return Calls(text, np.tile(nop, (len(sites), 1)), reachable)
+    return Calls(text, np.tile(nop, (len(text), 1)), reachable)
 
 
 def init_nop(sites: Sites, mcount: Calls) -> Edit:

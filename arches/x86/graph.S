@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The part of entry.S that the 64-bit x86 ports share: ftrace_graph_caller,
- * return_to_handler, and the words. Each entry.S draws the stack of
- * ftrace_graph_caller and defines
+ * return_to_handler, and the words. The slot jumps to ftrace_graph_caller, whose
+ * return is that of ftrace_caller. Each entry.S draws its stack and defines
  *
- *     FRAME       bytes for the nine registers, such that rsp is aligned at the call
+ *     FRAME       bytes for the nine registers, such that rsp is aligned at the call of C
  *     SELF        address of the word with the return address of ftrace_caller
  *     PARENT      address of the word with the traced function's return address
  *     CALLER_SP   rsp of the function's caller at the call of the function
@@ -38,7 +38,7 @@ ftrace_graph_caller:
         mov     r10, [rsp + 56]
         mov     r11, [rsp + 64]
         add     rsp, FRAME
-        ret
+        .byte   0xf3, 0xc3                      // rep ret: AMD's advice for a ret after a jump
 
 /*
  * void return_to_handler(void)

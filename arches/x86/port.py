@@ -113,9 +113,9 @@ class X86Port(BasePort):
         return self.modify_call(Sites(np.array([slot], np.uint64)), old, new)
 
     def enable_graph_caller(self, slot: int, caller: int) -> Edit:
-        """Return the edit from the nop to `call caller` at the slot."""
+        """Return the edit from the nop to `jmp caller` at the slot (`ftrace_mod_jmp`)."""
         site = Sites(np.array([slot], np.uint64))
-        return callsite.calls(self.bits, site, caller).make_call(site)
+        return callsite.jumps(self.bits, site, caller).make_call(site)
 
     def call_target(self, ip: int, text: bytes) -> int | None:
         """Return the target of a direct call or jump; None for other instructions."""

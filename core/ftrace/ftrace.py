@@ -234,8 +234,10 @@ class Ftrace:
         `stubs` are the stubs that its calls use; return them as they are from now on. `mod` is
         the guest address of its `struct module`, 0 without one; records of sites that call stubs
         keep it (`struct dyn_arch_ftrace`). `tramps` maps a target to the address of the word
-        there that has the address of its stub. Raises `ImageError` for an invalid list of
-        sites, and `FtraceBug`.
+        there that has the address of its stub. A site that is not what ftrace expects shuts
+        ftrace off, and the module's sites stay as compiled. As in Linux this is no error for
+        the module. Raises `ImageError` for an invalid list of sites, and `FtraceBug` if the
+        sites are to be enabled and another place is not what ftrace expects.
         """
         stubs = tuple(stubs)
         if self.ftraced is not None:
@@ -243,8 +245,9 @@ class Ftrace:
             return stubs
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
-            self._add(ips, image, bases, name, (*self._by_mcount, *stubs), mod, tramps)
-            stubs = self._redirected(name, stubs)
+            with contextlib.suppress(FtraceBug):  # ftrace_module_init() returns nothing
+                self._add(ips, image, bases, name, (*self._by_mcount, *stubs), mod, tramps)
+                stubs = self._redirected(name, stubs)
             if self.ops and not self.disabled:
                 with self.change():
                     self._stale = True

@@ -1,6 +1,6 @@
 """The function graph tracer: its text, and its table in the guest.
 
-While it is on, the slot `ftrace_graph_call` inside ftrace_caller calls
+While it is on, the slot `ftrace_graph_call` inside ftrace_caller calls, or jumps to,
 ftrace_graph_caller, which makes the traced function return to return_to_handler. The
 guest does the rest (arches/guest/tracer/fgraph.c). The sites follow an ops of its own,
 whose function does nothing. Functions that are active when the tracer is switched off

@@ -44,6 +44,12 @@ NMI_ENTRY = "common_nmi"
 NMI_RETRY_NS = 1_000
 """Virtual ns after which the machine tries again to deliver an NMI to a CPU without a stack."""
 
+WATCHDOG_NS = 10_000_001_000
+"""Virtual ns between two NMIs of the watchdog: Linux's ten seconds, and a little more.
+
+The guest's handler ignores an NMI that comes within ten seconds of its last check.
+"""
+
 _KEPT = ("irqs_disabled", "call", "call_arg", "call_result")
 """Fields of `cpu_local` that the machine keeps while an NMI runs."""
 

@@ -190,6 +190,23 @@ class Machine:
         interrupts = self._vcpu(cpu).interrupts
         interrupts.nmi, interrupts.nmi_period, interrupts.nmi_in_change = None, 0, False
 
+    @property
+    def nmi_watchdog(self) -> bool:
+        """Whether a vCPU gets the NMIs of the watchdog."""
+        return any(vcpu.interrupts.nmi_period == interrupt.WATCHDOG_NS for vcpu in self.vcpus)
+
+    def set_nmi_watchdog(self, on: bool) -> None:
+        """Deliver NMIs to each running vCPU as the watchdog of Linux does, or no more of them.
+
+        Raises `GuestError` if the kernel handles no NMIs.
+        """
+        period = interrupt.WATCHDOG_NS
+        for number, vcpu in enumerate(self.vcpus):
+            if vcpu.interrupts.nmi_period == period:
+                self.cancel_nmi(number)
+            if on and vcpu.state not in (State.OFF, State.DEAD):
+                self.send_nmi(number, vcpu.ticks + period, period)
+
     def _takes_nmis(self, cpu: int) -> Vcpu:
         """Return vCPU `cpu`. Raises `GuestError` if it takes no NMIs."""
         if self.symbols.address(interrupt.NMI_ENTRY) is None:

@@ -1,8 +1,9 @@
 """insmod and rmmod: modules in guest memory, and their dependencies.
 
 insmod refuses a module for a wrong vermagic, a symbol that is not exported, a relocation that
-does not fit, a call site with unexpected bytes, or an error returned by its init. Nothing of a
-refused module stays in guest memory.
+does not fit, or an error returned by its init. Nothing of a refused module stays in guest
+memory. As in Linux, a call site with unexpected bytes is no reason: it shuts ftrace off, and
+the module is loaded with its calls as compiled.
 
 A kernel exports the symbols in its `__ksymtab`. A kernel without that section exports all
 its global symbols, so that a small kernel needs no tables. A module exports the symbols
@@ -157,8 +158,9 @@ class Modules:
         `replaced`, two symbols, its calls of the first become calls of the second. Raises
         `UsageError` if the port has no such area or there is no such call, `ImageError` for an
         invalid file, `ModuleError` with the kernel's errno (EEXIST, ENOEXEC, ENOENT, ENOMEM, or the
-        result of init), `FtraceBug`, and `GuestError` if init does not return. After a
-        `GuestError` the module stays loaded in its current state.
+        result of init), `FtraceBug` if its sites are to be enabled and a slot or trampoline is
+        damaged, and `GuestError` if init does not return. After a `GuestError` the module stays
+        loaded in its current state.
         """
         image = file if isinstance(file, Image) else Image.load(file, self._port.facts)
         if not image.relocatable:

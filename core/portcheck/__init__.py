@@ -16,9 +16,10 @@ engine, and try at a shell what a user sees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..arch import Port
+from ..errors import UsageError
 from . import (
     entrycode,
     graph,
@@ -48,10 +49,25 @@ CHECKS = ordered(
 """All checks, in the order of the guide; their names are unique."""
 
 
-def check_port(port: Port) -> Iterator[tuple[Check, Outcome]]:
-    """Run all checks on `port`, one after the other."""
+def checks_of(words: str) -> tuple[Check, ...]:
+    """Return the checks whose heading or name contains `words`, in any case.
+
+    Raises `UsageError` if there are none.
+    """
+    wanted = words.casefold()
+    found = tuple(
+        check for check in CHECKS if wanted in f"{check.heading}\n{check.name}".casefold()
+    )
+    if not found:
+        reason = f"no check has {words!r} in its name or heading"
+        raise UsageError(f"{reason}: run `port check` without --only to see all")
+    return found
+
+
+def check_port(port: Port, checks: Iterable[Check] = CHECKS) -> Iterator[tuple[Check, Outcome]]:
+    """Run `checks` on `port`, one after the other."""
     subject = PortUnderTest(port)
-    for check in CHECKS:
+    for check in checks:
         yield check, check.run(subject)
 
 
@@ -64,6 +80,7 @@ __all__ = [
     "Passed",
     "PortUnderTest",
     "check_port",
+    "checks_of",
     "objects",
     "report_lines",
 ]

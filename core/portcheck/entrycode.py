@@ -124,7 +124,7 @@ def _with_regs(subject: PortUnderTest) -> Iterator[tuple[int, Edit, Traced]]:
         yield row, edit, at_site(subject, edit, row)
 
 
-@check(DYNAMIC_GRAPH, "graph slot", "ftrace_graph_call becomes a call, then a nop")
+@check(DYNAMIC_GRAPH, "graph slot", "ftrace_graph_call becomes a branch, then a nop")
 def graph_slot(subject: PortUnderTest) -> None:
     port, labels = subject.port, subject.labels
     _graph_labels(subject)
@@ -137,9 +137,9 @@ def graph_slot(subject: PortUnderTest) -> None:
     expect(edit.reachable.all(), "ftrace_graph_caller is out of reach of the slot", address)
     text = edit.row(edit.replacement, 0)
     leads = port.call_target(address, text)
-    expect(leads == caller, "the call does not lead to ftrace_graph_caller", address, b"", text)
+    expect(leads == caller, "the slot does not lead to ftrace_graph_caller", address, b"", text)
     back = edit.reversed()
-    same_text("the reversed edit expects another call", address, text, back.row(back.expected, 0))
+    same_text("the reversed edit expects other text", address, text, back.row(back.expected, 0))
 
 
 @check(GRAPH, "return_to_handler", "preserves the result, returns to the caller")

@@ -16,7 +16,7 @@ from ..arch import Port
 from ..asm.assemble import assemble
 from ..crash import Access, Crash, Fault
 from ..errors import GuestError, NoAssemblerError
-from ..facts import DISCOVERIES
+from ..facts import DISCOVERIES, PATCH_METHODS
 from ..kernel.kallsyms import Kallsyms
 from ..kernel.kernel import load_kernel
 from ..machine.machine import Machine
@@ -45,13 +45,12 @@ IMAGES = ("vmlinux.elf", "tracer.o", "usbcore.ko", "usbhub.ko", "crashy.ko")
 @check(MACHINE, "facts", "the facts are consistent")
 def facts(subject: PortUnderTest) -> None:
     facts = subject.port.facts
-    known = {"stop_machine", "breakpoint", "nmi_enter", "none"}
     expect(facts.byteorder in ("little", "big"), f"byteorder is {facts.byteorder!r}")
     expect(facts.pointer_size in (4, 8), f"pointer_size is {facts.pointer_size}")
     expect(facts.patch_methods, "patch_methods is empty")
     expect(facts.nops, "nops is empty")
     expect(facts.discovery, "discovery is empty")
-    unknown = {*facts.patch_methods, *facts.discovery} - known - {*DISCOVERIES}
+    unknown = {*facts.patch_methods, *facts.discovery} - {*PATCH_METHODS, *DISCOVERIES}
     wrong = f"unknown patch method or discovery: {', '.join(sorted(unknown))}"
     expect(not unknown, wrong)
     traps = "breakpoint" in facts.patch_methods

@@ -73,6 +73,10 @@ class Context:
         """Write a line to standard output."""
         self.output.append(text + "\n")
 
+    def warn(self, text: str) -> None:
+        """Write a line to standard error; the command goes on, and its status stays the same."""
+        self.error.append(text + "\n")
+
     def fail(self, text: str, status: int = 1) -> None:
         """Write a line to standard error; the command goes on and exits with `status`."""
         self.error.append(text + "\n")

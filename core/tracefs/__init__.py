@@ -16,12 +16,12 @@ from .graph import files as graph_files
 from .latency import files as latency_files
 from .options import files as option_files
 from .pids import files as pid_files
+from .proc import proc_files
 from .profile import files as profile_files
 from .readme import files as readme_files
 from .snapshot import files as snapshot_files
 from .stack import files as stack_files
 from .stack import filter_files as stack_filter_files
-from .stack import proc_files
 from .tracers import files as tracer_files
 from .traces import files as trace_files
 from .tree import Directory, File, Handle, Tracefs
@@ -69,7 +69,7 @@ class TracefsTree(Tracefs):
                 **stack_files(array.stack, kallsyms, bits),
             }
         )
-        super().__init__(root, lock, {"/proc": proc_files(array.stack)})
+        super().__init__(root, lock, {"/proc": proc_files(array.stack, machine)})
 
     def save(self) -> Restore:
         """Return a function that restores the filter words that wait for a module."""

@@ -81,6 +81,10 @@ How much of a stack is used
   stack_trace                       the calls on the stack at that time
   stack_trace_filter                functions to check at; empty means all
 
+NMIs
+  /proc/sys/kernel/nmi_watchdog     1 sends one to each CPU every 10 s, 0 stops;
+                                    a CPU that takes no ticks is reported
+
 Events of your own
   dynamic_events                    definitions; > removes all, >> adds one:
         f[:[GRP/]EVENT] FUNC [[NAME=]$argN[:TYPE]] [[NAME=]%REG[:TYPE]]

@@ -1,25 +1,20 @@
-"""The stack tracer's files: stack_max_size, stack_trace, stack_trace_filter, and its switch.
+"""The stack tracer's files: stack_max_size, stack_trace and stack_trace_filter.
 
-The switch is /proc/sys/kernel/stack_tracer_enabled, as on a real machine. Source:
+Its switch is /proc/sys/kernel/stack_tracer_enabled (proc.py), as on a real machine. Source:
 kernel/trace/trace_stack.c, 6.1.
 """
 
 from __future__ import annotations
 
-import errno
-import re
 from collections.abc import Mapping
 
-from ..errors import TracefsError
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.stacktrace import StackTracer
 from ..kernel.kallsyms import Kallsyms
 from .filters import ALL, Choice, FilterFile
 from .functions import FunctionTable
 from .number import kstrtoul
-from .tree import Directory, File, Node
-
-SWITCH = "stack_tracer_enabled"
+from .tree import File, Node
 
 DISABLED = """\
 #
@@ -30,8 +25,6 @@ DISABLED = """\
 # or 'echo 1 > /proc/sys/kernel/stack_tracer_enabled'
 #
 """
-
-_INT = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|[0-9]+)", re.ASCII)
 
 
 class StackMaxSize(File):
@@ -78,29 +71,6 @@ class StackTrace(File):
         return "".join(lines)
 
 
-class StackTracerEnabled(File):
-    """The switch of the stack tracer: 0 is off, any other number is on."""
-
-    mode = 0o644
-
-    def __init__(self, stack: StackTracer) -> None:
-        self._stack = stack
-
-    def read(self) -> str:
-        """Return the number."""
-        return f"{self._stack.enabled}\n"
-
-    def write(self, text: str) -> None:
-        """Accept a decimal or hexadecimal number; else EINVAL (`proc_dointvec`)."""
-        word = text.strip()
-        if not _INT.fullmatch(word):
-            raise TracefsError(errno.EINVAL)
-        value = int(word, 16 if "x" in word.lower() else 10)
-        if not -(1 << 31) < value < 1 << 31:
-            raise TracefsError(errno.EINVAL)
-        self._stack.set_enabled(value)
-
-
 def files(stack: StackTracer, kallsyms: Kallsyms, bits: int) -> Mapping[str, Node]:
     """Return the files of this module by name; `bits` is the width of the kernel's long."""
     return {
@@ -115,9 +85,3 @@ def filter_files(
     """Return the filter files of this module by name."""
     choice = Choice(lambda: stack.filter_hash, stack.set_filter, ALL)
     return {"stack_trace_filter": FilterFile(ftrace, functions, choice)}
-
-
-def proc_files(stack: StackTracer) -> Directory:
-    """Return the tree of /proc."""
-    kernel = Directory({SWITCH: StackTracerEnabled(stack)})
-    return Directory({"sys": Directory({"kernel": kernel})})

@@ -146,7 +146,8 @@ class PathReader:
         at, expected = int(edit.address[0]), edit.row(edit.replacement, 0)
         found = self._read(at, len(expected))
         right = found == expected
-        note = f"then calls {GRAPH_CALLER}" if right else f"expected {expected.hex(' ')}"
+        does = "calls" if self._disasm.decode(at, expected)[0].calls else "jumps to"
+        note = f"then {does} {GRAPH_CALLER}" if right else f"expected {expected.hex(' ')}"
         yield self._hop(GRAPH_SLOT, at, found, self._target(at, found), right, note, expected)
         for name, what in (
             (GRAPH_CALLER, "makes the function return to return_to_handler"),

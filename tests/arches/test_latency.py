@@ -111,7 +111,8 @@ def traced(arch: str, tracer: str, *, idle: str = "excluded") -> tuple[User, lis
 
 
 @pytest.mark.parametrize(
-    ("arch", "tracer"), zip(FAMILIES, ["irqsoff", "preemptirqsoff"] * 2, strict=True)
+    ("arch", "tracer"),
+    zip(FAMILIES, ["irqsoff", "preemptirqsoff", "preemptoff", "preemptoff"], strict=True),
 )
 def test_the_maximum_is_the_longest_span_that_the_host_sees(arch: str, tracer: str) -> None:
     user, spans = traced(arch, tracer)
@@ -212,3 +213,47 @@ def test_the_functions_of_the_section_are_inside_it(arch: str) -> None:
     assert called <= {*user("cat available_filter_functions").split()}
     table = user.session.boot.array.text().table
     assert (table.events["ts"] >= np.uint64(kept.time_start)).all()
+
+
+def waits(user: User) -> dict[int, list[tuple[int, int]]]:
+    """Watch CPU 0 for wakeups and switches; fill in the times of both for each task, by address."""
+    boot, vcpu = user.session.boot, user.session.boot.machine.vcpus[0]
+    fields = vcpu.local.dtype.fields
+    assert fields is not None
+    current = boot.port.facts.map.local + LOCAL_PAGE_SIZE + fields["current_task"][1]
+    woken = boot.kallsyms.address(f"{user.prefix}ttwu_do_wakeup")
+    assert woken is not None
+    task = boot.port.facts.abi.arguments[1].name
+    begun: dict[int, int] = {}
+    found: dict[int, list[tuple[int, int]]] = {}
+
+    def wake(uc: Uc, address: int, size: int, data: object) -> None:
+        begun[boot.machine.registers(0)[task]] = vcpu.ticks
+
+    def switch(uc: Uc, access: int, address: int, size: int, value: int, data: object) -> None:
+        value %= 1 << 8 * boot.port.facts.pointer_size
+        if value in begun:
+            found.setdefault(value, []).append((begun.pop(value), vcpu.ticks))
+
+    vcpu._uc.hook_add(UC_HOOK_CODE, wake, None, woken, woken)
+    vcpu._uc.hook_add(UC_HOOK_MEM_WRITE, switch, None, current, current + 7)
+    return found
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "ppc64"])
+def test_the_longest_wakeup_is_that_of_its_task(arch: str) -> None:
+    user = User(arch, cpus=1, alone=True)
+    user("echo 0 > options/function-trace; echo wakeup > current_tracer")
+    found = waits(user)
+    user("sleep 0.03")
+    kept = user.session.boot.array.latency.tracer.kept
+    times, (start, end) = next(
+        (times, time)
+        for times in found.values()
+        for time in times
+        if 0 <= kept.time_start - time[0] < BEGIN_NS
+    )
+    assert len(times) > 5 and end - start == max(run - woken for woken, run in times)
+    # The host sees the task's address stored after the tracer was told of the switch.
+    assert kept.latency < end - start < kept.latency + SLACK_NS
+    assert int(user("cat tracing_max_latency")) == kept.latency // 1000

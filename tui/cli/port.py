@@ -44,9 +44,12 @@ def _port(name: str) -> Port:
     "names", nargs=-1, metavar="[NAME]...", shell_complete=completion_of(arches.built_in)
 )
 @click.option("--all", "every", is_flag=True, help="Check every port.")
+@click.option("--only", metavar="TEXT", help="Only checks with TEXT in their name or heading.")
 @click.option("--json", "json", is_flag=True, help="Print a JSON list of objects.")
 @click.pass_context
-def check(context: click.Context, names: tuple[str, ...], every: bool, json: bool) -> None:
+def check(
+    context: click.Context, names: tuple[str, ...], every: bool, only: str | None, json: bool
+) -> None:
     """Check the ports NAME against the porting guide.
 
     A NAME that ends in .py is a file, which is executed; its function port() returns the port.
@@ -68,11 +71,22 @@ def check(context: click.Context, names: tuple[str, ...], every: bool, json: boo
             print(f"dynftrace: {error}", file=sys.stderr)
             failed = True
     # Imported only for valid names because it loads the emulator.
-    from ...core.portcheck import Check, Failed, Outcome, check_port, objects, report_lines
+    from ...core.portcheck import (
+        CHECKS,
+        Check,
+        Failed,
+        Outcome,
+        check_port,
+        checks_of,
+        objects,
+        report_lines,
+    )
+
+    checks = CHECKS if only is None else checks_of(only)
 
     def results(port: Port) -> Iterator[tuple[Check, Outcome]]:
         nonlocal failed
-        for each, outcome in check_port(port):
+        for each, outcome in check_port(port, checks):
             failed = failed or isinstance(outcome, Failed)
             yield each, outcome
 

@@ -27,7 +27,7 @@
  * if the traced function had made its own already, keep the chain of x29 whole.
  *
  *     sp + 320   sp of the traced function's caller
- *     sp + 312
+ *     sp + 312   x0: the tracer's first argument              ip
  *     sp + 304   regs, for the return
  *     sp + 296   x9: the traced function's return address   parent_ip
  *     sp + 288   x29 of its caller                          its frame record
@@ -96,8 +96,8 @@ ftrace_common:
         add     x29, sp, #288
         stp     x29, x30, [sp, #272]
         add     x29, sp, #272
-        str     x3, [sp, #304]
         sub     x0, x30, #4                     // MCOUNT_INSN_SIZE
+        stp     x3, x0, [sp, #304]
         mov     x1, x9
         ldr     x2, function_trace_op
 
@@ -106,11 +106,12 @@ ftrace_common:
 ftrace_call:
         bl      ftrace_stub
 
-        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        /* The second slot: a branch to ftrace_graph_caller, while returns are traced too. */
         .globl ftrace_graph_call
 ftrace_graph_call:
         nop
 
+ftrace_restore:
         ldr     x9, [sp, #304]
         cbz     x9, arguments
         ldr     x9, [sp, #264]
@@ -160,9 +161,9 @@ ftrace_stub:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called in the frame of both callers. Makes the traced function return through
- * return_to_handler: its x30 is restored from the registers that were saved.
- * Jumps to
+ * In the frame of both callers: the slot branches here, and this branches back to the
+ * instruction after the slot. Makes the traced function return through
+ * return_to_handler: its x30 is restored from the registers that were saved. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
@@ -170,10 +171,10 @@ ftrace_stub:
         .globl ftrace_graph_caller
 ftrace_graph_caller:
         add     x0, sp, #240                    // the traced function's return address
-        ldr     x1, [sp, #280]
-        sub     x1, x1, #4                      // MCOUNT_INSN_SIZE
+        ldr     x1, [sp, #312]
         add     x2, sp, #320                    // sp of its caller, also at return
-        b       prepare_ftrace_return
+        bl      prepare_ftrace_return
+        b       ftrace_restore
 
 #define GET_FRAME add x0, sp, #64
 #include "../graph.S"

@@ -36,11 +36,12 @@ ftrace_caller:
 ftrace_call:
         bl      ftrace_stub
 
-        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        /* The second slot: a branch to ftrace_graph_caller, while returns are traced too. */
         .globl ftrace_graph_call
 ftrace_graph_call:
         nop
 
+ftrace_restore:
         ldp     x29, x30, [sp], #16
 
 /*
@@ -57,19 +58,20 @@ ftrace_stub:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called in the frame of ftrace_caller. Makes the traced function return through
- * return_to_handler: its return address is in its frame record. Jumps to
+ * In the frame of ftrace_caller: the slot branches here, and this branches back to the
+ * instruction after the slot. Makes the traced function return through
+ * return_to_handler: its return address is in its frame record. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  */
         .globl ftrace_graph_caller
 ftrace_graph_caller:
-        ldp     x2, x1, [x29]                   // its frame record, and the address after the site
+        ldp     x0, x1, [x29]                   // its frame record, and the address after the site
         sub     x1, x1, #4                      // MCOUNT_INSN_SIZE
-        add     x0, x2, #8                      // the traced function's return address
-        ldr     x2, [x2]                        // x29 of its caller, also at return
-        b       prepare_ftrace_return
+        ldr     x2, [x0], #8                    // x29 of its caller; x0 at the return address
+        bl      prepare_ftrace_return
+        b       ftrace_restore
 
 #define GET_FRAME mov x0, x29
 #include "../graph.S"

@@ -53,7 +53,7 @@ ftrace_call:
         pop     ecx
         pop     eax
 
-        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        /* The second slot: a jump to ftrace_graph_caller, while returns are traced too. */
         .globl ftrace_graph_call
 ftrace_graph_call:
         .byte   0x3e, 0x8d, 0x74, 0x26, 0x00    // nop of 5 bytes
@@ -141,18 +141,18 @@ stopped:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called with every register as it was at the traced function's entry. Makes that
- * function return through return_to_handler. Calls
+ * The slot jumps here with every register as it was at the traced function's entry.
+ * Makes that function return through return_to_handler, and returns for
+ * ftrace_caller. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
  *
  * The stack at that call, lowest address at the bottom:
  *
- *     esp + 24   esp of the caller, also at the return        frame_pointer
- *     esp + 20   the traced function's return address         *parent
- *     esp + 16   the return address of ftrace_caller          self_addr + 5
- *     esp + 12   the return address of this
+ *     esp + 20   esp of the caller, also at the return        frame_pointer
+ *     esp + 16   the traced function's return address         *parent
+ *     esp + 12   the return address of ftrace_caller          self_addr + 5
  *     esp +  8   eax
  *     esp +  4   ecx
  *     esp        edx
@@ -162,15 +162,15 @@ ftrace_graph_caller:
         push    eax
         push    ecx
         push    edx
-        lea     eax, [esp + 20]
-        mov     edx, [esp + 16]
+        lea     eax, [esp + 16]
+        mov     edx, [esp + 12]
         sub     edx, 5                          // MCOUNT_INSN_SIZE
-        lea     ecx, [esp + 24]
+        lea     ecx, [esp + 20]
         call    prepare_ftrace_return
         pop     edx
         pop     ecx
         pop     eax
-        ret
+        .byte   0xf3, 0xc3                      // rep ret: AMD's advice for a ret after a jump
 
 /*
  * void return_to_handler(void)

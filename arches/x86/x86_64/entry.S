@@ -75,7 +75,7 @@ ftrace_call:
         mov     r11, [rsp + 64]
         lea     rsp, [rsp + 80]
 
-        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        /* The second slot: a jump to ftrace_graph_caller, while returns are traced too. */
         .globl ftrace_graph_call
 ftrace_graph_call:
         .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
@@ -174,8 +174,9 @@ stopped:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called with every register as it was at the traced function's entry. Makes that
- * function return through return_to_handler. Calls
+ * The slot jumps here with every register as it was at the traced function's entry.
+ * Makes that function return through return_to_handler, and returns for
+ * ftrace_caller. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
@@ -185,10 +186,9 @@ stopped:
  *     rsp + 96   rsp of the caller, also at the return        frame_pointer
  *     rsp + 88   the traced function's return address         *parent
  *     rsp + 80   the return address of ftrace_caller          self_addr + 5
- *     rsp + 72   the return address of this
- *     rsp        the registers, as in ftrace_caller
+ *     rsp        the registers, as in ftrace_caller, and 8 unused
  */
-#define FRAME 72
+#define FRAME 80        // 8 unused, which align rsp
 #define SELF rsp + 80
 #define PARENT rsp + 88
 #define CALLER_SP rsp + 96

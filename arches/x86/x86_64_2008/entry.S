@@ -71,7 +71,7 @@ ftrace_call:
         mov     r11, [rsp + 64]
         add     rsp, 72
 
-        /* The second slot: a call of ftrace_graph_caller, while returns are traced too. */
+        /* The second slot: a jump to ftrace_graph_caller, while returns are traced too. */
         .globl ftrace_graph_call
 ftrace_graph_call:
         .byte   0x0f, 0x1f, 0x44, 0x00, 0x00    // nop of 5 bytes
@@ -90,8 +90,9 @@ ftrace_stub:
 /*
  * void ftrace_graph_caller(void)
  *
- * Called with every register as it was at the traced function's site. Makes that
- * function return through return_to_handler. Calls
+ * The slot jumps here with every register as it was at the traced function's site.
+ * Makes that function return through return_to_handler, and returns for
+ * ftrace_caller. Calls
  *
  *     void prepare_ftrace_return(unsigned long *parent, unsigned long self_addr,
  *                                unsigned long frame_pointer)
@@ -100,12 +101,11 @@ ftrace_stub:
  *
  *     rbp + 16   rsp of the caller, also at the return        frame_pointer
  *     rbp +  8   the traced function's return address         *parent
- *     rsp + 88   the return address of ftrace_caller          self_addr + 5
- *     rsp + 80   the return address of this
+ *     rsp + 72   the return address of ftrace_caller          self_addr + 5
  *     rsp        the registers, as in ftrace_caller
  */
-#define FRAME 80        // 8 unused, which align rsp if the site does
-#define SELF rsp + 88
+#define FRAME 72        // rsp is aligned if the site aligns it
+#define SELF rsp + 72
 #define PARENT rbp + 8
 #define CALLER_SP rbp + 16
 #include "../graph.S"

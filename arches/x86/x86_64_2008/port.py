@@ -41,7 +41,6 @@ FACTS = replace(
     sites=replace(x86_64.FACTS.sites, sections=(), mcount_symbols=("mcount",)),
     nops=("nop", "jmp"),
     discovery=("ftraced", "ftraced-batch"),
-    patch_methods=(*x86_64.FACTS.patch_methods, "nmi_enter"),
     example=ExampleSite(offset=4),
 )
 

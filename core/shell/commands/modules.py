@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from ...errors import ImageError, ModuleError, UsageError
+from ...errors import FtraceBugType, ImageError, ModuleError, UsageError
 from ..command import Argument, Arguments, Changes, Command, Context, expect
 from ..outcome import Loaded, NotLoaded, Unloaded
 
@@ -32,7 +32,7 @@ def insmod(context: Context, arguments: Arguments) -> None:
             raise UsageError(f"'{arguments[1].text}' is not two symbols: write OLD=NEW")
         replaced, arguments = (old, new), arguments[2:]
     expect(arguments, 1, 1)
-    name = arguments[0].text
+    name, bug = arguments[0].text, context.boot.ftrace.bug
     try:
         module = context.session.insmod(name, far, replaced)
     except ModuleError as error:
@@ -49,6 +49,10 @@ def insmod(context: Context, arguments: Arguments) -> None:
             old, new = replaced
             context.line(f"{module.name}: {module.linked.replaced} calls of {old} now call {new}")
         context.did(Loaded(module.name))
+    finally:
+        found = context.boot.ftrace.bug
+        if found is not None and found is not bug and found.type is FtraceBugType.INIT:
+            context.warn(f"insmod: {name} is loaded, but ftrace is off until a reboot: {found}")
 
 
 def rmmod(context: Context, arguments: Arguments) -> None:

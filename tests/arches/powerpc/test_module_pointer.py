@@ -52,9 +52,12 @@ def test_a_stub_that_leads_elsewhere_is_refused(user: User) -> None:
     assert "does not match expected" in refused
 
 
-def test_a_module_whose_site_calls_another_function_is_refused(user: User) -> None:
+def test_a_module_whose_site_calls_another_function_shuts_ftrace_off(user: User) -> None:
     error = user.refused("insmod usbcore-stray")
+    assert "usbcore-stray is loaded, but ftrace is off until a reboot" in error
     assert "does not match expected" in error
     assert "it calls printk.stub (leads to " in error and "and not _mcount.stub" in error
-    assert "usbcore_stray" not in user("lsmod")
+    assert "has stopped" in error  # its init calls printk, with other arguments
+    assert "usbcore_stray" in user("lsmod")
     assert "Initializing ftrace call sites" in user("dmesg")
+    assert "No such device" in user.refused("echo function_graph > current_tracer")

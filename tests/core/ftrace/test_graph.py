@@ -87,7 +87,7 @@ def test_a_slot_poked_while_on_is_a_bug_at_switching_off(guest: Booted) -> None:
     with pytest.raises(FtraceBug):
         graph.stop()
     assert graph.on and guest.ftrace.disabled
-    assert guest.machine.memory.read(at, 2) == b"\xe8\0"
+    assert guest.machine.memory.read(at, 2) == b"\xe9\0"
     assert target_of(guest, "kfree") == guest.address("ftrace_caller")
 
 

@@ -198,7 +198,7 @@ def test_a_cpu_that_is_not_flushed_runs_the_old_text(machine: Machine, patcher: 
 
 
 def test_an_unknown_method_is_refused(patcher: Patcher) -> None:
-    with pytest.raises(UsageError, match=r"choose from: stop_machine, breakpoint, none"):
+    with pytest.raises(UsageError, match=r"choose from: stop_machine, breakpoint, none, nmi_enter"):
         patcher.method = "hope"
     patcher.method = "breakpoint"
     assert patcher.method == "breakpoint"

@@ -18,16 +18,18 @@ def recorded(user: User, cpu: int) -> int:
 def test_the_method_can_be_chosen_while_the_machine_runs() -> None:
     user = User("x86_64")
     before = user.text()
-    assert user("patch") == "[stop_machine] breakpoint none\n"
+    assert user("patch") == "[stop_machine] breakpoint none nmi_enter\n"
     user("patch breakpoint")
-    assert user("patch") == "stop_machine [breakpoint] none\n"
+    assert user("patch") == "stop_machine [breakpoint] none nmi_enter\n"
     user("echo function > current_tracer; run syscalls; patch stop_machine")
     user("echo nop > current_tracer")
     user.same_text(before)
     refused = user.refused("patch fast")
-    assert "unknown method 'fast' (choose from: stop_machine, breakpoint, none)" in refused
+    assert (
+        "unknown method 'fast' (choose from: stop_machine, breakpoint, none, nmi_enter)" in refused
+    )
     user("reboot")
-    assert user("patch") == "[stop_machine] breakpoint none\n"
+    assert user("patch") == "[stop_machine] breakpoint none nmi_enter\n"
 
 
 @pytest.mark.parametrize("arch", FAMILIES)

@@ -36,6 +36,13 @@ def test_port_check_says_what_each_port_does_and_fails_if_one_does_not(
     assert "at 1000: not the nop\n                  expected 01\n" in out
 
 
+def test_port_check_can_run_some_checks_only(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = here(capsys, "port", "check", "--json", "--only", "MAKE_nop", "ppc32")
+    assert status == 0 and [row["check"] for row in json.loads(out)] == ["make_nop"]
+    status, out, err = here(capsys, "port", "check", "--only", "vax", "ppc32")
+    assert (status, out) == (2, "") and "no check has 'vax' in its name or heading" in err
+
+
 def test_port_check_wants_names_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in ((), ("--all", "mips")):
         status, out, err = here(capsys, "port", "check", *arguments)
