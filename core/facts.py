@@ -194,6 +194,10 @@ class Abi:
     """
     floats: tuple[Register, ...] = ()
     """Floating-point registers, which ftrace must not touch."""
+    controls: tuple[tuple[Register, int], ...] = ()
+    """Registers that control the CPU, which ftrace must not change: rounding, interrupt masks,
+    pointers to per-CPU data. Each has a value with which kernel code may run. Only checks use
+    this."""
 
     @property
     def most_arguments(self) -> int:

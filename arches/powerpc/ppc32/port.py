@@ -43,6 +43,7 @@ FACTS = Facts(
         results=power.RESULTS,
         volatile=power.VOLATILE,
         floats=power.FLOATS,
+        controls=power.controls(0x8040),  # interrupts on
         pt_regs=power.PT_REGS,
         link=power.LR,
         stack_align=16,
