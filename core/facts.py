@@ -248,6 +248,8 @@ class CallSites:
     """Symbols of stubs that are linked into modules, each with the symbol it leads to."""
     clobbers: frozenset[str] = frozenset()
     """Registers of `Abi.pt_regs` that the callee of a site may change: no code there needs them."""
+    kept: Mapping[str, int] = field(default_factory=dict)
+    """Bits of those registers that code at a site needs all the same, as a mask each."""
     landing_pad: bytes = b""
     """The instruction with which functions begin if the CPU checks indirect branches."""
     source_offset: int = 0

@@ -299,10 +299,11 @@ def same_state(run: Run, facts: Facts, which: str = "after the nop", what: str =
     """Raise `Failure` for a difference between the states of `run`.
 
     Registers that sites clobber may differ, but only in bits that `Abi.volatile` allows if it
-    lists the register. `which` and `what` name the states before and after.
+    lists the register and `CallSites.kept` does not. `which` and `what` name the states before and after.
     """
     volatile = facts.abi.volatile
-    free = {name: volatile.get(name, -1) for name in facts.sites.clobbers}
+    needed = facts.sites.kept
+    free = {n: volatile.get(n, -1) & ~needed.get(n, 0) for n in facts.sites.clobbers}
     before, after = run.before, run.after
     for names, found in ((before.registers, after.registers), (before.others, after.others)):
         for name, value in names.items():
