@@ -299,7 +299,8 @@ def same_state(run: Run, facts: Facts, which: str = "after the nop", what: str =
     """Raise `Failure` for a difference between the states of `run`.
 
     Registers that sites clobber may differ, but only in bits that `Abi.volatile` allows if it
-    lists the register and `CallSites.kept` does not. `which` and `what` name the states before and after.
+    lists the register, and not in those of `CallSites.kept`. `which` and `what` name the states
+    before and after.
     """
     volatile = facts.abi.volatile
     needed = facts.sites.kept
