@@ -197,6 +197,10 @@ class Abi:
     """
     floats: tuple[Register, ...] = ()
     """Floating-point registers, which ftrace must not touch."""
+    controls: tuple[tuple[Register, int], ...] = ()
+    """Registers that control the CPU, which ftrace must not change: rounding, interrupt masks,
+    pointers to per-CPU data. Each has a value with which kernel code may run. Only checks use
+    this."""
 
     @property
     def most_arguments(self) -> int:
@@ -247,6 +251,8 @@ class CallSites:
     """Symbols of stubs that are linked into modules, each with the symbol it leads to."""
     clobbers: frozenset[str] = frozenset()
     """Registers of `Abi.pt_regs` that the callee of a site may change: no code there needs them."""
+    kept: Mapping[str, int] = field(default_factory=dict)
+    """Bits of those registers that code at a site needs all the same, as a mask each."""
     landing_pad: bytes = b""
     """The instruction with which functions begin if the CPU checks indirect branches."""
     source_offset: int = 0

@@ -43,6 +43,15 @@ PC = Register("pc", arm64_const.UC_ARM64_REG_PC)
 PSTATE = Register("pstate", arm64_const.UC_ARM64_REG_PSTATE)
 LINK = GENERAL[insn.LR]
 
+CONTROLS = (
+    (PSTATE, 0x4000_0005),  # EL1h, interrupts on
+    (Register("fpcr", arm64_const.UC_ARM64_REG_FPCR), 0),
+    (Register("sp_el0", arm64_const.UC_ARM64_REG_SP_EL0), 0xFFFF_0000_0012_3000),  # current
+    (Register("tpidr_el0", arm64_const.UC_ARM64_REG_TPIDR_EL0), 0xAAAA_0000_0000),
+    (Register("tpidr_el1", arm64_const.UC_ARM64_REG_TPIDR_EL1), 0x1234_5000),  # per-CPU data
+)
+"""Registers that control the CPU, with values of kernel code."""
+
 ENGINE = Engine(
     uc_arch=UC_ARCH_ARM64,
     uc_mode=UC_MODE_ARM,
@@ -61,6 +70,7 @@ ABI = Abi(
     results=GENERAL[:8],
     volatile={register.name: 2**64 - 1 for register in GENERAL[:19]} | {"pstate": 0xF000_0000},
     floats=tuple(Register(f"q{n}", getattr(arm64_const, f"UC_ARM64_REG_Q{n}")) for n in range(32)),
+    controls=CONTROLS,
     pt_regs=(*GENERAL, SP, PC, PSTATE),
     link=LINK,
     stack_align=16,

@@ -86,6 +86,9 @@ def volatile(names: Sequence[str]) -> dict[str, int]:
 FLOATS = tuple(Register(f"f{number}", mips_const.UC_MIPS_REG_F0 + number) for number in range(32))
 
 
+STATUS = Register("status", mips_const.UC_MIPS_REG_CP0_STATUS)
+
+
 N64_NAMES = {
     "fp": "s8",
     **{f"t{number}": f"a{number + 4}" for number in range(4)},

@@ -43,12 +43,20 @@ SP, ARGUMENTS, RESULT = GENERAL[1], GENERAL[3:11], GENERAL[3]
 RESULTS = GENERAL[3:5]
 FLOATS = tuple(Register(f"f{n}", ppc_const.UC_PPC_REG_FPR0 + n) for n in range(32))
 
+MSR = Register("msr", ppc_const.UC_PPC_REG_MSR)
+FPSCR = Register("fpscr", ppc_const.UC_PPC_REG_FPSCR)
+
 VOLATILE = {
     **{register.name: 2**64 - 1 for register in (GENERAL[0], *GENERAL[3:13], CTR)},
     "xer": 0xE000_0000,
     "cr": 0xFF00_0FFF,  # all but cr2 to cr4
 }
 """Registers that a function may change, for either word size."""
+
+
+def controls(msr: int) -> tuple[tuple[Register, int], ...]:
+    """Return the registers that control the CPU; `msr` is the machine state of kernel code."""
+    return ((MSR, msr), (FPSCR, 0))
 
 
 SELF_JUMP = insn.pack(insn.b(0))

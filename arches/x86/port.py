@@ -32,6 +32,13 @@ FLAGS = 0x8D5
 """Bits of the flags that arithmetic changes: CF, PF, AF, ZF, SF and OF."""
 
 
+MXCSR, FPCW = 0x1F80, 0x37F
+"""Values of these registers in C code: all exceptions masked, rounding to nearest."""
+
+INTERRUPTS_ON = 0x202
+"""The flags while interrupts are on and nothing was computed."""
+
+
 def register(name: str) -> Register:
     """Return a register by its name in the manual."""
     number: int = getattr(x86_const, f"UC_X86_REG_{name.upper()}")

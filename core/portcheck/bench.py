@@ -32,6 +32,7 @@ def everything(port: Port) -> list[Register]:
     """Return every register that the port names, some of them twice."""
     abi = port.facts.abi
     named = [abi.pc, abi.sp, abi.result, *abi.arguments, *abi.results, *abi.pt_regs, *abi.floats]
+    named += [register for register, _ in abi.controls]
     return named if abi.link is None else [*named, abi.link]
 
 
@@ -101,9 +102,11 @@ def entered(subject: PortUnderTest, start: int, end: int) -> Uc:
     abi, high = port.facts.abi, 1 << 40 if port.facts.pointer_size == 8 else 0
     values = {
         r.name: 0x1000 + number + high * (number + 1)
-        for number, r in enumerate((*abi.pt_regs, *abi.floats))
+        for number, r in enumerate(abi.pt_regs)
         if not uc.reg_read(r.number)
     }
+    values |= {r.name: (0x2000 + number) * _ALL_BYTES for number, r in enumerate(abi.floats)}
+    values |= {register.name: value for register, value in abi.controls}
     if abi.toc is not None:
         values[abi.toc.register.name] = TOC
     call = port.enter_call(start, [1, 2, 3, 4], base + STACK, base + BACK)
@@ -111,11 +114,24 @@ def entered(subject: PortUnderTest, start: int, end: int) -> Uc:
     return uc
 
 
+_ALL_BYTES = 0x0001_0001_0001_0001_0001_0001_0001_0001
+"""Factor that puts 16 bits into each part of a register of 128 bits; smaller ones take the rest."""
+
 STACK_CONTENTS = np.arange(0x5000, 0x5000 + (PAGE + PAGE // 8) // 4, dtype="<u4").tobytes()
 """The stack, and what is above it, when a function is entered."""
 
 TOC = 0x7700_0000_1234_5678
 """The TOC pointer of the kernel and its tracer, if the ABI has one."""
+
+
+STOP = 1
+"""Value of function_trace_stop while nothing may be traced."""
+
+
+def stop(uc: Uc, subject: PortUnderTest, address: int) -> None:
+    """Set the word function_trace_stop at `address`, an unsigned int."""
+    little = subject.port.facts.byteorder == "little"
+    uc.mem_write(address, STOP.to_bytes(4, "little" if little else "big"))
 
 
 FUNCTION = 32

@@ -178,8 +178,8 @@ def return_to_handler(subject: PortUnderTest) -> None:
     for name, mask in abi.volatile.items():
         was, now = before.registers[name] & ~mask, after.registers[name] & ~mask
         expect(now == was, f"{name} is {now:x}, not {was:x}", start)
-    for name, was in before.floats.items():
-        expect(after.floats[name] == was, f"{name} is {after.floats[name]:x}, not {was:x}", start)
+    for name, was in before.others.items():
+        expect(after.others[name] == was, f"{name} is {after.others[name]:x}, not {was:x}", start)
     expect(after.stack == before.stack, "the stack of the caller is changed", start)
 
 

@@ -74,8 +74,25 @@ def init_nop(subject: PortUnderTest) -> None:
     far = ~edit.reachable
     expect(not far.any(), "the site cannot be disabled", int(edit.address[int(np.argmax(far))]))
     enable = port.make_call(sites, subject.base)
+    _strict(subject, mcount or 0)
     wrong = "init_nop writes another nop than make_call expects"
     _same(edit, edit.replacement[:, edit.lead :], enable.expected, wrong)
+
+
+def _strict(subject: PortUnderTest, mcount: int) -> None:
+    """Raise `Failure` if init_nop expects whatever text it is told that the compiler left."""
+    port, sites = subject.port, subject.sites
+    for row in subject.few:
+        compiled = sites.compiled[row : row + 1]
+        for at in range(int(port.lengths(sites)[row])):
+            damaged = compiled.copy()
+            damaged[0, at] ^= 0x81
+            site = Sites(sites.ip[row : row + 1], compiled=damaged)
+            edit = port.init_nop(site, mcount)
+            expected = edit.row(edit.expected, 0)[edit.lead :]
+            found = damaged[0].tobytes()[: len(expected)]
+            wrong = f"init_nop expects the text damaged at +{at:#x}"
+            expect(found != expected or not edit.reachable[0], wrong, int(site.ip[0]), b"", found)
 
 
 @check(DYNAMIC, "make_call", "a nop becomes a call to ftrace_caller")
@@ -204,7 +221,8 @@ def explain(subject: PortUnderTest) -> None:
 def emulate(subject: PortUnderTest) -> None:
     port, base = subject.port, subject.base
     abi, ip = port.facts.abi, base + PAGE
-    edit = port.make_call(Sites(np.array([ip], np.uint64)), base + 2 * PAGE)
+    site = Sites(np.array([ip], np.uint64))
+    edit, back = (port.make_call(site, base + at) for at in (2 * PAGE, 0))
     new = engine(port, base)
     start = {
         register.name: 0x1000 + 8 * number
@@ -214,7 +232,8 @@ def emulate(subject: PortUnderTest) -> None:
     start |= {abi.pc.name: ip, abi.sp.name: base + STACK}
     if abi.link is not None:
         start[abi.link.name] = base + 3 * PAGE
-    for text in (edit.expected[0].tobytes(), edit.replacement[0].tobytes()):
+    texts = (edit.expected[0], edit.replacement[0], back.replacement[0])
+    for text in (each.tobytes() for each in texts):
         ran, done = engine(port, base), engine(port, base)
         for uc in (ran, done):
             uc.mem_write(ip, text)

@@ -26,6 +26,7 @@ from .bench import (
     entered,
     registers,
     stack_argument,
+    stop,
 )
 from .outcome import expect
 from .subject import PortUnderTest
@@ -62,7 +63,8 @@ class State:
     """What a site must not change."""
 
     registers: dict[str, int]
-    floats: dict[str, int]
+    others: dict[str, int]
+    """Floating-point registers, and those that control the CPU."""
     sp: int
     stack: bytes
     """The stack from `sp` up."""
@@ -81,6 +83,7 @@ class Traced:
         self.result: int | None = None
         """The result of the C functions; None for any value."""
         abi = self._port.facts.abi
+        self._saved = {each.name for each in abi.pt_regs}
         self._pushed = 0 if abi.link is not None else self._port.facts.pointer_size
         places = {code_of(subject, at): name for name, at in subject.called.items()}
         self._functions = {**places, subject.base + _TRACER_AT: TRACER}
@@ -136,8 +139,10 @@ class Traced:
         stack = bytes(self.uc.mem_read(own, max(top - own, 0)))
         if abi.frames is not None and abi.frames.register == abi.sp:  # the back chain
             stack = bytes(self.uc.mem_read(sp, self._port.facts.pointer_size)) + stack
-        floats = {each.name: int(self.uc.reg_read(each.number)) for each in abi.floats}
-        return State(registers(self.uc, self._port), floats, sp, stack)
+        apart = (*abi.floats, *(register for register, _ in abi.controls))
+        others = {each.name: int(self.uc.reg_read(each.number)) for each in apart}
+        others = {name: value for name, value in others.items() if name not in self._saved}
+        return State(registers(self.uc, self._port), others, sp, stack)
 
     def set(self, name: str, value: int) -> None:
         """Set one of the registers of `pt_regs`."""
@@ -281,7 +286,7 @@ def _run(subject: PortUnderTest, caller: str, kind: str, row: int) -> Run:
     if kind == GRAPH:
         called.call_graph()
     if kind == STOPPED:
-        called.uc.mem_write(subject.labels[TRACE_STOP], b"\1\1\1\1")
+        stop(called.uc, subject, subject.labels[TRACE_STOP])
     sp = int(called.uc.reg_read(subject.port.facts.abi.sp.number))
     called.run(ip, end)
     aligned = start == ip or sp % subject.port.facts.abi.stack_align == 0
@@ -294,12 +299,14 @@ def same_state(run: Run, facts: Facts, which: str = "after the nop", what: str =
     """Raise `Failure` for a difference between the states of `run`.
 
     Registers that sites clobber may differ, but only in bits that `Abi.volatile` allows if it
-    lists the register. `which` and `what` name the states before and after.
+    lists the register, and not in those of `CallSites.kept`. `which` and `what` name the states
+    before and after.
     """
     volatile = facts.abi.volatile
-    free = {name: volatile.get(name, -1) for name in facts.sites.clobbers}
+    needed = facts.sites.kept
+    free = {n: volatile.get(n, -1) & ~needed.get(n, 0) for n in facts.sites.clobbers}
     before, after = run.before, run.after
-    for names, found in ((before.registers, after.registers), (before.floats, after.floats)):
+    for names, found in ((before.registers, after.registers), (before.others, after.others)):
         for name, value in names.items():
             wrong = f"{name} is {found[name]:x} after {what}, but {value:x} {which}"
             kept = (found[name] ^ value) & ~free.get(name, 0)

@@ -8,7 +8,7 @@ from unicorn import Uc
 
 from ..arch import TrampolineCode, trampolines_of
 from ..ftrace.ops import FtraceHash, FtraceOps
-from .bench import BACK, PAGE, argument, entered, registers, run_to
+from .bench import BACK, PAGE, argument, entered, registers, run_to, stop
 from .check import TRAMPOLINES, check
 from .outcome import Absent, Failure, expect, same_text
 from .subject import PortUnderTest
@@ -47,7 +47,7 @@ def trampoline(subject: PortUnderTest) -> None:
             call.same(before, call.leave(uc, func))
             if TRACE_STOP in subject.labels:
                 uc = call.enter()
-                uc.mem_write(subject.labels[TRACE_STOP], b"\1\1\1\1")
+                stop(uc, subject, subject.labels[TRACE_STOP])
                 call.same(before, call.leave(uc, call.start, func))
 
 

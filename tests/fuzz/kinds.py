@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from .chains import Chains
 from .images import Kernel, Module
 from .kind import Kind
 from .texts import Keymap, Lesson, SavedSession, Settings, TourProgress
@@ -12,7 +13,7 @@ from .typed import Assembly, Keys, Script
 from .web import Frames
 
 _ALL: tuple[Kind, ...] = (
-    *(Kernel(), Module(), Script(), Assembly(), Keys()),
+    *(Kernel(), Module(), Script(), Chains(), Assembly(), Keys()),
     *(SavedSession(), TourProgress(), Settings(), Keymap(), Lesson(), Frames()),
 )
 

@@ -17,7 +17,7 @@ from . import run
 from .kind import Case, written
 from .kinds import KINDS
 
-FEW = {"kernel": 2, "module": 4, "script": 2, "assembly": 2, "keys": 1, "frames": 1}
+FEW = {"kernel": 2, "module": 4, "script": 2, "chains": 2, "assembly": 2, "keys": 1, "frames": 1}
 """Cases of the kinds that take long."""
 
 

@@ -50,6 +50,8 @@ class TypeAhead(App[None]):
             await self._typed(event)
 
     async def _typed(self, event: events.Key | events.Paste) -> None:
+        if not self.screen_stack:  # the console is closing
+            return
         focused = self.focused
         handled = isinstance(focused, Input) or (focused is not None and self._is_list(focused))
         if focused is None or not handled or self.screen.maximized is not None:

@@ -47,6 +47,7 @@ FACTS = Facts(
         results=REGISTERS[2:4],
         volatile=mips.volatile(mips.O32),
         floats=mips.FLOATS,
+        controls=((mips.STATUS, 0x40_0005),),  # interrupts on
         pt_regs=REGISTERS,
         link=REGISTERS[insn.RA],
         stack_align=8,

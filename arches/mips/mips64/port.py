@@ -41,6 +41,7 @@ FACTS = Facts(
         results=REGISTERS[2:4],
         volatile=mips.volatile(mips.N64),
         floats=mips.FLOATS,
+        controls=((mips.STATUS, 0x2040_0005),),  # interrupts on
         pt_regs=REGISTERS,
         link=REGISTERS[insn.RA],
         stack_align=16,

@@ -42,6 +42,7 @@ FACTS = Facts(
         results=power.RESULTS,
         volatile=power.VOLATILE,
         floats=power.FLOATS,
+        controls=power.controls(0x8040),  # interrupts on
         pt_regs=power.PT_REGS,
         link=power.LR,
         stack_align=16,
@@ -67,8 +68,10 @@ FACTS = Facts(
         mcount_symbols=("_mcount",),
         call_relocations=frozenset({REL24}),
         relocation_offset=0,
-        # No function depends on the values of these at its entry.
-        clobbers=frozenset({"r0", "r12", "ctr", "xer", "cr"}),
+        # No function depends on the values of these at its entry, except a variadic one: its
+        # cr1 tells whether there are floating-point arguments.
+        clobbers=frozenset({"r0", "ctr", "xer", "cr"}),
+        kept={"cr": 0x0F00_0000},
     ),
     patch_methods=("stop_machine", "none"),
     breakpoint=None,

@@ -46,6 +46,7 @@ FACTS = Facts(
         results=power.RESULTS,
         volatile=power.VOLATILE,
         floats=power.FLOATS,
+        controls=power.controls(0x8000_0000_0000_8000),  # interrupts on
         pt_regs=power.PT_REGS,
         link=power.LR,
         stack_align=16,

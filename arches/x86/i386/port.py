@@ -51,6 +51,11 @@ FACTS = Facts(
         results=(x86.register("eax"), x86.register("edx")),
         volatile=dict.fromkeys(_ARGUMENTS, 2**32 - 1) | {"eflags": x86.FLAGS},
         floats=tuple(x86.register(f"xmm{number}") for number in range(8)),
+        controls=(
+            (x86.register("eflags"), x86.INTERRUPTS_ON),
+            (x86.register("mxcsr"), x86.MXCSR),
+            (x86.register("fpcw"), x86.FPCW),
+        ),
     ),
     map=AddressMap(
         local=0xFFFF_8000,

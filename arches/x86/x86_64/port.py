@@ -52,6 +52,12 @@ FACTS = Facts(
         results=(x86.register("rax"), x86.register("rdx")),
         volatile=dict.fromkeys(_VOLATILE, 2**64 - 1) | {"rflags": x86.FLAGS},
         floats=tuple(x86.register(f"xmm{number}") for number in range(16)),
+        controls=(
+            (x86.register("rflags"), x86.INTERRUPTS_ON),
+            (x86.register("mxcsr"), x86.MXCSR),
+            (x86.register("fpcw"), x86.FPCW),
+            (x86.register("gs_base"), 0xFFFF_8880_0000_0000),
+        ),
     ),
     map=AddressMap(
         local=0xFFFF_FFFF_FF50_0000,

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from textual import events
 from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -386,3 +387,15 @@ async def test_hits_are_shown_under_their_title(size: tuple[int, int], pattern: 
         assert "98765" in first
         assert title.index("events") + len("events") == first.index("98765") + 5
         assert first.index("98765") + 5 < region.width
+
+
+async def test_what_arrives_while_the_console_closes_is_left_alone() -> None:
+    """Textual removes the children of a screen first; messages still come then."""
+    async with console(CannedDriver()) as (app, pilot):
+        box = Box("trace", [line("a")])
+        await app.push_screen(box)
+        await box.query("*").remove()
+        await app.main.query(SameAs).remove()
+        box.post_message(events.ScreenResume())
+        app.command("echo a")
+        await settle(pilot)

@@ -120,7 +120,9 @@ class Box(TourKeys, ModalScreen[str | None]):
 
     def on_box_text_scrolled(self) -> None:
         """Show in the lower edge how far the lines are in sight, if not all are."""
-        text = self.query_one(BoxText)
+        text = next(iter(self.query(BoxText)), None)
+        if text is None:  # the box is closing
+            return
         more = text.count() > text.size.height > 0
         where = [f"{text.seen:,} of {text.count():,}"] if more else []
         found = [self.found] if self.found else []
@@ -181,5 +183,6 @@ class Box(TourKeys, ModalScreen[str | None]):
         self.notify("copied", timeout=2)
 
     def on_screen_resume(self) -> None:
-        """Give the focus to the lines."""
-        self.query_one(Rows).focus()
+        """Give the focus to the lines, which are gone already if the box is closing."""
+        for rows in self.query(Rows):
+            rows.focus()

@@ -200,8 +200,9 @@ class MainScreen(Screen[None]):
         self.trace.show(view.trace, view.status)
 
     def show_result(self, command: str, result: str, failed: bool) -> None:
-        """Show the last command and its result."""
-        self.query_one(SameAs).show(command, result, failed=failed)
+        """Show the last command and its result, unless the console is closing."""
+        for line in self.query(SameAs):
+            line.show(command, result, failed=failed)
 
     def correct(self, command: str, column: int, reason: str) -> None:
         """Let the user correct `command` at `column`; `reason` says what is wrong there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .mutant import entry
+from .mutant import Mutant, entry
 
 _KEPT, _GRAPH, _ARGUMENTS = "registers kept", "graph kept", "arguments"
 _HANDLER, _FOUND, _STOP = "return_to_handler", "graph arguments", "trace stop"
@@ -329,6 +329,24 @@ _POWER = (
     ),
 )
 
+_POWER32 = (
+    entry("cr1 not restored", "ppc32", _KEPT, "        mtcrf   0x40, %r12\n"),
+    entry(
+        "cr0 restored instead of cr1",
+        "ppc32",
+        _KEPT,
+        "        mtcrf   0x40, %r12\n",
+        "        mtcrf   0x80, %r12\n",
+    ),
+    entry(
+        "r12 not restored",
+        "ppc32",
+        _KEPT,
+        "        lwz     %r10, 36(%r1)\n        lwz     %r12, 44(%r1)\nstopped",
+        "        lwz     %r10, 36(%r1)\nstopped",
+    ),
+)
+
 _MIPS = (
     entry("a3 not restored", "mips", _KEPT, "        lw   $a3, 32($sp)\n"),
     entry(
@@ -512,4 +530,51 @@ _ARM64 = (
     ),
 )
 
-ENTRY_CODE = (*_X86, *_POWER, *_MIPS, *_ARM64)
+_BEFORE = {
+    "x86_64": "        xor     ecx, ecx ",
+    "ppc64": "        mr      %r5, %r0\n",
+    "mips": "        move    $a1, $at\n",
+    "arm64": "        mov     x1, x9\n",
+}
+"""The last instructions before the slot, which occur once."""
+
+
+def _inserted(name: str, port: str, *lines: str) -> Mutant:
+    """Return a mutant that executes `lines` just before the slot."""
+    text = "".join(f"        {line}\n" for line in lines)
+    return entry(name, port, _KEPT, _BEFORE[port], text + _BEFORE[port])
+
+
+_CONTROLS = (
+    _inserted("interrupts left off", "x86_64", "cli"),
+    _inserted("gs exchanged", "x86_64", "swapgs"),
+    _inserted(
+        *("mxcsr rounds down", "x86_64", "push 0x3f80", "ldmxcsr [rsp]", "lea rsp, [rsp + 8]")
+    ),
+    _inserted("the x87 control word reset", "x86_64", "push 0x27f", "fldcw [rsp]", "pop rcx"),
+    _inserted("the upper half of xmm7 lost", "x86_64", "movq xmm7, xmm7"),
+    _inserted("interrupts left off", "arm64", "msr daifset, #2"),
+    _inserted("fpcr rounds up", "arm64", "mov x10, #0x400000", "msr fpcr, x10"),
+    _inserted("the upper half of q7 lost", "arm64", "fmov d7, d7"),
+    _inserted("tpidr_el0 used as scratch", "arm64", "msr tpidr_el0, x9"),
+    _inserted("sp_el0 used as scratch", "arm64", "msr sp_el0, x9"),
+    _inserted(
+        *("interrupts left off", "ppc64", "mfmsr %r6", "li %r7, 0", "ori %r7, %r7, 0x8000"),
+        *("andc %r6, %r6, %r7", "mtmsrd %r6"),
+    ),
+    _inserted("fpscr rounds toward zero", "ppc64", "mtfsfi 7, 1"),
+    _inserted(
+        *("interrupts left off", "mips", ".word 0x40086000", "ori $t0, $t0, 1", "xori $t0, $t0, 1"),
+        ".word 0x40886000",
+    ),
+    entry(
+        "trace stop reads one byte",
+        "ppc64",
+        _STOP,
+        "        lwz     %r0, function_trace_stop - here(%r11)\n",
+        "        lbz     %r0, function_trace_stop - here(%r11)\n",
+    ),
+)
+"""What a function may never change, and the two halves of a wide register."""
+
+ENTRY_CODE = (*_X86, *_POWER, *_POWER32, *_MIPS, *_ARM64, *_CONTROLS)

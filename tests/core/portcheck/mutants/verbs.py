@@ -127,6 +127,22 @@ def _half_signed(true: AnyPort, ip: int, text: bytes) -> int | None:
     return target if target is None or target >= ip else target + (1 << 26)
 
 
+def _credulous(true: AnyPort, sites: Sites, mcount: int) -> Edit:
+    """Return the first edit of the sites, which expects any text that the compiler left."""
+    edit: Edit = true.init_nop(sites, mcount)
+    expected = edit.expected.copy()
+    expected[:, edit.lead :] = sites.compiled[:, : expected.shape[1] - edit.lead]
+    return replace(edit, expected=expected)
+
+
+def _forward_only(true: AnyPort, registers: Any, ip: int, text: bytes) -> Effect:
+    """Return the effect of a site, with the sign of a distance lost."""
+    effect: Effect = true.emulate(registers, ip, text)
+    pc = true.facts.abi.pc.name
+    target = effect.registers[pc]
+    return Effect({**effect.registers, pc: target + (target < ip) * (1 << 26)}, effect.stores)
+
+
 def _oops_without(text: str) -> Callable[..., tuple[str, ...]]:
     return lambda true, crash: tuple(line for line in true.oops(crash) if text not in line)
 
@@ -269,6 +285,13 @@ VERBS = (
                 for name, value in true.emulate(registers, ip, text).registers.items()
             }
         ),
+    ),
+    *_each("emulating a call back loses its sign", "emulate", _FIVE, emulate=_forward_only),
+    *_each(
+        "init_nop expects any text",
+        "init_nop",
+        ("x86_64", "ppc64", "mips", "arm64-mcount"),
+        init_nop=_credulous,
     ),
     *_each(
         "every address follows a call",
