@@ -21,8 +21,10 @@ class SiteView(CodeView):
 
     def show_site(self, site: SiteText | None, *, booted: bool) -> None:
         """Show `site`; None if ftraced has found none, or before the machine is `booted`."""
-        if booted and site is None:
-            self._empty = line((NO_SITE, "dim"))
+        none = line((NO_SITE, "dim"))
+        if booted and site is None and self._empty != none:
+            self._empty = none
+            self.changed()
         if site != self._site:
             self._site = site
             self._draw()
@@ -37,7 +39,7 @@ class SiteView(CodeView):
         if self._site is None or not size:
             self.show(())
             return
-        width = size.width - self.scrollbar_size_vertical
+        width = size.width - self.styles.scrollbar_size_vertical  # shown now or not
         lines, first, last = self._site.fitted(width, size.height)
         self.show(lines, first)
         self.show_row(last)
