@@ -39,7 +39,7 @@ class SiteView(CodeView):
         if self._site is None or not size:
             self.show(())
             return
-        width = size.width - self.styles.scrollbar_size_vertical  # shown now or not
+        width = size.width - self.scrollbar_size_vertical
         lines, first, last = self._site.fitted(width, size.height)
         self.show(lines, first)
         self.show_row(last)
