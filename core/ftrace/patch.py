@@ -17,7 +17,7 @@ Methods, for a guest that is in the middle of running:
                   that is half old and half new. If instructions are aligned
                   words, the first word is written whole, then the others
     nmi_enter     as stop_machine, but an NMI first writes the text that is being written
-                  (`ftrace_nmi_enter`, used before the breakpoints of Linux 3.5)
+                  (`ftrace_nmi_enter`, from Linux 2.6.29 on)
 
 stop_machine does not stop NMIs. One that comes in the middle of a change (`nmi CPU change`)
 comes after the first word of the first place was written, or between the steps of breakpoint.
@@ -42,7 +42,7 @@ NONE = "none"
 NMI_ENTER = "nmi_enter"
 
 _WORD = 4
-"""Bytes written before an NMI in the middle of a change: Linux 2.6.26 wrote four bytes of a site
+"""Bytes written before an NMI in the middle of a change: Linux 2.6.27 wrote four bytes of a site
 by one instruction, and the fifth by another (`ftrace_modify_code`)."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import ClassVar, TypeVar
@@ -23,7 +24,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ...core.errors import UsageError
-from ...core.shell.outcome import RanWorkload
+from ...core.shell.outcome import RanWorkload, WroteFile
 from ..present.afterword import afterword, failure
 from ..present.line import Line, line
 from ..present.output import output_line
@@ -52,6 +53,9 @@ from .worker import Driver, Runner
 
 FRAMES = 10
 """Views shown per second while the machine runs."""
+
+_SIGN = 4
+"""Cells of the sign and the margins of an error that has a row for itself."""
 
 T = TypeVar("T")
 
@@ -92,6 +96,8 @@ class ConsoleApp(TypeAhead):
         )
         self.saving = SaveFlow(self, self.main, store)
         self.reports = ReportFlow(self)
+        self._unread: Box | None = None
+        """An error too long for its row, to be shown unless a report says more."""
         self.files = FileFlow(self, self)
         self.set_class(walk is not None, TOURING)
         for each in theme.THEMES:
@@ -194,6 +200,10 @@ class ConsoleApp(TypeAhead):
                 self.exit(return_code=1, message=f"dynftrace: {failure}")
         if self._plain:
             self.reports.show(self.view.reports)
+        if self._unread is not None and self.runner.idle:  # the view is that after the command
+            unread, self._unread = self._unread, None
+            if self._plain:
+                self.push_screen(unread)
 
     # For screens and flows (see `Console`)
 
@@ -269,6 +279,9 @@ class ConsoleApp(TypeAhead):
             self.main.turn_to(4)
         if done.site is not None:
             self.main.go_to(done.site, soon=True)
+        elif failed and (len(text) > self.size.width - _SIGN or "\n" in text.strip()):
+            said = [line((each, "bad")) for each in text.strip().splitlines()]
+            self._unread = Box(done.command, said)
         elif boxed:
             toned = [output_line(each) for each in lines]
             self.push_screen(Box(done.command, toned, copy=done.output.rstrip("\n")))
@@ -277,7 +290,7 @@ class ConsoleApp(TypeAhead):
         self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
     ) -> None:
         """Execute `before` and then `texts`, up to the first failure; show `texts` together."""
-        status = self.view.status
+        first = self.view.status
 
         def executed(driver: Driver) -> list[Done]:
             outcomes: list[Done] = []
@@ -290,14 +303,23 @@ class ConsoleApp(TypeAhead):
             return outcomes
 
         def show(outcomes: Sequence[Done]) -> None:
-            for done in outcomes:
-                self._show(done, False, status)
-            lines: list[Line] = []
+            status = first
             boxed = [done for done in outcomes if done.site is None]
+            long = any(done.output.count("\n") > 1 for done in boxed)
+            several = sum(bool(done.output) for done in boxed) > 1
+            # A refused patch has a report of its own.
+            opens = (long or several) and self._plain and not outcomes[-1].status
+            for done in outcomes:
+                self._show(replace(done, output="") if opens else done, False, status)
+                for effect in done.effects:
+                    match effect:
+                        case WroteFile("current_tracer", text):
+                            status = replace(status, tracer=text.strip())
+            lines: list[Line] = []
             for done in boxed:
                 lines += [line((f"$ {done.command}", "dim"))] if len(boxed) > 1 else []
                 lines += [output_line(each) for each in (done.output + done.error).splitlines()]
-            if any(done.output.count("\n") > 1 for done in boxed) and self._plain:
+            if opens:
                 title = boxed[0].command if len(boxed) == 1 else "show me"
                 self.push_screen(Box(title, lines))
             then()

@@ -14,7 +14,7 @@ from .view import Done, Status
 _FILTER = "set_ftrace_filter"
 
 
-_BUG = re.compile(r"ftrace failed to modify \[<[0-9a-f]+>\] ([^:]+):")
+_BUG = re.compile(r"ftrace failed to modify \[<[0-9a-f]+>\] ([^:+]+)")
 
 
 def failure(done: Done) -> str:

@@ -19,6 +19,12 @@ Span = tuple[str, str]
 
 TONES = ("dim", "strong", "accent", "good", "bad", "mark", "link", "found")
 
+_HANGING = 4
+"""Cells by which the rest of a folded row is indented."""
+
+_DRAWING = "│├▲"
+"""Signs of rows that are drawn to scale, which folding would destroy."""
+
 _SHORT = 60
 """Cells of a text that a message quotes."""
 
@@ -96,6 +102,45 @@ def fit(text: str, width: int) -> str:
 def short(text: str) -> str:
     """Return `text`, or its start and an ellipsis if a message of 80 cells has no room for it."""
     return text if len(text) <= _SHORT else fit(text, _SHORT)
+
+
+def folded(shown: Line, width: int) -> list[Line]:
+    """Return `shown` in rows of at most `width` cells: the rest is indented below the start.
+
+    A row ends before a column (after two blanks) if it is half full then, else at a blank,
+    else in a word. Rows of a drawing stay whole.
+    """
+    text = plain(shown).rstrip()
+    if any(sign in text for sign in _DRAWING):
+        return [shown]
+    indent = len(text) - len(text.lstrip()) + _HANGING
+    rows: list[Line] = []
+    start, room = 0, width
+    while cells(text[start:]) > room > _HANGING:
+        part = cut(text[start:], room + 1)
+        least = len(part) // 2
+        at = part.rfind("  ", least)
+        end = at if at >= 0 else part.rfind(" ", 1)
+        if end < 0 or not part[:end].strip():
+            end = len(cut(text[start:], room))
+        rows.append(_piece(shown, start, start + end, indent if rows else 0))
+        start += end
+        start += len(text[start:]) - len(text[start:].lstrip())
+        room = width - indent
+    if not rows:
+        return [shown]
+    return [*rows, _piece(shown, start, len(text), indent)]
+
+
+def _piece(shown: Line, start: int, end: int, indent: int) -> Line:
+    """Return the characters `start` to `end` of `shown`, after `indent` blanks."""
+    spans: list[Span] = [(" " * indent, "")] if indent else []
+    at = 0
+    for text, tone in shown:
+        if part := text[max(start - at, 0) : max(end - at, 0)]:
+            spans.append((part, tone))
+        at += len(text)
+    return replace(shown, spans=tuple(spans), mark=None)
 
 
 def found_text(needle: str, place: int, matches: int) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
-from ...core.trace.text.fieldkinds import FieldKind, Fields
+from ...core.trace.text.fieldkinds import FieldKind, Fields, joined
 from .line import Line, line
 
 _TONES = {
@@ -24,6 +26,43 @@ _TONES = {
 def event_line(fields: Fields) -> Line:
     """Return the line of a row with these fields."""
     return line(*((text, _TONES[kind]) for kind, text in fields))
+
+
+_TITLE = re.compile(r"#           (TASK-PID)  {3,}(CPU#) +(\|{5}) +(TIMESTAMP) +(FUNCTION)")
+"""The column titles of an ordinary trace whose blanks can be left out."""
+
+_TASK = 15
+"""Cells of a task in a narrow pane: enough for most names; a longer one takes more."""
+
+_TIME = 10
+"""Cells of a time in a narrow pane."""
+
+
+def squeezable(header: Sequence[str]) -> bool:
+    """Return whether the rows below `header` have columns that `squeezed_line` knows."""
+    return any(_TITLE.fullmatch(each) for each in header)
+
+
+def squeezed_title(title: str) -> str:
+    """Return a line of the header, for rows of `squeezed_line`."""
+    match = _TITLE.fullmatch(title)
+    if match is None:
+        return title
+    task, cpu, flags, time, function = match.groups()
+    return f"#{task:>{_TASK - 1}} {cpu}  {flags}  {time:>{_TIME - 1}}  {function}"
+
+
+def squeezed_line(fields: Fields) -> Line:
+    """Return the line of a row without the blanks that align columns; its copy has them."""
+    texts = dict(fields)
+    out: list[tuple[FieldKind, str]] = []
+    for kind, text in fields:
+        if kind is FieldKind.TASK and FieldKind.TIME in texts:
+            text = f"{text.strip():>{_TASK}} "
+        elif kind is FieldKind.TIME:
+            text = f"{text.strip():>{_TIME}} "
+        out.append((kind, text))
+    return replace(event_line(tuple(out)), copy=joined(fields).strip())
 
 
 def signed(drawn: Line, sign: str) -> Line:

@@ -16,7 +16,7 @@ from ...core.errors import DynftraceError
 from ...core.shell.command import Arguments, Command, Context, UsageMistake, expect
 from ..files.whole_file import write_whole
 
-LIMIT_S = 60
+LIMIT_S = 180
 """Host seconds that the checks of a file may take."""
 
 VISITOR = "TEXTUAL_DRIVER"

@@ -7,6 +7,7 @@ import pytest
 from dynftrace.core.session.session import Session
 from dynftrace.tui.console.app import ConsoleApp
 from dynftrace.tui.console.driver import SessionDriver
+from dynftrace.tui.console.screens.box import Box
 from dynftrace.tui.pictures.picture import settle
 
 from .test_main_screen import same_as, shown
@@ -52,3 +53,13 @@ async def test_t_turns_from_the_list_to_the_call_site(session: Session) -> None:
         await pilot.press("1", "t")
         await settle(pilot)
         assert shown(app) == [2] and "call ftrace_caller" in screen(app)
+
+
+async def test_an_error_too_long_for_its_row_has_a_box(session: Session) -> None:
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        app.command("cat " + "x" * 50)
+        await settle(pilot)
+        assert isinstance(app.screen, Box)
+        assert "No such file or directory" in " ".join(screen(app).replace("│", "").split())

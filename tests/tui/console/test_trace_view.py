@@ -15,7 +15,7 @@ from dynftrace.tui.console.messages import CommandWanted, FunctionWanted
 from dynftrace.tui.console.widgets.trace_view import TraceView
 from dynftrace.tui.explore.trace_marks import BOOKMARK
 from dynftrace.tui.present.line import plain
-from dynftrace.tui.present.trace_line import event_line, signed
+from dynftrace.tui.present.trace_line import event_line, signed, squeezed_line, squeezed_title
 
 from ..canned import NAMES, Events
 
@@ -145,6 +145,21 @@ def test_each_kind_of_field_has_its_colour() -> None:
         (" <-start_kernel", "dim"),
     ]
     assert all(list(event_line(((kind, "x"),))) for kind in FieldKind)
+
+
+def test_a_narrow_list_leaves_out_blanks_and_copies_the_kernels_text() -> None:
+    events = Events(1)
+    fields = events.text.fields_at(np.arange(1))[0]
+    drawn, whole = squeezed_line(fields), event_line(fields)
+    assert plain(drawn).split() == plain(whole).split()
+    assert len(plain(drawn)) < len(plain(whole)) - 10
+    assert drawn.copied == whole.copied
+    title = "#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION"
+    narrow = squeezed_title(title)
+    assert narrow.split() == title.split()
+    assert narrow.index("CPU#") == plain(drawn).index("[000]")
+    assert narrow.index("|||||") == plain(drawn).index(".....")
+    assert squeezed_title("# CPU  DURATION") == "# CPU  DURATION"
 
 
 def test_a_sign_replaces_the_first_cell() -> None:

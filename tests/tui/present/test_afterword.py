@@ -45,6 +45,6 @@ def test_a_command_that_failed() -> None:
 def test_a_refused_patch_is_named_in_a_short_line() -> None:
     error = "write error: Invalid argument: ftrace failed to modify [<ffffffff81002c40>] "
     bug = Done("echo function > current_tracer", error=f"{error}schedule+0x0/0x80: …", status=1)
-    assert failure(bug) == "ftrace refused to patch schedule+0x0/0x80: R reboots, b undoes"
+    assert failure(bug) == "ftrace refused to patch schedule: R reboots, b undoes"
     other = Done("nosuch", error="nosuch: unknown command\n", status=1)
     assert failure(other) == other.error

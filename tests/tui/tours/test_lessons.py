@@ -287,7 +287,7 @@ async def test_the_panel_says_how_to_scroll_and_keeps_the_task_in_sight() -> Non
         for at, step in enumerate(tour.steps):
             assert walk.at == at
             more = pane.query_one("#tour-text").max_scroll_y > 0
-            number = f"{tour.title} │ step {at + 1} of {len(tour.steps)}"
+            number = f"step {at + 1} of {len(tour.steps)} │ {tour.title}"
             assert pane.border_subtitle == ("5 ↓ more │ " if more else "") + number
             told.add(more)
             task = pane.query_one("#tour-task")

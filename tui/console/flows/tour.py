@@ -124,7 +124,7 @@ class TourFlow:
         if self.walk is None:
             return
         walk = self.walk
-        hint, hints = walk.hint().replace("`", ""), len(walk.step.hints)
+        hint, hints = walk.hint(), len(walk.step.hints)
         if hints > 1:
             more = ", F2 shows the next" if walk.hinted < hints else ""
             hint = f"{hint} ({walk.hinted} of {hints}{more})"

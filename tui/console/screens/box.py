@@ -8,12 +8,13 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
+from textual.geometry import Size
 from textual.markup import escape
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from ...present.line import Line, plain
+from ...present.line import Line, folded, plain
 from .. import keymap
 from ..tour_layout import beside_tour
 from ..widgets.keys_bar import KeysBar
@@ -23,6 +24,13 @@ from .tourkeys import TOURING, TourKeys
 
 NARROW = 100
 """Width of a terminal below which a box spends no columns on padding."""
+
+SHARE, SHARE_HIGH = 0.96, 0.9
+"""Shares of a wider terminal's columns, and of its rows, that a box takes at most, as in
+console.tcss."""
+
+_FRAME = 7
+"""Columns of the border, the padding of a wide terminal and a scrollbar."""
 
 _LETTERS = ("close", "copy_all", "site", "reboot", "through")
 """Actions whose keys are letters of a search while one is typed."""
@@ -112,11 +120,24 @@ class Box(TourKeys, ModalScreen[str | None]):
         """Fit the frame to its lines."""
         box = self.query_one("#box", Vertical)
         box.border_title = escape(self._title)
-        box.styles.height = len(self._lines) + 2
         widest = max((len(plain(line)) for line in self._lines), default=0)
         self.set_class(self.app.size.width < NARROW, "-narrow")
         # Border, padding, and room for a scrollbar.
-        box.styles.width = max(widest + self.MARKS, len(self._title) + 4, 40) + 7
+        box.styles.width = max(widest + self.MARKS, len(self._title) + 4, 40) + _FRAME
+        self._fold(self.app.size)
+
+    def _fold(self, size: Size) -> None:
+        """Fold the lines that do not fit into a box in this room, and fit its height."""
+        lines = list(self._lines)
+        if self.TEXT is BoxText:
+            width = size.width + 2 if size.width < NARROW else int(size.width * SHARE)
+            for scrollbar in (0, 1):
+                room = width - _FRAME + 1 - scrollbar
+                lines = [row for each in self._lines for row in folded(each, room)]
+                if len(lines) + 2 <= size.height * SHARE_HIGH:
+                    break
+            self.query_one(TextView).show(lines)
+        self.query_one("#box", Vertical).styles.height = len(lines) + 2
 
     def on_box_text_scrolled(self) -> None:
         """Show in the lower edge how far the lines are in sight, if not all are."""
@@ -156,7 +177,9 @@ class Box(TourKeys, ModalScreen[str | None]):
         """Show which lines are in sight, and leave the panel of a tour, which explains them."""
         if self.TEXT is BoxText:
             self.call_after_refresh(self.on_box_text_scrolled)
-        if self.app.has_class(TOURING):
+        if not self.app.has_class(TOURING):
+            self._fold(self.app.size)
+        else:
             room = beside_tour(self.app.size)
             right, below = self.app.size - room
             box = self.query_one("#box", Vertical)
@@ -164,6 +187,9 @@ class Box(TourKeys, ModalScreen[str | None]):
             box.styles.margin = (1, right, below + 1, 0)
             box.styles.max_width = room.width
             box.styles.max_height = room.height - 3
+            if room.width < NARROW:
+                box.styles.min_width = room.width
+            self._fold(Size(room.width, room.height - 3))
             self.add_class("-beside-tour")
 
     def action_close(self) -> None:

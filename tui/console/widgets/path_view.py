@@ -30,5 +30,5 @@ class PathView(CodeView):
 
     def _draw(self) -> None:
         size = self.size
-        width = size.width - self.scrollbar_size_vertical
+        width = size.width - self.styles.scrollbar_size_vertical  # shown now or not
         self.show(() if self._path is None or not size else self._path.fitted(width, size.height))

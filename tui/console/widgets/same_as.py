@@ -87,5 +87,5 @@ class SameAs(Static):
             (command, "bold"),
             (gap if after else "", ""),
             (sign, "bold $error"),
-            (self._result, "$error" if self._failed else "$faint"),
+            (self._result, "$error" if self._failed else ""),
         )

@@ -21,8 +21,10 @@ class SiteView(CodeView):
 
     def show_site(self, site: SiteText | None, *, booted: bool) -> None:
         """Show `site`; None if ftraced has found none, or before the machine is `booted`."""
-        if booted and site is None:
-            self._empty = line((NO_SITE, "dim"))
+        none = line((NO_SITE, "dim"))
+        if booted and site is None and self._empty != none:
+            self._empty = none
+            self.changed()
         if site != self._site:
             self._site = site
             self._draw()

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
+from textual.markup import escape
 from textual.widgets import Markdown, Static
 
 from ...tours import course
@@ -75,8 +76,9 @@ class TourPane(Vertical):
         if now == self._shown and not word:
             return
         if at != self._shown[:2]:
-            self.border_title = f"5 {walk.step.title}"
-            self._number = f"{walk.tour.title} │ step {walk.at + 1} of {len(walk.tour.steps)}"
+            self.border_title = escape(walk.step.title)
+            title = escape(walk.tour.title)
+            self._number = f"step {walk.at + 1} of {len(walk.tour.steps)} │ {title}"
             self._edge()
             self._todo.display = bool(walk.step.task)
             texts = walk.step.text, walk.step.task
@@ -91,7 +93,7 @@ class TourPane(Vertical):
     def _state_line(self, walk: Walk, word: str) -> Content:
         sign = _DONE if walk.done else _OPEN
         if word:
-            return Content.assemble(sign, word)
+            return Content.assemble(sign, *_quoted(word))
         back = [("F4", " back")] if walk.at else []
         if not walk.done:
             hints = " hint" if len(walk.step.hints) < 2 else f" hints ({len(walk.step.hints)})"
@@ -107,6 +109,12 @@ class TourPane(Vertical):
         return Content.assemble(
             sign, said, "the last step of this lesson  ", *_keys(("F5", f" go on to “{title}”"))
         )
+
+
+def _quoted(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of `text`; those between backticks are keys and commands."""
+    for number, part in enumerate(text.split("`")):
+        yield part, "bold" if number % 2 else ""
 
 
 def _keys(*keys: tuple[str, str]) -> Iterator[tuple[str, str]]:

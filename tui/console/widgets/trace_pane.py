@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from ...present.line import fit
+from ...present.trace_line import squeezed_title
 from ...present.view import Status
 from .pane import Pane
 from .trace_view import TraceView
@@ -64,6 +65,8 @@ class TracePane(Pane):
         header = () if shown is None else tuple(shown.text.header)
         if self.size.height < FULL_HEADER:
             header = tuple(line for line in header if any(word in line for word in _ESSENTIAL))
+        if self.events.squeezes(self.size.width):
+            header = tuple(squeezed_title(line) for line in header)
         if header != self._header:
             self._header = header
             self._titles.update("\n".join(header))
@@ -82,7 +85,7 @@ class TracePane(Pane):
         """Return the number of rows shown, the number of all rows, and that of folded calls."""
         shown = self.events.shown
         if shown.trace is None or (shown.only is None and not shown.folded):
-            return f"{len(shown):,} rows"
+            return f"{len(shown):,} row{'' if len(shown) == 1 else 's'}"
         folded = f" │ {shown.folded:,} folded" if shown.folded else ""
         return f"{len(shown):,} of {len(shown.trace):,} rows{folded}"
 

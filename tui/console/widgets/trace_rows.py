@@ -18,12 +18,15 @@ from ...explore.trace_marks import Marks
 from ...explore.trace_selection import ShownRows
 from ...present.empty_states import no_rows
 from ...present.line import Line, found_text, highlight
-from ...present.trace_line import event_line, signed
+from ...present.trace_line import event_line, signed, squeezable, squeezed_line
 from ...present.view import Status
 from .rows import Rows
 
 if TYPE_CHECKING:
     from ....core.trace.select.explorer import TraceExplorer
+
+NARROW = 84
+"""Width of a list below which blanks between columns are left out."""
 
 
 class TraceRows(Rows):
@@ -120,10 +123,18 @@ class TraceRows(Rows):
         return 110 if self.count() else 0
 
     def line(self, index: int, width: int) -> Line:
-        """Return the row at `index` as the kernel prints it, with a mark in the first column."""
-        drawn = highlight(event_line(self.shown.fields(index)), self.needle)
+        """Return the row at `index` as the kernel prints it, with a mark in the first column.
+
+        A narrow list leaves out blanks, so that most callers fit.
+        """
+        draw = squeezed_line if self.squeezes(width) else event_line
+        drawn = highlight(draw(self.shown.fields(index)), self.needle)
         sign = self.marks.sign(self.shown.row(index))
         return drawn if sign is None else signed(drawn, sign)
+
+    def squeezes(self, width: int) -> bool:
+        """Return whether rows of a list of `width` cells leave out blanks between columns."""
+        return width < NARROW and self.trace is not None and squeezable(self.trace.text.header)
 
     def text(self, index: int) -> str:
         """Return the text of the row at `index`."""
