@@ -35,6 +35,7 @@ COMMANDS = {
     "compare": "compare",
     "export": "export",
     "port": "port",
+    "record": "record",
     "screenshot": "screenshot",
     "serve": "serve",
     "sessions": "sessions",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import listed, machine_options
+from .options import listed, machine_options, output_option
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
@@ -45,14 +45,7 @@ def format_of(path: Path) -> str:
     type=click.Choice(list(SUFFIXES)),
     help="Format; the default depends on the end of FILE.",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="File to write; an existing file is replaced.",
-)
+@output_option("File to write; an existing file is replaced.")
 def export_command(
     commands: str, wanted: str | None, output: Path, open_session: Callable[[], Session]
 ) -> None:
