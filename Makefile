@@ -36,8 +36,8 @@ images: ## rebuild the guest kernels and modules (needs a gcc for each of PORTS)
 screenshots: .venv/.ready ## redraw every screen: screenshots/ and tests/tui/screens/
 	$(BIN)/python -m dynftrace.tui.pictures.screenshots screenshots tests/tui/screens
 
-docs: .venv/.ready ## regenerate the README's tables, the man page and the completions
-	$(BIN)/python -m dynftrace.tui.manual.readme README.md
+docs: .venv/.ready ## regenerate the tables of architectures, the man page and the completions
+	$(BIN)/python -m dynftrace.tui.manual.parts docs/architectures.md
 	$(BIN)/python -m dynftrace.tui.manual.manpage tui/manual/share
 
 bench: .venv/.ready ## run the benchmarks

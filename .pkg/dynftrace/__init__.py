@@ -1,3 +1,3 @@
 """See and understand Linux dynamic ftrace: a tracing console over an emulated kernel."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -24,7 +24,7 @@ def arches_command() -> None:
 
 @click.command(name="compare", short_help="Compare one function on every architecture.")
 @click.argument("function", default="schedule", metavar="[FUNC]")
-@click.option("--markdown", is_flag=True, help="Print Markdown tables, as in the README.")
+@click.option("--markdown", is_flag=True, help="Print Markdown tables, as in the documentation.")
 def compare_command(function: str, markdown: bool) -> None:
     """Show the call site of FUNC on every architecture: compiled, disabled, enabled, path."""
     from ..explore.comparison import compared, compared_table
