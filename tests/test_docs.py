@@ -14,6 +14,7 @@ DOCUMENTS = (
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")),
 )
 
