@@ -41,13 +41,14 @@ docs: .venv/.ready ## regenerate the tables of architectures, the man page and t
 	$(BIN)/python -m dynftrace.tui.manual.parts docs/architectures.md
 	$(BIN)/python -m dynftrace.tui.manual.manpage tui/manual/share
 
-# In an environment of its own: the versions of the tests stay as they are.
+# In an environment of its own: the versions of the tests stay as they are. With -q, mkdocs does
+# not count warnings, so --strict would have no effect.
 site: .venv/.ready ## build the documentation site into build/site and check its links
 	$(BIN)/python -m dynftrace.tui.manual.site build/pages
 	if command -v uv >/dev/null; then run="uv run -q --no-project"; \
-		for each in $(SITE); do run="$$run --with $$each"; done; NO_MKDOCS_2_WARNING=1 $$run mkdocs build -q --strict; \
+		for each in $(SITE); do run="$$run --with $$each"; done; NO_MKDOCS_2_WARNING=1 $$run mkdocs build --strict; \
 	else test -x build/venv/bin/mkdocs || { $(PYTHON) -m venv build/venv && \
-		build/venv/bin/pip install -q $(SITE); }; NO_MKDOCS_2_WARNING=1 build/venv/bin/mkdocs build -q --strict; fi
+		build/venv/bin/pip install -q $(SITE); }; NO_MKDOCS_2_WARNING=1 build/venv/bin/mkdocs build --strict; fi
 
 bench: .venv/.ready ## run the benchmarks
 	$(BIN)/python -m tests.benchmarks $(ARGS)
