@@ -33,6 +33,7 @@ from .process import (
 COMMANDS = {
     "arches": "compare",
     "compare": "compare",
+    "doctor": "doctor",
     "export": "export",
     "port": "port",
     "record": "record",

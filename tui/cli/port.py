@@ -11,6 +11,7 @@ import click
 
 from ... import arches
 from ...core.errors import UsageError
+from ..files.status_line import StatusLine
 from .exit_status import FAILED
 from .options import completion_of
 
@@ -68,11 +69,21 @@ def check(context: click.Context, names: tuple[str, ...], every: bool, json: boo
             print(f"dynftrace: {error}", file=sys.stderr)
             failed = True
     # Imported only for valid names because it loads the emulator.
-    from ...core.portcheck import Check, Failed, Outcome, check_port, objects, report_lines
+    from ...core.portcheck import (
+        CHECKS,
+        Check,
+        Failed,
+        Outcome,
+        check_port,
+        objects,
+        report_lines,
+    )
+
+    progress = StatusLine("checks", len(ports) * len(CHECKS))
 
     def results(port: Port) -> Iterator[tuple[Check, Outcome]]:
         nonlocal failed
-        for each, outcome in check_port(port):
+        for each, outcome in progress.over(check_port(port)):
             failed = failed or isinstance(outcome, Failed)
             yield each, outcome
 

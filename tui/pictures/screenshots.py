@@ -25,6 +25,7 @@ from pathlib import Path
 from ... import arches
 from ...core.session.session import MachineSpec, Session
 from ..console.driver import SessionDriver
+from ..files.status_line import StatusLine
 from ..files.whole_file import write_whole
 from ..present.svg import plain_text
 from ..tours import course
@@ -194,7 +195,8 @@ def main(pictures: Path, texts: Path) -> None:
     # collecting them.
     rarely = partial(gc.set_threshold, 100_000)
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=rarely) as pool:
-        for console in pool.map(draw, opened):
+        progress = StatusLine("consoles", len(opened))
+        for console in progress.over(pool.map(draw, opened)):
             for name, drawn in console.items():
                 made = (drawn.text, *drawn.pictures.values())
                 for path, content in zip(files(pictures, texts, name), made, strict=True):
