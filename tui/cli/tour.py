@@ -65,8 +65,8 @@ def tour_command(
     chosen = None if lesson is None else courses.find(lesson)
     if check:
         tours = _load(chosen)
-        line = StatusLine("steps", sum(len(tour.steps) for tour in tours))
-        failed = [each for each in tours if not _walked(each, line)]
+        status = StatusLine("steps", sum(len(tour.steps) for tour in tours))
+        failed = [each for each in tours if not _walked(each, status)]
         context.exit(FAILED if failed else 0)
     if as_report:
         print(report(getpass.getuser(), _load(chosen), Progress()), end="")
@@ -131,10 +131,10 @@ def _objects() -> Iterator[dict[str, object]]:
             }
 
 
-def _walked(tour: Tour, line: StatusLine) -> bool:
+def _walked(tour: Tour, status: StatusLine) -> bool:
     """Walk `tour` and print how each step went; return whether all steps passed."""
     passed = True
-    for number, (title, reason) in enumerate(line.over(check_tour(tour)), 1):
+    for number, (title, reason) in enumerate(status.over(check_tour(tour)), 1):
         print(f"{'FAILED' if reason else 'ok':<6}  {tour.name} {number}  {title}")
         if reason:
             print(f"        {reason}")

@@ -16,9 +16,10 @@ from ..screens.save_as import SaveAs
 from ..worker import Driver
 
 _ADVICE = """\
-.txt saves the rows shown. The whole trace for other tools:
-.json (Perfetto), .folded and .speedscope.json (flame graphs),
-.csv and .jsonl (tables). An existing file is replaced."""
+enter saves; an existing file is replaced.
+.txt has the rows shown, other names the whole trace:
+.json (Perfetto), .folded or .speedscope.json (flames),
+.csv or .jsonl (tables)."""
 
 
 class FileFlow:
