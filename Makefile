@@ -5,8 +5,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+SITE := mkdocs~=1.6 mkdocs-material~=9.5
 
-.PHONY: console test fuzz soak determinism check images screenshots docs bench corrupt dist lock clean help
+.PHONY: console test fuzz soak determinism check images screenshots docs site bench corrupt dist lock clean help
 
 console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
@@ -36,9 +37,18 @@ images: ## rebuild the guest kernels and modules (needs a gcc for each of PORTS)
 screenshots: .venv/.ready ## redraw every screen: screenshots/ and tests/tui/screens/
 	$(BIN)/python -m dynftrace.tui.pictures.screenshots screenshots tests/tui/screens
 
-docs: .venv/.ready ## regenerate the README's tables, the man page and the completions
-	$(BIN)/python -m dynftrace.tui.manual.readme README.md
+docs: .venv/.ready ## regenerate the tables of architectures, the man page and the completions
+	$(BIN)/python -m dynftrace.tui.manual.parts docs/architectures.md
 	$(BIN)/python -m dynftrace.tui.manual.manpage tui/manual/share
+
+# In an environment of its own: the versions of the tests stay as they are. With -q, mkdocs does
+# not count warnings, so --strict would have no effect.
+site: .venv/.ready ## build the documentation site into build/site and check its links
+	$(BIN)/python -m dynftrace.tui.manual.site build/pages
+	if command -v uv >/dev/null; then run="uv run -q --no-project"; \
+		for each in $(SITE); do run="$$run --with $$each"; done; NO_MKDOCS_2_WARNING=1 $$run mkdocs build --strict; \
+	else test -x build/venv/bin/mkdocs || { $(PYTHON) -m venv build/venv && \
+		build/venv/bin/pip install -q $(SITE); }; NO_MKDOCS_2_WARNING=1 build/venv/bin/mkdocs build --strict; fi
 
 bench: .venv/.ready ## run the benchmarks
 	$(BIN)/python -m tests.benchmarks $(ARGS)

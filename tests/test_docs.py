@@ -13,6 +13,8 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = (
     "README.md",
     "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     *sorted(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")),
 )
 
@@ -25,6 +27,7 @@ EXAMPLES = frozenset({"tests/test_console.py"})
 QUOTED = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*/?", re.ASCII)
 NAME = re.compile(r"dynftrace(?:\.\w+)+", re.ASCII)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -48,6 +51,14 @@ def missing_paths(text: str) -> list[str]:
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_path_exists(document: str) -> None:
     assert missing_paths((ROOT / document).read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_has_a_target(document: str) -> None:
+    text = BLOCK.sub("", (ROOT / document).read_text(encoding="utf-8"))
+    folder = (ROOT / document).parent
+    links = [link for link in LINK.findall(text) if "://" not in link]
+    assert [link for link in links if not (folder / link).exists()] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -49,6 +49,7 @@ ROOMS = {
         "tours",
         "console",
         "pictures",
+        "library",
         "web",
         "cli",
         "manual",

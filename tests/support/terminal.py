@@ -31,9 +31,14 @@ needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is no
 
 
 class Terminal:
-    """dynftrace with `arguments` in a terminal of `columns` x `rows`; `home` keeps its files."""
+    """dynftrace with `arguments` in a terminal of `columns` x `rows`; `home` keeps its files.
 
-    def __init__(self, home: Path, arguments: str, columns: int, rows: int) -> None:
+    With `hold`, the terminal stays after the program has ended.
+    """
+
+    def __init__(
+        self, home: Path, arguments: str, columns: int, rows: int, *, hold: bool = False
+    ) -> None:
         self._tmux = ["tmux", "-L", f"walk-{os.getpid()}-{home.name}", "-f", "/dev/null"]
         kept = {"PATH", "HOME", "LANG", "PYTHONDONTWRITEBYTECODE"}
         environment = {name: value for name, value in os.environ.items() if name in kept}
@@ -44,6 +49,8 @@ class Terminal:
             "XDG_CONFIG_HOME": str(home / "config"),
         }
         command = shlex.join([sys.executable, "-m", "dynftrace", *shlex.split(arguments)])
+        if hold:
+            command += "; sleep 600"
         size = ["-x", str(columns), "-y", str(rows)]
         subprocess.run(
             [*self._tmux, "new-session", "-d", *size, "-c", str(home), command],

@@ -33,8 +33,10 @@ from .process import (
 COMMANDS = {
     "arches": "compare",
     "compare": "compare",
+    "doctor": "doctor",
     "export": "export",
     "port": "port",
+    "record": "record",
     "screenshot": "screenshot",
     "serve": "serve",
     "sessions": "sessions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_format
 import sys
 
 import click
@@ -24,12 +25,17 @@ def arches_command() -> None:
 
 @click.command(name="compare", short_help="Compare one function on every architecture.")
 @click.argument("function", default="schedule", metavar="[FUNC]")
-@click.option("--markdown", is_flag=True, help="Print Markdown tables, as in the README.")
-def compare_command(function: str, markdown: bool) -> None:
+@click.option("--markdown", is_flag=True, help="Print Markdown tables, as in the documentation.")
+@click.option("--json", "json", is_flag=True, help="Print a JSON list of objects.")
+def compare_command(function: str, markdown: bool, json: bool) -> None:
     """Show the call site of FUNC on every architecture: compiled, disabled, enabled, path."""
-    from ..explore.comparison import compared, compared_table
+    from ..explore.comparison import compared, compared_objects, compared_table
 
-    if markdown:
+    if markdown and json:
+        raise click.UsageError("give either --markdown or --json, not both")
+    if json:
+        sys.stdout.write(json_format.dumps(compared_objects(function), indent=1) + "\n")
+    elif markdown:
         sys.stdout.write(compared_table(function))
     else:
         sys.stdout.writelines(f"{line}\n" for line in compared(function))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from pathlib import Path
 
 import click
 
@@ -44,7 +45,7 @@ def listed(names: Sequence[str], last: str = "") -> str:
 
 def flag(name: str) -> str:
     """Return the flag of the parameter `name`, such as `--module` for `modules`."""
-    return f"--{FLAGS.get(name, name)}"
+    return f"--{FLAGS.get(name, name).replace('_', '-')}"
 
 
 def given(context: click.Context, name: str) -> bool:
@@ -70,6 +71,32 @@ theme_option = click.option(
 first_commands_option = click.option(
     "-c", "commands", metavar="CMDS", default="", help="Commands to execute first."
 )
+
+MACHINE = ("arch", "kernel", "modules", "cpus", "patch", "nop", "discovery", "stop_at")
+"""Parameters of `machine_options`."""
+
+
+def size_option(default: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Return the option for the size of the terminal in a picture."""
+    return click.option(
+        "--size",
+        metavar="COLSxROWS",
+        default=default,
+        show_default=True,
+        help="Columns and rows of the terminal in the picture.",
+    )
+
+
+def output_option(text: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Return the option that names the file to write, with `text` as its help."""
+    return click.option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        type=click.Path(path_type=Path, dir_okay=False),
+        help=text,
+    )
 
 
 def machine_options(command: Callable[..., object]) -> Callable[..., object]:

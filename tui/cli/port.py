@@ -11,6 +11,7 @@ import click
 
 from ... import arches
 from ...core.errors import UsageError
+from ..files.status_line import StatusLine
 from .exit_status import FAILED
 from .options import completion_of
 
@@ -83,10 +84,11 @@ def check(
     )
 
     checks = CHECKS if only is None else checks_of(only)
+    progress = StatusLine("checks", len(ports) * len(checks))
 
     def results(port: Port) -> Iterator[tuple[Check, Outcome]]:
         nonlocal failed
-        for each, outcome in check_port(port, checks):
+        for each, outcome in progress.over(check_port(port, checks)):
             failed = failed or isinstance(outcome, Failed)
             yield each, outcome
 

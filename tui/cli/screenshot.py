@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import completion_of, first_commands_option, machine_options
+from .options import (
+    completion_of,
+    first_commands_option,
+    machine_options,
+    output_option,
+    size_option,
+)
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
@@ -32,22 +38,9 @@ def _screens() -> Iterable[str]:
     help="Screen to show; an unknown name lists the valid ones.",
     shell_complete=completion_of(_screens),
 )
-@click.option(
-    "--size",
-    metavar="COLSxROWS",
-    default="120x40",
-    show_default=True,
-    help="Columns and rows of the terminal in the picture.",
-)
+@size_option("120x40")
 @click.option("--theme", metavar="NAME", help="Colours of the picture; none if NO_COLOR is set.")
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="SVG file to write; an existing file is replaced.",
-)
+@output_option("SVG file to write; an existing file is replaced.")
 def screenshot_command(
     commands: str,
     screen: str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json as json_format
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import click
 
 from ...core.errors import DynftraceError, UsageError
+from ..files.status_line import StatusLine
 from ..saved import settings
 from ..tours import course as courses
 from ..tours.course import Course
@@ -32,6 +34,7 @@ from .options import completion_of, theme_option
 @click.option("--step", type=click.IntRange(1), metavar="N", help="Begin with step N.")
 @click.option("--new", metavar="NAME", help="Write NAME.md, a lesson of your own to begin with.")
 @click.option("--report", "as_report", is_flag=True, help="Print your progress as JSON.")
+@click.option("--json", "json", is_flag=True, help="Print the list as a JSON list of objects.")
 @theme_option
 @click.pass_context
 def tour_command(
@@ -41,6 +44,7 @@ def tour_command(
     step: int | None,
     new: str | None,
     as_report: bool,
+    json: bool,
     theme: str | None,
 ) -> None:
     """Tours and labs: each step explains something, asks you to do it, and checks that you did.
@@ -51,6 +55,8 @@ def tour_command(
     """
     if sum((check, new is not None, as_report)) > 1:
         raise click.UsageError("give only one of --check, --new and --report")
+    if json and (lesson is not None or check or new is not None or as_report):
+        raise click.UsageError("--json applies to the list: give no NAME and no other option")
     if new is not None:
         if lesson is not None or step is not None:
             raise click.UsageError("--new takes no other lesson, and no --step")
@@ -58,10 +64,15 @@ def tour_command(
         return
     chosen = None if lesson is None else courses.find(lesson)
     if check:
-        failed = [each for each in _load(chosen) if not _walked(each)]
+        tours = _load(chosen)
+        status = StatusLine("steps", sum(len(tour.steps) for tour in tours))
+        failed = [each for each in tours if not _walked(each, status)]
         context.exit(FAILED if failed else 0)
     if as_report:
         print(report(getpass.getuser(), _load(chosen), Progress()), end="")
+        return
+    if json:
+        print(json_format.dumps(list(_objects()), indent=1, ensure_ascii=False))
         return
     if chosen is None:
         for line in _listing():
@@ -105,10 +116,25 @@ def _listing() -> Iterator[str]:
             yield f"  {'':<{width}}       {tour.summary}"
 
 
-def _walked(tour: Tour) -> bool:
+def _objects() -> Iterator[dict[str, object]]:
+    """Yield an object for each lesson."""
+    progress = Progress()
+    for course in (courses.TOURS, courses.LABS):
+        for tour in _load(course):
+            yield {
+                "course": course.title,
+                "name": tour.name,
+                "title": tour.title,
+                "summary": tour.summary,
+                "steps": len(tour.steps),
+                "done": progress.of(tour),
+            }
+
+
+def _walked(tour: Tour, status: StatusLine) -> bool:
     """Walk `tour` and print how each step went; return whether all steps passed."""
     passed = True
-    for number, (title, reason) in enumerate(check_tour(tour), 1):
+    for number, (title, reason) in enumerate(status.over(check_tour(tour)), 1):
         print(f"{'FAILED' if reason else 'ok':<6}  {tour.name} {number}  {title}")
         if reason:
             print(f"        {reason}")

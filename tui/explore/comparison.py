@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+
 from ... import arches
 from ...core.errors import UsageError
 from ...core.portcheck.support import EXAMPLE, Support, support
@@ -20,6 +22,34 @@ def compared(function: str = EXAMPLE) -> list[str]:
 def compared_table(function: str = EXAMPLE) -> str:
     """Return Markdown tables; raises `UsageError` if no kernel has `function`."""
     return support_table(_ports(function), function)
+
+
+def compared_objects(function: str = EXAMPLE) -> list[dict[str, object]]:
+    """Return an object for each port, for JSON: bytes are hex strings, absent parts null.
+
+    A port whose kernel has no such function has `compiled` null. Raises `UsageError` if no kernel
+    has `function`.
+    """
+    ports = _ports(function)
+    return [
+        {"port": name, "compiled": None} if each is None else {"port": name, **_fields(each)}
+        for name, each in ports.items()
+    ]
+
+
+def _fields(value: object) -> dict[str, object]:
+    return {
+        each.name: _plain(getattr(value, each.name))
+        for each in fields(value)  # type: ignore[arg-type]
+        if each.name != "name"
+    }
+
+
+def _plain(value: object) -> object:
+    """Return `value` in types that JSON has."""
+    if is_dataclass(value):
+        return _fields(value)
+    return value.hex() if isinstance(value, bytes) else value
 
 
 def _ports(function: str) -> dict[str, Support | None]:

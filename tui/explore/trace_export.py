@@ -1,4 +1,4 @@
-"""Saves the rows of a trace that are shown, as text below the trace's own header."""
+"""Saves the rows of a trace that are shown as text, or all of it in another format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..files.whole_file import free_path, write_whole
+from ..files.whole_file import write_whole
 
 if TYPE_CHECKING:
     from .trace_selection import ShownRows
@@ -42,8 +42,22 @@ class Export:
             texts = self.shown.texts(start, min(start + _BLOCK, self.stop))
             yield "".join(f"{text}\n" for text in texts)
 
-    def save(self, folder: Path) -> Path:
-        """Write dynftrace-N.txt with the first free N; raises `DynftraceError`."""
-        path = free_path(folder, ".txt")
-        write_whole(path, self.text())
-        return path
+    def whole_text(self) -> str:
+        """Return the rows as one text."""
+        return "".join(self.text())
+
+    def save(self, path: Path) -> tuple[str, str]:
+        """Write to `path` in the format that its name selects; return a message, and "".
+
+        Text has the rows shown; other formats have the whole trace. Raises `DynftraceError`.
+        """
+        from ...core.trace.export.formats import exported, format_of
+
+        kind = format_of(path.name)
+        if kind == "text":
+            write_whole(path, self.text())
+            return f"saved {path}: {len(self):,} rows", ""
+        trace = self.shown.trace
+        assert trace is not None
+        write_whole(path, exported(trace.text, kind, path.name))
+        return f"saved {path}: {len(trace.text.table):,} events", ""

@@ -1,1 +1,1 @@
-"""Documentation generated from the program: README parts, man page and completions."""
+"""Documentation generated from the program: parts of pages, man page and completions."""

@@ -166,8 +166,8 @@ async def in_looks(
     async with app.run_test(size=size, notifications=True) as pilot:
         for take in takes:
             if take.before:
-                await _close_boxes(pilot)
-                await _press(pilot, take.before)
+                await close_boxes(pilot)
+                await press(pilot, take.before)
             await _strike(pilot, take.commands, take.pose)
             drawn.append({name: await _in_look(pilot, take, name) for name in take.looks})
     return drawn
@@ -187,7 +187,7 @@ async def _in_look(pilot: Pilot[None], take: Take, name: str) -> str:
         app.refresh_css(animate=False)
         await settle(pilot)
         if foreign is not None:
-            await _press(pilot, take.pose.keys)
+            await press(pilot, take.pose.keys)
     return svg(app)
 
 
@@ -197,15 +197,15 @@ async def _strike(pilot: Pilot[None], commands: Sequence[str], pose: Pose) -> No
     assert isinstance(app, ConsoleApp)
     await settle(pilot)
     for command in commands:
-        await _close_boxes(pilot)
+        await close_boxes(pilot)
         app.command(command)
         await settle(pilot)
     if not pose.boxes:
-        await _close_boxes(pilot)
-    await _press(pilot, pose.keys)
+        await close_boxes(pilot)
+    await press(pilot, pose.keys)
 
 
-async def _press(pilot: Pilot[None], keys: Sequence[str]) -> None:
+async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
     for key in keys:
         await _patiently(pilot.press(key))
     await settle(pilot)
@@ -242,7 +242,7 @@ async def _patiently(waiting: Coroutine[object, object, object]) -> None:
         await asyncio.wait_for(waiting, PATIENCE_S)
 
 
-async def _close_boxes(pilot: Pilot[None]) -> None:
+async def close_boxes(pilot: Pilot[None]) -> None:
     while len(pilot.app.screen_stack) > 1:
         await _patiently(pilot.press("escape"))
         await settle(pilot)

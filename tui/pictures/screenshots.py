@@ -2,7 +2,8 @@
 
 Every scene is drawn as plain text, at 80x24 and 120x40, so that a diff shows what a change
 does to the console; at 80x24, the scenes of ports only for those with the widest text. One
-screen of each kind, and each that the documents show, is drawn as SVG as well.
+screen of each kind, and each that the documents show, is drawn as SVG as well. The README
+opens with a movie.
 
 Each console has a session of its own, opened from the teaching kernel and driven by
 commands and keys, so a drawing is the same on every host. The tests compare both folders
@@ -24,11 +25,14 @@ from pathlib import Path
 from ... import arches
 from ...core.session.session import MachineSpec, Session
 from ..console.driver import SessionDriver
+from ..files.status_line import StatusLine
 from ..files.whole_file import write_whole
 from ..present.svg import plain_text
 from ..tours import course
 from ..tours.walk import Walk
+from .movie import animated
 from .picture import LOOKS, Take, in_looks
+from .recorder import record_console
 from .scenes import SCREENS, Scene, port_scenes, scenes
 
 SMALL = (80, 24)
@@ -76,6 +80,17 @@ PICTURES: Mapping[str, tuple[str, ...]] = {
     "main-200x50": ("dark",),
 }
 """The drawings that have SVG files, and their looks."""
+
+
+MOVIE = "enable.svg"
+MOVIE_COMMANDS = (
+    "echo schedule > set_ftrace_filter",
+    "echo function > current_tracer",
+    "run syscalls",
+)
+MOVIE_SIZE = (100, 30)
+MOVIE_PAUSE_MS = 2000
+"""The movie: about ten seconds, in which a nop becomes a call and the events arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +146,15 @@ def draw(name: str) -> dict[str, Drawing]:
     }
 
 
+def movie() -> str:
+    """Record the movie of the README."""
+    session = Session.open(arches.load(arches.DEFAULT))
+    made = record_console(
+        lambda: SessionDriver(session), MOVIE_COMMANDS, MOVIE_SIZE, MOVIE_PAUSE_MS
+    )
+    return "".join(animated(made))
+
+
 def index() -> str:
     """Return the page that links to all pictures, in Markdown."""
     lines = [
@@ -139,6 +163,7 @@ def index() -> str:
         "One picture of each kind of screen: dark, and some of them light and without colours",
         "(`NO_COLOR`). `make screenshots` draws them, and every screen as text in",
         "[tests/tui/screens](../tests/tui/screens); the tests compare both with the console.",
+        f"[{MOVIE}]({MOVIE}) is a movie: ftrace enables a call site.",
         "",
         "| screen | pictures |",
         "|---|---|",
@@ -163,12 +188,15 @@ def main(pictures: Path, texts: Path) -> None:
     kept = {path for name in names for path in files(pictures, texts, name)}
     for folder in {path.parent for path in kept}:
         folder.mkdir(parents=True, exist_ok=True)
+    kept.add(pictures / MOVIE)
+    write_whole(pictures / MOVIE, movie())
     write_whole(pictures / "README.md", index())
     # Each drawing leaves a dead app. With the default threshold, half of the time goes into
     # collecting them.
     rarely = partial(gc.set_threshold, 100_000)
     with ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=rarely) as pool:
-        for console in pool.map(draw, opened):
+        progress = StatusLine("consoles", len(opened))
+        for console in progress.over(pool.map(draw, opened)):
             for name, drawn in console.items():
                 made = (drawn.text, *drawn.pictures.values())
                 for path, content in zip(files(pictures, texts, name), made, strict=True):

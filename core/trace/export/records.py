@@ -28,7 +28,7 @@ COLUMNS = (
 )
 """The fields of a record. Fields that an event does not have are empty (CSV) or absent (JSON)."""
 
-_EVENTS = {
+EVENTS = {
     TraceType.FN: "function",
     TraceType.GRAPH_ENT: "funcgraph_entry",
     TraceType.GRAPH_RET: "funcgraph_exit",
@@ -60,7 +60,7 @@ def records(text: TraceText) -> Iterator[dict[str, int | str]]:
                 "cpu": cpu,
                 "pid": pid,
                 "comm": comm_of(pid, known),
-                "event": _EVENTS.get(kind, "unknown"),
+                "event": EVENTS.get(kind, "unknown"),
             }
             if kind in (TraceType.FN, TraceType.GRAPH_ENT, TraceType.GRAPH_RET):
                 record["function"] = functions[ip]

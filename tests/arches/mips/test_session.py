@@ -158,7 +158,7 @@ def test_a_step_shows_branch_and_slot_as_one(shell: Shell) -> None:
 
 
 def test_a_branch_protects_a_task_that_two_nops_would_break() -> None:
-    """The README's lesson: with nops, a CPU stopped between the two words crashes."""
+    """The guide's lesson: with nops, a CPU stopped between the two words crashes."""
     ends = []
     for nop in ("b", "nop", "linux"):
         session = Session.open(arches.load("mips"), MachineSpec(nop=nop))

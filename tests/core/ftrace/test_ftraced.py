@@ -71,7 +71,7 @@ def test_a_batch_at_boot_has_a_slot_for_each_site() -> None:
 
 @needs_keystone
 def test_the_mcount_of_the_commit_before_calls_a_pointer() -> None:
-    """The README's example, and the same with another function in the pointer."""
+    """The guide's example, and the same with another function in the pointer."""
     shown = sh(machine(), "poke schedule+4 call mcount_indirect; until schedule+4 syscalls; step 4")
     assert shown.splitlines()[-1].split()[2] == "schedule+0x9/0x80"
     session = machine()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dynftrace import arches
@@ -18,6 +20,11 @@ def test_arches_lists_every_architecture(capsys: pytest.CaptureFixture[str]) -> 
     assert (status, err) == (0, "")
     for name in arches.built_in():
         assert sum(line.startswith(f"| `{name}` |") for line in out.splitlines()) == 3
+    status, out, err = here(capsys, "compare", "--json")
+    assert (status, err) == (0, "")
+    forms = {row["port"]: row["enabled"]["asm"] for row in json.loads(out)}
+    assert list(forms) == list(arches.built_in())
+    assert forms["x86_64"] == "call ftrace_caller" and "mov x9, x30" in forms["arm64"]
     assert here(capsys, "compare", "--markdown", "nothing")[::2] == (
         2,
         "dynftrace: no kernel has a call site in a function 'nothing'\n",

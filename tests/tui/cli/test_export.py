@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dynftrace.core.trace.export.formats import SUFFIXES
+from dynftrace.tui.cli.export import FORMATS
+
 from .command_line import here
 
 GRAPH = "echo sys_getpid > set_graph_function; echo function_graph > current_tracer; run syscalls"
@@ -34,15 +37,23 @@ def test_the_end_of_the_name_selects_the_format(
         json.loads(text)
 
 
+def test_the_options_offer_every_format() -> None:
+    assert tuple(SUFFIXES) == FORMATS
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "error"),
     [
         (("-c", GRAPH, "-o", "t.xyz"), 2, "the format of t.xyz is unknown: end its name in .json,"),
-        (("-c", "run syscalls", "-o", "t.csv"), 1, "nothing was traced: switch a tracer or an"),
+        (
+            ("-c", "run syscalls", "-o", "t.csv"),
+            1,
+            "nothing was traced: switch a tracer or an event on",
+        ),
         (
             ("-c", "echo function > current_tracer; run syscalls", "-o", "t.folded"),
             1,
-            "folded needs calls with times: trace with function_graph in CMDS",
+            "folded needs calls with times: trace with function_graph first",
         ),
     ],
 )

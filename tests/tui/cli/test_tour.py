@@ -44,6 +44,11 @@ def test_the_list_has_tours_and_labs(capsys: pytest.CaptureFixture[str]) -> None
     assert (status, err) == (0, "")
     assert lines[0] == "Tours" and "Labs" in lines
     assert len(lines) == 2 + 2 * len(course.names())
+    status, out, err = here(capsys, "tour", "--json")
+    assert (status, err) == (0, "")
+    rows = json.loads(out)
+    assert [row["name"] for row in rows] == course.names()
+    assert all(f"{row['done']}/{row['steps']}  {row['title']}" in "\n".join(lines) for row in rows)
 
 
 def test_an_own_lesson_is_checked_with_the_place_of_what_fails(
@@ -69,6 +74,7 @@ def test_an_own_lesson_is_checked_with_the_place_of_what_fails(
         (("bad.md",), "bad.md:14:1: unknown check 'saw nothing' (choose from: saw site"),
         (("--new", "bad"), "bad.md already exists: choose another name"),
         (("--new", "none/x"), "none/x.md: the folder does not exist"),
+        (("call-site", "--json"), "--json applies to the list: give no NAME"),
         (("--check", "--report"), "give only one of --check, --new and --report"),
         (("call-site", "--step", "9"), "step 9 does not exist: call-site has steps 1-8"),
     ],

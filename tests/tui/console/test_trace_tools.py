@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -198,20 +200,20 @@ async def test_shown_rows_are_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dynftrace-1.txt").write_text("mine")
     async with console(CannedDriver()) as (app, pilot):
-        await pilot.press("4", "E")
+        await pilot.press("4", "E", "enter")
         await settle(pilot)
         assert toasts(app) == ["saved dynftrace-2.txt: 1,204 rows"]
         saved = (tmp_path / "dynftrace-2.txt").read_text()
         assert saved.splitlines() == [*Events(1204).text.header, *Events(1204).text.texts(0, 1204)]
         await filtered(pilot, "cpu:0")
-        await pilot.press("up", "m", "up", "up", "m", "E")
+        await pilot.press("up", "m", "up", "up", "m", "E", "enter")
         await settle(pilot)
         assert toasts(app)[-1] == "saved dynftrace-3.txt: 3 rows"
         lines = (tmp_path / "dynftrace-3.txt").read_text().splitlines()
         notes = ["# from marker A to marker B", "# filter: cpu:0"]
         assert lines == [*Events(1204).text.header, *notes, *texts(app)[-4:-1]]
         await filtered(pilot, "cpu:1")
-        await pilot.press("E")
+        await pilot.press("E", "enter")
         await settle(pilot)
         # The markers' own events are not shown.
         assert toasts(app)[-1] == "saved dynftrace-4.txt: 2 rows"
@@ -232,7 +234,7 @@ async def test_a_failed_save_is_one_sentence(
     monkeypatch.chdir(gone)
     gone.rmdir()
     async with console(CannedDriver()) as (app, pilot):
-        await pilot.press("4", "E")
+        await pilot.press("4", "E", "enter")
         await settle(pilot)
         assert toasts(app) == ["dynftrace-1.txt: No such file or directory"]
         await filtered(pilot, "cpu:7")
@@ -240,6 +242,28 @@ async def test_a_failed_save_is_one_sentence(
         await pilot.press("E")
         assert toasts(app) == ["no rows to save"]
         await pilot.press("up", "m", "B", "u", "enter", "r", "minus", "n", "down", "g", "G")
+
+
+async def test_the_end_of_the_name_selects_the_format(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with real_console(session) as (app, pilot):
+        await do(app, pilot, "echo schedule > set_ftrace_filter; echo function > current_tracer")
+        await do(app, pilot, "run syscalls")
+        for name, said in (
+            ("t.csv", r"saved t.csv: \d+ events"),
+            ("t.folded", "folded needs calls with times: trace with function_graph first"),
+            ("t.xyz", r"the format of t.xyz is unknown: end its name in .json, .folded"),
+            ("", r"saved t.csv: \d+ events"),  # nothing happens without a name
+        ):
+            await pilot.press("4", "E", "ctrl+u", *name, "enter", *([] if name else ["escape"]))
+            await settle(pilot)
+            if name:
+                assert re.match(said, toasts(app)[-1])
+        rows = list(csv.DictReader((tmp_path / "t.csv").open()))
+        assert {row["function"] for row in rows} == {"schedule"}
+        assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
 async def test_functions_and_tasks_of_a_real_trace_are_filtered(session: Session) -> None:

@@ -12,7 +12,14 @@ from ...explore.trace_export import Export
 from ...files.whole_file import STEM, free_path, write_whole
 from ...present.svg import tidy
 from ..protocols import Console
+from ..screens.save_as import SaveAs
 from ..worker import Driver
+
+_ADVICE = """\
+enter saves; an existing file is replaced.
+.txt has the rows shown, other names the whole trace:
+.json (Perfetto), .folded or .speedscope.json (flames),
+.csv or .jsonl (tables)."""
 
 
 class FileFlow:
@@ -23,17 +30,29 @@ class FileFlow:
         self._app = app
 
     def export(self, export: Export) -> None:
-        """Save rows of the trace.
+        """Save rows of the trace, or the whole trace for another tool, under a name to type.
+
+        A browser gets the rows as a download.
+        """
+        if self._app.is_web:
+            self._write(export, None)
+            return
+        offered = free_path(Path(), ".txt").name
+        self._console.open_over(SaveAs(offered, _ADVICE), lambda name: self._named(export, name))
+
+    def _named(self, export: Export, name: str | None) -> None:
+        if name is not None:
+            self._write(export, Path(name).expanduser())
+
+    def _write(self, export: Export, path: Path | None) -> None:
+        """Write to `path`, or as a download.
 
         This is a job of the machine's thread: many rows take seconds.
         """
-        web, rows = self._app.is_web, f"{len(export):,} rows"
 
         def save(_: Driver) -> tuple[str, str] | DynftraceError:
-            if web:
-                return rows, "".join(export.text())
             try:
-                return f"saved {export.save(Path())}: {rows}", ""
+                return export.save(path) if path else (f"{len(export):,} rows", export.whole_text())
             except DynftraceError as error:
                 return error
 

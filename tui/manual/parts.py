@@ -1,7 +1,7 @@
-"""Update the generated parts of the README: `python -m dynftrace.tui.manual.readme README.md`.
+"""Update the generated parts of a document: `python -m dynftrace.tui.manual.parts FILE`.
 
 A generated part is between two comments. The first comment holds the command that prints
-the part. A test compares the README with the output of that command.
+the part. A test compares the document with the output of that command.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def with_part(text: str, command: str, part: str) -> str:
 
 
 def made(text: str) -> str:
-    """Return the README `text` with its generated parts updated."""
+    """Return the document `text` with its generated parts updated."""
     return with_part(text, TABLE, compared_table(TABLE.split()[-1]))
 
 
 def main(path: Path) -> None:
-    """Update the generated parts of the README at `path`."""
+    """Update the generated parts of the document at `path`."""
     write_whole(path, made(path.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "README.md"))
+    main(Path(sys.argv[1]))

@@ -1,0 +1,53 @@
+"""The formats of an exported trace, by name and by the end of a file's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...errors import DynftraceError, UsageError
+from ..text.tracetext import TraceText
+from . import records, stacks, timeline
+
+SUFFIXES = {
+    "perfetto": ".json",
+    "folded": ".folded",
+    "speedscope": ".speedscope.json",
+    "csv": ".csv",
+    "jsonl": ".jsonl",
+    "text": ".txt",
+}
+"""The formats, and how the names of their files end."""
+
+
+def format_of(name: str) -> str:
+    """Return the format that the name of a file asks for. Raises `UsageError`."""
+    for kind, suffix in sorted(SUFFIXES.items(), key=lambda each: -len(each[1])):
+        if name.endswith(suffix):
+            return kind
+    *endings, last = SUFFIXES.values()
+    known = f"{', '.join(endings)} or {last}"
+    raise UsageError(f"the format of {name} is unknown: end its name in {known}")
+
+
+def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:
+    """Return the pieces of a file with the trace in the format `kind`; `name` is for titles.
+
+    Raises `DynftraceError` for a trace without events, or without what the format needs.
+    """
+    if not len(text.table):
+        raise DynftraceError("nothing was traced: switch a tracer or an event on first")
+    if kind in ("folded", "speedscope") and not stacks.has_calls(text):
+        raise DynftraceError(f"{kind} needs calls with times: trace with function_graph first")
+    match kind:
+        case "perfetto":
+            return timeline.timeline(text)
+        case "folded":
+            return stacks.folded(text)
+        case "speedscope":
+            return stacks.speedscope(text, f"{name} (dynftrace)")
+        case "csv":
+            return records.comma_separated(text)
+        case "jsonl":
+            return records.json_lines(text)
+        case _:
+            return text.file()

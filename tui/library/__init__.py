@@ -1,0 +1,1 @@
+"""dynftrace in Python programs and notebooks; `dynftrace.open` is its entrance."""
