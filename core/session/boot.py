@@ -20,6 +20,7 @@ from ..kernel.kernel import load_kernel
 from ..machine.machine import Machine
 from ..machine.services import LateServices
 from ..machine.symbols import TRACER
+from ..machine.trial import Trials
 from ..modules.module import Modules
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.subbuffer import PageFormat
@@ -28,8 +29,11 @@ from ..views.call_site import SiteReader
 from ..views.disasm import Disassembler, Insn
 from ..views.encoding import EncodingReader
 from ..views.filetext import LoadedFiles
+from ..views.operands import OperandReader
 from ..views.path import PathReader
+from ..views.stack import StackReader
 from ..views.stepping import SteppingReader
+from ..views.values import ValueNames
 from .addresses import AddressReader
 from .services import TracingServices
 from .stepping import Stepper
@@ -59,6 +63,8 @@ class Boot:
     paths: PathReader
     encodings: EncodingReader
     stepper: Stepper
+    operands: OperandReader
+    stacks: StackReader
     steppings: SteppingReader
 
     @classmethod
@@ -114,7 +120,11 @@ class Boot:
         addresses = AddressReader(facts, kallsyms)
         files = LoadedFiles(image, modules)
         paths = PathReader(ftrace, machine.memory, disassembler)
-        stepper = Stepper(machine, ftrace, kallsyms, disassembler, addresses.of)
+        trials = Trials(facts, machine.memory)
+        stepper = Stepper(machine, ftrace, kallsyms, disassembler, addresses.of, trials)
+        names = ValueNames(machine, kallsyms, lambda: modules.loaded)
+        operands = OperandReader(machine, trials, names)
+        stacks = StackReader(machine, ftrace, array.callers, trials, names)
         return cls(
             port=port,
             image=image,
@@ -132,6 +142,8 @@ class Boot:
             paths=paths,
             encodings=EncodingReader(ftrace, machine.memory, disassembler, lambda: modules.loaded),
             stepper=stepper,
+            operands=operands,
+            stacks=stacks,
             steppings=SteppingReader(
                 machine,
                 ftrace,
@@ -140,6 +152,9 @@ class Boot:
                 disassembler,
                 files,
                 array.cmdlines,
+                operands,
+                stacks,
+                array.callers,
                 partial(_instructions, machine, disassembler),
             ),
         )

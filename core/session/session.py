@@ -41,8 +41,10 @@ from ..modules.module import Module
 from ..views.call_site import CallSite
 from ..views.disasm import Insn
 from ..views.listings import Listing, listing
+from ..views.operands import Operands
 from ..views.path import Hop
 from ..views.recording import Call, FirstChange, Recording, call_at, first_change, recording
+from ..views.stack import Stack
 from ..views.stepping import Stepping
 from . import checkpoint
 from .boot import Boot
@@ -460,6 +462,21 @@ class Session:
         """Return what `cpu` executes next and what its last step changed."""
         with self.lock:
             return self.boot.steppings.at(cpu)
+
+    def operands(self, cpu: int) -> Operands:
+        """Return the registers and memory that the next instruction of `cpu` works on."""
+        with self.lock:
+            boot = self.boot
+            vcpu = boot.machine.vcpus[cpu]
+            try:
+                return boot.operands.of(vcpu, self.instructions(vcpu.registers.pc, 1))
+            except MemoryFault:
+                return Operands()
+
+    def stack(self, cpu: int, words: int) -> Stack:
+        """Return up to `words` words of the stack of `cpu`, and what each is."""
+        with self.lock:
+            return self.boot.stacks.at(cpu, words)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
         """Return the source file and line of the code at `address`, or None if unknown."""

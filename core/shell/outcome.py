@@ -59,6 +59,13 @@ class ShowedRegisters:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowedStack:
+    """The stack of a vCPU."""
+
+    cpu: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShowedPatchMethods:
     """How text is patched."""
 
@@ -159,6 +166,7 @@ Showed = (
     | ShowedStubs
     | ShowedBits
     | ShowedRegisters
+    | ShowedStack
     | ShowedPatchMethods
     | ReadFile
 )

@@ -23,7 +23,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ...core.errors import UsageError
-from ...core.shell.outcome import RanWorkload
+from ...core.shell.outcome import RanWorkload, Reached
 from ..present.afterword import afterword, failure
 from ..present.line import Line, line
 from ..present.output import output_line
@@ -257,7 +257,9 @@ class ConsoleApp(TypeAhead):
         elif not text:
             text = word
         lines = done.output.splitlines()
-        boxed = box and done.site is None and len(lines) > 1 and self._plain
+        if arrived := any(isinstance(effect, Reached) for effect in done.effects):
+            text = lines[0] if lines else text  # the stepping screen has the operands
+        boxed = box and done.site is None and len(lines) > 1 and self._plain and not arrived
         if boxed and not failed:
             text = ""  # the box shows it
         self.main.show_result(done.command, text, failed)

@@ -161,6 +161,7 @@ STEPPING = [
         "stepping.run", "c", "run_on", "run on", "run to this place again, or run/pause", show=True
     ),
     _key("stepping.cpu", "tab", "next_cpu", "Next CPU", "show the next CPU"),
+    _key("stepping.beside", "m", "beside", "memory", "registers, stack or call path", show=True),
     _key("stepping.bits", "x", "bits", "Bits", "show the instruction's bit fields"),
     _key("stepping.copy", "y", "copy", "Copy", "copy the instruction's row"),
     _key(
