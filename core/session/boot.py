@@ -25,6 +25,7 @@ from ..modules.module import Modules
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.subbuffer import PageFormat
 from ..tracefs import TraceArray, TracefsTree
+from ..views.address_map import MapReader
 from ..views.call_site import SiteReader
 from ..views.disasm import Disassembler, Insn
 from ..views.encoding import EncodingReader
@@ -63,6 +64,7 @@ class Boot:
     paths: PathReader
     encodings: EncodingReader
     stepper: Stepper
+    maps: MapReader
     operands: OperandReader
     stacks: StackReader
     steppings: SteppingReader
@@ -125,6 +127,7 @@ class Boot:
         names = ValueNames(machine, kallsyms, lambda: modules.loaded)
         operands = OperandReader(machine, trials, names)
         stacks = StackReader(machine, ftrace, array.callers, trials, names)
+        encodings = EncodingReader(ftrace, machine.memory, disassembler, lambda: modules.loaded)
         return cls(
             port=port,
             image=image,
@@ -140,7 +143,8 @@ class Boot:
             files=files,
             sites=SiteReader(ftrace, machine.memory, disassembler, files),
             paths=paths,
-            encodings=EncodingReader(ftrace, machine.memory, disassembler, lambda: modules.loaded),
+            encodings=encodings,
+            maps=MapReader(ftrace, machine.memory, encodings, lambda: modules.loaded),
             stepper=stepper,
             operands=operands,
             stacks=stacks,

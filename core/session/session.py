@@ -38,6 +38,7 @@ from ..machine.function import pointer_to
 from ..machine.protection import Protection
 from ..memento import Restore, attributes, in_order
 from ..modules.module import Module
+from ..views.address_map import AddressSpace
 from ..views.call_site import CallSite
 from ..views.disasm import Insn
 from ..views.listings import Listing, listing
@@ -462,6 +463,14 @@ class Session:
         """Return what `cpu` executes next and what its last step changed."""
         with self.lock:
             return self.boot.steppings.at(cpu)
+
+    def address_space(self, ip: int | None) -> AddressSpace:
+        """Return the address space, with what the call at `ip` reaches if given.
+
+        Raises `UsageError` if no record begins there, `MemoryFault` and `MissingSymbolError`.
+        """
+        with self.lock:
+            return self.boot.maps.at(ip)
 
     def operands(self, cpu: int) -> Operands:
         """Return the registers and memory that the next instruction of `cpu` works on."""

@@ -66,6 +66,13 @@ class ShowedStack:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowedPicture:
+    """A picture: `map`, `lanes`, `flame` or `hist`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShowedPatchMethods:
     """How text is patched."""
 
@@ -167,6 +174,7 @@ Showed = (
     | ShowedBits
     | ShowedRegisters
     | ShowedStack
+    | ShowedPicture
     | ShowedPatchMethods
     | ReadFile
 )

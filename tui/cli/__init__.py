@@ -33,6 +33,7 @@ from .process import (
 COMMANDS = {
     "arches": "compare",
     "compare": "compare",
+    "draw": "draw",
     "export": "export",
     "port": "port",
     "screenshot": "screenshot",

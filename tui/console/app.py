@@ -37,7 +37,14 @@ from .flows.report import ReportFlow
 from .flows.save import SaveFlow
 from .flows.step_into import StepIntoFlow
 from .flows.tour import TourFlow
-from .messages import Answered, ExportWanted, TourWanted, ViewReady
+from .messages import (
+    Answered,
+    DrawingWanted,
+    ExportWanted,
+    TimeWanted,
+    TourWanted,
+    ViewReady,
+)
 from .palette_provider import InOrder
 from .screens.box import Box
 from .screens.help import HelpBox
@@ -357,6 +364,21 @@ class ConsoleApp(TypeAhead):
     def on_export_wanted(self, message: ExportWanted) -> None:
         """Save rows of the trace."""
         self.files.export(message.export)
+
+    def on_drawing_wanted(self, message: DrawingWanted) -> None:
+        """Save a picture."""
+        self.files.save_svg(message.svg)
+
+    def on_time_wanted(self, message: TimeWanted) -> None:
+        """Move the cursor of the trace."""
+        self.main.trace.events.go_to_time(message.time)
+
+    def action_draw(self, kind: str) -> None:
+        """Open a picture."""
+        if self._plain:
+            from .flows.pictures import open_picture
+
+            open_picture(self, kind, self.main.trace.events.time_here())
 
     async def on_tour_wanted(self, message: TourWanted) -> None:
         """Do the action of a tour's key on the main screen."""

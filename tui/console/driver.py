@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...core.errors import MemoryFault, MissingSymbolError
 from ...core.ftrace.records import Flag
 from ...core.session.boot import Boot
+from ...core.session.pictures import picture_of
 from ...core.session.session import Session
 from ...core.shell.outcome import (
     Effect,
@@ -30,6 +31,8 @@ from ...core.shell.preview import preview
 from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
 from ...core.views.call_site import find_sites
+from ...core.views.drawing import Drawing
+from ...core.views.lanes import Lanes
 from ...core.views.stepping import Stepping
 from ...core.views.stubs import StubView, module_stubs
 from ..explore.function_table import TO_BEGIN_WITH, FunctionIndex, FunctionTable
@@ -131,6 +134,10 @@ class SessionDriver:
         """Say what `text` would do."""
         with self.session.lock:
             return preview(self.shell, text)
+
+    def picture(self, name: str, function: str = "") -> Drawing | Lanes:
+        """Return a picture; raises what `picture_of` raises."""
+        return picture_of(self.session, name, function)
 
     def workloads(self) -> Sequence[str]:
         """Return the names that `run` accepts."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HERE: Span = ("▶ ", "accent")
 """Mark of the next instruction."""
 
-LEAST_CODE, MOST_CODE = 4, 12
+LEAST_CODE, MOST_CODE = 6, 12
 """Least and greatest number of rows of code if the registers are below it."""
 
 LEAD = 2

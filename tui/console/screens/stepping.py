@@ -47,8 +47,11 @@ BESIDE = 110
 SIDE_BY_SIDE = 170
 """Least width at which registers, stack and call path are all in sight."""
 
-_AROUND = 7
+_AROUND = 5
 """Rows of the screen that show neither code nor registers."""
+
+_LOW = 28
+"""Height below which the head says less: the memory of the instruction instead of its place."""
 
 _LEAST_STACK = 8
 """Rows that stack and call path get at least, if they are below the code."""
@@ -129,7 +132,9 @@ class SteppingScreen(TourKeys):
             return
         width, task = self.size.width, self.todo.rows(self.size.width)
         self.todo.styles.height = task
-        height = max(self.size.height - _AROUND - task, 2)
+        low = self.size.height - task < _LOW
+        self.set_class(low, "-low")
+        height = max(self.size.height - _AROUND - task - (0 if low else 2), 2)
         beside, every = width >= BESIDE, width >= SIDE_BY_SIDE
         self.set_class(beside, "-beside")
         self.set_class(every, "-every")
@@ -170,8 +175,12 @@ class SteppingScreen(TourKeys):
         right.styles.width = "100%" if side == width else side
         right.styles.height = height if side < width else height - code
         self.code.styles.height = code
-        head = (head_line(view, self._mode), source_line(view), hop_line(view))
-        self.head.show((*head, *operand_rows(view, width)))
+        head, source, hops = head_line(view, self._mode), source_line(view), hop_line(view)
+        registers, memory = operand_rows(view, width)
+        if low:
+            self.head.show((head, memory if view.operands.memory else registers, hops))
+        else:
+            self.head.show((head, source, hops, registers, memory))
         first = window(view.code, self._top, code)
         self._top = view.code[first].address if view.code else None
         shown: tuple[Line, ...] = code_rows(view)[first : first + code]
