@@ -385,7 +385,7 @@ class History:
         for at in range(self.done - 1, -1, -1):
             if self.entries[at].origin is not None:
                 return sum(at <= first for first in self._firsts(range(self.done))) or 1
-        raise UsageError("there is no goto to return from")
+        raise UsageError("nothing to return from: goto has not been used")
 
     def _go(self, to: int, repeat: Repeat, what: str) -> None:
         """Go to the moment before entry `to`, or after the last one."""

@@ -40,8 +40,6 @@ class AddressSpace:
     places: tuple[Place, ...]
     digits: int
     """Hexadecimal digits of an address."""
-    caller: int
-    """Address of ftrace_caller."""
     call: str = ""
     """The function of the call; "" without a call."""
     ip: int | None = None
@@ -71,13 +69,12 @@ class MapReader:
         """
         ftrace = self._ftrace
         digits = 2 * ftrace.port.facts.pointer_size
-        entry = ftrace.entry
         if ip is None:
-            return AddressSpace(self._places(), digits, entry[CALLER])
+            return AddressSpace(self._places(), digits)
         row = ftrace.records.find(ip)
         name = "" if row is None else ftrace.records.names[row]
         reach = self._encodings.reach(ip)
-        return AddressSpace(self._places(), digits, entry[CALLER], name, ip, reach)
+        return AddressSpace(self._places(), digits, name, ip, reach)
 
     def _places(self) -> tuple[Place, ...]:
         facts, entry = self._ftrace.port.facts, self._ftrace.entry
@@ -188,5 +185,5 @@ def _row(space: AddressSpace, low: int, high: int, place: Place) -> Row:
             note += "  the call"
         else:
             note += f"  {'' if inside else '✗ '}{far}"
-        tone = "" if inside else "bad" if place.start == space.caller else "dim"
+        tone = "" if inside else "bad" if place.name == CALLER else "dim"
     return Row(place.name, (bar,), note, tone)

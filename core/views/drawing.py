@@ -33,7 +33,7 @@ class Bar:
     """The character that fills it, so that no bar is told apart by colour alone."""
     tone: str = ""
     label: str = ""
-    """Written into the bar if there is room."""
+    """Written into the bar if there is room; such a bar begins with an edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,9 @@ class Drawing:
 def drawn(drawing: Drawing, width: int) -> list[list[Span]]:
     """Return the lines of a drawing in `width` cells, as texts with tones."""
     lines: list[list[Span]] = [[(drawing.title, "strong")]]
+    sizes = scale_cells(drawing, width)
     for section in drawing.sections:
-        lines += _section(section, width)
+        lines += _section(section, *sizes)
     return lines
 
 
@@ -79,16 +80,16 @@ def plain_lines(drawing: Drawing, width: int) -> list[str]:
     return ["".join(text for text, _ in line).rstrip() for line in drawn(drawing, width)]
 
 
-def scale_cells(section: Section, width: int) -> tuple[int, int, int]:
+def scale_cells(drawing: Drawing, width: int) -> tuple[int, int, int]:
     """Return the cells of labels, scale and notes in a drawing of `width` cells."""
-    label = min(max((cells(row.label) for row in section.rows), default=0), LABEL)
-    note = max((cells(row.note) for row in section.rows), default=0)
+    rows = [row for section in drawing.sections for row in section.rows]
+    label = min(max((cells(row.label) for row in rows), default=0), LABEL)
+    note = max((cells(row.note) for row in rows), default=0)
     note = min(note, max(width - label - _LEAST - 4, 0))
     return label, max(width - label - note - 4, _LEAST), note
 
 
-def _section(section: Section, width: int) -> Iterator[list[Span]]:
-    label, scale, note = scale_cells(section, width)
+def _section(section: Section, label: int, scale: int, note: int) -> Iterator[list[Span]]:
     if section.title:
         yield [(section.title, "accent")]
     if section.left or section.right:
@@ -111,8 +112,8 @@ def _scale(row: Row, width: int) -> list[Span]:
         last = min(max(ceil(min(bar.end, 1) * width), first + 1), width)
         size = last - first
         text = bar.sign * size
-        if bar.label and size >= 3:
-            text = f"{cut(bar.label, size - 1):{bar.sign}<{size}}"
+        if bar.label and size > 1:
+            text = f"|{cut(bar.label, size - 2 if size > 4 else 0):{bar.sign}<{size - 1}}"
         for at, sign in enumerate(text[:size], first):
             signs[at], tones[at] = sign, bar.tone
     spans: list[Span] = []

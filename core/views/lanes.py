@@ -20,7 +20,7 @@ from .drawing import Bar, Drawing, Row, Section
 BINS = 400
 """Bins of a picture whose width is not known, such as an SVG file."""
 
-_TONES = ("link", "good", "accent", "mark", "strong")
+_TONES = ("link", "good", "accent", "strong")
 """Tones of tasks, by pid."""
 
 _DENSE = (1, 4, 16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .drawing import Bar, Drawing, Row, Section
 from .times import Frame, Histogram
 
-_TONES = ("link", "good", "accent", "mark", "strong")
+_TONES = ("link", "good", "accent", "strong")
 
 _LEAST = 0.002
 """Share of the whole time below which a frame is left out."""

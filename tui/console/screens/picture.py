@@ -87,7 +87,7 @@ class PictureScreen(TourKeys):
         """Return the cells of the scale of the lanes."""
         assert self.lanes is not None
         sample = self.lanes.drawing(self.start, self.end, 8, self.cursor)
-        return scale_cells(sample.sections[0], self._width())[1]
+        return scale_cells(sample, self._width())[1]
 
     def _width(self) -> int:
         return max(self.size.width - 2, 40)
