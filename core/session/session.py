@@ -145,16 +145,15 @@ class Session:
         With `stop_at`, the boot stops at that function instead. Raises what `open` raises.
         """
         with self.lock:
-            again = stop_at is None and self.spec.stop_at == self._opened_at
-            if again and self.history.reboot():
+            if stop_at is None and self.history.reboot():
                 return
-            self.spec = replace(self.spec, stop_at=stop_at or self._opened_at)
-            self.boot = self._load()
-            self.boots += 1
-            self._start()
-            self._prepare()
-            self.journal.clear()
-            self.history.start()
+            with self.history.new_boot():
+                self.spec = replace(self.spec, stop_at=stop_at or self._opened_at)
+                self.boot = self._load()
+                self.boots += 1
+                self._start()
+                self._prepare()
+                self.journal.clear()
             if self.boots % DEAD_MACHINES == 0:
                 gc.collect()
 
@@ -169,6 +168,10 @@ class Session:
             action()
             self.journal.clear()
             self.history.start()
+
+    def boots_at(self) -> Restore:
+        """Return a function that makes the present boot and spec the current ones again."""
+        return attributes(self, "boot", "spec")
 
     def save(self) -> Restore:
         """Return a function that goes back to the present state, also after a reboot.

@@ -26,7 +26,7 @@ from ...core.errors import UsageError
 from ...core.shell.outcome import RanWorkload, Reached
 from ..present.afterword import afterword, failure
 from ..present.line import Line, line
-from ..present.output import output_line
+from ..present.output import output_lines
 from ..present.view import STEPPING, Done, Status, View
 from ..saved.session_store import SessionStore
 from ..tours.progress import Progress
@@ -279,8 +279,7 @@ class ConsoleApp(TypeAhead):
         if done.site is not None:
             self.main.go_to(done.site, soon=True)
         elif boxed:
-            toned = [output_line(each) for each in lines]
-            self.push_screen(Box(done.command, toned, copy=done.output.rstrip("\n")))
+            self.push_screen(Box(done.command, output_lines(lines), copy=done.output.rstrip("\n")))
 
     def commands(
         self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
@@ -305,7 +304,7 @@ class ConsoleApp(TypeAhead):
             boxed = [done for done in outcomes if done.site is None]
             for done in boxed:
                 lines += [line((f"$ {done.command}", "dim"))] if len(boxed) > 1 else []
-                lines += [output_line(each) for each in (done.output + done.error).splitlines()]
+                lines += output_lines((done.output + done.error).splitlines())
             if any(done.output.count("\n") > 1 for done in boxed) and self._plain:
                 title = boxed[0].command if len(boxed) == 1 else "show me"
                 self.push_screen(Box(title, lines))
@@ -371,7 +370,7 @@ class ConsoleApp(TypeAhead):
 
     def on_time_wanted(self, message: TimeWanted) -> None:
         """Move the cursor of the trace."""
-        self.main.trace.events.go_to_time(message.time)
+        self.main.trace.events.go_to_time(message.instant)
 
     def action_draw(self, kind: str) -> None:
         """Open a picture."""

@@ -119,11 +119,11 @@ class DrawingWanted(Message):
 
 
 class TimeWanted(Message):
-    """Put the cursor of the trace on the event nearest to `time`, in virtual ns."""
+    """Put the cursor of the trace on the event nearest to `instant`, in virtual ns."""
 
-    def __init__(self, time: int) -> None:
+    def __init__(self, instant: int) -> None:
         super().__init__()
-        self.time = time
+        self.instant = instant
 
 
 class SaveWanted(Message):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from ....core.views.drawing import drawn, scale_cells, svg
+from ....core.views.drawing import Drawing, drawn, scale_cells, svg
 from ...present.line import line
 from .. import keymap
 from ..messages import DrawingWanted, TimeWanted
@@ -21,7 +21,6 @@ from ..widgets.text_view import TextView
 from .tourkeys import TourKeys
 
 if TYPE_CHECKING:
-    from ....core.views.drawing import Drawing
     from ....core.views.lanes import Lanes
 
 _LEAST_NS = 64
@@ -51,13 +50,13 @@ class PictureScreen(TourKeys):
         self._drawing: Drawing | None = None
         self.start, self.end = 0, 1
         self.cursor = cursor
-        if hasattr(picture, "span"):
+        if isinstance(picture, Drawing):
+            self._drawing = picture
+        else:
             self.lanes = picture
             self.start, self.end = picture.span
             if cursor is None:
                 self.cursor = self.start
-        else:
-            self._drawing = picture
         self.rows = PictureRows(id="picture-rows")
         self.same_as = SameAs(id="same-as")
 
@@ -155,10 +154,6 @@ class PictureScreen(TourKeys):
     def action_save(self) -> None:
         """Save the picture as SVG."""
         self.app.post_message(DrawingWanted(svg(self.drawing)))
-
-    def action_help(self) -> None:
-        """Show the keys."""
-        self.console.show_help()
 
     def action_close(self) -> None:
         """Go back."""
