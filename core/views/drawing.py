@@ -93,7 +93,9 @@ def _section(section: Section, label: int, scale: int, note: int) -> Iterator[li
     if section.title:
         yield [(section.title, "accent")]
     if section.left or section.right:
-        right = section.right.rjust(max(scale + 2 - cells(section.left), 0))
+        room = scale + 2 - cells(section.left)
+        close = room <= cells(section.right)
+        right = f" to {section.right}" if close else section.right.rjust(room)
         yield [(" " * (label + 1), ""), (section.left + right, "dim")]
     for row in section.rows:
         name = padded(cut(row.label, label), label)

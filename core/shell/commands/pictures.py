@@ -9,7 +9,7 @@ from ...views.lanes import Lanes
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect, number
 from ..outcome import ShowedPicture
 
-WIDTH = 100
+WIDTH = 80
 """Columns of a picture."""
 
 
@@ -39,7 +39,7 @@ def show_lanes(context: Context, arguments: Arguments) -> None:
         raise UsageMistake(f"TO must be greater than FROM: {end:,} is not after {start:,} ns")
     if end >= 1 << 63:
         raise UsageMistake("TO is too large: times are ns in 63 bits")
-    for line in plain_lines(lanes.drawing(start, end, WIDTH - 30), WIDTH):
+    for line in plain_lines(lanes.drawing(start, end, WIDTH - 24), WIDTH):
         context.line(line)
     context.did(ShowedPicture("lanes"))
 
@@ -51,8 +51,8 @@ COMMANDS = (
         "show the address space, and what a call reaches",
         show_map,
         Argument.FUNCTION,
-        "FUNC: the function whose call site is the call. Regions stand to scale; those that\n"
-        "are far from each other have scales of their own; ✗ is out of reach.\n"
+        "FUNC: the function whose call site is the call. Regions stand to scale; those\n"
+        "that are far from each other have scales of their own; ✗ is out of reach.\n"
         "`dynftrace draw` writes SVG.",
     ),
     Command(
