@@ -89,6 +89,8 @@ class Engine:
     """Mnemonics of calls, if Capstone has no group for them."""
     cs_names: Mapping[str, str] = field(default_factory=dict)
     """ABI names of registers by the other names that Capstone prints."""
+    cs_parts: Mapping[str, str] = field(default_factory=dict)
+    """Registers of `Abi.pt_regs` by the names that Capstone prints for parts of them."""
     cs_own_target: str = ""
     """Regular expression for mnemonics of branches that Capstone prints without a target if
     they branch to themselves."""
@@ -153,6 +155,8 @@ class Frames:
     """Offset of the return address in the frame, in bytes."""
     of_caller: bool = False
     """Whether the return address lies in the frame of the caller instead."""
+    words: Mapping[int, str] = field(default_factory=dict)
+    """Names of the words that the ABI defines in each frame, by their offset in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

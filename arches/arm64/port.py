@@ -59,6 +59,7 @@ ENGINE = Engine(
     cs_mode=CS_MODE_LITTLE_ENDIAN,
     ks_arch="KS_ARCH_ARM64",
     ks_mode=("KS_MODE_LITTLE_ENDIAN",),
+    cs_parts={"fp": "x29", "lr": "x30", **{f"w{n}": f"x{n}" for n in range(insn.LR + 1)}},
     traps=oops.TRAPS,
 )
 
@@ -76,7 +77,9 @@ ABI = Abi(
     stack_align=16,
     red_zone=0,
     call_frame=0,
-    frames=Frames(GENERAL[insn.FP], link=8),
+    frames=Frames(
+        GENERAL[insn.FP], link=8, words={0: "frame record: caller's x29", 8: "frame record: lr"}
+    ),
     saves_link_late=True,
 )
 

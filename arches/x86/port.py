@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from capstone import CS_ARCH_X86
 from unicorn import x86_const
-from unicorn.unicorn_const import UC_ARCH_X86
+from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_64
 
 from ...core.arch import Calls, Edit, Effect, Sites
 from ...core.crash import Crash
@@ -54,7 +54,23 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
         cs_mode=cs_mode,
         ks_arch="KS_ARCH_X86",
         ks_mode=(ks_mode,),
+        cs_parts=_parts("r" if uc_mode == UC_MODE_64 else "e"),
     )
+
+
+def _parts(prefix: str) -> dict[str, str]:
+    """Return the whole registers by the names of their parts; `prefix` is that of `rax` or `eax`.
+
+    A name that is no register of the machine does no harm.
+    """
+    parts: dict[str, str] = {}
+    for letter in "abcd":
+        names = (f"e{letter}x", f"{letter}x", f"{letter}l", f"{letter}h")
+        parts |= dict.fromkeys(names, f"{prefix}{letter}x")
+    for name in ("si", "di", "bp", "sp"):
+        parts |= dict.fromkeys((f"e{name}", name, f"{name}l"), f"{prefix}{name}")
+    parts |= {f"r{n}{size}": f"r{n}" for n in range(8, 16) for size in "dwb"}
+    return parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,20 @@ class ReturnAddress:
     """Address of the stack word that holds it; None for the link register."""
 
 
+@dataclass(frozen=True, slots=True)
+class TracedReturn:
+    """An entry of a task's ret_stack (`struct ftrace_ret_stack`)."""
+
+    number: int
+    """Its index; 0 is the outermost call."""
+    func: int
+    """The traced function."""
+    ret: int
+    """The address to which it really returns."""
+    fp: int
+    """The frame pointer, which must be the same when it returns."""
+
+
 def backtrace(
     vcpu: Vcpu, memory: Memory, port: Port, symbols: Names, end: int, most: int | None = None
 ) -> list[ReturnAddress]:
@@ -150,7 +164,8 @@ def graph_ret_addrs(
     if places and frames is not None:
         frame = vcpu.registers.read()[frames.register.name]
         live = live_places(memory, facts, frame, end)
-    for ret, fp in _ret_stack(vcpu, memory, port, symbols) if places else ():
+    for entry in ret_stack(vcpu, memory, port, symbols) if places else ():
+        ret, fp = entry.ret, entry.fp
         if not start <= fp <= end:
             continue  # on another stack: an NMI has its own
         if frames is not None and frames.of_caller:
@@ -166,8 +181,8 @@ def graph_ret_addrs(
     return real
 
 
-def _ret_stack(vcpu: Vcpu, memory: Memory, port: Port, symbols: Names) -> list[tuple[int, int]]:
-    """Return (address, frame pointer) of the ret_stack entries on `vcpu`, innermost first."""
+def ret_stack(vcpu: Vcpu, memory: Memory, port: Port, symbols: Names) -> list[TracedReturn]:
+    """Return the entries of the ret_stack in use on `vcpu`, innermost first."""
     layout = abi.ftrace_ret_stack(port.facts.byteorder, port.facts.pointer_size)
     address = int(vcpu.local["ret_stack"])
     if not address:
@@ -180,4 +195,7 @@ def _ret_stack(vcpu: Vcpu, memory: Memory, port: Port, symbols: Names) -> list[t
     except MemoryFault:
         return []
     entries = stack["stack"][: int(stack["index"])]
-    return [(int(entry["ret"]), int(entry["fp"])) for entry in entries[::-1]]
+    return [
+        TracedReturn(number, int(entry["func"]), int(entry["ret"]), int(entry["fp"]))
+        for number, entry in reversed([*enumerate(entries)])
+    ]

@@ -126,17 +126,17 @@ class Machine:
             self.wake(vcpu)
             self.deliver(vcpu)
             return
-        stop = vcpu.step(2 if self._delayed(vcpu) else 1)
+        stop = vcpu.step(self.instructions_of_step(vcpu))
         if stop is not None:
             self.handle(vcpu, stop)
 
-    def _delayed(self, vcpu: Vcpu) -> bool:
-        """Whether the next instruction of `vcpu` has a delay slot."""
+    def instructions_of_step(self, vcpu: Vcpu) -> int:
+        """Return how many instructions the next step of `vcpu` runs: 2 if one is in a slot."""
         try:
             text = self.memory.read(vcpu.registers.pc, self.port.facts.insn_align)
         except MemoryFault:
-            return False
-        return self.port.has_delay_slot(text)
+            return 1
+        return 2 if self.port.has_delay_slot(text) else 1
 
     # Interrupts
 

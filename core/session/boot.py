@@ -20,16 +20,21 @@ from ..kernel.kernel import load_kernel
 from ..machine.machine import Machine
 from ..machine.services import LateServices
 from ..machine.symbols import TRACER
+from ..machine.trial import Trials
 from ..modules.module import Modules
 from ..trace.buffer.ringbuffer import RingBuffer
 from ..trace.buffer.subbuffer import PageFormat
 from ..tracefs import TraceArray, TracefsTree
+from ..views.address_map import MapReader
 from ..views.call_site import SiteReader
 from ..views.disasm import Disassembler, Insn
 from ..views.encoding import EncodingReader
 from ..views.filetext import LoadedFiles
+from ..views.operands import OperandReader
 from ..views.path import PathReader
+from ..views.stack import StackReader
 from ..views.stepping import SteppingReader
+from ..views.values import ValueNames
 from .addresses import AddressReader
 from .services import TracingServices
 from .stepping import Stepper
@@ -59,6 +64,9 @@ class Boot:
     paths: PathReader
     encodings: EncodingReader
     stepper: Stepper
+    maps: MapReader
+    operands: OperandReader
+    stacks: StackReader
     steppings: SteppingReader
 
     @classmethod
@@ -114,7 +122,12 @@ class Boot:
         addresses = AddressReader(facts, kallsyms)
         files = LoadedFiles(image, modules)
         paths = PathReader(ftrace, machine.memory, disassembler)
-        stepper = Stepper(machine, ftrace, kallsyms, disassembler, addresses.of)
+        trials = Trials(facts, machine.memory)
+        stepper = Stepper(machine, ftrace, kallsyms, disassembler, addresses.of, trials)
+        names = ValueNames(machine, kallsyms, lambda: modules.loaded)
+        operands = OperandReader(machine, trials, names)
+        stacks = StackReader(machine, ftrace, array.callers, trials, names)
+        encodings = EncodingReader(ftrace, machine.memory, disassembler, lambda: modules.loaded)
         return cls(
             port=port,
             image=image,
@@ -130,8 +143,11 @@ class Boot:
             files=files,
             sites=SiteReader(ftrace, machine.memory, disassembler, files),
             paths=paths,
-            encodings=EncodingReader(ftrace, machine.memory, disassembler, lambda: modules.loaded),
+            encodings=encodings,
+            maps=MapReader(ftrace, machine.memory, encodings, lambda: modules.loaded),
             stepper=stepper,
+            operands=operands,
+            stacks=stacks,
             steppings=SteppingReader(
                 machine,
                 ftrace,
@@ -140,6 +156,9 @@ class Boot:
                 disassembler,
                 files,
                 array.cmdlines,
+                operands,
+                stacks,
+                array.callers,
                 partial(_instructions, machine, disassembler),
             ),
         )

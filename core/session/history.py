@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from ..errors import GuestInterrupted, UsageError
-from ..memento import Restore
+from ..memento import Restore, in_order
 from . import checkpoint
 from .boot import Boot
 from .journal import Action, Journal, Mark
@@ -38,6 +38,9 @@ PROGRESS_S = 0.1
 
 REBOOT = "reboot"
 
+MOST_BOOTS = 2
+"""Machines that checkpoints keep besides the present one: each takes tens of megabytes."""
+
 DROPPED = "cannot go there: its checkpoint was dropped to save memory"
 
 _HOST_BYTES = 64 << 10
@@ -56,6 +59,10 @@ class Owner(Protocol):
 
     def run(self, ns: int) -> None:
         """Let the machine run."""
+        ...
+
+    def boots_at(self) -> Restore:
+        """Return a function that makes the present boot the current one again."""
         ...
 
 
@@ -122,6 +129,8 @@ class History:
         """Whether the current action was interrupted."""
         self._next = 0.0
         """The host's time of the next look at the clock in a run."""
+        self._others = 0
+        """Machines that checkpoints keep besides the present one."""
         self._aim = (0, 0, "")
         """Of a replay: virtual ns at its start and its end, and what to call it."""
 
@@ -140,8 +149,8 @@ class History:
         self.entries.clear()
         self.bounds.clear()
         self.done, self._open, self._spent, self._since = 0, False, 0.0, None
-        scheduler = self._session.boot.machine.scheduler
-        scheduler.begin, scheduler.between, scheduler.end = self._begins, self._between, self._ends
+        self._others = 0
+        self._attach()
         self.bounds.append(self._bound())
         self._take()
 
@@ -223,6 +232,41 @@ class History:
         self._session.boots += 1
         return True
 
+    @contextmanager
+    def new_boot(self) -> Iterator[None]:
+        """The context loads another machine into the session, which `back` can undo.
+
+        An exception brings the old machine back.
+        """
+        if self.replaying or self._others >= MOST_BOOTS:
+            yield
+            self.restart()
+            return
+        self._forget_undone()
+        self._open, self._since = False, None
+        self._take()
+        old = self._save()
+        try:
+            yield
+        except BaseException:
+            old()
+            raise
+        self._others += 1
+        self._attach()
+        entry = self._append(self._line or REBOOT)
+        entry.actions, entry.rebooted = [REBOOT], True
+        self.bounds[-1] = self._bound()
+        self._pin()
+
+    def _attach(self) -> None:
+        """Watch the runs of the present machine."""
+        scheduler = self._session.boot.machine.scheduler
+        scheduler.begin, scheduler.between, scheduler.end = self._begins, self._between, self._ends
+
+    def _save(self) -> Restore:
+        """Return a function that restores the present state, of the present machine."""
+        return in_order(self._session.boots_at(), checkpoint.save(self._session.boot))
+
     @property
     def spent(self) -> float:
         """Host seconds of running so far."""
@@ -277,7 +321,7 @@ class History:
         at, stretch = self._at(), self._stretch
 
         def take() -> Point:
-            restore = checkpoint.save(self._session.boot)
+            restore = self._save()
             return Point(at, self.times(), self.spent, restore, stretch, pinned)
 
         begin = time.thread_time()
@@ -385,7 +429,7 @@ class History:
         for at in range(self.done - 1, -1, -1):
             if self.entries[at].origin is not None:
                 return sum(at <= first for first in self._firsts(range(self.done))) or 1
-        raise UsageError("there is no goto to return from")
+        raise UsageError("nothing to return from: goto has not been used")
 
     def _go(self, to: int, repeat: Repeat, what: str) -> None:
         """Go to the moment before entry `to`, or after the last one."""
@@ -409,7 +453,7 @@ class History:
 
         `until` is the virtual time at its end, for reports of its progress.
         """
-        origin = checkpoint.save(self._session.boot)
+        origin = self._save()
         self.replaying, self._cut = True, False
         self._aim = max(start.times), until, what
         self._next = time.perf_counter() + PROGRESS_S

@@ -38,11 +38,14 @@ from ..machine.function import pointer_to
 from ..machine.protection import Protection
 from ..memento import Restore, attributes, in_order
 from ..modules.module import Module
+from ..views.address_map import AddressSpace
 from ..views.call_site import CallSite
 from ..views.disasm import Insn
 from ..views.listings import Listing, listing
+from ..views.operands import Operands
 from ..views.path import Hop
 from ..views.recording import Call, FirstChange, Recording, call_at, first_change, recording
+from ..views.stack import Stack
 from ..views.stepping import Stepping
 from . import checkpoint
 from .boot import Boot
@@ -142,16 +145,15 @@ class Session:
         With `stop_at`, the boot stops at that function instead. Raises what `open` raises.
         """
         with self.lock:
-            again = stop_at is None and self.spec.stop_at == self._opened_at
-            if again and self.history.reboot():
+            if stop_at is None and self.history.reboot():
                 return
-            self.spec = replace(self.spec, stop_at=stop_at or self._opened_at)
-            self.boot = self._load()
-            self.boots += 1
-            self._start()
-            self._prepare()
-            self.journal.clear()
-            self.history.start()
+            with self.history.new_boot():
+                self.spec = replace(self.spec, stop_at=stop_at or self._opened_at)
+                self.boot = self._load()
+                self.boots += 1
+                self._start()
+                self._prepare()
+                self.journal.clear()
             if self.boots % DEAD_MACHINES == 0:
                 gc.collect()
 
@@ -166,6 +168,10 @@ class Session:
             action()
             self.journal.clear()
             self.history.start()
+
+    def boots_at(self) -> Restore:
+        """Return a function that makes the present boot and spec the current ones again."""
+        return attributes(self, "boot", "spec")
 
     def save(self) -> Restore:
         """Return a function that goes back to the present state, also after a reboot.
@@ -460,6 +466,29 @@ class Session:
         """Return what `cpu` executes next and what its last step changed."""
         with self.lock:
             return self.boot.steppings.at(cpu)
+
+    def address_space(self, ip: int | None) -> AddressSpace:
+        """Return the address space, with what the call at `ip` reaches if given.
+
+        Raises `UsageError` if no record begins there, `MemoryFault` and `MissingSymbolError`.
+        """
+        with self.lock:
+            return self.boot.maps.at(ip)
+
+    def operands(self, cpu: int) -> Operands:
+        """Return the registers and memory that the next instruction of `cpu` works on."""
+        with self.lock:
+            boot = self.boot
+            vcpu = boot.machine.vcpus[cpu]
+            try:
+                return boot.operands.of(vcpu, self.instructions(vcpu.registers.pc, 1))
+            except MemoryFault:
+                return Operands()
+
+    def stack(self, cpu: int, words: int) -> Stack:
+        """Return up to `words` words of the stack of `cpu`, and what each is."""
+        with self.lock:
+            return self.boot.stacks.at(cpu, words)
 
     def source_line(self, address: int) -> tuple[str, int] | None:
         """Return the source file and line of the code at `address`, or None if unknown."""

@@ -21,6 +21,7 @@ from ..ftrace.entry import RETURN_TO_HANDLER
 from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
+from ..machine.trial import Access, Trials
 from ..machine.vcpu import State, Vcpu
 from ..memento import Restore, attributes
 from ..views.call_site import find_sites
@@ -49,6 +50,7 @@ class Stepper:
         kallsyms: Kallsyms,
         disassembler: Disassembler,
         address_of: Callable[[str], int],
+        trials: Trials,
     ) -> None:
         """`address_of` returns the address that a text means, or raises `UsageError`."""
         self._machine = machine
@@ -56,15 +58,18 @@ class Stepper:
         self._kallsyms = kallsyms
         self._disasm = disassembler
         self._address_of = address_of
+        self._trials = trials
         self.steps = 0
         """Number of instructions executed one by one."""
         self.last: int | None = None
         """Number of the vCPU of the last step."""
         self._before: dict[int, tuple[int, dict[str, int]]] = {}
+        self.accesses: tuple[Access, ...] = ()
+        """Memory that the last step read and wrote; empty after a longer run."""
 
     def save(self) -> Restore:
         """Return a function that restores the marks of the last step."""
-        return attributes(self, "steps", "last", "_before")
+        return attributes(self, "steps", "last", "_before", "accesses")
 
     # Changes of the last step
 
@@ -73,6 +78,7 @@ class Stepper:
         self._before = {
             vcpu.number: (vcpu.ticks, vcpu.registers.read()) for vcpu in self._machine.vcpus
         }
+        self.accesses = ()
 
     def changes(self, cpu: int) -> tuple[Change, ...]:
         """Return the registers of `cpu` that the last step has changed, without pc."""
@@ -96,7 +102,12 @@ class Stepper:
     def step(self, cpu: int) -> None:
         """Execute one instruction on `cpu`. Raises `GuestError` if it is not running."""
         self.mark()
+        vcpu = self._machine.vcpus[cpu]
+        accesses: tuple[Access, ...] = ()
+        if vcpu.state is State.RUNNING:
+            accesses = self._trials.accesses(vcpu, self._machine.instructions_of_step(vcpu))
         self._step(cpu)
+        self.accesses = accesses
 
     def steps_of(self, cpu: int, count: int, each: Callable[[], None]) -> None:
         """Execute `count` instructions on `cpu`, calling `each` after every one.

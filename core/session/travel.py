@@ -55,7 +55,8 @@ class Instant:
 class _Visit:
     cpu: int
     time: int
-    restore: Restore
+    restore: Restore | None
+    """None if the state was not saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,25 +134,43 @@ class Journey:
             if number:
                 start, to = self._start(instant, margin)
                 start.restore()
-            visits, end = self._replay(instant, margin, start, to, what)
+            # In a wide margin are many visits, and saving each takes longer than another replay.
+            visits, end = self._replay(instant, margin, start, to, what, saved=not number)
             visit = _matching(visits, instant)
-            if visit is not None:
+            if visit is not None and visit.restore is None:
+                start.restore()
+                only = visits.index(visit)
+                visits, end = self._replay(instant, margin, start, to, what, only=only)
+                visit = visits[only]
+            if visit is not None and visit.restore is not None:
                 visit.restore()
                 return Arrival(visit.cpu, True)
         end()
         return Arrival(instant.cpu, False)
 
     def _replay(
-        self, instant: Instant, margin: int, start: Point, to: int, what: str
+        self,
+        instant: Instant,
+        margin: int,
+        start: Point,
+        to: int,
+        what: str,
+        *,
+        saved: bool = False,
+        only: int | None = None,
     ) -> tuple[Sequence[_Visit], Restore]:
-        """Return the visits of the place on the way, and what restores the end."""
+        """Return the visits of the place on the way, and what restores the end.
+
+        The state is saved at all visits if `saved`, or at visit number `only`, from 0.
+        """
         boot, history = self._boot, self._history
         visits: list[_Visit] = []
         ends: list[Restore] = []
 
         def visit(vcpu: Vcpu) -> None:
             if int(vcpu.local["pid"]) == instant.pid:
-                visits.append(_Visit(vcpu.number, vcpu.ticks, checkpoint.save(boot)))
+                kept = checkpoint.save(boot) if saved or only == len(visits) else None
+                visits.append(_Visit(vcpu.number, vcpu.ticks, kept))
 
         def arrive() -> None:
             ends.append(checkpoint.save(boot))

@@ -59,6 +59,20 @@ class ShowedRegisters:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowedStack:
+    """The stack of a vCPU."""
+
+    cpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowedPicture:
+    """A picture: `map`, `lanes`, `flame` or `hist`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShowedPatchMethods:
     """How text is patched."""
 
@@ -159,6 +173,8 @@ Showed = (
     | ShowedStubs
     | ShowedBits
     | ShowedRegisters
+    | ShowedStack
+    | ShowedPicture
     | ShowedPatchMethods
     | ReadFile
 )

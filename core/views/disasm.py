@@ -64,6 +64,8 @@ class Insn:
     """Whether it is a jump, a call or a return."""
     calls: bool = False
     """Whether it is a call."""
+    reads: tuple[str, ...] = ()
+    """Registers that it reads without naming them as operands."""
 
     @property
     def end(self) -> int:
@@ -205,6 +207,7 @@ class Disassembler:
             returns=returns,
             branches=branches or returns,
             calls=insn.mnemonic in engine.cs_calls or bool(insn.group(CS_GRP_CALL)),
+            reads=tuple(insn.reg_name(number) for number in insn.regs_read),
         )
 
     def _open(self) -> Cs:

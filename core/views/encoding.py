@@ -94,6 +94,18 @@ class EncodingReader:
                     return OutOfReach(name, address - insn.address, reach)
         return None
 
+    def reach(self, ip: int) -> tuple[int, int] | None:
+        """Return the first and last address that the call at `ip` can reach; None for any.
+
+        Raises as `site`.
+        """
+        now, enabled = self._forms(ip)
+        for insn in enabled or now:
+            encoding = self._ftrace.port.encoding(insn.address, insn.data)
+            if encoding is not None and encoding.reach is not None:
+                return encoding.reach
+        return None
+
     def at(self, insn: Insn, *, if_enabled: bool = False) -> EncodingView:
         """Return the bit fields of `insn`."""
         return EncodingView(
@@ -129,3 +141,11 @@ class EncodingReader:
     def _same_function(self, first: int, second: int) -> bool:
         symbol = self._ftrace.kallsyms.lookup(first)
         return symbol is not None and symbol == self._ftrace.kallsyms.lookup(second)
+
+
+def away(distance: int) -> str:
+    """Return a distance in the largest unit that it fills: `+1.5 MB`."""
+    for name, shift in (("EB", 60), ("PB", 50), ("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10)):
+        if abs(distance) > 0.99995 * (1 << shift):  # 1023.99 MB reads as 1 GB
+            return f"{distance / (1 << shift):+.1f} {name}".replace(".0 ", " ")
+    return f"{distance:+d} bytes"

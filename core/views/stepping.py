@@ -15,20 +15,27 @@ import numpy as np
 
 from ..arch import ModuleStub
 from ..errors import MemoryFault
+from ..ftrace.callers import Callers
 from ..ftrace.entry import CALLER, CALLERS, RETURN_TO_HANDLER, SLOTS
 from ..ftrace.ftrace import Ftrace
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
 from ..machine.machine import Machine
+from ..machine.vcpu import Vcpu
 from .call_site import Files
 from .disasm import Disassembler, Insn
+from .operands import OperandReader, Operands
 from .path import SITE, SLOT, STUB, TRACER, PathReader
+from .stack import Stack, StackReader
 
 BEFORE = 2048
 """Limit of the bytes shown before pc; if the function began earlier, the code begins at pc."""
 
 BEHIND = 256
 """Least bytes shown after pc, as far as code goes."""
+
+STACK_WORDS = 64
+"""Words of the stack in a view, from sp upwards."""
 
 HOPS = (SITE, STUB, CALLER, SLOT, TRACER)
 """The hops of a traced call, in order."""
@@ -72,6 +79,8 @@ class Stepping:
     """Instructions stepped since the machine was started."""
     place: str
     """pc as the kernel prints it: `vfs_read+0x5/0x80`."""
+    ip: int | None
+    """rec.ip of the call that led here; None if there is none."""
     hop: str | None
     """One of `HOPS`; None if pc is on no traced call's path."""
     stubs: bool
@@ -79,6 +88,9 @@ class Stepping:
     source: tuple[str, int] | None
     code: tuple[CodeRow, ...]
     registers: tuple[RegisterRow, ...]
+    operands: Operands
+    """What the next instruction works on."""
+    stack: Stack
     digits: int
     """Hexadecimal digits of a register."""
     row_bytes: int
@@ -128,6 +140,9 @@ class SteppingReader:
         disasm: Disassembler,
         files: Files,
         tasks: Callable[[], Mapping[int, str]],
+        operands: OperandReader,
+        stacks: StackReader,
+        callers: Callers,
         instructions: Callable[[int, int], list[Insn]],
     ) -> None:
         """`tasks` returns names by pid, `instructions` those that begin in a range of bytes."""
@@ -139,6 +154,9 @@ class SteppingReader:
         self._disasm = disasm
         self._files = files
         self._tasks = tasks
+        self._operands = operands
+        self._stacks = stacks
+        self._callers = callers
         self._instructions = instructions
 
     def at(self, cpu: int) -> Stepping:
@@ -161,6 +179,7 @@ class SteppingReader:
             elapsed=self._steps.elapsed(cpu),
             steps=self._steps.steps,
             place=self._kallsyms.format(pc),
+            ip=self._call_at(vcpu),
             hop=hop,
             stubs=port.stubs is not None or bool(self._ftrace.records.stubs),
             source=self._source_line(pc, hop),
@@ -169,9 +188,32 @@ class SteppingReader:
                 RegisterRow(name, value, old.get(name))
                 for name, value in machine.registers(cpu).items()
             ),
+            operands=self._operands.of(vcpu, self._next(pc)),
+            stack=self._stacks.at(cpu, STACK_WORDS),
             digits=2 * facts.pointer_size,
             row_bytes=8 if facts.insn_align == 1 or quads else facts.insn_align,
         )
+
+    def _call_at(self, vcpu: Vcpu) -> int | None:
+        """Return rec.ip of the call that `vcpu` is about to make, or on whose path it is."""
+        records, pc = self._ftrace.records, vcpu.registers.pc
+        places = [pc, *(call.address - 1 for call in self._callers.of(vcpu)[:1])]
+        for place in places:
+            row = self._record_before(place)
+            if row is None:
+                continue
+            sites = records.sites(slice(row, row + 1))
+            ip = int(sites.ip[0])
+            if ip <= place < ip + int(self._ftrace.port.lengths(sites)[0]):
+                return ip
+        return None
+
+    def _next(self, pc: int) -> list[Insn]:
+        """Return the instruction at `pc`; nothing if it is not mapped."""
+        try:
+            return self._instructions(pc, 1)
+        except MemoryFault:
+            return []
 
     def hop_at(self, pc: int) -> str | None:
         """Return which of `HOPS` the code at `pc` is; None if none of them."""

@@ -17,6 +17,7 @@ from dynftrace.core.trace.text.rowmap import RowMap, stack_rows
 from dynftrace.core.trace.text.textcontext import TextContext, TextOptions
 from dynftrace.core.trace.text.tracetext import TraceText
 from dynftrace.core.views.call_site import CallSite, Code, SiteRow
+from dynftrace.core.views.drawing import Drawing
 from dynftrace.tui.explore.function_table import FunctionIndex, FunctionTable
 from dynftrace.tui.present.call_site import SiteText
 from dynftrace.tui.present.view import Done, State, Status, View
@@ -247,6 +248,10 @@ class CannedDriver:
     def preview(self, text: str) -> str:
         """Return a fixed duration."""
         return f"{len(text)} characters" if text else ""
+
+    def picture(self, name: str, function: str = "") -> Drawing:
+        """Return an empty picture."""
+        return Drawing(name, ())
 
     def workloads(self) -> list[str]:
         """Return a few workloads."""

@@ -34,6 +34,7 @@ COMMANDS = {
     "arches": "compare",
     "compare": "compare",
     "doctor": "doctor",
+    "draw": "draw",
     "export": "export",
     "port": "port",
     "record": "record",

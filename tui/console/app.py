@@ -24,10 +24,10 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ...core.errors import UsageError
-from ...core.shell.outcome import RanWorkload, WroteFile
+from ...core.shell.outcome import RanWorkload, Reached, WroteFile
 from ..present.afterword import afterword, failure
 from ..present.line import Line, line
-from ..present.output import output_line
+from ..present.output import output_lines
 from ..present.view import STEPPING, Done, Status, View
 from ..saved.session_store import SessionStore
 from ..tours.progress import Progress
@@ -38,7 +38,14 @@ from .flows.report import ReportFlow
 from .flows.save import SaveFlow
 from .flows.step_into import StepIntoFlow
 from .flows.tour import TourFlow
-from .messages import Answered, ExportWanted, TourWanted, ViewReady
+from .messages import (
+    Answered,
+    DrawingWanted,
+    ExportWanted,
+    TimeWanted,
+    TourWanted,
+    ViewReady,
+)
 from .palette_provider import InOrder
 from .screens.box import Box
 from .screens.help import HelpBox
@@ -267,7 +274,9 @@ class ConsoleApp(TypeAhead):
         elif not text:
             text = word
         lines = done.output.splitlines()
-        boxed = box and done.site is None and len(lines) > 1 and self._plain
+        if arrived := any(isinstance(effect, Reached) for effect in done.effects):
+            text = lines[0] if lines else text  # the stepping screen has the operands
+        boxed = box and done.site is None and len(lines) > 1 and self._plain and not arrived
         if boxed and not failed:
             text = ""  # the box shows it
         self.main.show_result(done.command, text, failed)
@@ -283,8 +292,7 @@ class ConsoleApp(TypeAhead):
             said = [line((each, "bad")) for each in text.strip().splitlines()]
             self._unread = Box(done.command, said)
         elif boxed:
-            toned = [output_line(each) for each in lines]
-            self.push_screen(Box(done.command, toned, copy=done.output.rstrip("\n")))
+            self.push_screen(Box(done.command, output_lines(lines), copy=done.output.rstrip("\n")))
 
     def commands(
         self, texts: Sequence[str], before: Sequence[str], then: Callable[[], None]
@@ -318,7 +326,7 @@ class ConsoleApp(TypeAhead):
             lines: list[Line] = []
             for done in boxed:
                 lines += [line((f"$ {done.command}", "dim"))] if len(boxed) > 1 else []
-                lines += [output_line(each) for each in (done.output + done.error).splitlines()]
+                lines += output_lines((done.output + done.error).splitlines())
             if opens:
                 title = boxed[0].command if len(boxed) == 1 else "show me"
                 self.push_screen(Box(title, lines))
@@ -377,6 +385,21 @@ class ConsoleApp(TypeAhead):
     def on_export_wanted(self, message: ExportWanted) -> None:
         """Save rows of the trace."""
         self.files.export(message.export)
+
+    def on_drawing_wanted(self, message: DrawingWanted) -> None:
+        """Save a picture."""
+        self.files.save_svg(message.svg)
+
+    def on_time_wanted(self, message: TimeWanted) -> None:
+        """Move the cursor of the trace."""
+        self.main.trace.events.go_to_time(message.instant)
+
+    def action_draw(self, kind: str) -> None:
+        """Open a picture."""
+        if self._plain:
+            from .flows.pictures import open_picture
+
+            open_picture(self, kind, self.main.trace.events.time_here())
 
     async def on_tour_wanted(self, message: TourWanted) -> None:
         """Do the action of a tour's key on the main screen."""

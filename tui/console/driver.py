@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...core.errors import MemoryFault, MissingSymbolError
 from ...core.ftrace.records import Flag
 from ...core.session.boot import Boot
+from ...core.session.pictures import picture_of
 from ...core.session.session import Session
 from ...core.shell.outcome import (
     Effect,
@@ -30,6 +31,9 @@ from ...core.shell.preview import preview
 from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
 from ...core.views.call_site import find_sites
+from ...core.views.drawing import Drawing
+from ...core.views.lanes import Lanes
+from ...core.views.stepping import Stepping
 from ...core.views.stubs import StubView, module_stubs
 from ..explore.function_table import TO_BEGIN_WITH, FunctionIndex, FunctionTable
 from ..explore.hit_counts import HitCounter
@@ -131,6 +135,10 @@ class SessionDriver:
         with self.session.lock:
             return preview(self.shell, text)
 
+    def picture(self, name: str, function: str = "") -> Drawing | Lanes:
+        """Return a picture; raises what `picture_of` raises."""
+        return picture_of(self.session, name, function)
+
     def workloads(self) -> Sequence[str]:
         """Return the names that `run` accepts."""
         return self.session.workloads()
@@ -147,6 +155,7 @@ class SessionDriver:
             if ip is not None and self.boot.ftrace.records.find(ip) is None:
                 ip = None
             found = len(self.boot.ftrace.records) > 0
+            stepping = None if self._watched is None else session.stepping(self._watched)
             return View(
                 status=self._status(),
                 functions=table,
@@ -156,7 +165,8 @@ class SessionDriver:
                 start=self._start,
                 path=self._path(ip, hurry) if ip is not None or not found else None,
                 reports=self._all_reports(),
-                stepping=None if self._watched is None else session.stepping(self._watched),
+                stepping=stepping,
+                call=self._call(stepping, hurry),
                 experiments=offered(session),
                 sights=self._sights(ip),
             )
@@ -244,6 +254,12 @@ class SessionDriver:
         except MissingSymbolError as error:
             return PathText(said=(line(("! no path to a tracer", "bad")), line(str(error))))
         return PathText(tuple(hops), self._reason(ip), *self._stub_table(ip, hurry))
+
+    def _call(self, stepping: Stepping | None, hurry: bool) -> PathText | None:
+        """Return the path of the call on which a watched CPU is."""
+        if stepping is None or stepping.ip is None:
+            return None
+        return self._path(stepping.ip, hurry)
 
     def _reason(self, ip: int) -> tuple[str, ...]:
         """Return why the call at `ip` cannot reach ftrace_caller itself."""

@@ -136,6 +136,12 @@ MAIN = [
     _key("main.workload", "w", "workload", "Workload", "run a workload in the guest"),
     _key("main.reboot", "R", "reboot", "Reboot", "reboot the machine"),
     _key("main.clear", "C", "clear_trace", "Clear trace", "empty the trace"),
+    _key(
+        "main.map", "A", "app.draw('map')", "Address map", "address map, and what the call reaches"
+    ),
+    _key("main.lanes", "L", "app.draw('lanes')", "CPU lanes", "what each CPU did over time"),
+    _key("main.flame", "T", "app.draw('flame')", "Flame graph", "which calls took the time"),
+    _key("main.hist", "H", "app.draw('hist')", "Histogram", "durations of this function's calls"),
     _key("main.save", "S", "save", "Save session", "save the session (--session NAME)"),
     _key("main.palette", "ctrl+p", "app.command_palette", "Palette", "find an action by name"),
     _key("main.copy_command", "Y", "copy_command", "Copy command", "copy the equivalent command"),
@@ -161,6 +167,7 @@ STEPPING = [
         "stepping.run", "c", "run_on", "run on", "run to this place again, or run/pause", show=True
     ),
     _key("stepping.cpu", "tab", "next_cpu", "Next CPU", "show the next CPU"),
+    _key("stepping.beside", "m", "beside", "memory", "registers, stack or call path", show=True),
     _key("stepping.bits", "x", "bits", "Bits", "show the instruction's bit fields"),
     _key("stepping.copy", "y", "copy", "Copy", "copy the instruction's row"),
     _key(
@@ -172,6 +179,20 @@ STEPPING = [
         show=True,
     ),
     _key("stepping.close", "escape,q", "close", "close", "close this screen", show=True),
+]
+
+PICTURE = [
+    _key("picture.in", "plus", "zoom(0.5)", "zoom in", "show half as much time", show=True),
+    _key("picture.out", "minus", "zoom(2)", "out", "show twice as much time", show=True),
+    _key("picture.left", "left,h", "move(-1)", "left", "move the cursor left"),
+    _key("picture.right", "right,l", "move(1)", "right", "move the cursor right"),
+    _key("picture.earlier", "less_than_sign", "shift(-0.5)", "Earlier", "scroll to earlier times"),
+    _key("picture.later", "greater_than_sign", "shift(0.5)", "Later", "scroll to later times"),
+    _key("picture.next", "n", "next_event(1)", "next event", "go to the next event", show=True),
+    _key("picture.previous", "N", "next_event(-1)", "Previous event", "go to the event before"),
+    _key("picture.trace", "enter", "visit", "trace", "close; the trace is at this time", show=True),
+    _key("picture.save", "E", "save", "save SVG", "save the picture as SVG", show=True),
+    _key("picture.close", "escape,q", "close", "close", "close this picture", show=True),
 ]
 
 TOUR = [
@@ -219,6 +240,7 @@ GROUPS = {
     "Call site, trampoline": CODE,
     "Trace": TRACE,
     "Stepping": STEPPING,
+    "Pictures": PICTURE,
     "Tour": TOUR,
 }
 """Sections of the help."""

@@ -110,6 +110,22 @@ class ExportWanted(Message):
         self.export = export
 
 
+class DrawingWanted(Message):
+    """Save a picture."""
+
+    def __init__(self, svg: str) -> None:
+        super().__init__()
+        self.svg = svg
+
+
+class TimeWanted(Message):
+    """Put the cursor of the trace on the event nearest to `instant`, in virtual ns."""
+
+    def __init__(self, instant: int) -> None:
+        super().__init__()
+        self.instant = instant
+
+
 class SaveWanted(Message):
     """Save the session."""
 

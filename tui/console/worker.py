@@ -12,10 +12,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Event, Lock
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ...core.errors import DynftraceError
 from ..present.view import Done, View
+
+if TYPE_CHECKING:
+    from ...core.views.drawing import Drawing
+    from ...core.views.lanes import Lanes
 
 T = TypeVar("T")
 
@@ -102,6 +106,10 @@ class Driver(Protocol):
 
     def preview(self, text: str) -> str:
         """Say on one line what `text`, an unfinished command line, would do."""
+        ...
+
+    def picture(self, name: str, function: str = "") -> Drawing | Lanes:
+        """Return a picture by its name. Raises `DynftraceError`."""
         ...
 
     def workloads(self) -> Sequence[str]:

@@ -53,6 +53,10 @@ POSES = {
     "command": Pose(("colon", *"echo vfs_r", "tab")),
     "workloads": Pose(("w",)),
     "stepping": Pose(("s",)),
+    "map": Pose(("A",)),
+    "lanes": Pose(("L",)),
+    "flame": Pose(("T",)),
+    "hist": Pose(("H",)),
     "output": Pose(boxes=True),
     "report": Pose(boxes=True),
 }

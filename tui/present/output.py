@@ -8,13 +8,56 @@ damaged text. The text to copy is the shell's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from re import Match
 
 from .line import Line, Span, line
 
+_FRAME = r" *\|(?:[^|]*\|)+ *"
+_FIELD = r"([A-Za-z][\w/]*  +)([01]+|[0-9a-f]{2}(?: [0-9a-f]{2})*)((?:  .*)?)"
 _REGISTER = re.compile(r"( *\b[a-z][a-z0-9]* +)([0-9a-f]{8,16}\b)")
 _SIGNS = {"!": "bad", "*": "accent", "✓": "good", "✗": "bad"}
+
+
+FIELD_TONES = ("accent", "link", "good", "strong")
+"""Tones of the fields of an instruction, in turn; bars between them stand without colour too."""
+
+
+def output_lines(texts: Iterable[str]) -> list[Line]:
+    """Return the lines of a command's output, in tones.
+
+    The fields of an instruction have the same tone in its drawing and in the list below it.
+    """
+    lines: list[Line] = []
+    tones: dict[str, str] = {}
+    for text in texts:
+        drawn = output_line(text)
+        if re.fullmatch(_FRAME, text):
+            fields = text.strip().strip("|").split("|")
+            if text.strip("| 01"):
+                tones = {
+                    name.strip(): FIELD_TONES[number % len(FIELD_TONES)]
+                    for number, name in enumerate(fields)
+                }
+            drawn = _in_turn(text)
+        elif (match := re.fullmatch(_FIELD, text)) and match[1].strip() in tones:
+            tone = tones[match[1].strip()]
+            drawn = line((match[1], tone), (match[2], tone), (match[3], ""))
+        lines.append(drawn)
+    return lines
+
+
+def _in_turn(text: str) -> Line:
+    """Return a row of an instruction drawn to scale, its fields in turn in the tones of fields."""
+    spans: list[Span] = []
+    number = -1
+    for part in re.split(r"(\|)", text):
+        if part == "|":
+            number += 1
+            spans.append(("│", "dim"))
+        else:
+            spans.append((part, FIELD_TONES[number % len(FIELD_TONES)] if number >= 0 else ""))
+    return line(*spans)
 
 
 def output_line(text: str) -> Line:
@@ -27,9 +70,16 @@ def output_line(text: str) -> Line:
 
 
 def _scale(match: Match[str]) -> list[Span]:
-    """How far a call reaches."""
+    """How far a call reaches, as a bar."""
     before, marks = match.groups()
-    return [(f"{before}├{marks.replace('-', '─').replace('+', '┼')}┤", "dim")]
+    left, ip, right = marks.partition("+")
+    bar = [("━" * len(left), "good"), ("┿" if ip else "", "strong"), ("━" * len(right), "good")]
+    return [(f"{before}┣", "good"), *bar, ("┫", "good")]
+
+
+def _beyond(match: Match[str]) -> list[Span]:
+    """A place out of reach."""
+    return [(match[0], "bad")]
 
 
 def _pointer(match: Match[str]) -> list[Span]:
@@ -82,10 +132,11 @@ def _registers(match: Match[str]) -> list[Span]:
 _KINDS: tuple[tuple[str, Callable[[Match[str]], list[Span]]], ...] = (
     (r"( *)\|([-+]+)\| *", _scale),
     (r"( *(?:.* )?)\^( .*)?", _pointer),
-    (r" *\|(?:[^|]*\|)+ *", _frame),
+    (r" *< .*: out of reach| *.*: out of reach >", _beyond),
+    (_FRAME, _frame),
     (r"(target = .* = )([0-9a-f]+)", _target),
     (r"( *[0-9a-f]{8,16} )((?: [0-9a-f]{2})+)(  .*)", _code),
-    (r"([A-Za-z][\w/]*  +)([01]+|[0-9a-f]{2}(?: [0-9a-f]{2})*)((?:  .*)?)", _field),
+    (_FIELD, _field),
     (r"( *)([!*✓✗])( .*)", _sign),
     (r"(?: +[a-z][a-z0-9]* +[0-9a-f]{8,16})+", _registers),
 )

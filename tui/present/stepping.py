@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...core.views.cells import cells
 from .line import Line, Span, fit, line
 
 if TYPE_CHECKING:
@@ -17,6 +18,12 @@ LEAST_CODE, MOST_CODE = 6, 12
 
 LEAD = 2
 """Rows of code above the pc after it has left the window."""
+
+_MOST_ACCESSES = 2
+"""Accesses to memory that a line names: no instruction but `stmw` makes more than a pair."""
+
+_WORDS = {"saved": "good", "frame": "accent", "return": "link", "old": "dim", "value": ""}
+"""Tones of the words of a stack."""
 
 _HOPS = ("site", "stub", "ftrace_caller", "ftrace_call", "tracer")
 _NAMES = {"ftrace_call": "slot ftrace_call"}
@@ -60,6 +67,79 @@ def source_line(view: Stepping) -> Line:
     """Return pc as symbol and offset, and its source line if known."""
     source = "" if view.source is None else f"{view.source[0]}:{view.source[1]}"
     return line(" ", (fit(view.place, 48), "link"), (f" {source}", "dim"))
+
+
+def operand_rows(view: Stepping, width: int) -> tuple[Line, Line]:
+    """Return the registers that the next instruction uses, and the memory it reads or writes."""
+    registers: list[Span] = [(" uses ", "dim")]
+    for each in view.operands.registers:
+        meaning = f" {each.meaning}" if each.meaning else ""
+        registers += [(f" {each.name} ", "dim"), (f"{each.value:x}", ""), (meaning, "link")]
+    memory: list[Span] = []
+    for access in view.operands.memory[:_MOST_ACCESSES]:
+        at = access.access
+        memory.append((" reads  " if at.after is None else " writes ", "dim"))
+        memory += [(f"{at.address:x}", ""), (f" {access.place}".rstrip(), "link"), (" ", "")]
+        memory.append((f"{at.before:x}", ""))
+        if access.before and at.after is None:
+            memory.append((f" {access.before}", "link"))
+        if at.after is not None:
+            memory += [("→", "accent"), (f"{at.after:x}", "strong"), (f" {access.after}", "link")]
+    more = len(view.operands.memory) - _MOST_ACCESSES
+    if more > 0:
+        memory.append((f" and {more} more", "dim"))
+    if not memory:
+        memory = [(" no memory", "dim")]
+    if len(registers) == 1:
+        registers.append((" no register", "dim"))
+    return _cut(registers, width), _cut(memory, width)
+
+
+def _cut(spans: list[Span], width: int) -> Line:
+    """Return `spans` in at most `width` cells, with an ellipsis if they are cut."""
+    out: list[Span] = []
+    left = width
+    for text, tone in spans:
+        if cells(text) >= left:
+            out.append((fit(text, left) if cells(text) > left else text, tone))
+            break
+        out.append((text, tone))
+        left -= cells(text)
+    return line(*out)
+
+
+def stack_rows(view: Stepping, width: int) -> tuple[Line, ...]:
+    """Return the words of the stack from sp upwards, then the ret_stack.
+
+    A narrow pane leaves out the addresses, which sp and the distance give.
+    """
+    stack = view.stack
+    rows = [line(("stack ", "strong"), (f" sp {stack.sp:x}, {stack.used:,} bytes in use", "dim"))]
+    for row in stack.rows:
+        rows.append(
+            _cut(
+                [
+                    (f"sp+{row.offset:<#5x} ", "dim"),
+                    (f"{row.value:0{stack.digits}x} ", ""),
+                    (row.what, _WORDS[row.word.value]),
+                ],
+                width,
+            )
+        )
+    if stack.returns:
+        rows.append(line(("ret_stack", "strong"), ("  innermost first", "dim")))
+    for each in stack.returns:
+        rows.append(
+            _cut(
+                [
+                    (f"[{each.number}] ", "dim"),
+                    (each.func, "link"),
+                    (f" returns to {each.ret}", ""),
+                ],
+                width,
+            )
+        )
+    return tuple(rows)
 
 
 def code_rows(view: Stepping) -> tuple[Line, ...]:

@@ -212,6 +212,8 @@ class View:
     reports: tuple[Report, ...] = ()
     stepping: Stepping | None = None
     """The state of the CPU being stepped; None while none is watched."""
+    call: PathText | None = None
+    """The path of the call that led the watched CPU to where it is."""
     experiments: frozenset[str] = frozenset()
     """Titles of the experiments that work on this machine now."""
     sights: Mapping[int, tuple[Effect, ...]] = field(default_factory=dict)

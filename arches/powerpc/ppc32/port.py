@@ -48,7 +48,7 @@ FACTS = Facts(
         stack_align=16,
         red_zone=0,
         call_frame=8,  # back chain, LR
-        frames=Frames(power.SP, link=4, of_caller=True),
+        frames=Frames(power.SP, link=4, of_caller=True, words={0: "back chain", 4: "LR save word"}),
         saves_link_late=True,
     ),
     map=AddressMap(

@@ -52,7 +52,12 @@ FACTS = Facts(
         stack_align=16,
         red_zone=288,  # room for r14..r31 and f14..f31, below r1 until the frame is made
         call_frame=112,  # back chain, CR, LR, two reserved, TOC; eight arguments
-        frames=Frames(power.SP, link=16, of_caller=True),
+        frames=Frames(
+            power.SP,
+            link=16,
+            of_caller=True,
+            words={0: "back chain", 8: "CR save word", 16: "LR save word", 40: "TOC save slot"},
+        ),
         saves_link_late=True,
         toc=Toc(register=power.GENERAL[2], opd=".opd", section=".toc", bias=0x8000, prefix="."),
     ),

@@ -37,7 +37,9 @@ JMP_OVER = bytes((insn.JMP8, insn.REL32_SIZE - insn.JMP8_SIZE))
 FACTS = replace(
     x86_64.FACTS,
     name="x86_64-2008",
-    abi=replace(x86_64.FACTS.abi, frames=Frames(x86.register("rbp"), link=8)),
+    abi=replace(
+        x86_64.FACTS.abi, frames=Frames(x86.register("rbp"), link=8, words={0: "caller's rbp"})
+    ),
     sites=replace(x86_64.FACTS.sites, sections=(), mcount_symbols=("mcount",)),
     nops=("nop", "jmp"),
     discovery=("ftraced", "ftraced-batch"),

@@ -15,6 +15,7 @@ from .machine import COMMANDS as SYSTEM
 from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
 from .nmi import COMMANDS as NMI
+from .pictures import COMMANDS as PICTURES
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
 from .times import COMMANDS as TIMES
@@ -25,7 +26,8 @@ from .workloads import COMMANDS as WORKLOADS
 def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
-        *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU, *TIMES),
+        *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
+        *(*TIMES, *PICTURES),
         *(*NMI, *EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})

@@ -37,7 +37,6 @@ COMMANDS = (
         reboot,
         Argument.FUNCTION,
         f"{STOP_AT}: stop when CPU 0 is about to execute FUNC for the first time. With\n"
-        "ftrace_init, call sites are still as compiled; `step` and `run` go on booting.\n"
-        "`back` cannot undo such a reboot.",
+        "ftrace_init, call sites are still as compiled; `step` and `run` go on booting.",
     ),
 )

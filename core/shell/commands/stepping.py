@@ -16,12 +16,13 @@ from ..command import (
     expect,
     number,
 )
-from ..outcome import Reached, Stepped
+from ..outcome import Reached, ShowedStack, Stepped
+from ..text.stepping import cell_lines, memory_cell, operand_lines, stack_lines
 
 MOST_STEPS = 100_000
 
-WIDTH = 80
-"""Columns of a line that lists changed registers."""
+WORDS, MOST_WORDS = 16, 2048
+"""Words of the stack that are shown by default, and at most: a whole stack has as many."""
 
 _SECONDS = f"{LIMIT_NS / 1e9:g}"
 
@@ -35,9 +36,16 @@ def step(context: Context, arguments: Arguments) -> None:
     cpu = _cpu(context, arguments[1:])
     session = context.session
 
+    left = count
+
     def each() -> None:
+        nonlocal left
+        left -= 1
         _changed(context, cpu)
-        context.line(session.instruction(cpu))
+        if left:
+            context.line(session.instruction(cpu))
+        else:
+            _next(context, cpu)
 
     context.line(session.instruction(cpu))
     session.step(cpu, count, each)
@@ -62,7 +70,7 @@ def _go(context: Context, arguments: Arguments, way: Callable[[int], int]) -> No
     cpu = way(cpu)
     context.did(Stepped(cpu))
     _changed(context, cpu)
-    context.line(context.session.instruction(cpu))
+    _next(context, cpu)
 
 
 def until(context: Context, arguments: Arguments) -> None:
@@ -73,7 +81,7 @@ def until(context: Context, arguments: Arguments) -> None:
     cpu = session.run_to(arguments[0].text, workload)
     pc = context.boot.machine.vcpus[cpu].registers.pc
     context.did(Reached(arguments[0].text, cpu, pc))
-    context.line(session.instruction(cpu))
+    _next(context, cpu)
 
 
 def _cpu(context: Context, arguments: Arguments) -> int:
@@ -84,16 +92,33 @@ def _cpu(context: Context, arguments: Arguments) -> int:
 
 
 def _changed(context: Context, cpu: int) -> None:
-    """Show what the last step has changed: registers, then virtual time."""
-    stepper = context.boot.stepper
+    """Show what the last step has changed: registers, memory, then virtual time."""
+    boot = context.boot
+    stepper, vcpu = boot.stepper, boot.machine.vcpus[cpu]
     cells = [f"{each.name} {each.old:x}->{each.new:x}" for each in stepper.changes(cpu)]
-    line = "   "
-    for cell in [*cells, f"+{stepper.elapsed(cpu)} ns"]:
-        if len(line) + 2 + len(cell) > WIDTH:
-            context.line(line)
-            line = "   "
-        line += f"  {cell}" if line.strip() else f" {cell}"
-    context.line(line)
+    written = (each for each in stepper.accesses if each.after is not None)
+    cells += [memory_cell(boot.operands.named(vcpu, each)) for each in written]
+    for line in cell_lines([*cells, f"+{stepper.elapsed(cpu)} ns"]):
+        context.line(line)
+
+
+def _next(context: Context, cpu: int) -> None:
+    """Show the instruction that `cpu` executes next, and what it works on."""
+    context.line(context.session.instruction(cpu))
+    for line in operand_lines(context.session.operands(cpu)):
+        context.line(line)
+
+
+def stack(context: Context, arguments: Arguments) -> None:
+    """Show the stack of one vCPU word by word."""
+    expect(arguments, 0, 2)
+    words = number(arguments[0].text, "N", 1) if arguments else WORDS
+    if words > MOST_WORDS:
+        raise UsageMistake(f"N must be at most {MOST_WORDS}, not {words}")
+    cpu = _cpu(context, arguments[1:])
+    for line in stack_lines(context.session.stack(cpu, words)):
+        context.line(line)
+    context.did(ShowedStack(cpu))
 
 
 COMMANDS = (
@@ -103,9 +128,18 @@ COMMANDS = (
         "execute N instructions, showing each",
         step,
         details="CPU defaults to the one last stepped or stopped, initially 0. Below each\n"
-        "instruction are its effects: changed registers and virtual time. Interrupts and\n"
-        "the other CPUs wait until the machine runs again.",
+        "instruction are its effects: changed registers and memory, and virtual time. The\n"
+        "next instruction comes last, with its operands. Interrupts and the other CPUs\n"
+        "wait until the machine runs again.",
         changes=Changes.ALWAYS,
+    ),
+    Command(
+        "stack",
+        "[N [CPU]]",
+        "show N words of the stack, and what each is",
+        stack,
+        details="N defaults to 16, CPU as for step. Words that the ABI, ftrace_caller or a call\n"
+        "has put there have a name. The ret_stack of the graph tracer follows.",
     ),
     Command(
         "next",

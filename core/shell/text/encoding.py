@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...encoding import BitField, Encoding
-from ...views.encoding import EncodingView, Goal, OutOfReach
+from ...views.encoding import EncodingView, Goal, OutOfReach, away
 
 _CELL = 2
 """Columns of a bit."""
@@ -100,14 +100,6 @@ def _scale(ip: int, reach: tuple[int, int], goals: Sequence[Goal]) -> Iterator[s
 def _column(address: int, reach: tuple[int, int]) -> int:
     first, last = reach
     return round((min(max(address, first), last) - first) * (_LINE - 1) / (last - first))
-
-
-def away(distance: int) -> str:
-    """Return a distance in the largest unit that it fills: `+1.5 MB`."""
-    for name, shift in (("EB", 60), ("PB", 50), ("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10)):
-        if abs(distance) > 0.99995 * (1 << shift):  # 1023.99 MB reads as 1 GB
-            return f"{distance / (1 << shift):+.1f} {name}".replace(".0 ", " ")
-    return f"{distance:+d} bytes"
 
 
 def out_of_reach_lines(view: OutOfReach | None) -> tuple[str, ...]:

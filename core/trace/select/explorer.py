@@ -58,6 +58,16 @@ class TraceExplorer:
         """Return the time stamp of the event of `row`: virtual ns, or a plain number."""
         return int(self.table.events["ts"][self.event(row)])
 
+    def row_near(self, time: int) -> int | None:
+        """Return a row of the event nearest to `time`; None if it has none."""
+        times = self.table.events["ts"]
+        if not len(times):
+            return None
+        at = int(np.searchsorted(times, np.uint64(time)))
+        near = range(max(at - 1, 0), min(at + 1, len(times)))
+        event = min(near, key=lambda each: abs(int(times[each]) - time))
+        return self.text.rows.row_at(event, 0)
+
     def site(self, row: int) -> int | None:
         """Return rec.ip of the call site that made the event of `row`, or None."""
         number, part = self._event_and_part(row)

@@ -67,14 +67,26 @@ def test_with_ftraced_mcount_calls_ftrace_stub_until_then() -> None:
     assert "calls ftrace_record_ip" in run("tramp")
 
 
-def test_reboot_can_stop_too_and_back_repeats_it() -> None:
+def test_reboot_can_stop_too_and_back_undoes_it() -> None:
     session = opened("x86_64", cpus=1)
-    run = executor(session)
-    run("reboot --stop-at ftrace_init; step 3; step 2")
-    assert session.boot.ftrace.early is not None
-    run("back")
-    assert session.boot.ftrace.early is not None
+    run, boot = executor(session), session.boot
+    run("echo vfs_read > set_ftrace_filter; sleep 1")
+    before = session.now, boot.machine.registers(0)
+    run("reboot --stop-at ftrace_init; step 3")
+    assert session.boot.ftrace.early is not None and session.boot is not boot
     assert "no record" in run("site schedule")
+    stopped = session.boot.machine.registers(0)
+    run("step 2")
+    run("back")
+    assert session.boot.machine.registers(0) == stopped
+    run("back")
+    assert session.boot is boot and (session.now, boot.machine.registers(0)) == before
+    assert run("cat set_ftrace_filter") == "vfs_read\n"
+    run("reboot --stop-at ftrace_init")
+    run("reboot")
+    assert session.boot.ftrace.early is None and session.spec.stop_at is None
+    run("back 2")
+    assert (session.now, session.boot.machine.registers(0)) == before
     run("reboot; echo function > current_tracer")
     for text, error in (
         ("reboot --stop-at nosuch", "the boot cannot stop at 'nosuch'"),

@@ -139,7 +139,7 @@ def test_goto_says_what_it_cannot_do() -> None:
         ("goto now", "'now' is neither an event nor a time such as 1.234567"),
         ("goto 0.1 2", "CPU 2 does not exist: valid CPUs are 0-1"),
         ("goto 1 1", "an event has its own CPU"),
-        ("goto -", "there is no goto to return from"),
+        ("goto -", "nothing to return from: goto has not been used"),
     ):
         assert error in shell.execute(text).error
     shell.execute("echo function > current_tracer; sleep 0.01")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynftrace.tui.present.line import plain
-from dynftrace.tui.present.output import output_line
+from dynftrace.tui.present.output import output_line, output_lines
 
 BITS = "|11101000|10111011 11010011 11111111 00001110|"
 
@@ -20,7 +20,8 @@ BITS = "|11101000|10111011 11010011 11111111 00001110|"
         ("LI      001110  +4190011 words", ("001110", "strong")),
         ("ffffffff81002c40  e8 bb d3 ff 0e  call x", ("ffffffff81002c40 ", "dim")),
         ("target = ip + 5 + rel32 = ffffffff90000000", ("ffffffff90000000", "strong")),
-        ("|-----+-----|", ("├─────┼─────┤", "dim")),
+        ("|-----+-----|", ("━━━━━", "good")),
+        ("< ftrace_caller, -1 EB: out of reach", ("< ftrace_caller, -1 EB: out of reach", "bad")),
         ("      here, +16 MB ^", ("▲", "accent")),
         ("   ^ here, +16 MB", ("▲", "accent")),
         ("* changed since it was compiled", ("*", "accent")),
@@ -41,3 +42,19 @@ def test_other_text_stays(text: str) -> None:
 def test_lines_keep_their_width() -> None:
     for text in (BITS, "|-----+-----|", "  a ^ b", "   rax 0000000000000002", "LI  0011  words"):
         assert len(plain(output_line(text))) == len(text)
+
+
+def test_a_field_has_one_tone_in_its_drawing_and_in_the_list() -> None:
+    names, bits, _, opcode, li = output_lines(
+        [
+            "|opcode     |LI       |",
+            "|0 1 0 0 1 0|0 0 0 0 0|",
+            "",
+            "opcode  010010  18, bl",
+            "LI  00000  0",
+        ]
+    )
+    tones = dict(names.spans)
+    assert tones["opcode     "] != tones["LI       "]
+    assert dict(bits.spans)["0 1 0 0 1 0"] == tones["opcode     "] == opcode.spans[1][1]
+    assert li.spans[1] == ("00000", tones["LI       "])

@@ -69,7 +69,10 @@ class FileFlow:
 
     def picture(self) -> None:
         """Save the screen as dynftrace-N.svg."""
-        picture = tidy(self._app.export_screenshot(title=self._app.title, simplify=True))
+        self.save_svg(tidy(self._app.export_screenshot(title=self._app.title, simplify=True)))
+
+    def save_svg(self, picture: str) -> None:
+        """Save an SVG as dynftrace-N.svg."""
         if self._app.is_web:
             self._download(picture, ".svg", "image/svg+xml")
             return

@@ -107,7 +107,7 @@ def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
         groups = {own: keymap.STEPPING, "Everywhere": keymap.APP, "Tour": keymap.TOUR}
     else:
         groups = dict(keymap.GROUPS)
-        del groups[_OWN[STEPPING]]
+        del groups[_OWN[STEPPING]], groups["Pictures"]
     first = [own, "Everywhere"]
     rest = [name for name in ("Rows", *groups) if name in groups and name not in first]
     keys, everywhere = (_section(name, groups[name]) for name in first)

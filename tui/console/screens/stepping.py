@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Container
+from textual.containers import Container, Vertical
 from textual.content import Content
 
 from ...present.line import Line, plain, short
@@ -19,10 +19,12 @@ from ...present.stepping import (
     code_rows,
     head_line,
     hop_line,
+    operand_rows,
     register_columns,
     register_height,
     register_rows,
     source_line,
+    stack_rows,
     window,
 )
 from ...present.view import View
@@ -37,12 +39,25 @@ from .tourkeys import TourKeys
 
 if TYPE_CHECKING:
     from ....core.views.stepping import Stepping
+    from ...present.call_path import PathText
 
 BESIDE = 110
 """Least width at which the registers are beside the code."""
 
+SIDE_BY_SIDE = 170
+"""Least width at which registers, stack and call path are all in sight."""
+
 _AROUND = 5
 """Rows of the screen that show neither code nor registers."""
+
+_LOW = 28
+"""Height below which the head says less: the memory of the instruction instead of its place."""
+
+_LEAST_STACK = 8
+"""Rows that stack and call path get at least, if they are below the code."""
+
+_PARTS = ("registers", "stack", "path")
+"""What is beside or below the code; a key switches."""
 
 
 class Fixed(TextView):
@@ -72,6 +87,11 @@ class SteppingScreen(TourKeys):
         self.head = Fixed(id="step-head", empty="")
         self.code = Fixed(id="step-code", empty="")
         self.registers = Fixed(id="step-registers", empty="")
+        self.stack = Fixed(id="step-stack", empty="")
+        self.path = Fixed(id="step-path", empty="this CPU is on no path of a call")
+        self.right = Vertical(self.registers, self.stack, id="step-right")
+        self._part = 0
+        self._path: PathText | None = None
         self.todo = StepTask()
         self.same_as = SameAs(id="same-as")
 
@@ -79,8 +99,10 @@ class SteppingScreen(TourKeys):
         """Compose head, code, registers, the task of a tour, the last command, the keys."""
         yield self.head
         with Container(id="step-body"):
-            yield self.code
-            yield self.registers
+            with Vertical(id="step-left"):
+                yield self.code
+                yield self.path
+            yield self.right
         yield self.todo
         yield self.same_as
         yield KeysBar()
@@ -88,6 +110,7 @@ class SteppingScreen(TourKeys):
     def on_mount(self) -> None:
         """Keep the focus off the code, whose rows follow pc."""
         self.head.can_focus = self.code.can_focus = False
+        self._place_part()
         self.same_as.hint("each key shows its command here; s steps, o steps out, q closes")
 
     def on_resize(self) -> None:
@@ -99,6 +122,7 @@ class SteppingScreen(TourKeys):
         if view.stepping is None:
             return
         self._view = view.stepping
+        self._path = view.call
         self._mode = mode
         self._draw()
 
@@ -108,27 +132,74 @@ class SteppingScreen(TourKeys):
             return
         width, task = self.size.width, self.todo.rows(self.size.width)
         self.todo.styles.height = task
-        height = max(self.size.height - _AROUND - task, 2)
-        beside = width >= BESIDE
+        low = self.size.height - task < _LOW
+        self.set_class(low, "-low")
+        height = max(self.size.height - _AROUND - task - (0 if low else 2), 2)
+        beside, every = width >= BESIDE, width >= SIDE_BY_SIDE
         self.set_class(beside, "-beside")
-        if beside:
-            columns, code = (1 if len(view.registers) <= height else 2), height
-            self.registers.styles.width = self._side(view, columns)
-            self.registers.styles.height = height
+        self.set_class(every, "-every")
+        self.remove_class("-both")
+        part = _PARTS[self._part]
+        self.registers.display = every or part == "registers"
+        self.stack.display = every or part == "stack"
+        self.path.display = every or part == "path"
+        right = self.right
+        right.display = every or part != "path"
+        columns, code, side = 2, height, width
+        if every:
+            side = width * 2 // 5
+            columns = register_columns(view, side - 3)
+            code = height * 3 // 5
+            rows = register_height(view, columns)
+            self.registers.styles.height, self.stack.styles.height = rows, height - rows
+            self.path.styles.height = height - code
+        elif beside and part != "path":
+            columns = 1 if len(view.registers) <= height else 2
+            code_width = max((len(plain(row)) + 4 for row in code_rows(view)), default=0)
+            side = max(self._side(view, columns), min(width - code_width, width // 2))
+            side = max(side, width // 2) if part == "stack" else side
+            rows = register_height(view, columns) if part == "registers" else 0
+            below = part == "registers" and height - rows > _LEAST_STACK
+            self.stack.display = part == "stack" or below
+            self.set_class(below, "-both")
+            self.registers.styles.height = rows if below else height
+            self.stack.styles.height = height - rows
         else:
             columns = register_columns(view, width - 1)
-            needed = register_height(view, columns)
+            needed = register_height(view, columns) if part == "registers" else _LEAST_STACK
             code = max(LEAST_CODE, min(MOST_CODE, height - needed - 1))
             code = min(code, max(height - 1, 1))
             self.set_class(height - code <= needed, "-tight")
-            self.registers.styles.width, self.registers.styles.height = "100%", height - code
+            for each in (self.registers, self.stack, self.path):
+                each.styles.height = height - code
+        right.styles.width = "100%" if side == width else side
+        right.styles.height = height if side < width else height - code
         self.code.styles.height = code
-        self.head.show((head_line(view, self._mode), source_line(view), hop_line(view)))
+        head, source, hops = head_line(view, self._mode), source_line(view), hop_line(view)
+        registers, memory = operand_rows(view, width)
+        if low:
+            self.head.show((head, memory if view.operands.memory else registers, hops))
+        else:
+            self.head.show((head, source, hops, registers, memory))
         first = window(view.code, self._top, code)
         self._top = view.code[first].address if view.code else None
         shown: tuple[Line, ...] = code_rows(view)[first : first + code]
         self.code.show(shown)
         self.registers.show(register_rows(view, columns))
+        self.stack.show(stack_rows(view, side - 3))
+        path = self._path
+        room = width - side - 3 if every else width - 3
+        self.path.show(() if path is None else path.fitted(room, 99))
+
+    def _place_part(self) -> None:
+        """Give the focus to the part whose rows the keys scroll."""
+        (self.registers, self.stack, self.path)[self._part].focus()
+
+    def action_beside(self) -> None:
+        """Show the next of registers, stack and call path; if all are shown, scroll that one."""
+        self._part = (self._part + 1) % len(_PARTS)
+        self._draw()
+        self._place_part()
 
     def show_tour(self, task: str, state: Content) -> None:
         """Show the task of a tour's step, and its state."""

@@ -24,6 +24,7 @@ from .rows import Rows
 
 if TYPE_CHECKING:
     from ....core.trace.select.explorer import TraceExplorer
+    from ....core.trace.select.rowkey import RowKey
 
 NARROW = 84
 """Width of a list below which blanks between columns are left out."""
@@ -51,6 +52,8 @@ class TraceRows(Rows):
         self._newest: TraceExplorer | None = None
         self._wanted = 0  # the row where the cursor was put, shown now or not
         self._status = Status()
+        self._left: tuple[RowKey, int | None] | None = None
+        """The row under the cursor before a visit to the past, and the row it is on instead."""
 
     # What is shown
 
@@ -75,10 +78,32 @@ class TraceRows(Rows):
             # An empty trace cannot be held: new events would not be seen.
             self.set_reactive(TraceRows.follow, True)
             self._take()
-        elif self.follow or trace.written < self.trace.written:
+        elif not self.follow and trace.written < self.trace.written:
+            self._rewind()
+        elif self.follow:
             self._take()
-        else:
+        elif not self._return(trace):
             self.post_message(self.Held())
+
+    def _rewind(self) -> None:
+        """Take the trace of an earlier instant, which may lack the row under the cursor."""
+        here, trace = self.here, self.trace
+        key = self._left[0] if self._left is not None else None
+        if key is None and trace is not None and here is not None:
+            key = trace.key(here)
+        self._take()
+        self._left = None if key is None else (key, self.here)
+
+    def _return(self, trace: TraceExplorer) -> bool:
+        """Go back to the row that `_rewind` left, if `trace` has it and nothing has moved."""
+        left, self._left = self._left, None
+        row = trace.rows_at([left[0]])[0] if left is not None else None
+        if left is None or row is None or self.here != left[1]:
+            return False
+        self._take()
+        if self.shown.shows(row):
+            self.go_to_row(row)
+        return True
 
     def tell(self, status: Status) -> None:
         """Use `status` to explain an empty list."""

@@ -174,6 +174,17 @@ class TraceView(TraceRows):
         self.go_to_row(row)
         return True
 
+    def time_here(self) -> int | None:
+        """Return the time of the event under the cursor; None without rows."""
+        here = self.here
+        return None if self.trace is None or here is None else self.trace.time(here)
+
+    def go_to_time(self, time: int) -> None:
+        """Hold the trace with the cursor on the shown event nearest to `time`."""
+        row = None if self.trace is None else self.trace.row_near(time)
+        if row is not None:
+            self.go_to_row(row)
+
     def action_goto(self) -> None:
         """Go to the machine at the event under the cursor."""
         here = self.here

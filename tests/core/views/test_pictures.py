@@ -1,0 +1,98 @@
+"""Pictures: what stands where is compared with addresses and events, not with the drawing."""
+
+from __future__ import annotations
+
+import time
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from dynftrace.core.errors import UsageError
+from dynftrace.core.session.pictures import PICTURES, picture_of
+from dynftrace.core.session.session import Session
+from dynftrace.core.trace.buffer.events import EVENT, EventTable
+from dynftrace.core.trace.text.textcontext import TextContext
+from dynftrace.core.views.drawing import Drawing, plain_lines, svg
+from dynftrace.core.views.lanes import Lanes
+
+from ...support.user import executor, opened
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    session = opened("ppc64", cpus=2)
+    executor(session)("insmod usbcore; echo function_graph > current_tracer; run syscalls")
+    return session
+
+
+def test_the_map_has_ftrace_caller_out_of_reach_of_a_far_module(session: Session) -> None:
+    space = session.address_space(0xD00000000000001C)
+    assert space.reach is not None
+    first, last = space.reach
+    caller = session.boot.ftrace.entry["ftrace_caller"]
+    assert not first <= caller <= last
+    drawing = picture_of(session, "map", "usb_ifnum_to_if")
+    assert isinstance(drawing, Drawing)
+    rows = {row.label: row for section in drawing.sections for row in section.rows}
+    assert "✗" in rows["ftrace_caller"].note and "✗" not in rows["stubs of usbcore"].note
+    for width in (40, 80, 200):
+        assert max(map(len, plain_lines(drawing, width))) <= max(width, 80)
+
+
+def test_lanes_count_every_event_of_their_window(session: Session) -> None:
+    events = session.boot.array.text().table.events
+    lanes = picture_of(session, "lanes")
+    assert isinstance(lanes, Lanes)
+    first, last = lanes.span
+    assert (first, last) == (int(events["ts"].min()), int(events["ts"].max()) + 1)
+    middle = (first + last) // 2
+    for start, end in ((first, last), (middle, last), (first, middle)):
+        inside = (events["ts"] >= start) & (events["ts"] < end)
+        rows = lanes.drawing(start, end, 80).sections[0].rows
+        for cpu in (0, 1):
+            row = next(row for row in rows if row.label == f"CPU {cpu}")
+            assert row.note == f"{np.count_nonzero(inside & (events['cpu'] == cpu)):,} events"
+    assert lanes.beyond(first, 1) == int(np.unique(events["ts"])[1])
+    assert lanes.beyond(last, 1) is None
+
+
+def test_a_million_events_are_drawn_within_a_frame() -> None:
+    events = np.zeros(1_000_000, EVENT)
+    events["ts"] = np.arange(len(events)) * 100
+    events["cpu"] = np.arange(len(events)) % 4
+    events["pid"] = np.arange(len(events)) // 1000 % 7
+
+    class Text:
+        table = EventTable(events)
+        context = TextContext(symbols=None)  # type: ignore[arg-type]
+
+    lanes = Lanes(Text())  # type: ignore[arg-type]
+    begin = time.process_time()
+    lanes.drawing(*lanes.span, 190)
+    assert time.process_time() - begin < 0.1
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_picture_is_well_formed_svg_and_always_the_same(session: Session, name: str) -> None:
+    made = picture_of(session, name, "vfs_read" if name in ("map", "hist") else "")
+    drawing = made.drawing(*made.span) if isinstance(made, Lanes) else made
+    root = ElementTree.fromstring(svg(drawing))
+    assert root.tag.endswith("svg") and len(root) > 5
+    assert svg(drawing) == svg(drawing)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "wrong"),
+    [
+        ("map", "nosuch", "no function named 'nosuch' has a call site"),
+        ("hist", "", "name the function"),
+        ("hist", "nosuch", "no call of nosuch"),
+        ("pie", "", "unknown picture 'pie'"),
+    ],
+)
+def test_a_picture_that_cannot_be_drawn_says_why(
+    session: Session, name: str, function: str, wrong: str
+) -> None:
+    with pytest.raises(UsageError, match=wrong):
+        picture_of(session, name, function)

@@ -1,0 +1,54 @@
+"""`dynftrace draw`: a picture of the machine or its trace as an SVG file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import machine_options
+
+if TYPE_CHECKING:
+    from ...core.session.session import Session
+
+
+@click.command(name="draw", short_help="Write a map, CPU lanes, flame graph or histogram as SVG.")
+@machine_options
+@click.argument("picture", metavar="PICTURE", type=click.Choice(["map", "lanes", "flame", "hist"]))
+@click.argument("function", metavar="[FUNC]", default="")
+@click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="SVG file to write; an existing file is replaced.",
+)
+def draw_command(
+    picture: str,
+    function: str,
+    commands: str,
+    output: Path,
+    open_session: Callable[[], Session],
+) -> None:
+    """Execute CMDS and write a picture as SVG.
+
+    map is the address space, and what the call of FUNC reaches. lanes shows what each CPU did
+    over virtual time, flame which calls took the time, and hist how long the calls of FUNC took.
+    flame and hist need the tracer function_graph.
+    """
+    from ...core.session.pictures import picture_of
+    from ...core.views.drawing import svg
+    from ...core.views.lanes import Lanes
+    from ..files.whole_file import write_whole
+    from .prompt import run_before
+
+    session = open_session()
+    if commands:
+        run_before(session, commands)
+    made = picture_of(session, picture, function)
+    drawing = made.drawing(*made.span) if isinstance(made, Lanes) else made
+    write_whole(output, svg(drawing))

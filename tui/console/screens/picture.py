@@ -1,0 +1,160 @@
+"""A screen with a picture of bars on a scale: address map, CPU lanes, flame graph, histogram.
+
+Lanes have a cursor in time, which is that of the trace: moving one moves the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from ....core.views.drawing import Drawing, drawn, scale_cells, svg
+from ...present.line import line
+from .. import keymap
+from ..messages import DrawingWanted, TimeWanted
+from ..protocols import Console
+from ..widgets.keys_bar import KeysBar
+from ..widgets.same_as import SameAs
+from ..widgets.text_view import TextView
+from .tourkeys import TourKeys
+
+if TYPE_CHECKING:
+    from ....core.views.lanes import Lanes
+
+_LEAST_NS = 64
+"""Shortest time that the lanes show."""
+
+
+class PictureRows(TextView):
+    """The rows of the picture."""
+
+    HAS_CURSOR = False
+
+
+class PictureScreen(TourKeys):
+    """Shows a picture; `escape` closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.PICTURE]
+    AUTO_FOCUS = "#picture-rows"
+
+    def __init__(
+        self, console: Console, command: str, picture: Drawing | Lanes, cursor: int | None = None
+    ) -> None:
+        """`command` shows the same in the shell; `cursor` is the time of the trace's cursor."""
+        super().__init__()
+        self.console = console
+        self._command = command
+        self.lanes: Lanes | None = None
+        self._drawing: Drawing | None = None
+        self.start, self.end = 0, 1
+        self.cursor = cursor
+        if isinstance(picture, Drawing):
+            self._drawing = picture
+        else:
+            self.lanes = picture
+            self.start, self.end = picture.span
+            if cursor is None:
+                self.cursor = self.start
+        self.rows = PictureRows(id="picture-rows")
+        self.same_as = SameAs(id="same-as")
+
+    def compose(self) -> ComposeResult:
+        """Compose the picture, the command and the keys."""
+        yield self.rows
+        yield self.same_as
+        yield KeysBar()
+
+    def on_mount(self) -> None:
+        """Say which command shows the same."""
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self._draw()
+
+    @property
+    def drawing(self) -> Drawing:
+        """What is shown now."""
+        if self.lanes is None:
+            assert self._drawing is not None
+            return self._drawing
+        return self.lanes.drawing(self.start, self.end, self._bins(), self.cursor)
+
+    def _bins(self) -> int:
+        """Return the cells of the scale of the lanes."""
+        assert self.lanes is not None
+        sample = self.lanes.drawing(self.start, self.end, 8, self.cursor)
+        return scale_cells(sample, self._width())[1]
+
+    def _width(self) -> int:
+        return max(self.size.width - 2, 40)
+
+    def _draw(self) -> None:
+        if not self.is_mounted:
+            return
+        rows = [line(*spans) for spans in drawn(self.drawing, self._width())]
+        self.rows.show(rows)
+        command = self._command
+        if self.lanes is not None:
+            command += f" {self.start} {self.end}"
+        self.same_as.show(command, "", failed=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enable the keys of time for lanes only."""
+        if action in ("zoom", "move", "shift", "next_event", "visit"):
+            return self.lanes is not None
+        return super().check_action(action, parameters)
+
+    def action_zoom(self, factor: float) -> None:
+        """Show `factor` times as much time around the cursor."""
+        assert self.lanes is not None
+        first, last = self.lanes.span
+        middle = self.start if self.cursor is None else self.cursor
+        share = (middle - self.start) / max(self.end - self.start, 1)
+        size = min(max(round((self.end - self.start) * factor), _LEAST_NS), last - first)
+        self.start = min(max(round(middle - share * size), first), max(last - size, first))
+        self.end = self.start + max(size, 1)
+        self._draw()
+
+    def action_move(self, cells: int) -> None:
+        """Move the cursor by `cells` cells; the picture follows at its edges."""
+        assert self.lanes is not None
+        step = max((self.end - self.start) // max(self._bins(), 1), 1)
+        self._go((self.cursor or self.start) + cells * step)
+
+    def action_shift(self, share: float) -> None:
+        """Scroll by a `share` of what is shown, and the cursor with it."""
+        self._go((self.cursor or self.start) + round(share * (self.end - self.start)))
+
+    def action_next_event(self, step: int) -> None:
+        """Move the cursor to the next event in direction `step`, on any CPU."""
+        assert self.lanes is not None
+        found = self.lanes.beyond(self.cursor or self.start, step)
+        if found is not None:
+            self._go(found)
+
+    def _go(self, time: int) -> None:
+        """Put the cursor at `time`, in sight, and the cursor of the trace at the nearest event."""
+        assert self.lanes is not None
+        first, last = self.lanes.span
+        self.cursor = min(max(time, first), last - 1)
+        size = self.end - self.start
+        if not self.start <= self.cursor < self.end:
+            self.start = min(max(self.cursor - size // 2, first), max(last - size, first))
+            self.end = self.start + size
+        self._draw()
+        self.app.post_message(TimeWanted(self.cursor))
+
+    def action_visit(self) -> None:
+        """Close the picture; the trace's cursor is at the same time."""
+        self.dismiss(None)
+
+    def action_save(self) -> None:
+        """Save the picture as SVG."""
+        self.app.post_message(DrawingWanted(svg(self.drawing)))
+
+    def action_close(self) -> None:
+        """Go back."""
+        self.dismiss(None)
