@@ -28,6 +28,7 @@ from ..views.call_site import SiteReader
 from ..views.disasm import Disassembler, Insn
 from ..views.encoding import EncodingReader
 from ..views.filetext import LoadedFiles
+from ..views.patching import PatchReader
 from ..views.path import PathReader
 from ..views.stepping import SteppingReader
 from .addresses import AddressReader
@@ -57,6 +58,7 @@ class Boot:
     files: LoadedFiles
     sites: SiteReader
     paths: PathReader
+    patching: PatchReader
     encodings: EncodingReader
     stepper: Stepper
     steppings: SteppingReader
@@ -130,6 +132,7 @@ class Boot:
             files=files,
             sites=SiteReader(ftrace, machine.memory, disassembler, files),
             paths=paths,
+            patching=PatchReader(ftrace, machine, kallsyms, disassembler),
             encodings=EncodingReader(ftrace, machine.memory, disassembler, lambda: modules.loaded),
             stepper=stepper,
             steppings=SteppingReader(

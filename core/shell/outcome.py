@@ -106,6 +106,13 @@ class Stepped:
 
 
 @dataclass(frozen=True, slots=True)
+class Patched:
+    """`patch next` or `finish` ran; `phase` comes next, from 1, or 0 if the patch is complete."""
+
+    phase: int
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A module was loaded; `module` is its name, not its file's."""
 
@@ -170,6 +177,7 @@ Effect = (
     | RanWorkload
     | Reached
     | Stepped
+    | Patched
     | Loaded
     | NotLoaded
     | Unloaded

@@ -15,6 +15,7 @@ from .machine import COMMANDS as SYSTEM
 from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
 from .nmi import COMMANDS as NMI
+from .patching import COMMANDS as PATCHING
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
 from .times import COMMANDS as TIMES
@@ -26,6 +27,6 @@ def commands() -> Mapping[str, Command]:
     """Every command by name, in the order `help` lists them."""
     found = (
         *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU, *TIMES),
-        *(*NMI, *EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
+        *(*NMI, *PATCHING, *EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})
