@@ -389,13 +389,16 @@ class Patcher:
     def _check(self, phase: Phase) -> None:
         """Raise `FtraceBug` for the first place of `phase` with other text than before it."""
         memory = self._machine.memory
+        written = np.empty(0, np.uint64)
         for write in phase.writes:
             if not write.text:
                 continue
+            again = np.isin(write.address, written)  # while the CPUs are held
+            written = np.concatenate([written, write.address])
             width = write.new.shape[1]
             found, readable = memory.gather(write.address, width)
             # After an NMI, its place has the new text.
-            same = ((found == write.old) | (found == write.new)).all(axis=1)
+            same = ((found == write.old) | (found == write.new)).all(axis=1) | again
             writable = memory.writable(write.address, width)
             right = readable & same & writable
             if not right.all():

@@ -57,6 +57,8 @@ class CpuLane:
     data: bytes
     """The instruction at the site that it would execute, as it would fetch it."""
     text: str
+    then: str = ""
+    """What it would go on with after the next phase, if it is inside the site and that differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class PatchReader:
         before = now
         for phase in patch.phases[: patch.done][::-1]:
             before = _undone(phase, address, before)
+        then = patch.current.after(address, now)
         return PatchView(
             method=patch.current.method,
             ip=ip,
@@ -120,7 +123,7 @@ class PatchReader:
             text=self.asm(address, now),
             before=before,
             before_text=self.asm(address, before),
-            lanes=tuple(self._lane(vcpu, address, len(now)) for vcpu in self._machine.vcpus),
+            lanes=tuple(self._lane(vcpu, address, now, then) for vcpu in self._machine.vcpus),
             held=patch.held,
         )
 
@@ -173,13 +176,15 @@ class PatchReader:
         known = self._ftrace.port.facts.breakpoint
         return known is not None and insn.data == known.insn
 
-    def _lane(self, vcpu: Vcpu, address: int, size: int) -> CpuLane:
-        pc = vcpu.registers.pc
+    def _lane(self, vcpu: Vcpu, address: int, now: bytes, then: bytes) -> CpuLane:
+        """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`."""
+        pc, size = vcpu.registers.pc, len(now)
         stale = vcpu.stale_text(address, size)
-        text = self._machine.memory.read_mapped(address, size) if stale is None else stale
+        text = now if stale is None else stale
         inside = address < pc < address + size
         start = pc if inside else address
         insn = self._insn(start, text[start - address :])
+        later = self._insn(start, then[start - address :]) if inside else None
         return CpuLane(
             cpu=vcpu.number,
             state=vcpu.state.name.lower(),
@@ -190,6 +195,7 @@ class PatchReader:
             stale=stale is not None,
             data=insn.data if insn is not None else b"",
             text="" if insn is None else self._disasm.text(insn),
+            then="" if later is None or later == insn else self._disasm.text(later),
         )
 
     def _offset(self, vcpu: Vcpu, address: int, size: int) -> int | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ...session.race import Race
 from ...views.call_site import find_sites
 from ..command import Argument, Arguments, Changes, Command, Context, UsageMistake, expect, number
 from ..outcome import Patched, ShowedPatchMethods
 from ..text.patching import patch_lines
+from ..text.race import race_lines
 
-WATCH, NEXT, FINISH = "watch", "next", "finish"
+METHOD = "--method"
 
 
 def patch(context: Context, arguments: Arguments) -> None:
@@ -64,11 +66,7 @@ def _watch(context: Context, arguments: Arguments) -> None:
         patcher.watched_ip = None
         return
     name = " ".join(each.text for each in arguments[1:])
-    ips = find_sites(
-        context.boot.ftrace.records, name, context.session.port.facts.abi.text_prefix
-    )
-    if not ips:
-        raise UsageMistake(f"no call site in '{name}': give a function of available_filter_functions")
+    ips = _sites(context, name)
     patcher.watching, patcher.watched_ip = True, ips[0]
 
 
@@ -88,6 +86,36 @@ def _next(context: Context, count: int) -> None:
         context.line(line)
 
 
+def race(context: Context, arguments: Arguments) -> None:
+    """Lead a CPU to each position of a site, patch, and tell what became of it."""
+    session, methods = context.session, context.session.port.facts.patch_methods
+    words = [each.text for each in arguments]
+    if words and words[0] == METHOD:
+        expect(arguments, 3)
+        if words[1] not in methods:
+            raise UsageMistake(f"unknown method '{words[1]}' (choose from: {', '.join(methods)})")
+        methods, words = (words[1],), words[2:]
+    expect(arguments[len(arguments) - len(words) :], 1, 2)
+    ips = _sites(context, words[0])
+    workload = words[1] if len(words) > 1 else None
+    if workload is not None:
+        session.check_workload(workload)
+    with session.lock:
+        trial = Race(context.boot, ips[0], words[0], methods, session.history.progress)
+        for line in race_lines(trial.run(workload)):
+            context.line(line)
+
+
+def _sites(context: Context, name: str) -> list[int]:
+    """Return the sites that `name` means. Raises `UsageMistake` if there are none."""
+    ips = find_sites(context.boot.ftrace.records, name, context.session.port.facts.abi.text_prefix)
+    if not ips:
+        raise UsageMistake(
+            f"no call site in '{name}': give a function of available_filter_functions"
+        )
+    return ips
+
+
 COMMANDS = (
     Command(
         "patch",
@@ -104,5 +132,17 @@ COMMANDS = (
         "step, until, sleep and run work in between, so a CPU can be led into the site.\n"
         "Text cannot change otherwise meanwhile, and no module can be loaded.",
         changes=Changes.WITH_ARGUMENTS,
+    ),
+    Command(
+        "race",
+        "[--method METHOD] FUNC [WORKLOAD]",
+        "let a CPU meet a patch at each instruction of a site",
+        race,
+        Argument.FUNCTION,
+        "A CPU is led to each instruction of the site of FUNC, and to the one before and\n"
+        "after it. Then the site is enabled, or disabled, by each method, and the machine\n"
+        "runs on. The table tells what became of the CPU, and how to stand there yourself.\n"
+        "WORKLOAD brings a CPU there; by default, the first that does. Afterwards the\n"
+        "machine is as it was before.",
     ),
 )

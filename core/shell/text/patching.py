@@ -25,6 +25,9 @@ def patch_lines(view: PatchView) -> list[str]:
     lines += lane_lines(view)
     lines += wrapped("next: ", view.next.title + ".")
     lines += wrapped("      " if view.next.safe else "unsafe: ", view.next.why)
+    for lane in view.lanes:
+        if lane.then:
+            lines += wrapped("unsafe: ", lost(lane))
     lines.append(HELD if view.held else FREE)
     return lines
 
@@ -52,7 +55,7 @@ def strip_lines(view: PatchView) -> list[str]:
             rows.append((mark, number(row), strip(row.data, row.changed), row.text))
     width = max(cells(label) for _, label, _, _ in rows)
     return [
-        _cut(f"{mark} {padded(label, width)}  {data}  {text}".rstrip())
+        f"{mark} {padded(label, width)}  {data}  {text}".rstrip()
         for mark, label, data, text in rows
     ]
 
@@ -64,7 +67,7 @@ def number(row: PhaseRow) -> str:
 
 def lane_lines(view: PatchView) -> list[str]:
     """Return one line for each CPU."""
-    return [_cut(lane_line(lane)) for lane in view.lanes]
+    return [lane_line(lane) for lane in view.lanes]
 
 
 def lane_line(lane: CpuLane) -> str:
@@ -77,10 +80,14 @@ def lane_line(lane: CpuLane) -> str:
     return f"cpu{lane.cpu}  running  {fresh}  {lane.place}{at}  {where} {lane.text}"
 
 
+def lost(lane: CpuLane) -> str:
+    """Say what becomes of a CPU that stands inside the site."""
+    return (
+        f"CPU {lane.cpu} stands inside the site. After this phase it goes on with {lane.then}, "
+        "without the new instructions before it."
+    )
+
+
 def wrapped(label: str, text: str) -> list[str]:
     """Return `text` wrapped behind `label`."""
     return wrap(text, _WIDTH, initial_indent=label, subsequent_indent=" " * len(label))
-
-
-def _cut(line: str) -> str:
-    return line
