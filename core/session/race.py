@@ -147,14 +147,16 @@ class Race:
             patcher.watching = False
             boot.array.set_hash(False, FtraceHash.of(np.array([self._ip], np.uint64)))
             off = checkpoint.save(boot)
-            workload = self._workload(off, workload)
+            enabling = [self._waiting(off, method, True) for method in self._methods]
+            workload = self._workload(enabling, workload)
+            off()
             boot.array.set_tracer(_FUNCTION)
             on = checkpoint.save(boot)
+            disabling = [self._waiting(on, method, False) for method in self._methods]
             rows: list[Row] = []
-            for enables, base in ((True, off), (False, on)):
+            for enables, base, waiting in ((True, off, enabling), (False, on, disabling)):
                 base()
                 positions = list(self._positions())
-                waiting = [self._waiting(base, method, enables) for method in self._methods]
                 for insn, offset, size in positions:
                     self._progress(f"race: position {len(rows) + 1}")
                     site = range(insn.address - offset, insn.address - offset + size)
@@ -171,21 +173,27 @@ class Race:
             restore()
             self._progress("")
 
-    def _workload(self, base: Restore, wanted: str | None) -> str | None:
-        """Return what brings a CPU to the site. Raises `GuestError` if nothing does."""
+    def _workload(self, waiting: Sequence[Restore], wanted: str | None) -> str | None:
+        """Return what brings a CPU to the site in all of these states, or in some of them.
+
+        Raises `GuestError` if nothing does.
+        """
         boot = self._boot
         try:
             known = workload_names(boot.machine.memory, boot.kallsyms)
         except DynftraceError:
             known = []
-        choice: list[str | None] = [None, *known] if wanted is None else [wanted]
-        for each in choice:
-            if isinstance(self._lead(base, self._ip, each), Vcpu):
-                base()
+        best: tuple[int, str | None] = (0, None)
+        for each in [None, *known] if wanted is None else [wanted]:
+            led = [self._lead(state, self._ip, each) for state in waiting]
+            count = sum(isinstance(found, Vcpu) for found in led)
+            if count == len(waiting):
                 return each
-        base()
-        by = "by itself, and no workload calls it" if wanted is None else f"by {wanted}"
-        raise GuestError(f"no CPU comes to {self._name} {by}")
+            best = max(best, (count, each), key=lambda choice: choice[0])
+        if not best[0]:
+            by = "by itself, and no workload calls it" if wanted is None else f"by {wanted}"
+            raise GuestError(f"no CPU comes to {self._name} {by}")
+        return best[1]
 
     def _lead(self, base: Restore, address: int, workload: str | None) -> Vcpu | Result:
         """Restore `base` and run until a CPU is about to execute `address`, and return it.
