@@ -64,8 +64,8 @@ _WHY = {
     Act.FIRST_HALF: "Nothing makes this safe: until the second half is written, a CPU runs an "
     "instruction, or a sequence, that is half old and half new.",
     Act.SECOND_HALF: "Text is whole again. A CPU that has run the mixture meanwhile may be lost.",
-    Act.SYNC: "As an IPI with a serializing instruction: after it, no CPU runs what memory held "
-    "before.",
+    Act.SYNC: "No CPU executes older text afterwards. In Linux, an IPI makes each CPU execute a "
+    "serializing instruction; here the host drops its translated code.",
     Act.SLICE: "This is the race: every CPU runs through text that is half written.",
     Act.PART: "The other CPUs are held, but nothing holds back an NMI: if its handler calls this "
     "place, it runs text that is half old and half new.",

@@ -57,6 +57,8 @@ class CpuLane:
     data: bytes
     """The instruction at the site that it would execute, as it would fetch it."""
     text: str
+    site: bytes
+    """The bytes of the whole site as it would fetch them."""
     then: str = ""
     """What it would go on with after the next phase, if it is inside the site and that differs."""
 
@@ -195,6 +197,7 @@ class PatchReader:
             stale=stale is not None,
             data=insn.data if insn is not None else b"",
             text="" if insn is None else self._disasm.text(insn),
+            site=text,
             then="" if later is None or later == insn else self._disasm.text(later),
         )
 
@@ -222,7 +225,7 @@ def title(phase: Phase) -> str:
     """Say what `phase` does, and to how many places."""
     if phase.act is Act.SYNC:
         nmis = f"NMI on CPU {', '.join(map(str, phase.nmis))}; " if phase.nmis else ""
-        return f"sync: {nmis}each CPU drops its translated code and runs a slice"
+        return f"sync: {nmis}flush every CPU; each runs a slice"
     if phase.act is Act.SLICE:
         return "each CPU runs a slice"
     counts = [(phase.places(SITES), "call site"), (phase.places(SLOTS), "slot")]

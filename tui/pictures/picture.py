@@ -53,6 +53,7 @@ POSES = {
     "command": Pose(("colon", *"echo vfs_r", "tab")),
     "workloads": Pose(("w",)),
     "stepping": Pose(("s",)),
+    "patch": Pose(("p",)),
     "output": Pose(boxes=True),
     "report": Pose(boxes=True),
 }
