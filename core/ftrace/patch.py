@@ -57,6 +57,7 @@ __all__ = [
 
 UNDER_WAY = "a patch is under way: type `patch finish`, or `patch next` for its next phase"
 
+
 class Text(Protocol):
     """Guest memory, as far as patching needs it."""
 
@@ -369,9 +370,7 @@ class Patcher:
         """
         patch = self.patch
         if patch is None:
-            raise UsageError(
-                "no patch is under way: type `patch watch on`, then enable a tracer"
-            )
+            raise UsageError("no patch is under way: type `patch watch on`, then enable a tracer")
         phase = patch.current
         self._check(phase)
         self._perform(phase, watched=True)
@@ -410,9 +409,7 @@ class Patcher:
                     number = self._port.facts.unwritable
                     raise FtraceBug(at, errno=number, expected=expected, address=at)
                 there = found[row].tobytes()
-                raise FtraceBug(
-                    at, errno=errno.EINVAL, expected=expected, found=there, address=at
-                )
+                raise FtraceBug(at, errno=errno.EINVAL, expected=expected, found=there, address=at)
 
     def emulate(self, cpu: int, ip: int) -> bool:
         """Emulate the new text of the site at `ip`, whose breakpoint `cpu` has hit.

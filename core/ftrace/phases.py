@@ -5,8 +5,8 @@ A `Phase` is data. The patcher performs the phases of a change one after the oth
 are held, of another they run: that is the difference between the methods.
 
     stop_machine  one phase; no CPU runs meanwhile
-    breakpoint    the steps of `text_poke_bp_batch` (arch/x86/kernel/alternative.c): int3 over
-                  the first byte, sync, the other bytes, sync, the first byte, sync
+    breakpoint    the steps of the kernel's `text_poke_bp_batch`: a breakpoint over the first
+                  byte, sync, the other bytes, sync, the first byte, sync
     none          the first half, a slice of every CPU, the second half. If instructions are
                   aligned words, the first word, then the others
     nmi_enter     as stop_machine; an NMI in the middle first writes the text of its site
@@ -309,9 +309,7 @@ def _writes(edit: Edit, columns: slice, what: str) -> Iterator[Write]:
             yield Write(edit.address[rows] + np.uint64(start), old, new, what)
 
 
-def _by_breakpoint(
-    edit: Edit, facts: Facts, nmis: tuple[int, ...], what: str
-) -> tuple[Phase, ...]:
+def _by_breakpoint(edit: Edit, facts: Facts, nmis: tuple[int, ...], what: str) -> tuple[Phase, ...]:
     """Return the phases of a change under a breakpoint, with the guest running in between."""
     if facts.breakpoint is None:
         raise UsageError(f"{facts.name} cannot patch by breakpoint")

@@ -104,7 +104,8 @@ class Memory:
 
         Each entry has addresses, shape (n,), and the bytes before and after, shape (n, width).
         """
-        self._log = found = []
+        found: list[tuple[Addresses, Bytes, Bytes]] = []
+        self._log = found
         try:
             yield found
         finally:

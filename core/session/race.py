@@ -129,7 +129,9 @@ class Race:
         """
         boot.ftrace.patcher.check_idle()
         if boot.array.ops is None or boot.ftrace.disabled or boot.array.tracer != _NOP:
-            raise UsageError("race needs a machine that traces nothing: `echo nop > current_tracer`")
+            raise UsageError(
+                "race needs a machine that traces nothing: `echo nop > current_tracer`"
+            )
         self._boot = boot
         self._ip = ip
         self._name = name
@@ -270,9 +272,9 @@ class Race:
                 raise GuestInterrupted("the race")
         except GuestInterrupted:
             raise
-        except GuestHang as error:
+        except GuestHang:
             if len(machine.oopses) == deaths:
-                return Result(Fate.HANG, str(error))
+                return Result(Fate.HANG)
         except GuestError:
             pass  # an oops, which is in the list
         if len(machine.oopses) > deaths:

@@ -64,6 +64,13 @@ class ShowedPatchMethods:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowedRace:
+    """What became of CPUs that met a patch of the site of `function`, as it was typed."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadFile:
     """The content of a file; `path` is relative to the root of tracefs, or begins at /proc."""
 
@@ -167,6 +174,7 @@ Showed = (
     | ShowedBits
     | ShowedRegisters
     | ShowedPatchMethods
+    | ShowedRace
     | ReadFile
 )
 """Effects of showing output. A redirected command has none of them: nobody saw its output."""

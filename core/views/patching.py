@@ -29,7 +29,7 @@ class PhaseRow:
     data: bytes
     """The site's bytes after it."""
     changed: tuple[bool, ...]
-    """Which of them it writes."""
+    """Which of them it changes."""
     text: str
     """The instructions of the site after it, joined by "; "."""
     writes: bool
@@ -149,7 +149,7 @@ class PatchReader:
         rows, data = [], before
         for number, phase in enumerate(patch.phases):
             after = phase.after(address, data)
-            changed = tuple(phase.covers(address + at) for at in range(len(after)))
+            changed = tuple(a != b for a, b in zip(data, after, strict=True))
             rows.append(
                 PhaseRow(
                     number=number + 1,
@@ -160,7 +160,7 @@ class PatchReader:
                     data=after,
                     changed=changed,
                     text=self.asm(address, after),
-                    writes=any(changed),
+                    writes=phase.covers(address, len(after)),
                     held=phase.held,
                 )
             )

@@ -186,7 +186,9 @@ PATCH = [
     _key("patch.run", "c", "run", "Run", "run or pause the machine"),
     _key("patch.watch", "p", "watch", "Watch", "watch the next patch"),
     _key("patch.copy", "y", "copy", "Copy", "copy the site's bytes"),
-    _key("patch.help", "question_mark,f1", "help", "help", "show the keys of this screen", show=True),
+    _key(
+        "patch.help", "question_mark,f1", "help", "help", "show the keys of this screen", show=True
+    ),
     _key("patch.close", "escape,q", "close", "close", "close this screen", show=True),
 ]
 

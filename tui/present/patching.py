@@ -15,6 +15,13 @@ LEAST_PHASES = 3
 
 _NEXT: Span = ("▶", "accent")
 
+_WIDE = 110
+"""Least width at which a phase's row also has the instructions that it makes."""
+
+_TITLE = 48
+"""Cells of a title then."""
+
+
 def head_lines(view: PatchView, mode: str) -> tuple[Line, ...]:
     """Return the method, the phase that comes next, and the site."""
     total = len(view.rows)
@@ -58,13 +65,20 @@ def phase_rows(view: PatchView, width: int) -> tuple[Line, ...]:
     """Return the text before the patch, then one row for each phase: its bytes and its title."""
     digits = len(str(len(view.rows)))
     none = (False,) * len(view.before)
-    before = line(
-        f"  {'':{digits}} ",
-        *_strip(view.before, none, "dim"),
-        (f"  {_cut('before: ' + view.before_text, view, width, digits)}", "dim"),
-        at=view.ip,
+    last = view.rows[-1]
+    before, after = (
+        line(
+            f"  {'':{digits}} ",
+            *_strip(data, none, "dim"),
+            (f"  {_cut(f'{when}: {text}', view, width, digits)}", "dim"),
+            at=view.ip,
+        )
+        for when, data, text in (
+            ("before", view.before, view.before_text),
+            ("after", last.data, last.text),
+        )
     )
-    return (before, *(_phase_row(view, row, width, digits) for row in view.rows))
+    return (before, *(_phase_row(view, row, width, digits) for row in view.rows), after)
 
 
 def _phase_row(view: PatchView, row: PhaseRow, width: int, digits: int) -> Line:
@@ -72,13 +86,16 @@ def _phase_row(view: PatchView, row: PhaseRow, width: int, digits: int) -> Line:
     tone = "strong" if here else "dim" if row.done else ""
     mark: Span = _NEXT if here else ("✓", "good") if row.done else (" ", "")
     safe = "" if row.safe else "! "
+    title = _cut(row.title, view, width - len(safe), digits)
+    if row.writes and width >= _WIDE:
+        title = _cut(f"{fit(row.title, _TITLE)}  {row.text}", view, width - len(safe), digits)
     return line(
         mark,
         (f" {row.number:>{digits}} ", tone),
         *_strip(row.data, row.changed, tone),
         ("  ", ""),
         (safe, "bad"),
-        (_cut(row.title, view, width - len(safe), digits), tone),
+        (title, tone),
         at=view.ip,
     )
 

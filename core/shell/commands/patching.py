@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...session.race import Race
 from ...views.call_site import find_sites
 from ..command import Argument, Arguments, Changes, Command, Context, UsageMistake, expect, number
-from ..outcome import Patched, ShowedPatchMethods
+from ..outcome import Patched, ShowedPatchMethods, ShowedRace
 from ..text.patching import patch_lines
 from ..text.race import race_lines
 
@@ -51,8 +51,8 @@ def _show(context: Context) -> None:
             context.line(line)
     elif patcher.watching:
         at = "" if patcher.watched_ip is None else " that writes "
-        place = "" if patcher.watched_ip is None else context.boot.kallsyms.format(
-            patcher.watched_ip
+        place = (
+            "" if patcher.watched_ip is None else context.boot.kallsyms.format(patcher.watched_ip)
         )
         context.line(f"the next change of text stops in front of its first phase{at}{place}")
 
@@ -104,6 +104,7 @@ def race(context: Context, arguments: Arguments) -> None:
         trial = Race(context.boot, ips[0], words[0], methods, session.history.progress)
         for line in race_lines(trial.run(workload)):
             context.line(line)
+    context.did(ShowedRace(words[0]))
 
 
 def _sites(context: Context, name: str) -> list[int]:

@@ -1,6 +1,6 @@
 """A patch under way as plain text: what `patch` prints, in 80 columns and without colour.
 
-The site's bytes in brackets are those that a phase writes. `>` marks the phase that comes next.
+The site's bytes in brackets are those that a phase changes. `>` marks the phase that comes next.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def strip_lines(view: PatchView) -> list[str]:
         (" ", "before", strip(view.before, none), view.before_text)
     ]
     for row in view.rows:
-        if row.writes or not row.done and row is view.next:
+        if row.writes or (not row.done and row is view.next):
             mark = ">" if row is view.next else " "
             rows.append((mark, number(row), strip(row.data, row.changed), row.text))
     width = max(cells(label) for _, label, _, _ in rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from ...session.race import Fate, Row, Table
+from ...session.race import Fate, Result, Row, Table
 
 _WIDTH = 80
 
@@ -16,33 +16,44 @@ def race_lines(table: Table) -> list[str]:
     if not table.rows:
         return [*lines, "no CPU came to any of its instructions while the patch waited"]
     reasons: list[str] = []
-    body = [("", "patch", "CPU at", "about to run", *table.methods)]
+    body = [("", "CPU at", "about to run", *table.methods)]
     for row in table.rows:
-        results = []
-        for result in row.results:
-            text = result.fate.value
-            if result.fate is Fate.LOST:
-                text = f"lost {result.detail}"
-            elif result.detail:
-                if result.detail not in reasons:
-                    reasons.append(result.detail)
-                text += f" ({reasons.index(result.detail) + 1})"
-            results.append(text)
-        direction = "enables" if row.enables else "disables"
-        body.append((str(row.number), direction, place(row), row.text, *results))
+        results = [_result(each, reasons) for each in row.results]
+        body.append((str(row.number), place(row), row.text, *results))
     widths = [max(len(line[at]) for line in body) for at in range(len(body[0]))]
-    widths[3] = min(widths[3], 28)
-    for line in body:
-        cells = [f"{_short(text, width):<{width}}" for text, width in zip(line, widths, strict=True)]
-        lines.append("  ".join(cells).rstrip())
+    rest = sum(widths) - widths[2] + 2 * (len(widths) - 1)
+    widths[2] = max(min(widths[2], _WIDTH - rest), len(body[0][2]))
+    rows = [
+        "  ".join(
+            f"{_short(text, width):<{width}}" for text, width in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in body
+    ]
+    lines.append(rows[0])
+    for number, (row, line) in enumerate(zip(table.rows, rows[1:], strict=True)):
+        if number == 0 or row.enables != table.rows[number - 1].enables:
+            lines.append("the patch enables the site" if row.enables else "it disables the site")
+        lines.append(line)
     for number, reason in enumerate(reasons, 1):
         lines += _wrapped(f"({number}) ", reason)
-    shown = next((row for row in table.rows if _bad(row)), None)
-    row = shown or next((row for row in table.rows if row.inside), table.rows[0])
-    number = next((at for at, each in enumerate(row.results) if each.fate is not Fate.FINE), 0)
-    lines.append(f"to stand at {row.number} in front of the patch:")
-    lines += _wrapped("    ", table.commands(row, table.methods[number]))
+    shown = [row for row in table.rows if _bad(row)]
+    shown = shown or [row for row in table.rows if row.inside][:1] or [*table.rows[:1]]
+    lines.append("to stand there, in front of the patch:")
+    for row in shown:
+        number = next((at for at, each in enumerate(row.results) if each.fate is not Fate.FINE), 0)
+        lines += _wrapped(f"{row.number:>2}  ", table.commands(row, table.methods[number]))
     return lines
+
+
+def _result(result: Result, reasons: list[str]) -> str:
+    """Return a cell of the table; `reasons` collects those of oopses, which have numbers."""
+    if result.fate is Fate.LOST:
+        return f"lost {result.detail}"
+    if not result.detail:
+        return str(result.fate.value)
+    if result.detail not in reasons:
+        reasons.append(result.detail)
+    return f"{result.fate.value} ({reasons.index(result.detail) + 1})"
 
 
 def place(row: Row) -> str:
@@ -60,5 +71,9 @@ def _short(text: str, width: int) -> str:
 
 def _wrapped(label: str, text: str) -> list[str]:
     return wrap(
-        text, _WIDTH, initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False
+        text,
+        _WIDTH,
+        initial_indent=label,
+        subsequent_indent=" " * len(label),
+        break_on_hyphens=False,
     )

@@ -75,7 +75,7 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
     ),
     PATCH: (
         ("▶", "the phase that comes next; pc in a CPU's row"),
-        ("[ ]", "bytes that a phase writes"),
+        ("[ ]", "bytes that a phase changes"),
         ("mem", "the site's bytes in memory"),
         ("C0", "as CPU 0 would fetch them"),
         ("stale", "its translated code is older than memory"),

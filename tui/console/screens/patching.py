@@ -52,6 +52,8 @@ class PatchScreen(TourKeys):
         self._view: PatchView | None = None
         self._mode = ""
         self._cpu = 0
+        self._picked = False
+        """Whether the user has chosen the CPU; else it is one that has come to the site."""
         self.head = Fixed(id="patch-head", empty="")
         self.body = Fixed(id="patch-body", empty="")
         self.todo = StepTask()
@@ -91,6 +93,13 @@ class PatchScreen(TourKeys):
             self.head.show((line((" the patch is complete", "good")), line("")))
             self.body.show((line(" No patch is under way. p watches the next one, q closes."),))
             return
+        at_site = [
+            lane.cpu
+            for lane in view.lanes
+            if lane.offset is not None and 0 <= lane.offset < len(lane.site)
+        ]
+        if at_site and not self._picked:
+            self._cpu = at_site[0]
         self._cpu = min(self._cpu, len(view.lanes) - 1)
         self.head.show(head_lines(view, self._mode))
         self.body.show(rows_of(view, height, width - 1, self._cpu))
@@ -134,6 +143,7 @@ class PatchScreen(TourKeys):
     def action_into(self) -> None:
         """Run until a CPU is about to execute the site."""
         if self._view is not None:
+            self._picked = False
             workload = "" if self._workload is None else f" {self._workload}"
             self._command(f"until {self._view.ip:#x}{workload}")
 
@@ -144,7 +154,7 @@ class PatchScreen(TourKeys):
     def action_next_cpu(self) -> None:
         """Choose the next CPU."""
         if self._view is not None:
-            self._cpu = (self._cpu + 1) % len(self._view.lanes)
+            self._cpu, self._picked = (self._cpu + 1) % len(self._view.lanes), True
             self._draw()
 
     def action_back(self) -> None:
