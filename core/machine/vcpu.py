@@ -376,6 +376,8 @@ class Vcpu:
             self._uc.hook_del(hook)
         for address in {*gone, *places}:
             self._uc.ctl_remove_cache(address, address + 1)
+            for block in [each for each in self._stale if 0 <= address - each < _FEW_BYTES]:
+                del self._stale[block]
         for address in places:
             self._places[address] = self._hook_place(address)
         self.pass_by()

@@ -141,7 +141,7 @@ class Race:
     def run(self, workload: str | None) -> Table:
         """Try every position. `workload` brings a CPU to the site (None: any that does).
 
-        Raises `GuestError` if no CPU comes there, and `GuestInterrupted` on `stop`.
+        Raises `GuestError` if no CPU comes there, or on `stop`.
         """
         boot, patcher = self._boot, self._boot.ftrace.patcher
         restore = checkpoint.save(boot)
@@ -171,6 +171,9 @@ class Race:
                     inside, number = 0 < offset < size, len(rows) + 1
                     rows.append(Row(number, enables, insn.address, offset, inside, text, results))
             return Table(self._name, self._ip, workload, self._methods, tuple(rows))
+        except GuestInterrupted:
+            # The machine is as before, so this is not an interrupted action of the journal.
+            raise GuestError("the race was interrupted; the machine is as it was") from None
         finally:
             restore()
             self._progress("")

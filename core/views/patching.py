@@ -149,7 +149,7 @@ class PatchReader:
         rows, data = [], before
         for number, phase in enumerate(patch.phases):
             after = phase.after(address, data)
-            changed = tuple(a != b for a, b in zip(data, after, strict=True))
+            changed = self._changed(phase, address, data, after)
             rows.append(
                 PhaseRow(
                     number=number + 1,
@@ -166,6 +166,15 @@ class PatchReader:
             )
             data = after
         return tuple(rows)
+
+    def _changed(self, phase: Phase, address: int, before: bytes, after: bytes) -> tuple[bool, ...]:
+        """Return which bytes at `address` are written, of the words that change."""
+        align = self._ftrace.port.facts.insn_align
+        unit = len(after) if align == 1 else align
+        differs = [
+            before[at : at + unit] != after[at : at + unit] for at in range(0, len(after), unit)
+        ]
+        return tuple(differs[at // unit] and phase.covers(address + at) for at in range(len(after)))
 
     def asm(self, address: int, data: bytes) -> str:
         """Return the instructions of a site's text."""

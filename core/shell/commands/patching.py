@@ -131,6 +131,7 @@ COMMANDS = (
         "  patch next [N]   do the next phase, or the next N\n"
         "  patch finish     do all phases that remain\n"
         "step, until, sleep and run work in between, so a CPU can be led into the site.\n"
+        "A CPU that step or until has led to an address has fresh code there.\n"
         "Text cannot change otherwise meanwhile, and no module can be loaded.",
         changes=Changes.WITH_ARGUMENTS,
     ),

@@ -23,12 +23,21 @@ class PatchFlow:
             self._open()
 
     def key(self) -> None:
-        """Open the screen of the patch that is under way, or watch the next one, or no longer."""
+        """Open the screen of the patch that is under way, or watch the next one, or no longer.
+
+        It is watched at the call site that is shown.
+        """
         view = self._console.view
         if view.patching is not None:
             self._open()
-        else:
-            self._console.command(f"patch watch {'off' if view.watching else 'on'}")
+            return
+        index = None
+        if view.functions is not None and view.ip is not None:
+            index = view.functions.find(view.ip)
+        what = "off" if view.watching else "on"
+        if index is not None and view.functions is not None and not view.watching:
+            what = view.functions.row(index).name
+        self._console.command(f"patch watch {what}")
 
     def _open(self) -> None:
         if self._console.at_main:
