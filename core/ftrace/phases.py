@@ -42,6 +42,7 @@ class Act(Enum):
     """What a phase does."""
 
     ALL = "write the whole text"
+    WORD = "write the one word"
     TRAP = "write a breakpoint over the first byte"
     TAIL = "write the bytes after the breakpoint"
     HEAD = "write the first byte over the breakpoint"
@@ -56,6 +57,8 @@ class Act(Enum):
 _WHY = {
     Act.ALL: "No CPU runs while text is written: the host holds each of them between two "
     "instructions, and drops its translated code before it runs again.",
+    Act.WORD: "One aligned word changes at each place: a CPU fetches the old one or the new one, "
+    "never half of each.",
     Act.TRAP: "One byte is written at once, so a CPU fetches either the old instruction or the "
     "breakpoint. One that hits it goes on as the new text would.",
     Act.TAIL: "No CPU gets to these bytes: each has seen the breakpoint before them.",
@@ -240,7 +243,7 @@ def phases_of(
                 Phase(method, Act.SLICE, runs=True),
                 _put(edit, Act.SECOND_HALF, slice(half, width), method, what),
             )
-        return (_put(edit, Act.ALL, slice(0, width), method, what),)
+        return (_put(edit, Act.WORD, slice(0, width), method, what),)
     last = _put(edit, Act.ALL, slice(0, width), method, what)
     if not nmis:
         return (last,)

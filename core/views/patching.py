@@ -244,6 +244,7 @@ def title(phase: Phase) -> str:
 
 _VERBS = {
     Act.ALL: "write and flush all of",
+    Act.WORD: "write and flush the word of",
     Act.TRAP: "breakpoint over the first byte of",
     Act.TAIL: "write all but the first byte of",
     Act.HEAD: "write the first byte of",
