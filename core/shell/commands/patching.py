@@ -120,13 +120,13 @@ def _sites(context: Context, name: str) -> list[int]:
 COMMANDS = (
     Command(
         "patch",
-        "[METHOD | watch on|off|FUNC | next [N] | finish]",
-        "show or choose how text is patched, and watch a patch",
+        "[METHOD|ACTION]",
+        "choose how text is patched; watch a patch",
         patch,
         Argument.FUNCTION,
         "`none` writes byte by byte, or word by word, while the other CPUs keep running.\n"
         "watch on: the next change of text stops in front of its first phase. watch FUNC:\n"
-        "in front of the first phase that writes the site of FUNC. Then\n"
+        "in front of the first phase that writes the site of FUNC. watch off: no longer.\n"
         "  patch            the phase that comes next, the site's bytes, and each CPU\n"
         "  patch next [N]   do the next phase, or the next N\n"
         "  patch finish     do all phases that remain\n"
@@ -137,14 +137,14 @@ COMMANDS = (
     ),
     Command(
         "race",
-        "[--method METHOD] FUNC [WORKLOAD]",
-        "let a CPU meet a patch at each instruction of a site",
+        "[OPTIONS] FUNC [WORKLOAD]",
+        "let a CPU meet a patch at each position",
         race,
         Argument.FUNCTION,
         "A CPU is led to each instruction of the site of FUNC, and to the one before and\n"
         "after it. Then the site is enabled, or disabled, by each method, and the machine\n"
-        "runs on. The table tells what became of the CPU, and how to stand there yourself.\n"
+        "runs on. The table tells what became of the CPU, and how to stand there.\n"
         "WORKLOAD brings a CPU there; by default, the first that does. Afterwards the\n"
-        "machine is as it was before.",
+        "machine is as it was before. --method METHOD: by this method only.",
     ),
 )
