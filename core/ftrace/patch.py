@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -381,9 +381,16 @@ class Patcher:
     def abandon(self) -> None:
         """Put everything back as it was before the patch that is under way."""
         patch, self.patch, self._under_breakpoint = self.patch, None, None
-        if patch is not None:
-            for step in reversed(patch.rollback):
+        if patch is None:
+            return
+        done = [write for phase in patch.phases[: patch.done] for write in phase.writes]
+        for write in reversed(done):
+            able = self._machine.memory.writable(write.address, write.old.shape[1])
+            self._machine.memory.scatter(write.address[able], write.old[able])
+        for step in reversed(patch.rollback):
+            with suppress(MemoryFault):  # of a page that has been protected meanwhile
                 step()
+        self._machine.flush(cpus=self.flush_cpus)
 
     def _check(self, phase: Phase) -> None:
         """Raise `FtraceBug` for the first place of `phase` with other text than before it."""

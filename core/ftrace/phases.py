@@ -272,6 +272,7 @@ def merged(rounds: Iterable[Round], rest: Sequence[Write] = ()) -> tuple[Phase, 
                 last = found[-1]
                 found[-1] = replace(
                     phase,
+                    method=last.method,
                     writes=last.writes + writes,
                     flushes=last.flushes + phase.flushes,
                 )

@@ -437,6 +437,8 @@ class Vcpu:
         If it stands among them, what it executes next counts: it goes on at pc, and code that
         begins there may be translated anew. None if its translated code is as memory is.
         """
+        if not self._stale:
+            return None
         now = self._memory.read(address, size)
         pc = self.registers.pc
         blocks = [pc] if address < pc < address + size else sorted(self._stale)

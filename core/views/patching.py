@@ -170,7 +170,7 @@ class PatchReader:
     def _changed(self, phase: Phase, address: int, before: bytes, after: bytes) -> tuple[bool, ...]:
         """Return which bytes at `address` are written, of the words that change."""
         align = self._ftrace.port.facts.insn_align
-        unit = len(after) if align == 1 else align
+        unit = max(len(after), 1) if align == 1 else align
         differs = [
             before[at : at + unit] != after[at : at + unit] for at in range(0, len(after), unit)
         ]
@@ -190,7 +190,7 @@ class PatchReader:
     def _lane(self, vcpu: Vcpu, address: int, now: bytes, then: bytes) -> CpuLane:
         """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`."""
         pc, size = vcpu.registers.pc, len(now)
-        stale = vcpu.stale_text(address, size)
+        stale = vcpu.stale_text(address, size) if size else None
         text = now if stale is None else stale
         inside = address < pc < address + size
         start = pc if inside else address

@@ -109,6 +109,17 @@ def test_other_changes_wait_and_a_damaged_site_puts_everything_back() -> None:
     assert "ftrace bug" in user("dmesg")
 
 
+def test_a_page_that_is_unmapped_meanwhile_keeps_nobody_from_putting_back_the_rest() -> None:
+    user = User("x86_64")
+    before = at_site(user, "vfs_read", 5)
+    user("patch breakpoint; patch watch vfs_read; echo function > current_tracer; patch next 2")
+    user("protect schedule none")
+    assert "comes next" in user("patch")
+    assert "failed" in user.refused("patch next")
+    assert at_site(user, "vfs_read", 5) == before
+    assert user("cat current_tracer") == "nop\n"
+
+
 def test_no_cpu_runs_while_stop_machine_holds_it() -> None:
     user = User("x86_64")
     user("echo schedule > set_ftrace_filter; nmi 0 change; patch watch on")
