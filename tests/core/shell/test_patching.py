@@ -115,7 +115,7 @@ def test_a_page_that_is_unmapped_meanwhile_keeps_nobody_from_putting_back_the_re
     user("patch breakpoint; patch watch vfs_read; echo function > current_tracer; patch next 2")
     user("protect schedule none")
     assert "comes next" in user("patch")
-    assert "failed" in user.refused("patch next")
+    assert "faulted on modifying" in user.refused("patch next")
     assert at_site(user, "vfs_read", 5) == before
     assert user("cat current_tracer") == "nop\n"
 
