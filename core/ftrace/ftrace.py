@@ -36,7 +36,7 @@ from ..memento import Restore, attributes, in_order
 from .entry import CALLER, GRAPH_CALL, GRAPH_CALLER, REGS_CALLER, Entry, load_entry
 from .ftraced import BATCH, BATCH_SYMBOL, FTRACED, Found, Ftraced
 from .ops import FtraceHash, FtraceOps
-from .patch import STOP_MACHINE, Patcher
+from .patch import STOP_MACHINE, UNDER_WAY, Patcher
 from .pids import FtracePids
 from .records import INVALID_FUNCTION, Records
 from .settle import settle
@@ -45,6 +45,7 @@ from .state import RecordState, record_state
 from .text import FtraceText
 from .tracer import Tracer, Untraceable, Users
 from .trampolines import OpsTrampolines
+from .undo import Undo
 
 INIT, FTRACED_INIT = "ftrace_init", "ftraced_init"
 """The guest's functions that have ftrace start: without ftraced, and with it."""
@@ -98,10 +99,12 @@ class Ftrace:
         self.early: Addresses | None = None
         """Sites of a kernel that has not come to `ftrace_init` yet; else None."""
         self._graph = False
-        self._undo: contextlib.ExitStack | None = None
+        self._undo: Undo | None = None
         """Takes back the steps of the current change."""
         self._stale = False
         """Whether the last step of the current change concerns the text."""
+        self._watched = False
+        """Whether the current change is watched."""
         self.pids = FtracePids(machine, self)
         self.ftraced: Ftraced | None = (
             None if listed else Ftraced(machine, kernel, self.records, self._found, self._mcount_to)
@@ -249,7 +252,7 @@ class Ftrace:
                 self._add(ips, image, bases, name, (*self._by_mcount, *stubs), mod, tramps)
                 stubs = self._redirected(name, stubs)
             if self.ops and not self.disabled:
-                with self.change():
+                with self.change(watched=False):
                     self._stale = True
         return stubs
 
@@ -288,7 +291,7 @@ class Ftrace:
             ops.notrace_hash = ops.notrace_hash.forget(gone)
         if found and self.ops and not self.disabled:
             # A CPU noted a site while tracing began.
-            with contextlib.suppress(FtraceBug), self.change():
+            with contextlib.suppress(FtraceBug), self.change(watched=False):
                 self._stale = True
 
     def save(self) -> Restore:
@@ -356,7 +359,7 @@ class Ftrace:
         return self.text.bug
 
     @contextlib.contextmanager
-    def change(self) -> Iterator[contextlib.ExitStack]:
+    def change(self, watched: bool = True) -> Iterator[contextlib.ExitStack]:
         """Return a context in which users change in one transaction.
 
         At the end of each step every place that it changes is verified. At the end of the
@@ -364,10 +367,17 @@ class Ftrace:
         and all users are what they were before. The value is a stack of callbacks, which are
         called in this case only: add one for each other thing that you change.
 
-        The end raises `MissingSymbolError` and `FtraceBug`.
+        While the patcher is watching, the text does not follow at once, unless `watched` is
+        false: the change waits as the patcher's `patch`.
+
+        The end raises `MissingSymbolError` and `FtraceBug`. Raises `TracefsError` (EBUSY) while
+        another patch is under way.
         """
         outer = self._undo
-        with contextlib.ExitStack() as new:
+        if outer is None:
+            self._check_idle()
+            self._watched = watched and self.patcher.watching
+        with Undo() as new:
             undo = new if outer is None else outer
             self._undo, self._stale = undo, False
             try:
@@ -456,6 +466,11 @@ class Ftrace:
             raise TracefsError(errno.ENODEV, reason)
         _ = self.entry
 
+    def _check_idle(self) -> None:
+        """Raise `TracefsError` (EBUSY) while a patch waits to which nothing can be added."""
+        if self.patcher.patch is not None and not self.patcher.joinable:
+            raise TracefsError(errno.EBUSY, f"{os.strerror(errno.EBUSY)}: {UNDER_WAY}")
+
     def settle(self) -> None:
         """Run each vCPU that is inside the tracer until it has left it."""
         settle(self._machine)
@@ -467,7 +482,7 @@ class Ftrace:
         undo.callback(setattr, self, "ops", self.ops)
         self.ops, self._stale = ops, True
 
-    def _follow(self, undo: contextlib.ExitStack, write: bool) -> None:
+    def _follow(self, undo: Undo, write: bool) -> None:
         """Verify what the registered ops change in the text; with `write`, change it.
 
         Raises `FtraceBug`.
@@ -479,9 +494,10 @@ class Ftrace:
             self.text.verify(edit, FtraceBugType.UPDATE, self.mcount)
         if not write:
             return
-        self.tracer.write(plan, undo)
-        if ftraced is not None:
-            ftraced.suspend(bool(self.ops))
+        with self.patcher.watched(undo.taken) if self._watched else contextlib.nullcontext():
+            self.tracer.write(plan, undo)
+            if ftraced is not None:
+                ftraced.suspend(bool(self.ops))
 
     def _add(
         self,

@@ -2,48 +2,60 @@
 
 An `Edit` has the expected and the new text of n places. All places are compared first; if
 one differs, or its page cannot be read or written, nothing is written and `FtraceBug` names
-it. Then everything is written at
-once and each vCPU is flushed once (`flush_icache_range`): translated code is this
-machine's instruction cache, and a vCPU that is not flushed goes on running the old bytes.
-
-Methods, for a guest that is in the middle of running:
-
-    stop_machine  no vCPU runs while text is written
-    breakpoint    three steps, each seen by every vCPU before the next: write a
-                  breakpoint over the first byte, then the rest, then the first
-                  byte; a vCPU that hits the breakpoint emulates the new text
-    none          for teaching: write the first half of every place, let the guest
-                  run, then write the second half; a vCPU can fetch an instruction
-                  that is half old and half new. If instructions are aligned
-                  words, the first word is written whole, then the others
-    nmi_enter     as stop_machine, but an NMI first writes the text that is being written
-                  (`ftrace_nmi_enter`, from Linux 2.6.29 on)
+it. Then the phases of the chosen method are performed (phases.py), each with all places at
+once: translated code is this machine's instruction cache, and a vCPU that is not flushed
+goes on running the old bytes.
 
 stop_machine does not stop NMIs. One that comes in the middle of a change (`nmi CPU change`)
 comes after the first word of the first place was written, or between the steps of breakpoint.
+
+A change that is watched is not written at once. Its phases and the data that the host writes
+between them are recorded, everything is put back, and a `Patch` waits to be performed phase by
+phase (`watched`, `next`). So the middle of a change is a state like any other: it can be saved,
+and the machine can run in it.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes, Edit, ModuleStub, Port
-from ..errors import FtraceBug, MemoryFault, UsageError
+from ..errors import FtraceBug, FtraceBugType, MemoryFault, UsageError
 from ..memento import Restore, attributes
+from .phases import (
+    BREAKPOINT,
+    DATA,
+    NMI_ENTER,
+    NONE,
+    SITES,
+    SLOTS,
+    STOP_MACHINE,
+    Patch,
+    Phase,
+    Round,
+    Write,
+    merged,
+    phases_of,
+)
 
-STOP_MACHINE = "stop_machine"
-BREAKPOINT = "breakpoint"
-NONE = "none"
-NMI_ENTER = "nmi_enter"
+__all__ = [
+    "BREAKPOINT",
+    "NMI_ENTER",
+    "NONE",
+    "STOP_MACHINE",
+    "Patcher",
+    "joined",
+    "stub_target",
+]
 
-_WORD = 4
-"""Bytes written before an NMI in the middle of a change: Linux 2.6.27 wrote four bytes of a site
-by one instruction, and the fifth by another (`ftrace_modify_code`)."""
+UNDER_WAY = "a patch is under way: type `patch finish`, or `patch next` for its next phase"
 
 
 class Text(Protocol):
@@ -58,6 +70,8 @@ class Text(Protocol):
     def scatter(self, addresses: Addresses, data: Bytes) -> None: ...
 
     def writable(self, addresses: Addresses, width: int) -> NDArray[np.bool_]: ...
+
+    def logged(self) -> AbstractContextManager[list[tuple[Addresses, Bytes, Bytes]]]: ...
 
 
 class Processors(Protocol):
@@ -104,10 +118,18 @@ class Patcher:
         """
         self.nmi_updates = 0
         """Sites whose text an NMI has written, with the method nmi_enter (`nmi_update_count`)."""
-        self._cpus: Sequence[int] = ()
-        """vCPUs that take an NMI in the middle of the present change."""
+        self.watching = False
+        """Whether the next change of text stops in front of its first phase."""
+        self.watched_ip: int | None = None
+        """The site to show, and to stop at; None for the first one that changes."""
+        self.patch: Patch | None = None
+        """The watched change that is under way."""
+        self._recording: list[Round] | None = None
+        """The rounds of the change that is being recorded."""
+        self._log: list[tuple[Addresses, Bytes, Bytes]] = []
+        """What the host writes while a change is recorded."""
         self._under_breakpoint: Edit | None = None
-        """The edit that `_by_breakpoint` is writing now."""
+        """The edit whose breakpoints are in the text now."""
 
     @property
     def method(self) -> str:
@@ -122,8 +144,9 @@ class Patcher:
         self._method = method
 
     def save(self) -> Restore:
-        """Return a function that restores the method and the vCPUs to flush."""
-        return attributes(self, "_method", "flush_cpus", "nmi_updates")
+        """Return a function that restores the method, the vCPUs to flush and the patch."""
+        names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch"
+        return attributes(self, *names, "_under_breakpoint")
 
     def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:
         """Compare every place with the expected text, then the `stubs` that the calls use.
@@ -205,10 +228,13 @@ class Patcher:
         method: str | None = None,
         stubs: Sequence[ModuleStub] = (),
         of_sites: bool = False,
+        type: FtraceBugType = FtraceBugType.UPDATE,
+        targets: tuple[int, ...] = (),
     ) -> None:
         """Verify all of `edit`, then write it by `method` (default: the patcher's own).
 
-        Only changes `of_sites` have NMIs in the middle.
+        Only changes `of_sites` have NMIs in the middle. `type` and `targets` are what a report
+        says if a watched change finds other text later.
 
         Raises `FtraceBug` with nothing written. If anything else ends it early, the text is
         put back.
@@ -216,95 +242,181 @@ class Patcher:
         self.verify(edit, stubs)
         if not len(edit.address):
             return
+        method = self.method if method is None else method
+        cpus = tuple(self._machine.nmis_in_change()) if of_sites else ()
+        what = SITES if of_sites else SLOTS
+        phases = phases_of(edit, method, self._port.facts, cpus, what)
+        if self._recording is not None:
+            before = self._logged()
+            self._recording.append(Round(phases, before, edit.ips, type, targets))
+            for write in phases_of(edit, STOP_MACHINE, self._port.facts)[0].writes:
+                self._machine.memory.scatter(write.address, write.new)
+            self._log.clear()
+            return
         try:
-            self._cpus = tuple(self._machine.nmis_in_change()) if of_sites else ()
-            self._write(edit, self.method if method is None else method)
+            for phase in phases:
+                self._perform(phase)
         except BaseException:
-            self._cpus = ()
+            self._under_breakpoint = None
             self.put_back(edit)
             raise
-        self._cpus = ()
 
     def put_back(self, edit: Edit) -> None:
         """Write the text that `edit` found, at once, while no vCPU runs."""
         if len(edit.address):
-            self._put(edit.reversed(), slice(None))
+            self._perform(phases_of(edit.reversed(), STOP_MACHINE, self._port.facts)[0])
 
-    def _write(self, edit: Edit, method: str) -> None:
-        """Write `edit` by `method`."""
-        if method == BREAKPOINT:
-            self._by_breakpoint(edit)
-        elif method == NONE:
-            align = self._port.facts.insn_align
-            width = edit.replacement.shape[1]
-            half = width // 2 if align == 1 else align
-            self._put(edit, slice(0, half))
-            if half < width:
-                self._machine.sync()
-                self._put(edit, slice(half, width))
-        else:
-            self._stopped(edit, helps=method == NMI_ENTER)
-
-    def _stopped(self, edit: Edit, helps: bool) -> None:
-        """Write while no vCPU runs, except for NMIs. With `helps` these write the text first."""
-        width = edit.replacement.shape[1]
-        if self._cpus:
-            first = _first(edit)
-            self._put(first, slice(0, min(_WORD, width)))
-            for cpu in self._cpus:
-                if helps:
-                    self.nmi_updates += 1
-                    self._put(first, slice(None))
-                self._machine.take_nmi(cpu)
-        self._put(edit, slice(None))
-
-    def _nmis(self) -> None:
-        """Let each NMI come that is to come in the middle of the change."""
-        for cpu in self._cpus:
-            self._machine.take_nmi(cpu)
-
-    def _put(self, edit: Edit, columns: slice) -> None:
-        """Write `columns` of the replacement, within the length of each place, and flush."""
-        width = edit.replacement.shape[1]
-        start, stop, _ = columns.indices(width)
-        lengths = np.full(len(edit.address), width) if edit.lengths is None else edit.lengths
-        for length in np.unique(lengths).tolist():
-            end = min(stop, length)
-            if start < end:
-                rows = lengths == length
-                data = np.ascontiguousarray(edit.replacement[rows, start:end])
-                self._keep_old(edit.address[rows] + np.uint64(start), end - start)
-                self._machine.memory.scatter(edit.address[rows] + np.uint64(start), data)
-        self._flush(edit)
-
-    def _keep_old(self, addresses: Addresses, size: int) -> None:
-        if self.flush_cpus is not None:
-            self._machine.keep_old(addresses, size, self.flush_cpus)
-
-    def _flush(self, edit: Edit) -> None:
-        start = int(edit.address.min())
-        end = int(edit.address.max()) + edit.replacement.shape[1]
-        self._machine.flush(start, end, self.flush_cpus)
-
-    def _by_breakpoint(self, edit: Edit) -> None:
-        """Write under a breakpoint, with the guest running between the steps."""
-        breakpoint_ = self._port.facts.breakpoint
-        if breakpoint_ is None:
-            raise UsageError(f"{self._port.facts.name} cannot patch by breakpoint")
-        machine, trap = self._machine, np.frombuffer(breakpoint_.insn, np.uint8)
-        self._under_breakpoint = edit
-        try:
-            self._keep_old(edit.address, len(trap))
-            machine.memory.scatter(edit.address, np.tile(trap, (len(edit.address), 1)))
-            self._flush(edit)
-            self._nmis()
+    def _perform(self, phase: Phase, watched: bool = False) -> None:
+        """Write and flush as `phase` says, and let run what it lets run."""
+        machine = self._machine
+        if phase.edit is not None:
+            self._under_breakpoint = phase.edit
+        # Between two watched phases vCPUs run, so text that nobody is told of is stale.
+        flushed = () if watched and not phase.told else self.flush_cpus
+        for write in phase.writes:
+            if flushed is not None and write.text:
+                machine.keep_old(write.address, write.new.shape[1], flushed)
+            machine.memory.scatter(write.address, write.new)
+        for start, end in phase.flushes:
+            machine.flush(start, end, self.flush_cpus)
+        if watched and self.patch is not None:
+            # A replay may be left while the guest runs: this much is done.
+            self.patch = replace(self.patch, done=self.patch.done + 1)
+        self.nmi_updates += phase.updates
+        for cpu in phase.nmis:
+            machine.take_nmi(cpu)
+        if phase.runs:
             machine.sync()
-            self._put(edit, slice(len(trap), None))
-            machine.sync()
-            self._put(edit, slice(0, len(trap)))
-            machine.sync()
-        finally:
+        if phase.edit is None:
             self._under_breakpoint = None
+
+    # A change that is watched
+
+    @property
+    def held(self) -> bool:
+        """Whether the CPUs are held in the middle of a patch, so that the machine cannot run."""
+        return self.patch is not None and self.patch.held
+
+    def check_idle(self) -> None:
+        """Raise `UsageError` if a patch is under way."""
+        if self.patch is not None:
+            raise UsageError(UNDER_WAY)
+
+    def check_may_run(self) -> None:
+        """Raise `UsageError` while a patch holds all CPUs."""
+        if self.held:
+            raise UsageError("the patch holds all CPUs now: type `patch next` first")
+
+    def end_of_command(self) -> None:
+        """Note that further changes no longer become part of a patch that waits."""
+        if self.patch is not None:
+            self.patch = replace(self.patch, joinable=False)
+
+    @property
+    def joinable(self) -> bool:
+        """Whether a change can become part of the patch that waits."""
+        return self.patch is not None and self.patch.joinable and not self.patch.done
+
+    @contextmanager
+    def watched(self, rollback: Callable[[], tuple[Callable[[], object], ...]]) -> Iterator[None]:
+        """Record the changes that are applied in the context, instead of performing them.
+
+        Afterwards memory is as it was before, and `patch` waits in front of its first phase, or
+        of the first one that writes the watched site. `rollback` returns what takes the whole
+        change back on the host. Further changes are added to a patch that waits.
+        """
+        waits, self._recording = self.patch, []
+        if waits is not None:
+            self._scatter(waits.writes)
+        try:
+            with self._machine.memory.logged() as self._log:
+                yield
+                rest = self._logged()
+            rounds = tuple(self._recording)
+            if rounds:
+                patch = Patch(merged(rounds, rest), rounds, rollback())
+                self._scatter(each.reversed() for each in reversed(patch.writes))
+                self.patch = patch if waits is None else waits.joined(patch)
+        finally:
+            self._recording, self._log = None, []
+            if waits is not None:
+                self._scatter(each.reversed() for each in reversed(waits.writes))
+        if self.patch is not None and self.watched_ip is not None:
+            self._go_to(self.watched_ip)
+
+    def _logged(self) -> tuple[Write, ...]:
+        """Return what the host has written since the last edit, which is data."""
+        found = tuple(Write(*each, DATA) for each in self._log)
+        self._log.clear()
+        return found
+
+    def _scatter(self, writes: Iterator[Write] | tuple[Write, ...]) -> None:
+        for write in writes:
+            self._machine.memory.scatter(write.address, write.new)
+
+    def _go_to(self, ip: int) -> None:
+        """Perform the phases before the first one that writes the site at `ip`."""
+        patch, size = self.patch, self._port.facts.sites.size
+        assert patch is not None
+        here = (number for number, each in enumerate(patch.phases) if each.covers(ip, size))
+        for _ in range(next(here, 0)):
+            self.next()
+
+    def next(self) -> Phase:
+        """Perform the next phase of the patch that is under way, and return it.
+
+        Raises `UsageError` without one. Raises `FtraceBug` if text is not what the patch left
+        there or cannot be written: then everything is as before the change.
+        """
+        patch = self.patch
+        if patch is None:
+            raise UsageError("no patch is under way: type `patch watch on`, then enable a tracer")
+        phase = patch.current
+        self._check(phase)
+        self._perform(phase, watched=True)
+        if self.patch is not None and self.patch.done == len(patch.phases):
+            self.patch = None
+        return phase
+
+    def abandon(self) -> None:
+        """Put everything back as it was before the patch that is under way."""
+        patch, self.patch, self._under_breakpoint = self.patch, None, None
+        if patch is None:
+            return
+        done = [write for phase in patch.phases[: patch.done] for write in phase.writes]
+        for write in reversed(done):
+            able = self._machine.memory.writable(write.address, write.old.shape[1])
+            self._machine.memory.scatter(write.address[able], write.old[able])
+        for step in reversed(patch.rollback):
+            with suppress(MemoryFault):  # of a page that has been protected meanwhile
+                step()
+        self._machine.flush(cpus=self.flush_cpus)
+
+    def _check(self, phase: Phase) -> None:
+        """Raise `FtraceBug` for the first place of `phase` with other text than before it."""
+        memory = self._machine.memory
+        written = np.empty(0, np.uint64)
+        for write in phase.writes:
+            if not write.text:
+                continue
+            again = np.isin(write.address, written)  # while the CPUs are held
+            written = np.concatenate([written, write.address])
+            width = write.new.shape[1]
+            found, readable = memory.gather(write.address, width)
+            # After an NMI, its place has the new text.
+            same = ((found == write.old) | (found == write.new)).all(axis=1) | again
+            writable = memory.writable(write.address, width)
+            right = readable & same & writable
+            if not right.all():
+                row = int(np.argmin(right))
+                at, expected = int(write.address[row]), write.old[row].tobytes()
+                if not readable[row]:
+                    raise FtraceBug(at, errno=errno.EFAULT, expected=expected, address=at)
+                if same[row]:
+                    number = self._port.facts.unwritable
+                    raise FtraceBug(at, errno=number, expected=expected, address=at)
+                there = found[row].tobytes()
+                raise FtraceBug(at, errno=errno.EINVAL, expected=expected, found=there, address=at)
 
     def emulate(self, cpu: int, ip: int) -> bool:
         """Emulate the new text of the site at `ip`, whose breakpoint `cpu` has hit.
@@ -321,19 +433,6 @@ class Patcher:
             machine.memory.write(address, data)
         machine.set_registers(cpu, effect.registers)
         return True
-
-
-def _first(edit: Edit) -> Edit:
-    """Return the change of the first place only."""
-    lengths = None if edit.lengths is None else edit.lengths[:1]
-    return Edit(
-        edit.address[:1],
-        edit.expected[:1],
-        edit.replacement[:1],
-        edit.reachable[:1],
-        tuple(each[:1] for each in edit.via),
-        lengths,
-    )
 
 
 def joined(*edits: Edit) -> Edit:

@@ -21,6 +21,7 @@ from ..memento import Restore, attributes, in_order
 from . import bug
 from .bug import callee_name, stub_name, with_callees
 from .patch import Patcher, joined
+from .phases import Patch, Phase
 from .records import Flag, Records
 from .targets import Change
 from .trampolines import OpsTrampolines
@@ -68,7 +69,8 @@ class FtraceText:
     ) -> None:
         """Verify `edit`, then write it by `method` (default: the patcher's). Raises `FtraceBug`."""
         try:
-            self.patcher.apply(edit, method, self._stubs(edit))
+            targets = (target,) * len(edit.address)
+            self.patcher.apply(edit, method, self._stubs(edit), type=type, targets=targets)
         except FtraceBug as found:
             raise self._shut_off(found, type, target) from found
 
@@ -80,13 +82,34 @@ class FtraceText:
         if not changes:
             return
         edit = joined(*(change.edit for change in changes))
+        of_each = [(change.target,) * len(change.rows) for change in changes]
+        targets = tuple(target for part in of_each for target in part)
+        first = changes[0].type
         try:
-            self.patcher.apply(edit, None, self._stubs(edit), of_sites=True)
+            self.patcher.apply(
+                edit, None, self._stubs(edit), of_sites=True, type=first, targets=targets
+            )
         except FtraceBug as found:
             places = ((change, np.uint64(found.ip)) for change in changes)
             wrong = next(change for change, ip in places if ip in change.edit.ips)
             raise self._shut_off(found, wrong.type, wrong.target) from found
         undo.callback(self.put_back, edit)
+
+    def next_phase(self) -> Phase:
+        """Perform the next phase of the patch that is under way, and return it.
+
+        Raises `UsageError` without one, and `FtraceBug` with everything put back.
+        """
+        patch = self.patcher.patch
+        try:
+            return self.patcher.next()
+        except FtraceBug as found:
+            assert patch is not None
+            ip, type, target = _blamed(patch, found.ip)
+            found.ip = ip
+            report = self._shut_off(found, type, target)
+            self.patcher.abandon()
+            raise report from found
 
     def put_back(self, edit: Edit) -> None:
         """Write the text that `edit` found before it was applied."""
@@ -128,3 +151,14 @@ class FtraceText:
         if own is not None and own.address == address:
             return f"the trampoline of {own.ops.name}"
         return callee_name(address, self._kallsyms)
+
+
+def _blamed(patch: Patch, address: int) -> tuple[int, FtraceBugType, int]:
+    """Return rec.ip, what was done and its target for the place of `patch` at `address`."""
+    found: list[tuple[int, FtraceBugType, int]] = []
+    for each in patch.rounds:
+        before = np.flatnonzero(each.ips <= np.uint64(address))
+        if len(before):
+            row = int(before[np.argmax(each.ips[before])])
+            found.append((int(each.ips[row]), each.type, each.targets[row]))
+    return max(found, key=lambda each: each[0], default=(address, FtraceBugType.UPDATE, 0))

@@ -14,7 +14,8 @@ from __future__ import annotations
 import mmap
 import sys
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -95,6 +96,26 @@ class Memory:
         self._on_unmap: list[Observer] = []
         self._on_text: list[TextObserver] = []
         self._protections = PageProtections()
+        self._log: list[tuple[Addresses, Bytes, Bytes]] | None = None
+
+    @contextmanager
+    def logged(self) -> Iterator[list[tuple[Addresses, Bytes, Bytes]]]:
+        """Yield a list of what `write` and `scatter` store while the context lasts.
+
+        Each entry has addresses, shape (n,), and the bytes before and after, shape (n, width).
+        """
+        found: list[tuple[Addresses, Bytes, Bytes]] = []
+        self._log = found
+        try:
+            yield found
+        finally:
+            self._log = None
+
+    def _note(self, addresses: Addresses, data: Bytes) -> None:
+        """Add a write that is about to happen to the log."""
+        if self._log is not None and data.size:
+            before, _ = self.gather(addresses, data.shape[1])
+            self._log.append((addresses.copy(), before, data.copy()))
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -228,7 +249,10 @@ class Memory:
         """Store bytes, all or none. Raises `MemoryFault`. Does not flush translated code."""
         source = np.frombuffer(data, np.uint8)
         done = 0
-        for span in self._spans(address, len(data), writing=True):
+        spans = self._spans(address, len(data), writing=True)
+        if self._log is not None:
+            self._note(np.array([address], np.uint64), source[None, :])
+        for span in spans:
             span[:] = source[done : done + len(span)]
             region = self.region_at(address + done)
             assert region is not None
@@ -280,6 +304,8 @@ class Memory:
             wrong = int(addresses[~self.writable(addresses, width)][0])
             reason = self._protections.forbids(wrong, width, writing=True)
             raise MemoryFault(wrong, width, reason or "not mapped")
+        if self._log is not None:
+            self._note(addresses, data)
         for region, rows, offsets in places:
             region.bytes[offsets] = data[rows]
             if region.executable:

@@ -379,6 +379,8 @@ class Vcpu:
             self._uc.hook_del(hook)
         for address in {*gone, *places}:
             self._uc.ctl_remove_cache(address, address + 1)
+            for block in [each for each in self._stale if 0 <= address - each < _FEW_BYTES]:
+                del self._stale[block]
         for address in places:
             self._places[address] = self._hook_place(address)
         self.pass_by()
@@ -435,6 +437,27 @@ class Vcpu:
                 self._translate(block)  # a checkpoint may have been restored since it ran
             old = self._stale.setdefault(block, {})
             old.setdefault(address, self._memory.read(address, size))
+
+    def stale_text(self, address: int, size: int) -> bytes | None:
+        """Return the `size` bytes at `address` as this vCPU executes them, if memory differs.
+
+        If it stands among them, what it executes next counts: it goes on at pc, and code that
+        begins there may be translated anew. None if its translated code is as memory is.
+        """
+        if not self._stale:
+            return None
+        now = self._memory.read(address, size)
+        pc = self.registers.pc
+        blocks = [pc] if address < pc < address + size else sorted(self._stale)
+        for block in blocks:
+            text = bytearray(now)
+            for at, old in self._stale.get(block, {}).items():
+                start, end = max(at, address), min(at + len(old), address + size)
+                if start < end:
+                    text[start - address : end - address] = old[start - at : end - at]
+            if text != now:
+                return bytes(text)
+        return None
 
     def _blocks(self, start: int, end: int) -> list[int]:
         """Return the executed blocks that may overlap [start, end)."""

@@ -31,6 +31,7 @@ from ..views.disasm import Disassembler, Insn
 from ..views.encoding import EncodingReader
 from ..views.filetext import LoadedFiles
 from ..views.operands import OperandReader
+from ..views.patching import PatchReader
 from ..views.path import PathReader
 from ..views.stack import StackReader
 from ..views.stepping import SteppingReader
@@ -62,6 +63,7 @@ class Boot:
     files: LoadedFiles
     sites: SiteReader
     paths: PathReader
+    patching: PatchReader
     encodings: EncodingReader
     stepper: Stepper
     maps: MapReader
@@ -143,6 +145,7 @@ class Boot:
             files=files,
             sites=SiteReader(ftrace, machine.memory, disassembler, files),
             paths=paths,
+            patching=PatchReader(ftrace, machine, kallsyms, disassembler),
             encodings=encodings,
             maps=MapReader(ftrace, machine.memory, encodings, lambda: modules.loaded),
             stepper=stepper,

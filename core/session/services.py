@@ -26,6 +26,8 @@ class FtraceServices(NoServices):
     def ftrace(self, call: Hypercall) -> int:
         """Disable all call sites, or do the request of the guest's ftraced; return 0 or -errno."""
         ftraced = self._ftrace.ftraced
+        if call is Hypercall.FTRACE_UPDATE and self._ftrace.patcher.patch is not None:
+            return 0  # sites stay as they are while the user watches a patch
         if ftraced is not None:
             return ftraced.asked(call)
         if call is not Hypercall.FTRACE_INIT:

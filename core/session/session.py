@@ -43,6 +43,7 @@ from ..views.call_site import CallSite
 from ..views.disasm import Insn
 from ..views.listings import Listing, listing
 from ..views.operands import Operands
+from ..views.patching import PatchView
 from ..views.path import Hop
 from ..views.recording import Call, FirstChange, Recording, call_at, first_change, recording
 from ..views.stack import Stack
@@ -254,6 +255,7 @@ class Session:
     def run(self, ns: int) -> None:
         """Let the machine run this much virtual time."""
         with self.lock:
+            self.boot.ftrace.patcher.check_may_run()
             self.history.before()
             if self.boot.machine.run(ns):
                 self.history.interrupted()
@@ -266,6 +268,7 @@ class Session:
         `GuestInterrupted` on `stop`.
         """
         with self.lock:
+            self.boot.ftrace.patcher.check_may_run()
             machine = self.boot.machine
             deaths = len(machine.oopses)
             if machine.alive and machine.run(ns):
@@ -285,6 +288,7 @@ class Session:
         Raises `GuestError` if `cpu` is not running, and `GuestInterrupted` on `stop`.
         """
         with self.lock:
+            self.boot.ftrace.patcher.check_may_run()
             self.boot.stepper.steps_of(cpu, count, each)
 
     def step_over(self, cpu: int) -> int:
@@ -293,6 +297,7 @@ class Session:
         Raises `GuestError`.
         """
         with self.lock:
+            self.boot.ftrace.patcher.check_may_run()
             return self.boot.stepper.over(cpu)
 
     def step_out(self, cpu: int) -> int:
@@ -301,6 +306,7 @@ class Session:
         Raises `GuestError`.
         """
         with self.lock:
+            self.boot.ftrace.patcher.check_may_run()
             return self.boot.stepper.out(cpu)
 
     def run_to(self, place: str, workload: str | None = None) -> int:
@@ -310,6 +316,7 @@ class Session:
         running. Raises `UsageError` for an unknown place or workload, and `GuestError`.
         """
         with self.lock:
+            self.boot.ftrace.patcher.check_may_run()
             if workload is not None:
                 self.check_workload(workload)
             return self.boot.stepper.until(place, workload)
@@ -325,6 +332,7 @@ class Session:
         Raises `UsageError` for a name the guest does not know, and `GuestError`.
         """
         with self.lock:
+            self.boot.ftrace.patcher.check_may_run()
             self.check_workload(name)
             return self.boot.machine.requests.run_workload(name, count)
 
@@ -338,6 +346,7 @@ class Session:
         Raises `UsageError` for an unknown symbol or too many arguments, and `GuestError`.
         """
         with self.lock:
+            self.boot.ftrace.patcher.check_may_run()
             pointer = pointer_to(self.port.facts, self.boot.kallsyms, self.address_of(function))
             if pointer is None:
                 raise UsageError(f"'{function}' cannot be called: it has no function descriptor")
@@ -377,6 +386,7 @@ class Session:
         single module area, or if there is no call to replace.
         """
         with self.lock:
+            self.boot.ftrace.patcher.check_idle()
             boot = self.boot
             module = boot.modules.insmod(self.module_path(name), far, replaced)
             boot.tracefs.module_loaded(module.name)
@@ -385,6 +395,7 @@ class Session:
     def rmmod(self, name: str) -> None:
         """Unload a module. Raises `ModuleError` (ENOENT, EBUSY) and `GuestError`."""
         with self.lock:
+            self.boot.ftrace.patcher.check_idle()
             boot = self.boot
             records = boot.ftrace.records
             owners = records.module_names()
@@ -489,6 +500,11 @@ class Session:
         """Return up to `words` words of the stack of `cpu`, and what each is."""
         with self.lock:
             return self.boot.stacks.at(cpu, words)
+
+    def patch_view(self) -> PatchView | None:
+        """Return the patch that is under way, as it is now; None without one."""
+        with self.lock:
+            return self.boot.patching.view()
 
     def source_line(self, address: int) -> tuple[str, int] | None:
         """Return the source file and line of the code at `address`, or None if unknown."""

@@ -78,6 +78,13 @@ class ShowedPatchMethods:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowedRace:
+    """What became of CPUs that met a patch of the site of `function`, as it was typed."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReadFile:
     """The content of a file; `path` is relative to the root of tracefs, or begins at /proc."""
 
@@ -117,6 +124,13 @@ class Stepped:
     """`step`, `next` or `finish` ran; `cpu` is the vCPU on which it ended."""
 
     cpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """`patch next` or `finish` ran; `phase` comes next, from 1, or 0 if the patch is complete."""
+
+    phase: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +190,7 @@ Showed = (
     | ShowedStack
     | ShowedPicture
     | ShowedPatchMethods
+    | ShowedRace
     | ReadFile
 )
 """Effects of showing output. A redirected command has none of them: nobody saw its output."""
@@ -186,6 +201,7 @@ Effect = (
     | RanWorkload
     | Reached
     | Stepped
+    | Patched
     | Loaded
     | NotLoaded
     | Unloaded

@@ -105,6 +105,7 @@ class Shell:
             self._variables["?"] = str(outcome.status)
             return outcome
         finally:
+            self.session.boot.ftrace.patcher.end_of_command()
             if changed:
                 self.session.history.note(str(pipeline))
 

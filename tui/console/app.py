@@ -28,12 +28,13 @@ from ...core.shell.outcome import RanWorkload, Reached, WroteFile
 from ..present.afterword import afterword, failure
 from ..present.line import Line, line
 from ..present.output import output_lines
-from ..present.view import STEPPING, Done, Status, View
+from ..present.view import PATCH, STEPPING, Done, Status, View
 from ..saved.session_store import SessionStore
 from ..tours.progress import Progress
 from ..tours.walk import Walk
 from . import command_palette, keymap, theme
 from .flows.files import FileFlow
+from .flows.patching import PatchFlow
 from .flows.report import ReportFlow
 from .flows.save import SaveFlow
 from .flows.step_into import StepIntoFlow
@@ -50,6 +51,7 @@ from .palette_provider import InOrder
 from .screens.box import Box
 from .screens.help import HelpBox
 from .screens.main import MainScreen
+from .screens.patching import PatchScreen
 from .screens.stepping import SteppingScreen
 from .screens.tourkeys import TOURING
 from .terminal_input import guard_parser
@@ -63,6 +65,9 @@ FRAMES = 10
 
 _SIGN = 4
 """Cells of the sign and the margins of an error that has a row for itself."""
+
+MOMENTS = (SteppingScreen, PatchScreen)
+"""Screens of the machine at one moment, over the main one."""
 
 T = TypeVar("T")
 
@@ -98,8 +103,9 @@ class ConsoleApp(TypeAhead):
         self.view = View()
         self.tour = TourFlow(self, walk, progress)
         self.stepping = StepIntoFlow(self)
+        self.patching = PatchFlow(self, self.stepping)
         self.main = MainScreen(
-            self, self.tour, self.stepping, None if store is None else store.name
+            self, self.tour, self.stepping, self.patching, None if store is None else store.name
         )
         self.saving = SaveFlow(self, self.main, store)
         self.reports = ReportFlow(self)
@@ -190,15 +196,14 @@ class ConsoleApp(TypeAhead):
         self.main.show(self.view, self.runner.mode)
         over = self.screen
         if progress := self.runner.progress:
-            result = over if isinstance(over, SteppingScreen) else self.main
+            result = over if isinstance(over, MOMENTS) else self.main
             result.show_result(progress, "ctrl+c stops", False)
-        if isinstance(over, SteppingScreen):
+        if isinstance(over, MOMENTS):
             if self.tour.walk is not None:
                 over.show_tour(self.tour.pane.todo, self.tour.pane.state)
             over.show(self.view, self.runner.mode)
         self.saving.restore()
-        panes = (STEPPING,) if isinstance(over, SteppingScreen) else self.main.visible_panes()
-        self.tour.watch(self.view, panes)
+        self.tour.watch(self.view, self._panes())
         if self.runner.failure is not None:
             failure, self.runner.failure = self.runner.failure, None
             if self.runner.opened:
@@ -211,6 +216,7 @@ class ConsoleApp(TypeAhead):
             unread, self._unread = self._unread, None
             if self._plain:
                 self.push_screen(unread)
+        self.patching.show(self.view)
 
     # For screens and flows (see `Console`)
 
@@ -222,7 +228,13 @@ class ConsoleApp(TypeAhead):
     @property
     def _plain(self) -> bool:
         """Whether no box is open."""
-        return self.at_main or isinstance(self.screen, SteppingScreen)
+        return self.at_main or isinstance(self.screen, MOMENTS)
+
+    def _panes(self) -> Sequence[int]:
+        """Return the numbers of the panes in sight."""
+        if isinstance(self.screen, MOMENTS):
+            return (STEPPING if isinstance(self.screen, SteppingScreen) else PATCH,)
+        return self.main.visible_panes()
 
     def ask(self, job: Callable[[Driver], T], then: Callable[[T], None] | None = None) -> None:
         """Do `job` in the machine's thread, then `then` with its result in this one."""
@@ -282,7 +294,7 @@ class ConsoleApp(TypeAhead):
         self.main.show_result(done.command, text, failed)
         if done.column is not None and self.at_main:
             self.main.correct(done.command, done.column, text.partition("\n")[0])
-        if isinstance(self.screen, SteppingScreen):
+        if isinstance(self.screen, MOMENTS):
             self.screen.show_result(done.command, text, failed)
         if self.at_main and before.tracer != "nop" and _ran(done):
             self.main.turn_to(4)
@@ -345,14 +357,15 @@ class ConsoleApp(TypeAhead):
 
     def go_to(self, ip: int) -> None:
         """Show the call site at `ip` on the main screen."""
-        if isinstance(self.screen, SteppingScreen):
+        if isinstance(self.screen, MOMENTS):
             self.screen.dismiss(None)
         self.main.go_to(ip)
 
     def show_help(self) -> None:
         """Show the keys of the current screen."""
         if self._plain:
-            pane = STEPPING if isinstance(self.screen, SteppingScreen) else self.main.active
+            over = isinstance(self.screen, MOMENTS)
+            pane = self._panes()[0] if over else self.main.active
             self.push_screen(HelpBox(pane, self.size.width))
 
     def notify(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import MemoryFault, MissingSymbolError
+from ...core.ftrace.patch import Patcher
 from ...core.ftrace.records import Flag
 from ...core.session.boot import Boot
 from ...core.session.pictures import picture_of
@@ -167,6 +168,8 @@ class SessionDriver:
                 reports=self._all_reports(),
                 stepping=stepping,
                 call=self._call(stepping, hurry),
+                patching=session.patch_view(),
+                watching=self.boot.ftrace.patcher.watching,
                 experiments=offered(session),
                 sights=self._sights(ip),
             )
@@ -202,7 +205,7 @@ class SessionDriver:
             overwritten=ring.overrun(),
             dropped=ring.dropped(),
             now=machine.now,
-            patch=ftrace.patcher.method,
+            patch=_patch(ftrace.patcher),
             ftrace_off=ftrace.disabled,
             halted=tuple(sorted({oops.cpu for oops in machine.oopses})),
             found=found,
@@ -306,3 +309,11 @@ class SessionDriver:
                 bug, self.boot.paths.insns, self.boot.kallsyms.format
             )
         return tuple(self._reports.values())
+
+
+def _patch(patcher: Patcher) -> str:
+    """Return how text is patched, and how far a patch has come that is under way."""
+    patch = patcher.patch
+    if patch is not None:
+        return f"{patch.current.method} {patch.done + 1}/{len(patch.phases)}"
+    return f"watching {patcher.method}" if patcher.watching else patcher.method

@@ -123,6 +123,7 @@ MAIN = [
     _key("main.run", "c", "run", "run/pause", "run or pause the machine", show=True),
     _key("main.step", "s", "step", "Step", "open the stepping screen"),
     _key("main.into", "i", "into", "Into", "run to this function, then step"),
+    _key("main.patch", "p", "patch", "Watch the next patch", "watch the next patch, or open it"),
     _key("main.back", "b", "back", "Undo", "undo the last command or step"),
     _key("main.redo", "ctrl+r", "redo", "Redo", "do what was undone again"),
     _key(
@@ -195,6 +196,23 @@ PICTURE = [
     _key("picture.close", "escape,q", "close", "close", "close this picture", show=True),
 ]
 
+PATCH = [
+    _key("patch.next", "n", "next", "next", "do the next phase", show=True),
+    _key("patch.finish", "f", "finish", "finish", "do all phases that remain", show=True),
+    _key("patch.into", "i", "into", "to site", "run until a CPU is at the site", show=True),
+    _key("patch.step", "s", "step", "step", "one instruction of the chosen CPU (*)", show=True),
+    _key("patch.cpu", "tab", "next_cpu", "CPU", "choose the next CPU", show=True),
+    _key("patch.back", "b", "back", "back", "undo the last phase or step", show=True),
+    _key("patch.redo", "ctrl+r", "redo", "Redo", "do what was undone again"),
+    _key("patch.run", "c", "run", "Run", "run or pause the machine"),
+    _key("patch.watch", "p", "watch", "Watch", "watch the next patch"),
+    _key("patch.copy", "y", "copy", "Copy", "copy the site's bytes"),
+    _key(
+        "patch.help", "question_mark,f1", "help", "help", "show the keys of this screen", show=True
+    ),
+    _key("patch.close", "escape,q", "close", "close", "close this screen", show=True),
+]
+
 TOUR = [
     _key("tour.hint", "f2", "tour_hint", "Hint", "show a hint for this step"),
     _key("tour.show", "f3", "tour_show", "Show me", "do this step for me"),
@@ -241,6 +259,7 @@ GROUPS = {
     "Trace": TRACE,
     "Stepping": STEPPING,
     "Pictures": PICTURE,
+    "Patch": PATCH,
     "Tour": TOUR,
 }
 """Sections of the help."""

@@ -57,6 +57,7 @@ POSES = {
     "lanes": Pose(("L",)),
     "flame": Pose(("T",)),
     "hist": Pose(("H",)),
+    "patch": Pose(("p",)),
     "output": Pose(boxes=True),
     "report": Pose(boxes=True),
 }

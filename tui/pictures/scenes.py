@@ -100,6 +100,17 @@ SCREENS = {
         ("run timers",),
         Pose(("4", "r")),
     ),
+    "patch": Scene(
+        ("patch breakpoint", "patch watch schedule"),
+        ("echo function > current_tracer", "patch next", "until schedule"),
+        POSES["patch"],
+    ),
+    "patch-between": Scene(
+        ("insmod usbcore", "insmod usbhub", "until usb_ifnum_to_if usb", "step 1"),
+        ("patch watch usb_ifnum_to_if", "echo function > current_tracer"),
+        POSES["patch"],
+        "ppc64",
+    ),
     "oops": Scene(("insmod crashy",), ("call crashy_jump",), POSES["report"]),
     "tour": Scene((), (*_SCHEDULE, *_TRACED[:2]), Pose(("2",)), lesson=("call-site", 4)),
     "tour-hint": Scene(

@@ -76,6 +76,7 @@ PICTURES: Mapping[str, tuple[str, ...]] = {
     "x86_64-site-120x40": ALL_LOOKS,
     "x86_64-bits-120x40": ALL_LOOKS,
     "oops-120x40": ALL_LOOKS,
+    "patch-120x40": ALL_LOOKS,
     "main-80x24": ("dark",),
     "main-200x50": ("dark",),
 }

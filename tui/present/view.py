@@ -18,13 +18,14 @@ from .line import Line
 
 if TYPE_CHECKING:
     from ...core.trace.select.explorer import TraceExplorer
+    from ...core.views.patching import PatchView
     from ...core.views.stepping import Stepping
     from .call_path import PathText
     from .call_site import SiteText
 
 
-STEPPING = 5
-"""The number of the stepping screen among the panes, which are 1 to 4."""
+STEPPING, PATCH = 5, 6
+"""The numbers of the stepping screen and of the patch screen among the panes, which are 1 to 4."""
 
 
 class State(IntEnum):
@@ -214,6 +215,10 @@ class View:
     """The state of the CPU being stepped; None while none is watched."""
     call: PathText | None = None
     """The path of the call that led the watched CPU to where it is."""
+    patching: PatchView | None = None
+    """The patch that is under way."""
+    watching: bool = False
+    """Whether the next patch stops in front of its first phase."""
     experiments: frozenset[str] = frozenset()
     """Titles of the experiments that work on this machine now."""
     sights: Mapping[int, tuple[Effect, ...]] = field(default_factory=dict)
@@ -221,4 +226,7 @@ class View:
 
     def contents(self) -> Mapping[int, object]:
         """Return what each pane shows, by its number, to find out whether that has changed."""
-        return {2: self.site, 3: self.path, 4: self.trace, STEPPING: self.stepping}
+        return {
+            **{2: self.site, 3: self.path, 4: self.trace},
+            **{STEPPING: self.stepping, PATCH: self.patching},
+        }

@@ -15,6 +15,7 @@ from .machine import COMMANDS as SYSTEM
 from .memory import COMMANDS as MEMORY
 from .modules import COMMANDS as MODULES
 from .nmi import COMMANDS as NMI
+from .patching import COMMANDS as PATCHING
 from .pictures import COMMANDS as PICTURES
 from .sites import COMMANDS as SITES
 from .stepping import COMMANDS as STEPPING
@@ -28,6 +29,6 @@ def commands() -> Mapping[str, Command]:
     found = (
         *(*FILES, *FILTERS, *MODULES, *WORKLOADS, *SITES, *MEMORY, *STEPPING, *CPU),
         *(*TIMES, *PICTURES),
-        *(*NMI, *EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
+        *(*NMI, *PATCHING, *EXPERIMENTS, *SYSTEM, *TRAVEL, *HELP),
     )
     return MappingProxyType({command.name: command for command in found})

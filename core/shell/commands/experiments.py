@@ -1,4 +1,4 @@
-"""Experiments: how ftrace patches text, which CPUs it flushes, text it cannot access, and sleep."""
+"""Experiments: which CPUs ftrace flushes, text it cannot access, and sleep."""
 
 from __future__ import annotations
 
@@ -13,23 +13,6 @@ from ..command import (
     cpu_number,
     expect,
 )
-from ..outcome import ShowedPatchMethods
-
-
-def patch(context: Context, arguments: Arguments) -> None:
-    """Show the methods of patching, or choose one."""
-    expect(arguments, 0, 1)
-    session, boot = context.session, context.boot
-    methods, patcher = session.port.facts.patch_methods, boot.ftrace.patcher
-    if arguments:
-        method = arguments[0].text
-        if method not in methods:
-            raise UsageMistake(f"unknown method '{method}' (choose from: {', '.join(methods)})")
-        patcher.method = method
-        return
-    shown = (f"[{each}]" if each == patcher.method else each for each in methods)
-    context.line(" ".join(shown))
-    context.did(ShowedPatchMethods())
 
 
 def icache(context: Context, arguments: Arguments) -> None:
@@ -103,14 +86,6 @@ def _page(context: Context, page: int, protection: Protection) -> str:
 
 
 COMMANDS = (
-    Command(
-        "patch",
-        "[METHOD]",
-        "show or choose how text is patched",
-        patch,
-        details="`none` writes byte by byte, or word by word, while the other CPUs keep running.",
-        changes=Changes.WITH_ARGUMENTS,
-    ),
     Command(
         "icache",
         "[skip|flush CPU…]",

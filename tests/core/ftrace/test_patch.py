@@ -11,6 +11,7 @@ from dynftrace import arches
 from dynftrace.core.arch import Edit, ModuleStub, Sites
 from dynftrace.core.errors import FtraceBug, GuestHang, UsageError
 from dynftrace.core.ftrace.patch import Patcher
+from dynftrace.core.ftrace.phases import Act, phases_of
 from dynftrace.core.machine.machine import Machine
 from dynftrace.core.machine.services import NoServices
 
@@ -209,3 +210,28 @@ def test_an_empty_edit_does_not_even_let_the_guest_run(machine: Machine, patcher
     before = machine.now
     patcher.apply(PORT.make_call(sites(), G), "breakpoint")
     assert machine.now == before
+
+
+@pytest.mark.parametrize("method", ["stop_machine", "breakpoint", "none", "nmi_enter"])
+@pytest.mark.parametrize("nmis", [(), (0, 1)], ids=["no NMI", "NMIs"])
+def test_the_writes_of_all_phases_are_the_edit(method: str, nmis: tuple[int, ...]) -> None:
+    """Replayed one after the other, they make the new text of the old, and each knows the last."""
+    edit = PORT.make_call(sites(F, F + 0x20), G)
+    places = [edit.expected[row].tobytes() for row in range(2)]
+    for phase in phases_of(edit, method, PORT.facts, nmis):
+        for write in phase.writes:
+            for number, ip in enumerate((F, F + 0x20)):
+                assert phase.covers(ip, 5) or method != "breakpoint"
+                row = np.flatnonzero(write.address - np.uint64(ip) < 5)
+                if len(row):
+                    at = int(write.address[row[0]]) - ip
+                    old, new = (each[row[0]].tobytes() for each in (write.old, write.new))
+                    there = places[number][at : at + len(old)]
+                    assert nmis or there == old
+                    text = places[number]
+                    places[number] = text[:at] + new + text[at + len(new) :]
+        assert phase.safe == (phase.act not in (Act.FIRST_HALF, Act.SLICE, Act.PART))
+    assert places == [edit.replacement[row].tobytes() for row in range(2)]
+    assert sum(len(each.nmis) for each in phases_of(edit, method, PORT.facts, nmis)) in (
+        (0,) if method == "none" else (len(nmis),)
+    )

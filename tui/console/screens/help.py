@@ -8,7 +8,7 @@ from itertools import zip_longest
 from textual.binding import Binding
 
 from ...present.line import Line, line, plain
-from ...present.view import SIGNS, STEPPING, TONES, State
+from ...present.view import PATCH, SIGNS, STEPPING, TONES, State
 from .. import keymap
 from .box import Box
 
@@ -20,7 +20,7 @@ _KEYS = 14
 
 _CODE = "Call site, trampoline"
 
-_OWN = {1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace", STEPPING: "Stepping"}
+_OWN = {1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace", STEPPING: "Stepping", PATCH: "Patch"}
 """The group of keys a pane has for itself."""
 
 _STATES = {
@@ -73,6 +73,14 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
         ("*", "register changed by the last step"),
         ("clock", "this CPU's; others may be ahead"),
     ),
+    PATCH: (
+        ("▶", "the phase that comes next; pc in a CPU's row"),
+        ("[ ]", "bytes that a phase changes"),
+        ("mem", "the site's bytes in memory"),
+        ("C0", "as CPU 0 would fetch them"),
+        ("stale", "its translated code is older than memory"),
+        ("!", "the phase is not safe"),
+    ),
 }
 
 _NAMES = {
@@ -102,18 +110,19 @@ class HelpBox(Box):
 def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
     """Return the help while pane `pane` has the focus, for a window `width` wide."""
     own = _OWN[pane]
-    if pane == STEPPING:
+    over = {STEPPING: keymap.STEPPING, PATCH: keymap.PATCH}
+    if pane in over:
         # The keys of the main screen have no meaning here, or another one.
-        groups = {own: keymap.STEPPING, "Everywhere": keymap.APP, "Tour": keymap.TOUR}
+        groups = {own: over[pane], "Everywhere": keymap.APP, "Tour": keymap.TOUR}
     else:
-        groups = dict(keymap.GROUPS)
-        del groups[_OWN[STEPPING]], groups["Pictures"]
+        over_it = [*over.values(), keymap.PICTURE]
+        groups = {name: keys for name, keys in keymap.GROUPS.items() if keys not in over_it}
     first = [own, "Everywhere"]
     rest = [name for name in ("Rows", *groups) if name in groups and name not in first]
     keys, everywhere = (_section(name, groups[name]) for name in first)
     left = [*keys, *_words(pane), *everywhere]
     right = [row for name in dict.fromkeys(rest) for row in _section(name, groups[name])]
-    right += [] if pane == STEPPING else _signs()
+    right += [] if pane in over else _signs()
     if width < TWO_COLUMNS:
         return (*left, *right)
     return tuple(

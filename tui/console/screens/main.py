@@ -19,6 +19,7 @@ from ...explore.filter_completion import completed
 from ...present.line import short
 from ...present.view import View
 from .. import keymap
+from ..flows.patching import PatchFlow
 from ..flows.step_into import StepIntoFlow
 from ..flows.tour import TourFlow
 from ..messages import (
@@ -78,13 +79,19 @@ class MainScreen(Screen[None]):
     AUTO_FOCUS = "#functions"
 
     def __init__(
-        self, console: Console, tour: TourFlow, stepping: StepIntoFlow, session: str | None = None
+        self,
+        console: Console,
+        tour: TourFlow,
+        stepping: StepIntoFlow,
+        patching: PatchFlow,
+        session: str | None = None,
     ) -> None:
         """`session` is the name of the saved session, if the console has one."""
         super().__init__()
         self.console = console
         self.tour = tour
         self.stepping = stepping
+        self.patching = patching
         self._session = session
         self.zoomed = False
         self.active = 1
@@ -361,6 +368,10 @@ class MainScreen(Screen[None]):
     def action_into(self) -> None:
         """Run into the function under the cursor, and step there; in the trace, the event's."""
         self.stepping.into(self.trace.events.site_here() if self.active == 4 else None)
+
+    def action_patch(self) -> None:
+        """Watch the next patch, or open the one that is under way."""
+        self.patching.key()
 
     def action_back(self) -> None:
         """Undo the last action."""

@@ -1,0 +1,93 @@
+"""A patch under way as plain text: what `patch` prints, in 80 columns and without colour.
+
+The site's bytes in brackets are those that a phase changes. `>` marks the phase that comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from ...views.cells import cells, padded
+from ...views.patching import CpuLane, PatchView, PhaseRow
+
+_WIDTH = 80
+
+HELD = "the CPUs are held: none can run before the next phase"
+FREE = "between two phases the CPUs run when you let the machine run"
+
+
+def patch_lines(view: PatchView) -> list[str]:
+    """Return the lines of a patch under way."""
+    head = f"phase {view.next.number} of {len(view.rows)} by {view.method} comes next"
+    lines = [head, f"{view.name}  ip {view.ip:x}"]
+    lines += strip_lines(view)
+    lines += lane_lines(view)
+    lines += wrapped("next: ", view.next.title + ".")
+    lines += wrapped("      " if view.next.safe else "unsafe: ", view.next.why)
+    for lane in view.lanes:
+        if lane.then:
+            lines += wrapped("unsafe: ", lost(lane))
+    lines.append(HELD if view.held else FREE)
+    return lines
+
+
+def strip(data: bytes, changed: Sequence[bool]) -> str:
+    """Return bytes in hexadecimal, with the `changed` ones in brackets."""
+    text = ""
+    for at, byte in enumerate(data):
+        before = at > 0 and changed[at - 1]
+        here = changed[at]
+        text += "[" if here and not before else "]" if before and not here else " "
+        text += f"{byte:02x}"
+    return text + ("]" if data and changed[-1] else " ")
+
+
+def strip_lines(view: PatchView) -> list[str]:
+    """Return the site's bytes before the patch and after each phase that writes it."""
+    none = (False,) * len(view.before)
+    rows: list[tuple[str, str, str, str]] = [
+        (" ", "before", strip(view.before, none), view.before_text)
+    ]
+    for row in view.rows:
+        if row.writes or (not row.done and row is view.next):
+            mark = ">" if row is view.next else " "
+            rows.append((mark, number(row), strip(row.data, row.changed), row.text))
+    width = max(cells(label) for _, label, _, _ in rows)
+    return [
+        f"{mark} {padded(label, width)}  {data}  {text}".rstrip()
+        for mark, label, data, text in rows
+    ]
+
+
+def number(row: PhaseRow) -> str:
+    """Return the label of a phase."""
+    return f"phase {row.number}{' done' if row.done else ''}"
+
+
+def lane_lines(view: PatchView) -> list[str]:
+    """Return one line for each CPU."""
+    return [lane_line(lane) for lane in view.lanes]
+
+
+def lane_line(lane: CpuLane) -> str:
+    """Say where a CPU is and what it would run at the site."""
+    fresh = "stale" if lane.stale else "fresh"
+    if lane.state != "running":
+        return f"cpu{lane.cpu}  {lane.state:<7}  {fresh}  {lane.place}"
+    at = "" if lane.offset is None else f"  site{lane.offset:+d}"
+    where = "goes on with" if lane.inside else "at the site runs"
+    return f"cpu{lane.cpu}  running  {fresh}  {lane.place}{at}  {where} {lane.text}"
+
+
+def lost(lane: CpuLane) -> str:
+    """Say what becomes of a CPU that stands inside the site."""
+    return (
+        f"CPU {lane.cpu} stands inside the site. After this phase it goes on with {lane.then}, "
+        "without the new instructions before it."
+    )
+
+
+def wrapped(label: str, text: str) -> list[str]:
+    """Return `text` wrapped behind `label`."""
+    return wrap(text, _WIDTH, initial_indent=label, subsequent_indent=" " * len(label))

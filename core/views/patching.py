@@ -1,0 +1,264 @@
+"""A patch that is under way: its phases, the bytes of one site, and what each CPU would run.
+
+A CPU executes translated code, which is this machine's instruction cache. Between the write of
+a phase and the phase that tells the CPUs, it may still execute the old text (`CpuLane.stale`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import MemoryFault
+from ..ftrace.ftrace import Ftrace
+from ..ftrace.phases import SITES, SLOTS, Act, Patch, Phase
+from ..kernel.kallsyms import Kallsyms
+from ..machine.machine import Machine
+from ..machine.vcpu import State, Vcpu
+from .disasm import Disassembler, Insn
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """A phase: its number from 1, what it does, and what it makes of the site."""
+
+    number: int
+    title: str
+    why: str
+    safe: bool
+    done: bool
+    data: bytes
+    """The site's bytes after it."""
+    changed: tuple[bool, ...]
+    """Which of them it changes."""
+    text: str
+    """The instructions of the site after it, joined by "; "."""
+    writes: bool
+    """Whether it writes the site."""
+    held: bool
+    """Whether the CPUs are held from it to the next phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuLane:
+    """One CPU in front of a phase."""
+
+    cpu: int
+    state: str
+    """running, idle, off or dead."""
+    pc: int
+    place: str
+    """pc as the kernel prints it."""
+    offset: int | None
+    """pc relative to the site if it is in the site's function, or just after the site."""
+    inside: bool
+    """Whether pc is in the middle of the site, so that it runs only a part of it."""
+    stale: bool
+    """Whether it executes other bytes at the site than memory has."""
+    data: bytes
+    """The instruction at the site that it would execute, as it would fetch it."""
+    text: str
+    site: bytes
+    """The bytes of the whole site as it would fetch them."""
+    then: str = ""
+    """What it would go on with after the next phase, if it is inside the site and that differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchView:
+    """A patch under way."""
+
+    method: str
+    ip: int
+    name: str
+    """Function of the site, with its module."""
+    done: int
+    """Phases performed."""
+    rows: tuple[PhaseRow, ...]
+    now: bytes
+    """The site's bytes in memory."""
+    text: str
+    """The instructions in memory."""
+    before: bytes
+    """The site's bytes before the patch."""
+    before_text: str
+    lanes: tuple[CpuLane, ...]
+    held: bool
+    """Whether the CPUs are held now."""
+
+    @property
+    def next(self) -> PhaseRow:
+        """The phase that comes next."""
+        return self.rows[self.done]
+
+
+class PatchReader:
+    """Reads the patch of one machine."""
+
+    def __init__(
+        self, ftrace: Ftrace, machine: Machine, kallsyms: Kallsyms, disassembler: Disassembler
+    ) -> None:
+        self._ftrace = ftrace
+        self._machine = machine
+        self._kallsyms = kallsyms
+        self._disasm = disassembler
+
+    def view(self) -> PatchView | None:
+        """Return the patch that is under way, None without one."""
+        patcher = self._ftrace.patcher
+        patch = patcher.patch
+        if patch is None:
+            return None
+        ip = patch.first_site if patcher.watched_ip is None else patcher.watched_ip
+        address, size = self._extent(patch, ip)
+        now = self._machine.memory.read_mapped(address, size)
+        before = now
+        for phase in patch.phases[: patch.done][::-1]:
+            before = _undone(phase, address, before)
+        then = patch.current.after(address, now)
+        return PatchView(
+            method=patch.current.method,
+            ip=ip,
+            name=self._function(ip),
+            done=patch.done,
+            rows=self._rows(patch, address, before),
+            now=now,
+            text=self.asm(address, now),
+            before=before,
+            before_text=self.asm(address, before),
+            lanes=tuple(self._lane(vcpu, address, now, then) for vcpu in self._machine.vcpus),
+            held=patch.held,
+        )
+
+    def _extent(self, patch: Patch, ip: int) -> tuple[int, int]:
+        """Return address and size of the text of the site at `ip`, or of another place."""
+        size = self._ftrace.port.facts.sites.size
+        for write in (write for phase in patch.phases for write in phase.writes if write.text):
+            found = [at for at in write.address.tolist() if at <= ip < at + write.new.shape[1]]
+            if found:
+                return found[0], max(size, write.new.shape[1])
+        return ip, size
+
+    def _function(self, ip: int) -> str:
+        symbol = self._kallsyms.lookup(ip)
+        if symbol is None:
+            return f"{ip:x}"
+        name = symbol.name.removeprefix(self._ftrace.port.facts.abi.text_prefix)
+        return name if symbol.module is None else f"{name} [{symbol.module}]"
+
+    def _rows(self, patch: Patch, address: int, before: bytes) -> tuple[PhaseRow, ...]:
+        rows, data = [], before
+        for number, phase in enumerate(patch.phases):
+            after = phase.after(address, data)
+            changed = self._changed(phase, address, data, after)
+            rows.append(
+                PhaseRow(
+                    number=number + 1,
+                    title=title(phase),
+                    why=phase.why,
+                    safe=phase.safe,
+                    done=number < patch.done,
+                    data=after,
+                    changed=changed,
+                    text=self.asm(address, after),
+                    writes=phase.covers(address, len(after)),
+                    held=phase.held,
+                )
+            )
+            data = after
+        return tuple(rows)
+
+    def _changed(self, phase: Phase, address: int, before: bytes, after: bytes) -> tuple[bool, ...]:
+        """Return which bytes at `address` are written, of the words that change."""
+        align = self._ftrace.port.facts.insn_align
+        unit = max(len(after), 1) if align == 1 else align
+        differs = [
+            before[at : at + unit] != after[at : at + unit] for at in range(0, len(after), unit)
+        ]
+        return tuple(differs[at // unit] and phase.covers(address + at) for at in range(len(after)))
+
+    def asm(self, address: int, data: bytes) -> str:
+        """Return the instructions of a site's text."""
+        insns = self._disasm.site(address, data)
+        if insns and self._breaks(insns[0]):
+            insns = insns[:1]  # what follows is not reached
+        return "; ".join(map(self._disasm.text, insns))
+
+    def _breaks(self, insn: Insn) -> bool:
+        known = self._ftrace.port.facts.breakpoint
+        return known is not None and insn.data == known.insn
+
+    def _lane(self, vcpu: Vcpu, address: int, now: bytes, then: bytes) -> CpuLane:
+        """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`."""
+        pc, size = vcpu.registers.pc, len(now)
+        stale = vcpu.stale_text(address, size) if size else None
+        text = now if stale is None else stale
+        inside = address < pc < address + size
+        start = pc if inside else address
+        insn = self._insn(start, text[start - address :])
+        later = self._insn(start, then[start - address :]) if inside else None
+        return CpuLane(
+            cpu=vcpu.number,
+            state=vcpu.state.name.lower(),
+            pc=pc,
+            place=self._kallsyms.format(pc),
+            offset=self._offset(vcpu, address, size),
+            inside=inside,
+            stale=stale is not None,
+            data=insn.data if insn is not None else b"",
+            text="" if insn is None else self._disasm.text(insn),
+            site=text,
+            then="" if later is None or later == insn else self._disasm.text(later),
+        )
+
+    def _offset(self, vcpu: Vcpu, address: int, size: int) -> int | None:
+        """Return how far pc is from the site, if both are in the same function."""
+        pc = vcpu.registers.pc
+        if vcpu.state is not State.RUNNING:
+            return None
+        here, site = self._kallsyms.lookup(pc), self._kallsyms.lookup(address + size - 1)
+        same = here is not None and site is not None and here.address == site.address
+        return pc - address if same or address <= pc <= address + size else None
+
+    def _insn(self, address: int, text: bytes) -> Insn | None:
+        """Return the instruction at `address`, which begins with `text`."""
+        most = self._ftrace.port.facts.max_insn_size
+        try:
+            rest = self._machine.memory.read_mapped(address + len(text), most)
+        except MemoryFault:
+            rest = b""
+        insns = self._disasm.decode(address, text + rest)
+        return insns[0] if insns else None
+
+
+def title(phase: Phase) -> str:
+    """Say what `phase` does, and to how many places."""
+    if phase.act is Act.SYNC:
+        nmis = f"NMI on CPU {', '.join(map(str, phase.nmis))}; " if phase.nmis else ""
+        return f"sync: {nmis}flush every CPU; each runs a slice"
+    if phase.act is Act.SLICE:
+        return "each CPU runs a slice"
+    counts = [(phase.places(SITES), "call site"), (phase.places(SLOTS), "slot")]
+    many = [f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts if count]
+    return f"{_VERBS[phase.act]} {' and '.join(many)}"
+
+
+_VERBS = {
+    Act.ALL: "write and flush all of",
+    Act.WORD: "write and flush the word of",
+    Act.TRAP: "breakpoint over the first byte of",
+    Act.TAIL: "write all but the first byte of",
+    Act.HEAD: "write the first byte of",
+    Act.FIRST_HALF: "write and flush the first half of",
+    Act.SECOND_HALF: "write and flush the second half of",
+    Act.PART: "write the first 4 bytes, and an NMI comes, in",
+    Act.HELP: "an NMI writes",
+}
+
+
+def _undone(phase: Phase, address: int, data: bytes) -> bytes:
+    """Return what `data` at `address` was before `phase`."""
+    for write in reversed(phase.writes):
+        if write.text and write.covers(address, len(data)):
+            back = Phase(phase.method, phase.act, (write.reversed(),))
+            data = back.after(address, data)
+    return data
