@@ -292,14 +292,17 @@ class ConsoleApp(TypeAhead):
         if boxed and not failed:
             text = ""  # the box shows it
         self.main.show_result(done.command, text, failed)
-        if done.column is not None and self.at_main:
-            self.main.correct(done.command, done.column, text.partition("\n")[0])
+        mistake = done.column if self.at_main else None
+        if mistake is not None:
+            self.main.correct(done.command, mistake, text.partition("\n")[0])
         if isinstance(self.screen, MOMENTS):
             self.screen.show_result(done.command, text, failed)
         if self.at_main and before.tracer != "nop" and _ran(done):
             self.main.turn_to(4)
         if done.site is not None:
             self.main.go_to(done.site, soon=True)
+        elif mistake is not None:
+            pass  # the reason is above the word
         elif failed and (len(text) > self.size.width - _SIGN or "\n" in text.strip()):
             said = [line((each, "bad")) for each in text.strip().splitlines()]
             self._unread = Box(done.command, said)

@@ -141,8 +141,8 @@ _X86 = (
         "graph: r10 not restored",
         "x86_64",
         _GRAPH,
-        "        mov     r10, [rsp + 56]\n        mov     r11, [rsp + 64]\n        add     rsp, 72\n",
-        "        mov     r11, [rsp + 64]\n        add     rsp, 72\n",
+        "        mov     r10, [rsp + 56]\n        mov     r11, [rsp + 64]\n        add     rsp, 80\n",
+        "        mov     r11, [rsp + 64]\n        add     rsp, 80\n",
     ),
     entry(
         "graph: parent is the word below",
@@ -445,8 +445,8 @@ _ARM64 = (
         "ip is that of the first word",
         "arm64",
         _ARGUMENTS,
-        "        sub     x0, x30, #4                     // MCOUNT_INSN_SIZE\n        mov     x1, x9",
-        "        sub     x0, x30, #8\n        mov     x1, x9",
+        "        sub     x0, x30, #4                     // MCOUNT_INSN_SIZE\n        stp     x3, x0",
+        "        sub     x0, x30, #8\n        stp     x3, x0",
     ),
     entry(
         "the traced function's frame record returns to the site",
@@ -525,8 +525,8 @@ _ARM64 = (
         "graph: parent is the caller's x29",
         "arm64-mcount",
         _FOUND,
-        "        add     x0, x2, #8 ",
-        "        add     x0, x2, #0 ",
+        "        ldr     x2, [x0], #8 ",
+        "        ldr     x2, [x0] ",
     ),
 )
 
