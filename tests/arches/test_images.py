@@ -285,7 +285,7 @@ JAL = "usbcore-jal.ko"
 
 HALVES, UPPER = {5, 6}, {28, 29}
 JUMP, ADDRESS = 4, {2, 18}
-"""R_MIPS_HI16 and R_MIPS_LO16, R_MIPS_HIGHER and R_MIPS_HIGHEST, R_MIPS_26, and R_MIPS_32 or _64."""
+"""R_MIPS_HI16 and LO16, HIGHER and HIGHEST, R_MIPS_26, and R_MIPS_32 or R_MIPS_64."""
 
 
 @pytest.mark.parametrize("images", MIPS, ids=lambda images: images.arch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ from .keymap import GROUPS
 
 _MODIFIERS = {"ctrl", "shift", "alt", "super", "hyper", "meta"}
 _NAMES = {key.value for key in Keys} | {*KEY_NAME_REPLACEMENTS.values()}
+_ASCII = {re.sub("[ -]", "_", unicodedata.name(chr(code)).lower()) for code in range(33, 127)}
+"""Names with underscores, as the toolkit writes `less_than_sign`."""
 
 
 def read(path: Path) -> dict[str, str]:
@@ -64,7 +67,7 @@ def is_key(name: str) -> bool:
     *modifiers, key = name.split("+")
     if not set(modifiers) <= _MODIFIERS or not key:
         return False
-    if len(key) == 1 or key in _NAMES or name in _NAMES:
+    if len(key) == 1 or key in _NAMES or name in _NAMES or key in _ASCII:
         return True
     try:
         unicodedata.lookup(key.replace("_", " ").upper())

@@ -38,6 +38,8 @@ DEEDS: Mapping[str, tuple[type[Effect], str]] = MappingProxyType(
         "saw path": (outcome.ShowedPath, ""),
         "saw stubs": (outcome.ShowedStubs, "module"),
         "saw registers": (outcome.ShowedRegisters, ""),
+        "saw stack": (outcome.ShowedStack, ""),
+        "saw picture": (outcome.ShowedPicture, "name"),
         "saw methods": (outcome.ShowedPatchMethods, ""),
         "saw race": (outcome.ShowedRace, "function"),
         "saw file": (outcome.ReadFile, "path"),

@@ -77,7 +77,8 @@ async def test_keys_step_into_the_tracer_and_out(session: Session, size: tuple[i
         ip = session.address_of("vfs_write")
         assert len(standing(screen)) == 1 and f"{ip:x}" in standing(screen)[0]
         assert "[site]" in text(screen.head)[2]
-        assert "fs/read_write.c" in text(screen.head)[1]
+        # A small screen has no row for the source line.
+        assert ("sp-0x8" if size == SIZES[0] else "fs/read_write.c") in text(screen.head)[1]
         places = [widget.region for widget in (screen.head, screen.code, screen.registers)]
         cpu = session.boot.stepper.last
         hops = ("[ftrace_caller]", "[slot ftrace_call]", "[tracer]")
