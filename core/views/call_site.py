@@ -134,6 +134,8 @@ class CallSite:
     rows: tuple[SiteRow, ...]
     writable: bool = True
     """Whether ftrace can write its text; false on a protected page."""
+    under_way: bool = False
+    """Whether a watched patch has not finished: `now` need not be what is expected yet."""
     caller: str = CALLER
     """The function that it calls, or would call if it were enabled."""
     unrecorded: Unrecorded | None = None
@@ -229,6 +231,7 @@ class SiteReader:
             state.ip, state.compiled, wanted, state.switched, before, after, state.lead
         )
         stub = state.stub
+        under_way = self._ftrace.patcher.patch is not None
         return CallSite(
             name=state.name,
             module=state.module,
@@ -243,7 +246,8 @@ class SiteReader:
             writable=self._writable(state.address, len(state.expected)),
             caller=state.caller,
             changed_words=state.changed_words,
-            reason=state.reason or _untouched(around.rows, state),
+            reason="" if under_way else state.reason or _untouched(around.rows, state),
+            under_way=under_way,
             rows=around.rows,
             relocations=around.relocations,
         )

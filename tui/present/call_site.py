@@ -157,6 +157,8 @@ def _lines(view: CallSite, shape: Shape, width: int) -> tuple[Line, ...]:
             lines += _broken(each, width) if row.is_site else [each]
         if row.address == last:
             why = "not what ftrace expects: it refuses to patch it"
+            if view.under_way:
+                why = "not yet what ftrace expects: a patch is under way (p shows it)"
             before = " " * (shape.digits + 4)
             lines += [
                 line((before + part, "bad"), at=row.address)

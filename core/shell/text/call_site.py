@@ -60,6 +60,8 @@ def site_lines(site: CallSite) -> list[str]:
         lines.append(f"* changed since it was {'loaded' if site.relocated else 'compiled'}")
     if site.readable and any(row.wrong for row in site.rows):
         wrong = "! not what ftrace expects"
+        if site.under_way:
+            wrong = "! not yet what ftrace expects: a patch is under way"
         whole = f"{wrong}: {site.reason}" if site.reason else wrong
         lines += _filled(whole, f"{wrong}:", site.reason)
     return lines

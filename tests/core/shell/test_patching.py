@@ -67,6 +67,7 @@ def test_breakpoint_patching_shows_the_bytes_of_the_kernels_comments() -> None:
 def test_a_cpu_that_hits_the_breakpoint_goes_on_as_the_new_text() -> None:
     user = User("x86_64")
     user("patch breakpoint; patch watch schedule; echo function > current_tracer; patch next")
+    assert "! not yet what ftrace expects: a patch is under way" in user("site schedule")
     assert "int3" in user("until schedule")
     assert "  ftrace_caller+0x0" in user("step 1")
     user("patch finish; run syscalls")

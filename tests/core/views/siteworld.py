@@ -112,6 +112,7 @@ class FakeFtrace:
     ftraced: None = None
     early: None = None
     mcount: int = FENTRY
+    patcher: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(patch=None))
 
     def state(self, row: int) -> RecordState:
         target = self.entry[self.records.caller_of(row)]
