@@ -128,7 +128,8 @@ def map_drawing(space: AddressSpace) -> Drawing:
         apart = "" if before is None else f"{away(low - before)} higher"
         rows = [_window(space, low, high)] if space.reach is not None else []
         rows += [_row(space, low, high, place) for place in places]
-        left, right = (f"{at:0{space.digits}x}" for at in (low, high))
+        top = (1 << 4 * space.digits) - 1
+        left, right = (f"{min(at, top):0{space.digits}x}" for at in (low, high))
         sections.append(Section(apart, tuple(rows), left, right))
         before = high
     return Drawing(title, tuple(sections))
@@ -137,23 +138,19 @@ def map_drawing(space: AddressSpace) -> Drawing:
 def _groups(space: AddressSpace) -> list[tuple[int, int, list[Place]]]:
     """Return the groups of places: first and last address, and the places.
 
-    The group around the call includes its window.
+    The group around the call includes its window, and what is within it.
     """
+    parts = [(place.start, place.end, [place]) for place in space.places]
+    if space.reach is not None:
+        parts.append((space.reach[0], space.reach[1] + 1, []))
     groups: list[tuple[int, int, list[Place]]] = []
-    for place in space.places:
-        if groups and place.start - groups[-1][1] < _APART:
-            low, high, places = groups[-1]
-            groups[-1] = low, max(high, place.end), [*places, place]
+    for start, end, places in sorted(parts, key=lambda part: part[0]):
+        if groups and start - groups[-1][1] < _APART:
+            low, high, before = groups[-1]
+            groups[-1] = low, max(high, end), [*before, *places]
         else:
-            groups.append((place.start, place.end, [place]))
-    reach = space.reach
-    if reach is None or space.ip is None:
-        return groups
-    return [
-        (min(low, reach[0]), max(high, reach[1] + 1), places) if low <= space.ip < high else each
-        for each in groups
-        for low, high, places in (each,)
-    ]
+            groups.append((start, end, places))
+    return groups
 
 
 def _window(space: AddressSpace, low: int, high: int) -> Row:

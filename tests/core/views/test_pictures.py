@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -38,6 +39,18 @@ def test_the_map_has_ftrace_caller_out_of_reach_of_a_far_module(session: Session
     assert "✗" in rows["ftrace_caller"].note and "✗" not in rows["stubs of usbcore"].note
     for width in (40, 80, 200):
         assert max(map(len, plain_lines(drawing, width))) <= max(width, 80)
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips", "arm64"])
+def test_the_scales_of_a_map_rise_and_stay_in_the_address_space(arch: str) -> None:
+    drawing = picture_of(opened(arch, cpus=1), "map", "schedule")
+    ends = [
+        (int(section.left, 16), int(section.right, 16), len(section.right))
+        for section in drawing.sections
+    ]
+    assert all(low < high for low, high, _ in ends)
+    assert all(below[1] < above[0] for below, above in pairwise(ends))
+    assert {digits for _, _, digits in ends} == {8 if arch == "mips" else 16}
 
 
 def test_lanes_count_every_event_of_their_window(session: Session) -> None:
