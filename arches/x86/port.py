@@ -61,7 +61,7 @@ def engine(uc_mode: int, cs_mode: int, ks_mode: str) -> Engine:
 def _parts(prefix: str) -> dict[str, str]:
     """Return the whole registers by the names of their parts; `prefix` is that of `rax` or `eax`.
 
-    A name that is no register of the machine does no harm.
+    Names that are not registers of the machine are never looked up.
     """
     parts: dict[str, str] = {}
     for letter in "abcd":

@@ -271,7 +271,7 @@ class Patcher:
         machine = self._machine
         if phase.edit is not None:
             self._under_breakpoint = phase.edit
-        # Between two watched phases vCPUs run, so text that nobody is told of is stale.
+        # vCPUs run between two watched phases: until they are told of new text, theirs is stale.
         flushed = () if watched and not phase.told else self.flush_cpus
         for write in phase.writes:
             if flushed is not None and write.text:

@@ -80,7 +80,7 @@ def init_nop(subject: PortUnderTest) -> None:
 
 
 def _strict(subject: PortUnderTest, mcount: int) -> None:
-    """Raise `Failure` if init_nop expects whatever text it is told that the compiler left."""
+    """Raise `Failure` if init_nop accepts any text as what the compiler left."""
     port, sites = subject.port, subject.sites
     for row in subject.few:
         compiled = sites.compiled[row : row + 1]

@@ -46,7 +46,7 @@ class Fate(Enum):
 
     FINE = "fine"
     LOST = "lost"
-    """It oopsed, and its TOC pointer is none of this machine's."""
+    """It oopsed, and its TOC pointer is not one of this machine's."""
     OOPS = "oops"
     HANG = "hang"
     STALE = "stale"

@@ -51,7 +51,7 @@ from .palette_provider import InOrder
 from .screens.box import Box
 from .screens.help import HelpBox
 from .screens.main import MainScreen
-from .screens.patching import PatchScreen
+from .screens.moment import MomentScreen
 from .screens.stepping import SteppingScreen
 from .screens.tourkeys import TOURING
 from .terminal_input import guard_parser
@@ -65,9 +65,6 @@ FRAMES = 10
 
 _SIGN = 4
 """Cells of the sign and the margins of an error that has a row for itself."""
-
-MOMENTS = (SteppingScreen, PatchScreen)
-"""Screens of the machine at one moment, over the main one."""
 
 T = TypeVar("T")
 
@@ -196,9 +193,9 @@ class ConsoleApp(TypeAhead):
         self.main.show(self.view, self.runner.mode)
         over = self.screen
         if progress := self.runner.progress:
-            result = over if isinstance(over, MOMENTS) else self.main
+            result = over if isinstance(over, MomentScreen) else self.main
             result.show_result(progress, "ctrl+c stops", False)
-        if isinstance(over, MOMENTS):
+        if isinstance(over, MomentScreen):
             if self.tour.walk is not None:
                 over.show_tour(self.tour.pane.todo, self.tour.pane.state)
             over.show(self.view, self.runner.mode)
@@ -228,11 +225,11 @@ class ConsoleApp(TypeAhead):
     @property
     def _plain(self) -> bool:
         """Whether no box is open."""
-        return self.at_main or isinstance(self.screen, MOMENTS)
+        return self.at_main or isinstance(self.screen, MomentScreen)
 
     def _panes(self) -> Sequence[int]:
         """Return the numbers of the panes in sight."""
-        if isinstance(self.screen, MOMENTS):
+        if isinstance(self.screen, MomentScreen):
             return (STEPPING if isinstance(self.screen, SteppingScreen) else PATCH,)
         return self.main.visible_panes()
 
@@ -295,7 +292,7 @@ class ConsoleApp(TypeAhead):
         mistake = done.column if self.at_main else None
         if mistake is not None:
             self.main.correct(done.command, mistake, text.partition("\n")[0])
-        if isinstance(self.screen, MOMENTS):
+        if isinstance(self.screen, MomentScreen):
             self.screen.show_result(done.command, text, failed)
         if self.at_main and before.tracer != "nop" and _ran(done):
             self.main.turn_to(4)
@@ -360,14 +357,14 @@ class ConsoleApp(TypeAhead):
 
     def go_to(self, ip: int) -> None:
         """Show the call site at `ip` on the main screen."""
-        if isinstance(self.screen, MOMENTS):
+        if isinstance(self.screen, MomentScreen):
             self.screen.dismiss(None)
         self.main.go_to(ip)
 
     def show_help(self) -> None:
         """Show the keys of the current screen."""
         if self._plain:
-            over = isinstance(self.screen, MOMENTS)
+            over = isinstance(self.screen, MomentScreen)
             pane = self._panes()[0] if over else self.main.active
             self.push_screen(HelpBox(pane, self.size.width))
 

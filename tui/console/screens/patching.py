@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.content import Content
 
 from ...present.line import line, short
 from ...present.patching import head_lines, rows_of
 from ...present.view import View
 from .. import keymap
-from ..messages import TourWanted
 from ..protocols import Console
 from ..widgets.keys_bar import KeysBar
-from ..widgets.same_as import SameAs
-from ..widgets.step_task import StepTask
-from ..widgets.text_view import TextView
-from .tourkeys import TourKeys
+from .moment import Fixed, MomentScreen
 
 if TYPE_CHECKING:
     from ....core.views.patching import PatchView
@@ -27,18 +22,7 @@ _AROUND = 4
 """Rows of the screen that do not belong to the body: two of the head, command, keys."""
 
 
-class Fixed(TextView):
-    """Lines in fixed rows."""
-
-    HAS_CURSOR = False
-
-    def action_copy(self) -> None:
-        """Copy the site's bytes: no row of this widget is selected."""
-        if isinstance(self.screen, PatchScreen):
-            self.screen.action_copy()
-
-
-class PatchScreen(TourKeys):
+class PatchScreen(MomentScreen):
     """Shows the newest `PatchView`; its keys execute commands of the shell."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.PATCH]
@@ -46,8 +30,7 @@ class PatchScreen(TourKeys):
 
     def __init__(self, console: Console, workload: str | None) -> None:
         """`workload` brings a CPU to the site; None if one comes there by itself."""
-        super().__init__()
-        self.console = console
+        super().__init__(console)
         self._workload = workload
         self._view: PatchView | None = None
         self._mode = ""
@@ -56,8 +39,6 @@ class PatchScreen(TourKeys):
         """Whether the user has chosen the CPU; else it is one that has come to the site."""
         self.head = Fixed(id="patch-head", empty="")
         self.body = Fixed(id="patch-body", empty="")
-        self.todo = StepTask()
-        self.same_as = SameAs(id="same-as")
 
     def compose(self) -> ComposeResult:
         """Compose head, body, the task of a tour, the last command, the keys."""
@@ -104,26 +85,6 @@ class PatchScreen(TourKeys):
         self.head.show(head_lines(view, self._mode))
         self.body.show(rows_of(view, height, width - 1, self._cpu))
 
-    def show_tour(self, task: str, state: Content) -> None:
-        """Show the task of a tour's step, and its state."""
-        self.todo.show(task, state)
-
-    def _at_main(self, action: str) -> None:
-        """Do a tour's action; its hint is shown here too."""
-        if action == "tour_hint":
-            self.app.post_message(TourWanted(action))
-        else:
-            super()._at_main(action)
-
-    def show_result(self, command: str, result: str, failed: bool) -> None:
-        """Show the last command, and its result if it `failed`: the screen shows all else."""
-        self.same_as.show(command, result if failed else "", failed=failed)
-
-    def _command(self, text: str) -> None:
-        if self.console.runner.running:
-            self.console.runner.pause()  # else the machine runs on after the command
-        self.console.command(text, box=False)
-
     def action_next(self) -> None:
         """Do the next phase."""
         self._command("patch next")
@@ -157,25 +118,9 @@ class PatchScreen(TourKeys):
             self._cpu, self._picked = (self._cpu + 1) % len(self._view.lanes), True
             self._draw()
 
-    def action_back(self) -> None:
-        """Undo the last phase, step or command."""
-        self._command("back")
-
-    def action_redo(self) -> None:
-        """Do what was undone again."""
-        self._command("redo")
-
     def action_copy(self) -> None:
         """Copy the site's bytes in memory."""
         if self._view is not None:
             text = self._view.now.hex(" ")
             self.app.copy_to_clipboard(text)
             self.notify(f"copied: {short(text)}", timeout=2)
-
-    def action_help(self) -> None:
-        """Show the keys."""
-        self.console.show_help()
-
-    def action_close(self) -> None:
-        """Go back to the main screen; the patch waits."""
-        self.dismiss(None)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
-from textual.content import Content
 
 from ...present.line import Line, plain, short
 from ...present.stepping import (
@@ -29,13 +28,9 @@ from ...present.stepping import (
 )
 from ...present.view import View
 from .. import keymap
-from ..messages import TourWanted
 from ..protocols import Console
 from ..widgets.keys_bar import KeysBar
-from ..widgets.same_as import SameAs
-from ..widgets.step_task import StepTask
-from ..widgets.text_view import TextView
-from .tourkeys import TourKeys
+from .moment import Fixed, MomentScreen
 
 if TYPE_CHECKING:
     from ....core.views.stepping import Stepping
@@ -60,18 +55,7 @@ _PARTS = ("registers", "stack", "path")
 """What is beside or below the code; a key switches."""
 
 
-class Fixed(TextView):
-    """Lines in fixed rows; keys scroll if there are more of them."""
-
-    HAS_CURSOR = False
-
-    def action_copy(self) -> None:
-        """Copy the screen's instruction: no row of this widget is selected."""
-        if isinstance(self.screen, SteppingScreen):
-            self.screen.action_copy()
-
-
-class SteppingScreen(TourKeys):
+class SteppingScreen(MomentScreen):
     """Shows the newest `Stepping`; its keys execute commands of the shell."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.STEPPING]
@@ -79,8 +63,7 @@ class SteppingScreen(TourKeys):
 
     def __init__(self, console: Console, target: str | None = None) -> None:
         """`target` has the words after `until` that run to the same place again."""
-        super().__init__()
-        self.console = console
+        super().__init__(console)
         self.target = target
         self._view: Stepping | None = None
         self._top: int | None = None
@@ -92,8 +75,6 @@ class SteppingScreen(TourKeys):
         self.right = Vertical(self.registers, self.stack, id="step-right")
         self._part = 0
         self._path: PathText | None = None
-        self.todo = StepTask()
-        self.same_as = SameAs(id="same-as")
 
     def compose(self) -> ComposeResult:
         """Compose head, code, registers, the task of a tour, the last command, the keys."""
@@ -201,30 +182,10 @@ class SteppingScreen(TourKeys):
         self._draw()
         self._place_part()
 
-    def show_tour(self, task: str, state: Content) -> None:
-        """Show the task of a tour's step, and its state."""
-        self.todo.show(task, state)
-
-    def _at_main(self, action: str) -> None:
-        """Do a tour's action; its hint is shown here too."""
-        if action == "tour_hint":
-            self.app.post_message(TourWanted(action))
-        else:
-            super()._at_main(action)
-
     def _side(self, view: Stepping, columns: int) -> int:
         """Return the width, in cells, of the registers beside the code."""
         rows = register_rows(view, columns)
         return max((len(plain(row)) for row in rows), default=0) + 4
-
-    def show_result(self, command: str, result: str, failed: bool) -> None:
-        """Show the last command, and its result if it `failed`: the screen shows all else."""
-        self.same_as.show(command, result if failed else "", failed=failed)
-
-    def _command(self, text: str) -> None:
-        if self.console.runner.running:
-            self.console.runner.pause()  # else the machine runs on after the command
-        self.console.command(text, box=False)
 
     def _cpu(self) -> int:
         return 0 if self._view is None else self._view.cpu
@@ -240,14 +201,6 @@ class SteppingScreen(TourKeys):
     def action_out(self) -> None:
         """Run until the function returns."""
         self._command(f"finish {self._cpu()}")
-
-    def action_back(self) -> None:
-        """Undo the last step or command."""
-        self._command("back")
-
-    def action_redo(self) -> None:
-        """Do what was undone again."""
-        self._command("redo")
 
     def action_return_(self) -> None:
         """Return from the event that was visited."""
@@ -281,11 +234,3 @@ class SteppingScreen(TourKeys):
         """Return the row of the next instruction."""
         rows = () if self._view is None else code_rows(self._view)
         return next((row for row in rows if row.mark is not None), None)
-
-    def action_help(self) -> None:
-        """Show the keys."""
-        self.console.show_help()
-
-    def action_close(self) -> None:
-        """Go back to the main screen, whose panes show the same moment."""
-        self.dismiss(None)

@@ -1,0 +1,78 @@
+"""What the screens of a machine at one moment share: the tour's task, the last command, undo."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from ...present.view import View
+from ..messages import TourWanted
+from ..protocols import Console
+from ..widgets.same_as import SameAs
+from ..widgets.step_task import StepTask
+from ..widgets.text_view import TextView
+from .tourkeys import TourKeys
+
+
+class MomentScreen(TourKeys):
+    """A screen over the main one whose keys execute commands of the shell."""
+
+    def __init__(self, console: Console) -> None:
+        """The subclass composes `todo` and `same_as` below its own widgets."""
+        super().__init__()
+        self.console = console
+        self.todo = StepTask()
+        self.same_as = SameAs(id="same-as")
+
+    def show(self, view: View, mode: str) -> None:
+        """Show a new view."""
+        raise NotImplementedError
+
+    def show_tour(self, task: str, state: Content) -> None:
+        """Show the task of a tour's step, and its state."""
+        self.todo.show(task, state)
+
+    def _at_main(self, action: str) -> None:
+        """Do a tour's action; its hint is shown here too."""
+        if action == "tour_hint":
+            self.app.post_message(TourWanted(action))
+        else:
+            super()._at_main(action)
+
+    def show_result(self, command: str, result: str, failed: bool) -> None:
+        """Show the last command, and its result if it `failed`: the screen shows all else."""
+        self.same_as.show(command, result if failed else "", failed=failed)
+
+    def _command(self, text: str) -> None:
+        if self.console.runner.running:
+            self.console.runner.pause()  # else the machine runs on after the command
+        self.console.command(text, box=False)
+
+    def action_back(self) -> None:
+        """Undo the last phase, step or command."""
+        self._command("back")
+
+    def action_redo(self) -> None:
+        """Do what was undone again."""
+        self._command("redo")
+
+    def action_copy(self) -> None:
+        """Copy what the screen is about."""
+
+    def action_help(self) -> None:
+        """Show the keys."""
+        self.console.show_help()
+
+    def action_close(self) -> None:
+        """Go back to the main screen, whose panes show the same moment."""
+        self.dismiss(None)
+
+
+class Fixed(TextView):
+    """Lines in fixed rows of such a screen; keys scroll if there are more of them."""
+
+    HAS_CURSOR = False
+
+    def action_copy(self) -> None:
+        """Copy what the screen is about: no row of this widget is selected."""
+        if isinstance(self.screen, MomentScreen):
+            self.screen.action_copy()
