@@ -50,6 +50,7 @@ ROOMS = {
         "console",
         "pictures",
         "library",
+        "mount",
         "web",
         "cli",
         "manual",
@@ -60,7 +61,7 @@ ROOMS = {
 CONTRACT = ("abi", "arch", "crash", "encoding", "errors", "facts", "memento")
 """The modules directly in `core/`: the contract of a port and the rest of `core/`."""
 
-NO_TOOLKIT = ("present", "explore", "saved", "tours", "files")
+NO_TOOLKIT = ("present", "explore", "saved", "tours", "files", "mount")
 """Rooms of `tui/` that must not import the terminal toolkit."""
 
 ARCHITECTURE = re.compile(

@@ -16,6 +16,11 @@ class Events(Protocol):
     """A trace array, as far as trace and trace_pipe need it."""
 
     @property
+    def tracing_on(self) -> bool:
+        """Whether events are written to the buffer."""
+        ...
+
+    @property
     def ring(self) -> RingBuffer:
         """The ring buffers."""
         ...
@@ -111,6 +116,15 @@ class TracePipe(File):
     def read(self) -> str:
         """Return rows without a header; empty without events."""
         return "".join(self._events.consume(self._cpu))
+
+    @property
+    def ready(self) -> bool:
+        """Whether there are unread events."""
+        return self._events.ring.in_buffer(self._cpu) > 0
+
+    def ended(self, read_before: bool) -> bool:
+        """As `tracing_wait_pipe`: a reader that has read something ends with tracing_on."""
+        return read_before and not self._events.tracing_on
 
 
 class TraceMarker(File):

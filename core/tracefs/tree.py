@@ -64,6 +64,18 @@ class File:
     consumes = False
     """Whether reading it takes something away, so that a second read finds less."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether a reader finds something; else it waits, if reading consumes."""
+        return True
+
+    def ended(self, read_before: bool) -> bool:
+        """Whether a reader that finds nothing is at the end, instead of having to wait.
+
+        `read_before` tells whether it has read something since it opened the file.
+        """
+        return True
+
     def open(self, *, write: bool = False, truncate: bool = False) -> Handle:
         """Open the file; `truncate` empties it first."""
         if truncate:

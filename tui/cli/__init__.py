@@ -36,6 +36,7 @@ COMMANDS = {
     "doctor": "doctor",
     "draw": "draw",
     "export": "export",
+    "mount": "mount",
     "port": "port",
     "record": "record",
     "screenshot": "screenshot",

@@ -22,9 +22,9 @@ from .exit_status import FAILED
 
 LIBRARIES = (
     *("unicorn", "capstone", "keystone-engine", "textual", "rich", "numpy", "click"),
-    *("aiohttp", "textual-serve"),
+    *("aiohttp", "textual-serve", "mfusepy"),
 )
-"""Distributions whose versions matter; the last two come with dynftrace[serve]."""
+"""Distributions whose versions matter; the last ones come with dynftrace[serve,mount]."""
 
 PROBE = "─▶✓…"
 """Characters of the console, each one cell wide in a suitable font and terminal."""

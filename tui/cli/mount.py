@@ -1,0 +1,51 @@
+"""`dynftrace mount`: tracefs of a machine as a file system."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .options import machine_options
+
+if TYPE_CHECKING:
+    from ...core.session.session import Session
+
+CLOCKS = ("real", "full", "ctl")
+
+
+@click.command(name="mount", short_help="Mount tracefs for other programs.")
+@machine_options
+@click.option(
+    "--clock",
+    type=click.Choice(CLOCKS),
+    default=CLOCKS[0],
+    show_default=True,
+    help="How the machine's time passes: as on the wall clock, as fast as possible, or only "
+    "while commands in the file ctl run it.",
+)
+@click.option("-c", "commands", metavar="CMDS", default="", help="Commands to execute first.")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+def mount_command(
+    directory: Path, clock: str, commands: str, open_session: Callable[[], Session]
+) -> None:
+    """Mount tracefs of a machine on the empty directory DIR, until ctrl+c or umount.
+
+    Programs then read and write its files as those of a kernel. One file is not of tracefs:
+    commands of the tracefs shell that are written to DIR/ctl run in the machine, and reading it
+    shows what they wrote. Only the user who mounts has access.
+    """
+    from ..mount.mount import check_directory, mount
+    from ..mount.runner import Pace
+    from .prompt import run_before
+
+    check_directory(directory)
+    session = open_session()
+    run_before(session, commands)
+
+    def ready() -> None:
+        click.echo(f"tracefs is mounted on {directory} until ctrl+c.")
+
+    mount(session, directory, Pace(clock), ready)

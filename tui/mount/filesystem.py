@@ -1,0 +1,241 @@
+"""The file system, as FUSE asks for it.
+
+Only errno goes back to a client. What a client has open is found by its file handle, not by its
+path: a module that is unloaded takes paths away.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import itertools
+import os
+import select
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+
+from ...core.errors import (
+    DynftraceError,
+    FtraceBug,
+    GuestInterrupted,
+    HostMemoryError,
+    MemoryFault,
+    TracefsError,
+    UsageError,
+)
+from ...core.tracefs.tree import Directory, File, Node
+from . import libfuse
+from .open_file import OpenFile
+from .runner import Runner
+
+WAIT_S = 0.02
+"""Host seconds between two looks of a reader that waits."""
+
+RELEASE_S = 0.01
+"""Host seconds in which the release of a file follows its last close."""
+
+
+class TracefsOperations(libfuse.Operations):
+    """What FUSE calls, from several threads. An error leaves as `OSError` with its errno."""
+
+    use_ns = True
+
+    def __init__(
+        self, runner: Runner, more: Mapping[str, File], ready: Callable[[], None] = lambda: None
+    ) -> None:
+        """`more` are files beside those of tracefs, by name; `ready` is called when mounted."""
+        self._runner = runner
+        self._ready = ready
+        self.mounted = False
+        """Whether clients could use it."""
+        self._more = more
+        self._open: dict[int, OpenFile] = {}
+        self._numbers = itertools.count(1)
+        self._began = time.time_ns()
+        self._owner = {"st_uid": os.getuid(), "st_gid": os.getgid()}
+        self._released = threading.Condition()
+        self._closing: int | None = None
+        """The file whose release may be on its way."""
+        self._polled: dict[int, int] = {}
+        """Poll handles of clients that wait for a pipe, by file handle."""
+
+    def init(self, path: str) -> None:
+        """Begin: the file system is mounted."""
+        self.mounted = True
+        self._runner.start()
+        self._ready()
+
+    # Names
+
+    def getattr(self, path: str, fi: object = None) -> dict[str, int]:
+        """Return what stat(2) shows: sizes are 0, as in tracefs."""
+        with self._turn():
+            node = self._node(path)
+        if isinstance(node, Directory):
+            kind = {"st_mode": stat.S_IFDIR | node.mode, "st_nlink": 2}
+        else:
+            kind = {"st_mode": stat.S_IFREG | node.mode, "st_nlink": 1}
+        times = dict.fromkeys(("st_atime", "st_mtime", "st_ctime"), self._began)
+        return {**kind, **self._owner, **times, "st_size": 0}
+
+    def readdir(self, path: str, fh: int) -> Sequence[str]:
+        """Return the names in a directory."""
+        with self._turn():
+            node = self._node(path)
+            if not isinstance(node, Directory):
+                raise refused(errno.ENOTDIR)
+            own = sorted(self._more) if path == "/" else []
+            return [".", "..", *node.entries, *own]
+
+    def _node(self, path: str) -> Node:
+        return self._more.get(path[1:]) or self._runner.session.boot.tracefs.node(path)
+
+    def create(self, path: str, mode: int, fi: object) -> int:
+        """Refuse, as tracefs does: clients make no files."""
+        raise refused(errno.EACCES)
+
+    def mkdir(self, *names: object) -> int:
+        """Refuse, as tracefs does outside of instances/."""
+        raise refused(errno.EPERM)
+
+    rmdir = unlink = rename = symlink = link = mknod = mkdir
+
+    def utimens(self, *times: object) -> int:
+        """Accept the times of touch(1), without an effect."""
+        return 0
+
+    chmod = chown = utimens
+
+    # Files
+
+    def open(self, path: str, fi: libfuse.fuse_file_info) -> int:
+        """Open a file; `fi.flags` are those of open(2)."""
+        write = fi.flags & os.O_ACCMODE != os.O_RDONLY
+        with self._turn():
+            node = self._node(path)
+            if isinstance(node, Directory):
+                raise refused(errno.EISDIR)
+            opened = OpenFile(node, write=write, truncate=write and bool(fi.flags & os.O_TRUNC))
+        fi.direct_io = 1
+        fi.fh = next(self._numbers)
+        self._open[fi.fh] = opened
+        return 0
+
+    def read(self, path: str, size: int, offset: int, fi: libfuse.fuse_file_info) -> bytes:
+        """Read; a pipe without events waits for some, unless it was opened with O_NONBLOCK."""
+        opened = self._open[fi.fh]
+        while True:
+            with self._turn():
+                data = opened.read(size, offset)
+            if data is not None:
+                return data
+            if fi.flags & os.O_NONBLOCK:
+                raise refused(errno.EAGAIN)
+            if libfuse.interrupted():
+                raise refused(errno.EINTR)
+            time.sleep(WAIT_S)
+
+    def write(self, path: str, data: bytes, offset: int, fi: libfuse.fuse_file_info) -> int:
+        """Write, as one write(2)."""
+        with self._turn():
+            return self._open[fi.fh].write(data)
+
+    def truncate(self, path: str, length: int, fi: libfuse.fuse_file_info | None = None) -> int:
+        """Empty a file; another length has no effect."""
+        if length == 0:
+            with self._turn():
+                node = self._node(path)
+                if isinstance(node, File):
+                    node.truncate()
+        return 0
+
+    def flush(self, path: str, fi: libfuse.fuse_file_info) -> int:
+        """Note that a descriptor was closed, perhaps the last one: then `release` follows."""
+        with self._turn():
+            if self._open[fi.fh].written:
+                self._closing = fi.fh
+        return 0
+
+    def release(self, path: str, fi: libfuse.fuse_file_info) -> int:
+        """Close a file; nobody hears of an error."""
+        with self._released:
+            polled = self._polled.pop(fi.fh, None)
+            if polled is not None:
+                libfuse.forget(polled)
+            with suppress(DynftraceError), self._runner.stopped():
+                self._open.pop(fi.fh).close()
+            if self._closing == fi.fh:
+                self._closing = None
+            self._released.notify_all()
+        return 0
+
+    def poll(
+        self,
+        path: str,
+        fi: libfuse.fuse_file_info,
+        handle: int | None,
+        events: ctypes._Pointer[ctypes.c_uint],
+    ) -> int:
+        """Tell whether a read would wait; `notify` tells the client of `handle` when not."""
+        with self._turn():
+            ready = self._open[fi.fh].readable
+            old = self._polled.pop(fi.fh, None)
+            if handle is not None:
+                self._polled[fi.fh] = handle
+        if old is not None:
+            libfuse.forget(old)
+        events[0] = select.POLLOUT | (select.POLLIN if ready else 0)
+        return 0
+
+    def notify(self) -> None:
+        """Wake clients that poll a pipe which now has events; called while the machine rests."""
+        if not self._polled:
+            return
+        with self._turn():
+            ready = [number for number in self._polled if self._open[number].readable]
+            handles = [self._polled.pop(number) for number in ready]
+        for handle in handles:
+            libfuse.wake(handle)
+            libfuse.forget(handle)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Stop the machine within the context; its errors become `OSError`.
+
+        close(2) does not wait until a file is released, but then its writes must be in effect.
+        So the next request waits for the release, unless other descriptors of the file are open.
+        """
+        with self._released:
+            if self._closing is not None:
+                self._released.wait_for(lambda: self._closing is None, RELEASE_S)
+                self._closing = None
+        with self._runner.stopped():
+            try:
+                yield
+            except DynftraceError as error:
+                raise refused(errno_of(error)) from error
+
+
+def refused(number: int) -> OSError:
+    """Return the error with that errno."""
+    return OSError(number, os.strerror(number))
+
+
+def errno_of(error: DynftraceError) -> int:
+    """Return what a system call returns for `error`."""
+    match error:
+        case TracefsError() | FtraceBug():
+            return error.errno
+        case UsageError():
+            return errno.EINVAL
+        case MemoryFault():
+            return errno.EFAULT
+        case HostMemoryError():
+            return errno.ENOMEM
+        case GuestInterrupted():
+            return errno.EINTR
+        case _:
+            return errno.EIO

@@ -1,0 +1,51 @@
+"""mfusepy with libfuse 3, and the functions of libfuse that it does not offer.
+
+Importing this raises `ModuleNotFoundError` without mfusepy, and `OSError` without libfuse 3.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes.util import find_library
+from typing import Any
+
+NAME = "fuse3"
+
+# By itself, mfusepy prefers version 2, which has no atomic O_TRUNC.
+os.environ.setdefault("FUSE_LIBRARY_NAME", NAME)
+
+from mfusepy import FUSE, Operations, fuse_file_info  # noqa: E402
+
+__all__ = ["FUSE", "THREADS", "Operations", "forget", "fuse_file_info", "interrupted", "wake"]
+
+_library = ctypes.CDLL(find_library(os.environ["FUSE_LIBRARY_NAME"]))
+_library.fuse_notify_poll.argtypes = _library.fuse_pollhandle_destroy.argtypes = [ctypes.c_void_p]
+_library.fuse_pollhandle_destroy.restype = None
+_library.fuse_get_context.restype = ctypes.POINTER(ctypes.c_void_p)
+_library.fuse_get_session.argtypes = _library.fuse_session_exited.argtypes = [ctypes.c_void_p]
+_library.fuse_get_session.restype = ctypes.c_void_p
+
+THREADS: dict[str, Any] = (
+    {"max_threads": 64, "max_idle_threads": 8} if _library.fuse_version() >= 312 else {}
+)
+"""Options of FUSE. Each reader that waits occupies a thread. libfuse 3.12 to 3.14 print a warning
+about their own defaults, and older versions do not know the options."""
+
+
+def interrupted() -> bool:
+    """Return whether the client of the present request was interrupted or killed, or has to go."""
+    here = _library.fuse_get_context()[0]  # struct fuse_context begins with the struct fuse
+    return bool(
+        _library.fuse_interrupted() or _library.fuse_session_exited(_library.fuse_get_session(here))
+    )
+
+
+def wake(handle: int) -> None:
+    """Tell a client that polls that there is something now."""
+    _library.fuse_notify_poll(handle)
+
+
+def forget(handle: int) -> None:
+    """Free a poll handle."""
+    _library.fuse_pollhandle_destroy(handle)

@@ -1,0 +1,70 @@
+"""Mounts tracefs of a session, until it is unmounted or the program is asked to end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ...core.errors import DynftraceError
+from ...core.session.session import Session
+from .ctl import Ctl
+from .runner import Pace, Runner
+
+DEVICE = "/dev/fuse"
+
+INSTALL = "install fuse3 (Debian, Fedora, Alpine), or macFUSE on macOS"
+
+
+def check_directory(directory: Path) -> None:
+    """Raise `DynftraceError` unless tracefs can be mounted on `directory`."""
+    try:
+        names = os.listdir(directory)
+    except OSError as error:
+        raise DynftraceError(f"{directory}: {error.strerror}") from error
+    if os.path.ismount(directory):
+        raise DynftraceError(f"{directory}: something is mounted there already")
+    if names:
+        raise DynftraceError(f"{directory}: directory not empty")
+    if not os.path.exists(DEVICE):
+        raise DynftraceError(f"this system has no {DEVICE}: {INSTALL}")
+
+
+def mount(session: Session, directory: Path, pace: Pace, ready: Callable[[], None]) -> None:
+    """Mount tracefs on `directory` and let the machine run; return when it is unmounted.
+
+    Calls `ready` once clients can use it. Signals that end a program unmount it. Only this user
+    has access. Raises `DynftraceError` if FUSE is missing or refuses.
+    """
+    try:
+        from . import libfuse
+    except ModuleNotFoundError as error:
+        raise DynftraceError(
+            "mount needs the package mfusepy: pip install 'dynftrace[mount]'"
+        ) from error
+    except OSError as error:
+        raise DynftraceError(f"mount needs libfuse 3: {INSTALL}") from error
+    from .filesystem import TracefsOperations
+
+    runner = Runner(session, pace)
+    operations = TracefsOperations(runner, {"ctl": Ctl(session)}, ready)
+    runner.after = operations.notify
+    try:
+        libfuse.FUSE(
+            operations,
+            str(directory),
+            raw_fi=True,
+            foreground=True,
+            attr_timeout=0,
+            entry_timeout=0,
+            negative_timeout=0,
+            fsname="tracefs",
+            subtype="tracefs",
+            **libfuse.THREADS,
+        )
+    except RuntimeError as error:
+        # The status of an end by a signal is not zero either.
+        if not operations.mounted:
+            raise DynftraceError(f"{directory}: FUSE could not mount tracefs") from error
+    finally:
+        runner.end()
