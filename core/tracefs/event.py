@@ -68,11 +68,35 @@ class TraceEvent(Protocol):
         ...
 
 
-def format_text(event: TraceEvent) -> str:
+class Described(Protocol):
+    """An event, as far as its file format needs it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """Number of its type in the ring buffer."""
+        ...
+
+    @property
+    def fields(self) -> Sequence[Field]:
+        """Its fields, without the fields in `COMMON`."""
+        ...
+
+    @property
+    def print_fmt(self) -> str:
+        """How the event is printed, in C."""
+        ...
+
+
+def format_text(event: Described) -> str:
     """Return the content of an event's file format."""
     return "\n".join(
         [
-            *(f"name: {event.name}", f"ID: {event.number}", "format:"),
+            *(f"name: {event.name}", f"ID: {int(event.number)}", "format:"),
             *_lines(COMMON),
             "",
             *_lines(event.fields),

@@ -11,14 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..errors import TracefsError
+from ..trace.buffer.ringbuffer import RingBuffer
 from .event import TraceEvent, format_text
 from .fprobes import Fprobes
+from .ftrace_events import files as ftrace_event_files
 from .number import switch
 from .tree import Directory, File, Node
 
 
 class HasEvents(Protocol):
     """A trace array, as far as these files need it."""
+
+    @property
+    def ring(self) -> RingBuffer:
+        """The ring buffers."""
+        ...
 
     @property
     def events(self) -> Sequence[TraceEvent]:
@@ -150,6 +157,7 @@ class _Events(Directory):
     def __init__(self, array: HasEvents) -> None:
         super().__init__({})
         self._array = array
+        self._fixed = ftrace_event_files(array.ring.layout.pointer_size)
 
     @property
     def entries(self) -> Mapping[str, Node]:
@@ -159,6 +167,7 @@ class _Events(Directory):
             groups.setdefault(event.group, []).append(event)
         return {
             "enable": Enable(self._array.events),
+            **self._fixed,
             **{group: _Group(groups[group]) for group in sorted(groups)},
         }
 
