@@ -14,7 +14,7 @@ from .options import machine_options, output_option
 if TYPE_CHECKING:
     from ...core.session.session import Session
 
-FORMATS = ("perfetto", "folded", "speedscope", "csv", "jsonl", "text")
+FORMATS = ("perfetto", "folded", "speedscope", "csv", "jsonl", "text", "trace.dat")
 """Names of the formats; importing them with the code would make `--help` slow."""
 
 
@@ -38,10 +38,12 @@ def export_command(
 
     perfetto (.json) opens in Perfetto and Chrome. folded (.folded) is the input of
     flame graphs. speedscope (.speedscope.json) opens in speedscope. csv (.csv) and jsonl
-    (.jsonl) have one record for each event. text (.txt) is the file trace. folded
-    and speedscope need the tracer function_graph, which records how long calls take.
+    (.jsonl) have one record for each event. text (.txt) is the file trace. trace.dat (.dat)
+    opens in trace-cmd and KernelShark. folded and speedscope need the tracer function_graph,
+    which records how long calls take.
     """
-    from ...core.trace.export.formats import exported, format_of
+    from ...core.trace.export.formats import TRACE_DAT, exported, format_of
+    from ...core.tracefs.tracedat import recorded
     from ..files.whole_file import write_whole
     from .prompt import run_before
 
@@ -51,4 +53,8 @@ def export_command(
         raise click.UsageError(f"{error}, or use -f") from error
     session = open_session()
     run_before(session, commands)
-    write_whole(output, exported(session.boot.array.text(), kind, output.name))
+    array = session.boot.array
+    if kind == TRACE_DAT:
+        write_whole(output, recorded(array))
+    else:
+        write_whole(output, exported(array.text(), kind, output.name))

@@ -22,8 +22,8 @@ def free_path(folder: Path, suffix: str) -> Path:
     return path
 
 
-def write_whole(path: Path, text: str | Iterable[str]) -> None:
-    """Write `text`, or its pieces, to `path`, whose reader sees the old or the new text.
+def write_whole(path: Path, text: str | bytes | Iterable[str]) -> None:
+    """Write `text`, or its pieces, or bytes, to `path`, whose reader sees the old or the new text.
 
     A regular file is replaced by a rename and keeps its mode; a symbolic link keeps pointing to
     it. Anything else, such as a FIFO or a device, is written to.
@@ -31,7 +31,10 @@ def write_whole(path: Path, text: str | Iterable[str]) -> None:
     Raises `DynftraceError` if that fails.
     """
     try:
-        data = (text if isinstance(text, str) else "".join(text)).encode()
+        if isinstance(text, bytes):
+            data = text
+        else:
+            data = (text if isinstance(text, str) else "".join(text)).encode()
         status = _status(path)
         if status is None or stat.S_ISREG(status.st_mode):
             _replace(Path(os.path.realpath(path)), data, status)

@@ -15,6 +15,7 @@ SUFFIXES = {
     "csv": ".csv",
     "jsonl": ".jsonl",
     "text": ".txt",
+    "trace.dat": ".dat",
 }
 """The formats, and how the names of their files end."""
 
@@ -27,6 +28,10 @@ def format_of(name: str) -> str:
     *endings, last = SUFFIXES.values()
     known = f"{', '.join(endings)} or {last}"
     raise UsageError(f"the format of {name} is unknown: end its name in {known}")
+
+
+TRACE_DAT = "trace.dat"
+"""The one format that is made from the pages of the buffers, and not from decoded events."""
 
 
 def exported(text: TraceText, kind: str, name: str) -> Iterable[str]:

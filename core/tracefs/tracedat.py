@@ -1,0 +1,80 @@
+"""A trace array as a file trace.dat."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..kernel.kallsyms import Kallsyms
+from ..machine.machine import Machine
+from ..trace.buffer.ringbuffer import RingBuffer
+from ..trace.export.tracedat import Description, commit_size, trace_dat
+from .event import TraceEvent, format_text
+from .ftrace_events import HEADER_EVENT, header_page, layouts
+
+RELEASE = "6.1.0-dynftrace"
+"""The kernel's release that readers show."""
+
+
+class Recorded(Protocol):
+    """A trace array, as far as the file needs it."""
+
+    @property
+    def machine(self) -> Machine:
+        """The machine."""
+        ...
+
+    @property
+    def kallsyms(self) -> Kallsyms:
+        """The symbols of everything that is loaded."""
+        ...
+
+    @property
+    def ring(self) -> RingBuffer:
+        """The ring buffers."""
+        ...
+
+    @property
+    def events(self) -> Sequence[TraceEvent]:
+        """All events that exist now."""
+        ...
+
+    @property
+    def clock(self) -> str:
+        """The clock in use."""
+        ...
+
+    @property
+    def clocks(self) -> Sequence[str]:
+        """The clocks that can be used."""
+        ...
+
+    def cmdlines(self) -> Mapping[int, str]:
+        """Return the names of tasks by pid."""
+        ...
+
+
+def recorded(array: Recorded) -> bytes:
+    """Return trace.dat with the events that are in the buffers; they stay there."""
+    layout = array.ring.layout
+    formats: dict[str, list[str]] = defaultdict(list)
+    for event in array.events:
+        formats[event.group].append(format_text(event))
+    clocks = (f"[{name}]" if name == array.clock else name for name in array.clocks)
+    digits = 2 * layout.pointer_size
+    about = Description(
+        header_page=header_page(commit_size(layout)),
+        header_event=HEADER_EVENT,
+        ftrace_formats=[format_text(each) for each in layouts(layout.pointer_size)],
+        formats=formats,
+        kallsyms="".join(
+            f"{each.address:0{digits}x} T {each.name}"
+            + (f"\t[{each.module}]\n" if each.module else "\n")
+            for each in array.kallsyms.functions()
+        ),
+        cmdlines="".join(f"{pid} {comm}\n" for pid, comm in array.cmdlines().items()),
+        trace_clock=" ".join(clocks),
+        uname=f"Linux {RELEASE} {array.machine.port.facts.name}",
+    )
+    return trace_dat(array.ring, about)

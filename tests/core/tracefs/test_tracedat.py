@@ -1,0 +1,77 @@
+"""trace.dat: trace-cmd finds in it the events that are in the buffers."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dynftrace.core.abi import TraceType
+from dynftrace.core.tracefs.tracedat import recorded
+
+from ...support.user import executor, opened
+
+TRACE_CMD = shutil.which("trace-cmd") or ""
+
+TRACED = """echo schedule vfs_read > set_ftrace_filter
+echo 1 > events/syscalls/enable
+echo function > current_tracer
+run syscalls
+echo mark > trace_marker
+echo 0 > tracing_on"""
+
+EVENT = re.compile(r" *.+-(\d+) +\[(\d+)\] +(\d+)\.(\d+): (\w+):? *(.*)")
+
+
+def read_by_trace_cmd(path: Path, *options: str) -> list[tuple[str, ...]]:
+    command = [TRACE_CMD, "report", "-t", *options, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    first, *rows = done.stdout.splitlines()
+    assert first == "cpus=2"
+    found = [EVENT.fullmatch(row) for row in rows]
+    return [match.groups() for match in found if match is not None]
+
+
+@pytest.mark.skipif(not TRACE_CMD, reason="needs trace-cmd")
+@pytest.mark.parametrize("arch", ["x86_64", "ppc64", "mips"])
+def test_trace_cmd_reads_every_event(arch: str, tmp_path: Path) -> None:
+    session = opened(arch)
+    executor(session)(TRACED)
+    array, path = session.boot.array, tmp_path / "trace.dat"
+    array.ring.consume(0, limit=7)
+    path.write_bytes(recorded(array))
+    names = {TraceType.FN: "function", TraceType.PRINT: "print"}
+    names |= {event.number: event.name for event in array.events}
+    ring = array.ring
+    expected = [
+        (int(row["pid"]), cpu, int(row["ts"]), names[int(row["type"])])
+        for cpu in ring.cpus
+        for part in ring.decode(ring.pages(cpu), ring.head(cpu)[1])
+        for row in part.events
+    ]
+    found = read_by_trace_cmd(path, "-R")
+    assert len(found) > 50
+    assert sorted(expected) == sorted(
+        (int(pid), int(cpu), int(s) * 10**9 + int(ns), name) for pid, cpu, s, ns, name, _ in found
+    )
+    table = ring.events()
+    called = table.ips()[table.events["type"] == TraceType.FN]
+    shown = {fields.split()[0] for *_, name, fields in found if name == "function"}
+    assert shown == {f"ip={name}" for name in array.kallsyms.names_of(called)}
+
+
+def test_the_layouts_are_those_of_the_pages() -> None:
+    session = opened()
+    tree = session.boot.tracefs
+    assert "\tfield:unsigned long parent_ip;\toffset:16;\tsize:8;\tsigned:0;\n" in tree.read(
+        "events/ftrace/function/format"
+    )
+    assert tree.read("events/ftrace/function/id") == "1\n"
+    assert tree.listdir("events/ftrace/print") == ["format"]
+    assert "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n" in tree.read(
+        "events/header_page"
+    )
