@@ -249,6 +249,9 @@ class CannedDriver:
         """Return a fixed duration."""
         return f"{len(text)} characters" if text else ""
 
+    def trace_dat(self) -> bytes:
+        return b""
+
     def picture(self, name: str, function: str = "") -> Drawing:
         """Return an empty picture."""
         return Drawing(name, ())

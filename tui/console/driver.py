@@ -31,6 +31,7 @@ from ...core.shell.outcome import (
 from ...core.shell.preview import preview
 from ...core.shell.text.encoding import out_of_reach_lines
 from ...core.trace.select.explorer import TraceExplorer
+from ...core.tracefs.tracedat import recorded
 from ...core.views.call_site import find_sites
 from ...core.views.drawing import Drawing
 from ...core.views.lanes import Lanes
@@ -139,6 +140,10 @@ class SessionDriver:
     def picture(self, name: str, function: str = "") -> Drawing | Lanes:
         """Return a picture; raises what `picture_of` raises."""
         return picture_of(self.session, name, function)
+
+    def trace_dat(self) -> bytes:
+        """Return the events in the buffers as trace-cmd's file."""
+        return recorded(self.boot.array)
 
     def workloads(self) -> Sequence[str]:
         """Return the names that `run` accepts."""

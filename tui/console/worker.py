@@ -112,6 +112,10 @@ class Driver(Protocol):
         """Return a picture by its name. Raises `DynftraceError`."""
         ...
 
+    def trace_dat(self) -> bytes:
+        """Return the events in the buffers as trace-cmd's file."""
+        ...
+
     def workloads(self) -> Sequence[str]:
         """Return the names that `run` accepts."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,17 +46,21 @@ class Export:
         """Return the rows as one text."""
         return "".join(self.text())
 
-    def save(self, path: Path) -> tuple[str, str]:
+    def save(self, path: Path, trace_dat: Callable[[], bytes]) -> tuple[str, str]:
         """Write to `path` in the format that its name selects; return a message, and "".
 
-        Text has the rows shown; other formats have the whole trace. Raises `DynftraceError`.
+        Text has the rows shown; other formats have the whole trace. `trace_dat` returns the
+        file for trace-cmd with what the buffers hold now. Raises `DynftraceError`.
         """
-        from ...core.trace.export.formats import exported, format_of
+        from ...core.trace.export.formats import TRACE_DAT, exported, format_of
 
         kind = format_of(path.name)
         if kind == "text":
             write_whole(path, self.text())
             return f"saved {path}: {len(self):,} rows", ""
+        if kind == TRACE_DAT:
+            write_whole(path, trace_dat())
+            return f"saved {path}", ""
         trace = self.shown.trace
         assert trace is not None
         write_whole(path, exported(trace.text, kind, path.name))

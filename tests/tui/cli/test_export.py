@@ -37,6 +37,14 @@ def test_the_end_of_the_name_selects_the_format(
         json.loads(text)
 
 
+def test_trace_dat_begins_with_its_magic(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "trace.dat"
+    assert here(capsys, "export", "-c", GRAPH, "-o", str(path)) == (0, "", "")
+    assert path.read_bytes().startswith(b"\x17\x08\x44tracing6\0\0\x08")
+
+
 def test_the_options_offer_every_format() -> None:
     assert tuple(SUFFIXES) == FORMATS
 

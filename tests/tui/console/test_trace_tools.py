@@ -252,6 +252,7 @@ async def test_the_end_of_the_name_selects_the_format(
         await do(app, pilot, "echo schedule > set_ftrace_filter; echo function > current_tracer")
         await do(app, pilot, "run syscalls")
         for name, said in (
+            ("t.dat", "saved t.dat"),
             ("t.csv", r"saved t.csv: \d+ events"),
             ("t.folded", "folded needs calls with times: trace with function_graph first"),
             ("t.xyz", r"the format of t.xyz is unknown: end its name in .json, .folded"),
@@ -263,7 +264,8 @@ async def test_the_end_of_the_name_selects_the_format(
                 assert re.match(said, toasts(app)[-1])
         rows = list(csv.DictReader((tmp_path / "t.csv").open()))
         assert {row["function"] for row in rows} == {"schedule"}
-        assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+        assert {path.name for path in tmp_path.iterdir()} == {"t.csv", "t.dat"}
+        assert (tmp_path / "t.dat").read_bytes()[3:10] == b"tracing"
 
 
 async def test_functions_and_tasks_of_a_real_trace_are_filtered(session: Session) -> None:

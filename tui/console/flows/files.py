@@ -19,7 +19,7 @@ _ADVICE = """\
 enter saves; an existing file is replaced.
 .txt has the rows shown, other names the whole trace:
 .json (Perfetto), .folded or .speedscope.json (flames),
-.csv or .jsonl (tables)."""
+.csv or .jsonl (tables), .dat (trace-cmd)."""
 
 
 class FileFlow:
@@ -50,9 +50,11 @@ class FileFlow:
         This is a job of the machine's thread: many rows take seconds.
         """
 
-        def save(_: Driver) -> tuple[str, str] | DynftraceError:
+        def save(driver: Driver) -> tuple[str, str] | DynftraceError:
             try:
-                return export.save(path) if path else (f"{len(export):,} rows", export.whole_text())
+                if path is None:
+                    return f"{len(export):,} rows", export.whole_text()
+                return export.save(path, driver.trace_dat)
             except DynftraceError as error:
                 return error
 
