@@ -34,6 +34,9 @@ from .runner import Runner
 WAIT_S = 0.02
 """Host seconds between two looks of a reader that waits."""
 
+PROC = "/proc"
+"""The directory with the machine's files of /proc; a client may bind them over the host's."""
+
 RELEASE_S = 0.01
 """Host seconds in which the release of a file follows its last close."""
 
@@ -87,11 +90,14 @@ class TracefsOperations(libfuse.Operations):
             node = self._node(path)
             if not isinstance(node, Directory):
                 raise refused(errno.ENOTDIR)
-            own = sorted(self._more) if path == "/" else []
+            own = sorted((*self._more, PROC[1:])) if path == "/" else []
             return [".", "..", *node.entries, *own]
 
     def _node(self, path: str) -> Node:
-        return self._more.get(path[1:]) or self._runner.session.boot.tracefs.node(path)
+        tree = self._runner.session.boot.tracefs
+        if path == PROC or path.startswith(f"{PROC}/"):
+            return tree.node(path)  # the mount point of another tree
+        return self._more.get(path[1:]) or tree.node(path)
 
     def create(self, path: str, mode: int, fi: object) -> int:
         """Refuse, as tracefs does: clients make no files."""

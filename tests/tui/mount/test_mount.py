@@ -69,7 +69,7 @@ def sh(directory: Path, script: str) -> str:
 
 @needs_fuse
 def test_programs_use_the_files(mounted: Path) -> None:
-    assert sh(mounted, "cat current_tracer") == "nop\n"
+    assert sh(mounted, "cat current_tracer proc/sys/kernel/stack_tracer_enabled") == "nop\n0\n"
     traced = sh(
         mounted,
         """echo schedule > set_ftrace_filter; echo vfs_read >> set_ftrace_filter
