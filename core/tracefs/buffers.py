@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ..trace.buffer.ringbuffer import RingBuffer
 from .number import kstrtoul
-from .traces import Events, Trace, TracePipe
+from .traces import Events, Trace, TracePipe, TracePipeRaw
 from .tree import Directory, File, Node
 
 
@@ -73,6 +73,7 @@ def files(buffers: Buffers) -> Mapping[str, Node]:
                     {
                         "trace": Trace(buffers, cpu),
                         "trace_pipe": TracePipe(buffers, cpu),
+                        "trace_pipe_raw": TracePipeRaw(buffers, cpu),
                         "stats": Stats(buffers, cpu),
                         "buffer_size_kb": BufferSize(ring, cpu),
                     }

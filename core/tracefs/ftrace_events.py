@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..abi import RB_PAGE_HEADER, RB_PAGE_SIZE, TraceType
+from ..abi import RB_PAGE_SIZE, TraceType
 from .event import COMMON_SIZE, Field, format_text
 from .tree import Directory, File, Node
 
@@ -41,15 +41,13 @@ class Layout:
     print_fmt: str
 
 
-def header_page(commit: int = 8) -> str:
-    """Return the content of header_page; `commit` is the size of the commit word in bytes."""
-    start = 8 + commit
-    size = RB_PAGE_SIZE - RB_PAGE_HEADER if start == RB_PAGE_HEADER else RB_PAGE_SIZE - start
+def header_page(long: int) -> str:
+    """Return the content of header_page: the pages that readers get (rawpages.py)."""
     rows = (
         ("u64 timestamp", 0, 8, 0),
-        ("local_t commit", 8, commit, 1),
+        ("local_t commit", 8, long, 1),
         ("int overwrite", 8, 1, 1),
-        ("char data", start, size, 1),
+        ("char data", 8 + long, RB_PAGE_SIZE - 8 - long, 1),
     )
     return "".join(
         f"\tfield: {name};\toffset:{offset};\tsize:{size};\tsigned:{signed};\n"
@@ -163,5 +161,5 @@ def files(long: int) -> Mapping[str, Node]:
     return {
         "ftrace": Directory(events),
         "header_event": Text(HEADER_EVENT),
-        "header_page": Text(header_page()),
+        "header_page": Text(header_page(long)),
     }

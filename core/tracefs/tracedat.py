@@ -9,7 +9,7 @@ from typing import Protocol
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..trace.buffer.ringbuffer import RingBuffer
-from ..trace.export.tracedat import Description, commit_size, trace_dat
+from ..trace.export.tracedat import Description, trace_dat
 from .event import TraceEvent, format_text
 from .ftrace_events import HEADER_EVENT, header_page, layouts
 
@@ -64,7 +64,7 @@ def recorded(array: Recorded) -> bytes:
     clocks = (f"[{name}]" if name == array.clock else name for name in array.clocks)
     digits = 2 * layout.pointer_size
     about = Description(
-        header_page=header_page(commit_size(layout)),
+        header_page=header_page(layout.pointer_size),
         header_event=HEADER_EVENT,
         ftrace_formats=[format_text(each) for each in layouts(layout.pointer_size)],
         formats=formats,

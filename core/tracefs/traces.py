@@ -127,6 +127,30 @@ class TracePipe(File):
         return read_before and not self._events.tracing_on
 
 
+class TracePipeRaw(File):
+    """The unread events of one CPU, a page of the buffer at a time; a reader waits for more."""
+
+    mode = 0o440
+    consumes = True
+
+    def __init__(self, events: Events, cpu: int) -> None:
+        self._ring = events.ring
+        self._cpu = cpu
+
+    def read(self) -> str:
+        """Return a page, whose bytes are as `surrogateescape` has them."""
+        return self._ring.consume_page(self._cpu).decode("utf-8", "surrogateescape")
+
+    @property
+    def ready(self) -> bool:
+        """Whether there are unread events."""
+        return self._ring.in_buffer(self._cpu) > 0
+
+    def ended(self, read_before: bool) -> bool:
+        """Return False: a reader always waits."""
+        return False
+
+
 class TraceMarker(File):
     """Text written here becomes an event, written by the guest's tracing_mark_write."""
 

@@ -29,6 +29,7 @@ from ...errors import MemoryFault, TracefsError
 from ...memento import Restore, attributes, in_order
 from .contents import COUNTERS, Contents
 from .events import EventTable
+from .rawpages import tell_lost, unread_pages
 from .ringmemory import BufferMemory, Descriptor, Region
 from .subbuffer import DATA_SIZE, Decoded, PageFormat
 from .timetext import time_text
@@ -414,6 +415,34 @@ class RingBuffer:
         for each, some in parts.items():
             self._advance(each, some, int((table.events["cpu"] == each).sum()))
         return Consumed(table, lost)
+
+    def consume_page(self, cpu: int) -> bytes:
+        """Take the unread events of one page out, as a page for readers; b"" if there are none."""
+        self._settle()
+        overrun, lost = self._get(cpu, "overrun"), 0
+        while self.in_buffer(cpu):
+            head, count = self._used(cpu)
+            page, read = self._regions[cpu].view()[head : head + 1], self._read(cpu)
+            found = unread_pages(self.layout, page, read)
+            taken = sum(len(part.events) for part in self.decode(page, read))
+            descriptor = self._descriptors[cpu]
+            if count > 1:
+                descriptor["head_page"], descriptor["read"] = (
+                    (head + 1) % len(self._regions[cpu].view()),
+                    0,
+                )
+            else:
+                descriptor["read"] = int(self.layout.commits(page)[0])
+            descriptor["read_events"] += np.uint64(taken)
+            if len(found):
+                lost, self._overrun_seen[cpu] = overrun - self._overrun_seen[cpu], overrun
+                if lost > 0:
+                    tell_lost(self.layout, found[0], lost)
+                data: bytes = found[0].tobytes()
+                return data
+            if count <= 1:
+                break
+        return b""
 
     def _advance_to_tail(self, cpu: int, taken: int) -> None:
         descriptor = self._descriptors[cpu]

@@ -1,9 +1,7 @@
 """trace.dat, version 6: the pages of the buffers and what a reader needs to decode them.
 
-The pages are those of the guest, byte for byte, but for two differences: a page that was read in
-part begins with its first unread event, and on 32-bit guests the header has 12 bytes, as readers
-expect, instead of 16. Source: Documentation/trace-cmd/trace-cmd.dat.v6.5.txt of trace-cmd,
-in whose terms the sections are named.
+The pages are those that the kernel hands to readers (rawpages.py). Source: the manual page
+trace-cmd.dat.v6 of trace-cmd, in whose terms the sections are named.
 """
 
 from __future__ import annotations
@@ -11,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ...abi import RB_PAGE_HEADER, RB_PAGE_SIZE
+from ...abi import RB_PAGE_SIZE
+from ..buffer.rawpages import unread_pages
 from ..buffer.ringbuffer import RingBuffer
-from ..buffer.subbuffer import DATA_SIZE, PageFormat
+from ..buffer.subbuffer import PageFormat
 
 MAGIC = b"\x17\x08\x44tracing6\0"
 
@@ -42,15 +38,10 @@ class Description:
     uname: str
 
 
-def commit_size(layout: PageFormat) -> int:
-    """Return the bytes of the commit word in the file."""
-    return layout.pointer_size
-
-
 def trace_dat(ring: RingBuffer, about: Description) -> bytes:
     """Return the file with the events that `ring` holds now; they stay there."""
     layout = ring.layout
-    buffers = [_pages(layout, ring.pages(cpu), ring.head(cpu)[1]) for cpu in ring.cpus]
+    buffers = [unread_pages(layout, ring.pages(cpu), ring.head(cpu)[1]) for cpu in ring.cpus]
     stats = [f"CPU: {cpu}\n{ring.stats(cpu).text()}" for cpu in ring.cpus]
     head = b"".join(_head(layout, about, stats))
     flyrecord = b"flyrecord\0"
@@ -110,32 +101,3 @@ def _head(layout: PageFormat, about: Description, stats: Sequence[str]) -> Itera
     yield option(_TRACECLOCK, about.trace_clock)
     yield option(_UNAME, about.uname)
     yield number(0, 2)
-
-
-def _pages(layout: PageFormat, pages: NDArray[np.uint8], read: int) -> NDArray[np.uint8]:
-    """Return pages as they are in the file, shape (p, 4096), without the first `read` bytes."""
-    pages = pages.copy()
-    if len(pages) and read:
-        _drop(layout, pages[0], read)
-    commits = np.minimum(layout.commits(pages), DATA_SIZE)
-    pages = pages[commits > 0]
-    if layout.pointer_size == 8:
-        return pages
-    found = np.zeros_like(pages)
-    found[:, :8] = pages[:, :8]
-    short = commits[commits > 0].astype(f"{layout.order}u4")
-    found[:, 8:12] = short.view(np.uint8).reshape(-1, 4)
-    found[:, 12 : 12 + DATA_SIZE] = pages[:, RB_PAGE_HEADER:]
-    return found
-
-
-def _drop(layout: PageFormat, page: NDArray[np.uint8], read: int) -> None:
-    """Remove the first `read` bytes of data from `page`; deltas count from the event before."""
-    events = layout.decode(page[None]).events
-    before = events[events["offset"] < read]
-    if len(before):
-        stamp = np.array([before[-1]["ts"]]).astype(f"{layout.order}u8")
-        page[:8] = stamp.view(np.uint8)
-    left = max(int(layout.commits(page[None])[0]) - read, 0)
-    page[8:16] = np.array([left]).astype(f"{layout.order}u8").view(np.uint8)
-    page[RB_PAGE_HEADER : RB_PAGE_HEADER + left] = page[RB_PAGE_HEADER + read :][:left]

@@ -64,6 +64,34 @@ def test_trace_cmd_reads_every_event(arch: str, tmp_path: Path) -> None:
     assert shown == {f"ip={name}" for name in array.kallsyms.names_of(called)}
 
 
+@pytest.mark.parametrize("arch", ["x86_64", "mips"])
+def test_a_raw_pipe_hands_out_the_same_pages(arch: str) -> None:
+    session = opened(arch)
+    sh = executor(session)
+    sh("echo function > current_tracer; run syscalls; echo 0 > tracing_on")
+    session.boot.array.ring.consume(1, limit=7)
+    whole, read = recorded(session.boot.array), b""
+    with session.boot.tracefs.open("per_cpu/cpu1/trace_pipe_raw") as pipe:
+        while page := pipe.read().encode("utf-8", "surrogateescape"):
+            assert len(page) == 4096
+            read += page
+    assert len(read) > 8192
+    assert whole.endswith(read)
+    assert sh("cat per_cpu/cpu1/trace") == sh("cat per_cpu/cpu1/trace | grep '^#'")
+
+
+def test_lost_events_are_told_in_the_next_page() -> None:
+    session = opened()
+    sh = executor(session)
+    sh("echo 8 > buffer_size_kb; echo function > current_tracer; run syscalls")
+    lost = session.boot.array.ring.overrun(0)
+    page = sh("cat per_cpu/cpu0/trace_pipe_raw").encode("utf-8", "surrogateescape")
+    commit = int.from_bytes(page[8:16], "little")
+    assert commit >> 30 & 3 == 3
+    end = 16 + (commit & 0xFFFFF)
+    assert int.from_bytes(page[end : end + 8], "little") == lost > 0
+
+
 def test_the_layouts_are_those_of_the_pages() -> None:
     session = opened()
     tree = session.boot.tracefs
