@@ -82,6 +82,8 @@ class Ftrace:
         )
         self.ops: list[FtraceOps] = []
         """The registered ops, in the order of their registration."""
+        self.enabled = True
+        """Whether call sites call the registered ops (ftrace_enabled)."""
         self._machine = machine
         self._memory = machine.memory
         self._by_mcount: tuple[ModuleStub, ...] = ()
@@ -297,7 +299,7 @@ class Ftrace:
     def save(self) -> Restore:
         """Return a function that restores the host's part of ftrace, after the machine's memory."""
         parts = [
-            attributes(self, "ops", "_graph", "early", "init_edit", "_by_mcount"),
+            attributes(self, "ops", "enabled", "_graph", "early", "init_edit", "_by_mcount"),
             self.records.save(),
             self.text.save(),
             self.pids.save(),
@@ -341,7 +343,12 @@ class Ftrace:
     @property
     def call_target(self) -> int | None:
         """The function that calls end in; None while nothing is registered."""
-        return self.slot if self.ops else None
+        return self.slot if self._called else None
+
+    @property
+    def _called(self) -> list[FtraceOps]:
+        """The ops that call sites call."""
+        return self.ops if self.enabled else []
 
     @property
     def patcher(self) -> Patcher:
@@ -451,6 +458,18 @@ class Ftrace:
                     setattr(ops, name, new)
             self._stale = ops in self.ops
 
+    def set_enabled(self, on: bool) -> None:
+        """Let call sites call the registered ops, or none (`ftrace_enable_sysctl`).
+
+        Raises `TracefsError` (ENODEV, EBUSY), `MissingSymbolError` and `FtraceBug`, after which
+        nothing has changed.
+        """
+        self.check()
+        with self.change() as undo:
+            undo.callback(setattr, self, "enabled", self.enabled)
+            self._stale = on != self.enabled and bool(self.ops)
+            self.enabled = on
+
     def follow_pids(self) -> None:
         """Change how users that obey pids are called. Raises `FtraceBug`."""
         if any(each.pid for each in self.ops) and not self.disabled:
@@ -487,17 +506,17 @@ class Ftrace:
 
         Raises `FtraceBug`.
         """
-        ftraced = self.ftraced
-        plan = self.tracer.plan(Users(self.ops, self.pids.func, self._graph), undo)
+        ftraced, called = self.ftraced, self._called
+        plan = self.tracer.plan(Users(called, self.pids.func, self._graph and self.enabled), undo)
         if ftraced is not None:
-            edit = ftraced.mcount_edit(suspended=bool(self.ops))
+            edit = ftraced.mcount_edit(suspended=bool(called))
             self.text.verify(edit, FtraceBugType.UPDATE, self.mcount)
         if not write:
             return
         with self.patcher.watched(undo.taken) if self._watched else contextlib.nullcontext():
             self.tracer.write(plan, undo)
             if ftraced is not None:
-                ftraced.suspend(bool(self.ops))
+                ftraced.suspend(bool(called))
 
     def _add(
         self,

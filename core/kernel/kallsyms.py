@@ -132,6 +132,20 @@ class Kallsyms:
             )
         ]
 
+    def text(self, pointer_size: int) -> str:
+        """Return the content of /proc/kallsyms: `address type name`, and the module if any.
+
+        The type is T for functions and D for all else: whether a symbol is local is not kept.
+        """
+        merged = self._all()
+        width, lines = 2 * pointer_size, []
+        columns = (merged.start, merged.function, merged.name, merged.table)
+        for start, function, name, table in zip(*(c.tolist() for c in columns), strict=True):
+            module = self._module(name, table)
+            of = "" if module is None else f"\t[{module}]"
+            lines.append(f"{start:0{width}x} {'T' if function else 'D'} {name}{of}\n")
+        return "".join(lines)
+
     def _module(self, name: str, table: int) -> str | None:
         """Return the module to show with `name` of the table with number `table`."""
         owner = self._tables[table][0]

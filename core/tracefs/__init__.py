@@ -69,7 +69,7 @@ class TracefsTree(Tracefs):
                 **stack_files(array.stack, kallsyms, bits),
             }
         )
-        super().__init__(root, lock, {"/proc": proc_files(array.stack, machine)})
+        super().__init__(root, lock, {"/proc": proc_files(array.stack, machine, ftrace)})
 
     def save(self) -> Restore:
         """Return a function that restores the filter words that wait for a module."""

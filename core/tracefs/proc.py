@@ -1,6 +1,7 @@
-"""The files below /proc/sys/kernel: switches of the stack tracer and of the NMI watchdog.
+"""/proc: kallsyms, and the switches of ftrace, the stack tracer and the NMI watchdog.
 
-Sources: kernel/sysctl.c, kernel/trace/trace_stack.c and kernel/watchdog.c of Linux 6.1.
+Sources: kernel/kallsyms.c, kernel/sysctl.c, kernel/trace/ftrace.c, kernel/trace/trace_stack.c and
+kernel/watchdog.c of Linux 6.1.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import errno
 
 from ..errors import GuestError, TracefsError
+from ..ftrace.ftrace import Ftrace
 from ..ftrace.stacktrace import StackTracer
+from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from .number import dointvec
 from .tree import Directory, File
@@ -29,6 +32,38 @@ class StackTracerEnabled(File):
     def write(self, text: str) -> None:
         """Accept a number; EINVAL for other text."""
         self._stack.set_enabled(dointvec(text))
+
+
+class KallsymsFile(File):
+    """The symbols of everything that is loaded, by address."""
+
+    def __init__(self, kallsyms: Kallsyms, pointer_size: int) -> None:
+        self._kallsyms = kallsyms
+        self._pointer_size = pointer_size
+
+    def read(self) -> str:
+        """Return one symbol a line."""
+        return self._kallsyms.text(self._pointer_size)
+
+
+class FtraceEnabled(File):
+    """The switch of all calls: 0 turns every call site into a nop, any other number back.
+
+    What is registered stays registered.
+    """
+
+    mode = 0o644
+
+    def __init__(self, ftrace: Ftrace) -> None:
+        self._ftrace = ftrace
+
+    def read(self) -> str:
+        """Return 1 or 0; 0 once a bug has shut ftrace off."""
+        return f"{self._ftrace.enabled and not self._ftrace.disabled:d}\n"
+
+    def write(self, text: str) -> None:
+        """Accept a number; EINVAL for other text, ENODEV once a bug has shut ftrace off."""
+        self._ftrace.set_enabled(bool(dointvec(text)))
 
 
 class NmiWatchdog(File):
@@ -57,10 +92,12 @@ class NmiWatchdog(File):
             raise TracefsError(errno.EOPNOTSUPP) from None
 
 
-def proc_files(stack: StackTracer, machine: Machine) -> Directory:
+def proc_files(stack: StackTracer, machine: Machine, ftrace: Ftrace) -> Directory:
     """Return the tree of /proc."""
     kernel = {
+        "ftrace_enabled": FtraceEnabled(ftrace),
         "nmi_watchdog": NmiWatchdog(machine),
         "stack_tracer_enabled": StackTracerEnabled(stack),
     }
-    return Directory({"sys": Directory({"kernel": Directory(kernel)})})
+    symbols = KallsymsFile(ftrace.kallsyms, ftrace.port.facts.pointer_size)
+    return Directory({"kallsyms": symbols, "sys": Directory({"kernel": Directory(kernel)})})

@@ -62,17 +62,12 @@ def recorded(array: Recorded) -> bytes:
     for event in array.events:
         formats[event.group].append(format_text(event))
     clocks = (f"[{name}]" if name == array.clock else name for name in array.clocks)
-    digits = 2 * layout.pointer_size
     about = Description(
         header_page=header_page(layout.pointer_size),
         header_event=HEADER_EVENT,
         ftrace_formats=[format_text(each) for each in layouts(layout.pointer_size)],
         formats=formats,
-        kallsyms="".join(
-            f"{each.address:0{digits}x} T {each.name}"
-            + (f"\t[{each.module}]\n" if each.module else "\n")
-            for each in array.kallsyms.functions()
-        ),
+        kallsyms=array.kallsyms.text(layout.pointer_size),
         cmdlines="".join(f"{pid} {comm}\n" for pid, comm in array.cmdlines().items()),
         trace_clock=" ".join(clocks),
         uname=f"Linux {RELEASE} {array.machine.port.facts.name}",

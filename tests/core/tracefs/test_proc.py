@@ -11,6 +11,8 @@ import pytest
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
 
+from ...support.user import executor, opened
+
 WATCHDOG = "/proc/sys/kernel/nmi_watchdog"
 
 
@@ -29,3 +31,39 @@ def test_the_watchdog_sends_an_nmi_to_each_cpu_every_ten_seconds(
         with pytest.raises(TracefsError) as caught:
             session.boot.tracefs.write(WATCHDOG, text)
         assert caught.value.errno == errno.EINVAL
+
+
+ENABLED = "/proc/sys/kernel/ftrace_enabled"
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "ppc64"])
+def test_without_ftrace_enabled_all_sites_are_nops(arch: str) -> None:
+    session = opened(arch)
+    sh = executor(session)
+    records, memory = session.boot.ftrace.records, session.boot.machine.memory
+
+    def text() -> bytes:
+        found, _ = memory.gather(records.table["ip"], session.port.facts.sites.size)
+        return found.tobytes()
+
+    nops = text()
+    sh("echo function_graph > current_tracer; echo '*lock*' > set_ftrace_notrace")
+    traced = text()
+    assert (
+        sh(f"cat {ENABLED}; echo 0 > {ENABLED}; cat {ENABLED}; cat enabled_functions") == "1\n0\n"
+    )
+    assert text() == nops != traced
+    sh("echo > trace; run syscalls")
+    assert "schedule" not in sh("cat trace")
+    sh(f"echo nop > current_tracer; echo function_graph > current_tracer; echo 2 > {ENABLED}")
+    assert text() == traced
+    assert "schedule" in sh(f"cat {ENABLED}; run syscalls; cat trace")
+
+
+def test_kallsyms_has_the_kernel_and_its_modules() -> None:
+    session = opened(modules=("usbcore",))
+    lines = executor(session)("cat /proc/kallsyms").splitlines()
+    assert lines == sorted(lines, key=lambda line: line.split()[0])
+    for name, owner in (("schedule", ""), ("usb_alloc_dev", "\t[usbcore]")):
+        address = session.boot.kallsyms.address(name)
+        assert f"{address:016x} T {name}{owner}" in lines
