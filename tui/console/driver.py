@@ -144,6 +144,10 @@ class SessionDriver:
         """Return the names that `run` accepts."""
         return self.session.workloads()
 
+    def lines(self) -> int:
+        """Return how many lines `back` can undo."""
+        return self.session.history.lines
+
     # Views
 
     def view(self, *, hurry: bool = False) -> View:

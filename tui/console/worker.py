@@ -116,6 +116,10 @@ class Driver(Protocol):
         """Return the names that `run` accepts."""
         ...
 
+    def lines(self) -> int:
+        """Return how many lines `back` can undo."""
+        ...
+
 
 class Runner:
     """Runs a driver. Every method but `loop` may be called from the interface's thread.
