@@ -337,7 +337,9 @@ class History:
         self._take()
 
     def _take_if_due(self) -> None:
-        last = self.points.last
+        """Take a checkpoint if the last one is old; one within a run serves only that run."""
+        points = self.points
+        last = points.last_between if self._stretch is None else points.last
         least = max(LEAST_S, SHARE * self._cost)
         if last is None or self.spent - last.spent >= least:
             self._take()
