@@ -318,11 +318,16 @@ class History:
 
     def _take(self, pinned: bool = False) -> None:
         """Take a checkpoint, unless there is one of this moment."""
-        at, stretch = self._at(), self._stretch
+        at, stretch, times = self._at(), self._stretch, self.times()
+        if stretch is None:
+            for point in self.points:
+                if (point.at, point.times, point.stretch) == (at, times, None):
+                    point.pinned |= pinned
+                    return
 
         def take() -> Point:
             restore = self._save()
-            return Point(at, self.times(), self.spent, restore, stretch, pinned)
+            return Point(at, times, self.spent, restore, stretch, pinned)
 
         begin = time.thread_time()
         self.points.add(take)

@@ -160,6 +160,9 @@ class ConsoleApp(TypeAhead):
     async def on_event(self, event: events.Event) -> None:
         """Pause the machine briefly for a key, so that the key is handled first."""
         if isinstance(event, events.Key):
+            if event.key == "escape" and self.runner.progress:
+                self.runner.interrupt()  # a way back, a race: the machine stays where it was
+                return
             self.runner.give_way()
         await super().on_event(event)
 
@@ -195,7 +198,7 @@ class ConsoleApp(TypeAhead):
         over = self.screen
         if progress := self.runner.progress:
             result = over if isinstance(over, MomentScreen) else self.main
-            result.show_result(progress, "ctrl+c stops", False)
+            result.show_result(progress, "esc or ctrl+c stops", False)
         if isinstance(over, MomentScreen):
             if self.tour.walk is not None:
                 over.show_tour(self.tour.pane.todo, self.tour.pane.state)
