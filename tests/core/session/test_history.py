@@ -210,25 +210,3 @@ def test_a_stale_cpu_stays_stale_on_the_way(arch: str) -> None:
         assert state(to_and_fro) == state(straight)
         seen.append([straight.boot.ring.in_buffer(cpu) > 0 for cpu in (0, 1)])
     assert seen[-2:] == [[True, False], [True, True]]
-
-
-def test_the_way_back_to_the_end_of_a_long_run_does_not_repeat_it() -> None:
-    """A checkpoint within a run serves this run only, however near to its end."""
-    session = machine()
-    shell, points = Shell(session), session.history.points
-    shell.execute("echo function > current_tracer; run syscalls 40")
-    points.budget = points.size * 2
-    scheduler = session.boot.machine.scheduler
-    ran: list[object] = []
-    turn = scheduler.turn
-
-    def counted(*words: object) -> bool:
-        ran.append(words)
-        return turn(*words)  # type: ignore[arg-type]
-
-    for number in (1, -1, 9, -9):
-        assert shell.execute(f"goto {number}").status == 0
-        scheduler.turn = counted  # type: ignore[method-assign, assignment]
-        assert shell.execute("goto -").status == 0
-        scheduler.turn = turn  # type: ignore[method-assign]
-    assert not ran
