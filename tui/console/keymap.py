@@ -195,6 +195,8 @@ PICTURE = [
     _key("picture.next", "n", "next_event(1)", "next event", "go to the next event", show=True),
     _key("picture.previous", "N", "next_event(-1)", "Previous event", "go to the event before"),
     _key("picture.trace", "enter", "visit", "trace", "close; the trace is at this time", show=True),
+    _key("picture.into", "enter", "into", "zoom in", "let this frame fill the width", show=True),
+    _key("picture.outward", "backspace", "outward", "out", "let its caller fill it", show=True),
     _key("picture.save", "E", "save", "save SVG", "save the picture as SVG", show=True),
     _key("picture.close", "escape,q", "close", "close", "close this picture", show=True),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from dynftrace.core.session.points import Point, Points, Stretch
 
 
@@ -35,6 +37,6 @@ def test_they_are_dense_near_the_present() -> None:
     for tenth in range(600):
         found.add(lambda: point(tenth, tenth / 10))  # noqa: B023
     spent = [each.spent for each in found]
-    gaps = [after - before for before, after in zip(spent, spent[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(spent)]
     assert len(spent) == 12 and (spent[0], spent[-1]) == (0.0, 59.9)
     assert max(gaps[:4]) > 4 * max(gaps[-4:]) and max(gaps) < 60 / 4

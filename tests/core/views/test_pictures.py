@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from dynftrace.core.errors import UsageError
-from dynftrace.core.session.pictures import PICTURES, picture_of
+from dynftrace.core.session.pictures import PICTURES, drawing_of, picture_of
 from dynftrace.core.session.session import Session
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
+from dynftrace.core.trace.export.stacks import stacks_of
 from dynftrace.core.trace.text.textcontext import TextContext
 from dynftrace.core.views.drawing import Drawing, plain_lines, svg
 from dynftrace.core.views.lanes import Lanes
+from dynftrace.core.views.times import flame, zoomed
 
 from ...support.user import executor, opened
 
@@ -88,8 +90,7 @@ def test_a_million_events_are_drawn_within_a_frame() -> None:
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_picture_is_well_formed_svg_and_always_the_same(session: Session, name: str) -> None:
-    made = picture_of(session, name, "vfs_read" if name in ("map", "hist") else "")
-    drawing = made.drawing(*made.span) if isinstance(made, Lanes) else made
+    drawing = drawing_of(session, name, "vfs_read" if name in ("map", "hist") else "")
     root = ElementTree.fromstring(svg(drawing))
     assert root.tag.endswith("svg") and len(root) > 5
     assert svg(drawing) == svg(drawing)
@@ -109,3 +110,23 @@ def test_a_picture_that_cannot_be_drawn_says_why(
 ) -> None:
     with pytest.raises(UsageError, match=wrong):
         picture_of(session, name, function)
+
+
+def test_a_zoomed_flame_graph_has_the_calls_of_one_function(session: Session) -> None:
+    text = session.boot.array.text()
+    prefix = text.context.text_prefix
+    stacks = [
+        tuple(name.removeprefix(prefix) for name in (stack.task, *stack.frames))
+        for stack in stacks_of(text)
+    ]
+    own = [stack.own_ns for stack in stacks_of(text)]
+    idle = [names[0].startswith("<idle>") for names in stacks]
+    for path in (("vfs_read",), ("ksys_read", "vfs_read")):
+        total = sum(
+            ns
+            for names, ns, out in zip(stacks, own, idle, strict=True)
+            if not out and any(names[at : at + len(path)] == path for at in range(len(names)))
+        )
+        below = zoomed(flame(text), ",".join(path), prefix)
+        assert below is not None and below.total_ns == total > 0
+    assert zoomed(flame(text), "nosuch") is None
