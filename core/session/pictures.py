@@ -39,7 +39,7 @@ def picture_of(session: Session, name: str, function: str = "") -> Drawing | Fla
         if name == "lanes":
             if not len(text.table):
                 raise UsageError("nothing was traced: first switch a tracer or an event on")
-            return Lanes(text)
+            return Lanes(text, boot.ftrace.patcher.performed)
         if not has_calls(text):
             raise UsageError(UNTIMED)
         if name == "flame":

@@ -60,7 +60,9 @@ def test_lanes_count_every_event_of_their_window(session: Session) -> None:
     lanes = picture_of(session, "lanes")
     assert isinstance(lanes, Lanes)
     first, last = lanes.span
-    assert (first, last) == (int(events["ts"].min()), int(events["ts"].max()) + 1)
+    marks = {each.ns for each in session.boot.ftrace.patcher.performed}
+    began = min({int(events["ts"].min())} | {ns for ns in marks if ns >= first})
+    assert (first, last) == (began, int(events["ts"].max()) + 1)
     middle = (first + last) // 2
     for start, end in ((first, last), (middle, last), (first, middle)):
         inside = (events["ts"] >= start) & (events["ts"] < end)
@@ -68,8 +70,27 @@ def test_lanes_count_every_event_of_their_window(session: Session) -> None:
         for cpu in (0, 1):
             row = next(row for row in rows if row.label == f"CPU {cpu}")
             assert row.note == f"{np.count_nonzero(inside & (events['cpu'] == cpu)):,} events"
-    assert lanes.beyond(first, 1) == int(np.unique(events["ts"])[1])
+    assert lanes.beyond(first, 1) == min(
+        each for each in {*events["ts"].tolist(), *marks} if each > first
+    )
     assert lanes.beyond(last, 1) is None
+
+
+def test_the_phases_of_a_patch_are_marks_on_the_lanes() -> None:
+    execute = executor(session := opened("x86_64", cpus=2))
+    execute("patch breakpoint; echo schedule > set_ftrace_filter; echo function > current_tracer")
+    execute("run syscalls; echo vfs_read >> set_ftrace_filter; run syscalls; patch none")
+    execute("echo vfs_write >> set_ftrace_filter; run syscalls")
+    lanes, performed = picture_of(session, "lanes"), session.boot.ftrace.patcher.performed
+    assert isinstance(lanes, Lanes) and len({each.ns for each in performed}) > 3
+    start, end = lanes.span
+    inside = [each for each in performed if start <= each.ns < end]
+    row = lanes.drawing(start, end, 80).sections[0].rows[-1]
+    assert row.label == "patch" and row.note == f"{len(inside)} phases"
+    for bar, phase in zip(row.bars, sorted(inside, key=lambda each: each.ns), strict=True):
+        assert round(start + bar.start * (end - start)) == phase.ns
+    assert {bar.sign for bar in row.bars} >= {"W", "S", "!"}
+    assert sum(bar.sign == "!" for bar in row.bars) == sum(not each.safe for each in inside)
 
 
 def test_a_million_events_are_drawn_within_a_frame() -> None:
