@@ -167,6 +167,14 @@ class Patcher:
         names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch"
         return attributes(self, *names, "_under_breakpoint", "performed")
 
+    @property
+    def unfinished(self) -> Act | None:
+        """The last phase of a change that was not watched, if `goto` has left it unfinished."""
+        last = self.performed[-1].act if self.performed and self.patch is None else None
+        if self._under_breakpoint is not None or last in (Act.FIRST_HALF, Act.SLICE):
+            return last
+        return None
+
     def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:
         """Compare every place with the expected text, then the `stubs` that the calls use.
 

@@ -150,10 +150,12 @@ class Race:
         Raises `UsageError` unless the machine is idle: no tracer, no patch under way.
         """
         boot.ftrace.patcher.check_idle()
-        if boot.array.ops is None or boot.ftrace.disabled or boot.array.tracer != _NOP:
-            raise UsageError(
-                "race needs a machine that traces nothing: `echo nop > current_tracer`"
-            )
+        if boot.array.ops is None:
+            raise UsageError("the kernel has no tracer: no call site can be enabled")
+        if boot.ftrace.disabled:
+            raise UsageError("ftrace is off after a bug: type `reboot` or `back`")
+        if boot.array.tracer != _NOP:
+            raise UsageError("a tracer is in use: type `echo nop > current_tracer` first")
         self._boot = boot
         self._ip = ip
         records, prefix = boot.ftrace.records, boot.port.facts.abi.text_prefix

@@ -23,7 +23,7 @@ _LEAST = 8
 def head_rows(table: Table, width: int) -> tuple[Line, ...]:
     """Return what the table is about."""
     by = "by itself" if table.workload is None else f"by workload {table.workload}"
-    rest = f"   ip {table.ip:x}, a CPU comes there {by}"
+    rest = f"   ip {table.ip:x}, reached {by}"
     room = max(width - cells(table.name) - 9, 0)
     return (
         line((" race of ", ""), (table.name, "link"), (fit(rest, room).rstrip(), "dim")),
