@@ -21,7 +21,7 @@ import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from .phases import (
     SITES,
     SLOTS,
     STOP_MACHINE,
+    Act,
     Patch,
     Phase,
     Round,
@@ -80,6 +81,9 @@ class Processors(Protocol):
     @property
     def memory(self) -> Text: ...
 
+    @property
+    def now(self) -> int: ...
+
     def flush(
         self, start: int | None = None, end: int | None = None, cpus: Sequence[int] | None = None
     ) -> None: ...
@@ -104,6 +108,19 @@ def stub_target(port: Port, stub: ModuleStub, found: bytes) -> int | None:
     return port.stubs.target(stub.address, found, stub.toc)
 
 
+MOST_PERFORMED = 200
+"""Phases that a patcher remembers."""
+
+
+class Performed(NamedTuple):
+    """A phase that was performed."""
+
+    ns: int
+    """The virtual time at its begin."""
+    act: Act
+    safe: bool
+
+
 class Patcher:
     """Applies edits to the text of a machine."""
 
@@ -124,6 +141,8 @@ class Patcher:
         """The site to show, and to stop at; None for the first one that changes."""
         self.patch: Patch | None = None
         """The watched change that is under way."""
+        self.performed: tuple[Performed, ...] = ()
+        """The last phases, at most `MOST_PERFORMED`, oldest first."""
         self._recording: list[Round] | None = None
         """The rounds of the change that is being recorded."""
         self._log: list[tuple[Addresses, Bytes, Bytes]] = []
@@ -146,7 +165,15 @@ class Patcher:
     def save(self) -> Restore:
         """Return a function that restores the method, the vCPUs to flush and the patch."""
         names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch"
-        return attributes(self, *names, "_under_breakpoint")
+        return attributes(self, *names, "_under_breakpoint", "performed")
+
+    @property
+    def unfinished(self) -> Act | None:
+        """The last phase of a change that was not watched, if `goto` has left it unfinished."""
+        last = self.performed[-1].act if self.performed and self.patch is None else None
+        if self._under_breakpoint is not None or last in (Act.FIRST_HALF, Act.SLICE):
+            return last
+        return None
 
     def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:
         """Compare every place with the expected text, then the `stubs` that the calls use.
@@ -269,6 +296,8 @@ class Patcher:
     def _perform(self, phase: Phase, watched: bool = False) -> None:
         """Write and flush as `phase` says, and let run what it lets run."""
         machine = self._machine
+        last = Performed(machine.now, phase.act, phase.safe)
+        self.performed = (*self.performed[1 - MOST_PERFORMED :], last)
         if phase.edit is not None:
             self._under_breakpoint = phase.edit
         # vCPUs run between two watched phases: until they are told of new text, theirs is stale.

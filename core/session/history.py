@@ -318,11 +318,16 @@ class History:
 
     def _take(self, pinned: bool = False) -> None:
         """Take a checkpoint, unless there is one of this moment."""
-        at, stretch = self._at(), self._stretch
+        at, stretch, times = self._at(), self._stretch, self.times()
+        if stretch is None:
+            for point in self.points:
+                if (point.at, point.times, point.stretch) == (at, times, None):
+                    point.pinned |= pinned
+                    return
 
         def take() -> Point:
             restore = self._save()
-            return Point(at, self.times(), self.spent, restore, stretch, pinned)
+            return Point(at, times, self.spent, restore, stretch, pinned)
 
         begin = time.thread_time()
         self.points.add(take)
@@ -337,7 +342,9 @@ class History:
         self._take()
 
     def _take_if_due(self) -> None:
-        last = self.points.last
+        """Take a checkpoint if the last one is old; one within a run serves only that run."""
+        points = self.points
+        last = points.last_between if self._stretch is None else points.last
         least = max(LEAST_S, SHARE * self._cost)
         if last is None or self.spent - last.spent >= least:
             self._take()

@@ -8,7 +8,7 @@ from ..views.address_map import map_drawing
 from ..views.call_site import find_sites
 from ..views.drawing import Drawing
 from ..views.lanes import Lanes
-from ..views.time_pictures import flame_drawing, hist_drawing
+from ..views.time_pictures import FlameGraph, hist_drawing
 from ..views.times import flame, histogram
 from .session import Session
 
@@ -18,7 +18,7 @@ PICTURES = ("map", "lanes", "flame", "hist")
 UNTIMED = "no call has been timed: first echo function_graph > current_tracer"
 
 
-def picture_of(session: Session, name: str, function: str = "") -> Drawing | Lanes:
+def picture_of(session: Session, name: str, function: str = "") -> Drawing | FlameGraph | Lanes:
     """Return the picture `name` of `PICTURES`.
 
     `function` is that of the call on the map, or of the histogram. Raises `UsageError` for an
@@ -39,14 +39,22 @@ def picture_of(session: Session, name: str, function: str = "") -> Drawing | Lan
         if name == "lanes":
             if not len(text.table):
                 raise UsageError("nothing was traced: first switch a tracer or an event on")
-            return Lanes(text)
+            return Lanes(text, boot.ftrace.patcher.performed)
         if not has_calls(text):
             raise UsageError(UNTIMED)
         if name == "flame":
-            return flame_drawing(flame(text))
+            return FlameGraph(flame(text))
         if not function:
             raise UsageError("name the function whose calls the histogram shows")
         found = histogram(text, function)
         if found is None:
             raise UsageError(f"no call of {function} in the trace has returned")
         return hist_drawing(function, found)
+
+
+def drawing_of(session: Session, name: str, function: str = "") -> Drawing:
+    """Return all of the picture `name` as a drawing; raises as `picture_of`."""
+    made = picture_of(session, name, function)
+    if isinstance(made, Lanes):
+        return made.drawing(*made.span)
+    return made.drawing() if isinstance(made, FlameGraph) else made

@@ -8,7 +8,7 @@ to a limit. Distances are in host seconds of running, because that is what a rep
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ..errors import HostMemoryError
@@ -83,6 +83,11 @@ class Points:
         return self._points[-1] if self._points else None
 
     @property
+    def last_between(self) -> Point | None:
+        """The newest one between two actions."""
+        return next((point for point in reversed(self._points) if point.stretch is None), None)
+
+    @property
     def size(self) -> int:
         """Bytes that they take."""
         return self._size() + len(self._points) * self._own()
@@ -125,13 +130,25 @@ class Points:
             able = [n for n in inner if not points[n].pinned] or list(inner)[:1]
             if not able:
                 return False
-            now = points[-1].spent
-            del points[min(able, key=lambda n: self._worth(points[n - 1 : n + 2], now))]
+            worth = self._worth()
+            del points[min(able, key=lambda n: worth[n])]
         return True
 
-    @staticmethod
-    def _worth(three: Iterable[Point], now: float) -> float:
-        """Return what the middle one of three is worth."""
-        before, point, after = three
-        age = min(max(now - point.spent, 0.0), _OLD_S)
-        return (after.spent - before.spent) / math.sqrt(age + 0.05)
+    def _worth(self) -> list[float]:
+        """Return what each is worth: how much longer a replay is without it, for its age.
+
+        What comes after a run can be replayed only from a checkpoint between two actions.
+        """
+        points = self._points
+        now, worth = points[-1].spent, []
+        since = points[0].spent  # of the last one from which everything later can be replayed
+        last = points[0]
+        for point, after in zip(points, (*points[1:], points[-1]), strict=True):
+            inside = point.stretch is not None
+            before = last.spent if inside and last.stretch is point.stretch else since
+            age = min(max(now - point.spent, 0.0), _OLD_S)
+            worth.append((after.spent - before) / math.sqrt(age + 0.05))
+            last = point
+            if not inside:
+                since = point.spent
+        return worth

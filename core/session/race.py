@@ -28,6 +28,7 @@ from ..kernel.workloads import workload_names
 from ..machine.function import kernel_toc
 from ..machine.vcpu import Vcpu
 from ..memento import Restore
+from ..views.call_site import find_sites
 from ..views.disasm import Insn
 from . import checkpoint
 from .boot import Boot
@@ -66,9 +67,24 @@ class Result:
     """What is lost, or the reason of the oops."""
 
     @property
-    def text(self) -> str:
-        """The fate in a few words."""
-        return f"{self.fate.value} {self.detail}".rstrip()
+    def word(self) -> str:
+        """The fate in a word or two, without the reason of an oops."""
+        return f"lost {self.detail}" if self.fate is Fate.LOST else self.fate.value
+
+    @property
+    def reason(self) -> str:
+        """The reason of an oops, or ""."""
+        return "" if self.fate is Fate.LOST else self.detail
+
+    @property
+    def reached(self) -> bool:
+        """Whether a CPU came to the position."""
+        return self.fate is not Fate.UNREACHED
+
+    @property
+    def bad(self) -> bool:
+        """Whether the patch was not safe for the CPU."""
+        return self.reached and self.fate is not Fate.FINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +105,11 @@ class Row:
     results: tuple[Result, ...]
     """One for each method."""
 
+    @property
+    def place(self) -> str:
+        """Where the CPU is, relative to the site."""
+        return f"site{self.offset:+d}" + (" inside" if self.inside else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -96,6 +117,8 @@ class Table:
 
     name: str
     ip: int
+    watched: str
+    """What `patch watch` calls the site: its function, or the ip if that has several sites."""
     workload: str | None
     """What brings a CPU to the site; None if it comes there by itself."""
     methods: tuple[str, ...]
@@ -108,7 +131,7 @@ class Table:
         tracer = _FUNCTION if row.enables else _NOP
         return (
             f"echo {self.name} > set_ftrace_filter; {start}patch {method}; "
-            f"patch watch {self.name}; echo {tracer} > current_tracer; {until}"
+            f"patch watch {self.watched}; echo {tracer} > current_tracer; {until}"
         )
 
 
@@ -119,7 +142,6 @@ class Race:
         self,
         boot: Boot,
         ip: int,
-        name: str,
         methods: Sequence[str],
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -128,13 +150,18 @@ class Race:
         Raises `UsageError` unless the machine is idle: no tracer, no patch under way.
         """
         boot.ftrace.patcher.check_idle()
-        if boot.array.ops is None or boot.ftrace.disabled or boot.array.tracer != _NOP:
-            raise UsageError(
-                "race needs a machine that traces nothing: `echo nop > current_tracer`"
-            )
+        if boot.array.ops is None:
+            raise UsageError("the kernel has no tracer: no call site can be enabled")
+        if boot.ftrace.disabled:
+            raise UsageError("ftrace is off after a bug: type `reboot` or `back`")
+        if boot.array.tracer != _NOP:
+            raise UsageError("a tracer is in use: type `echo nop > current_tracer` first")
         self._boot = boot
         self._ip = ip
-        self._name = name
+        records, prefix = boot.ftrace.records, boot.port.facts.abi.text_prefix
+        row = int(records.rows_of(np.array([ip], np.uint64))[0])
+        self._name = name = records.names[row].removeprefix(prefix)
+        self._watched = name if find_sites(records, name, prefix)[0] == ip else f"{ip:#x}"
         self._methods = tuple(methods)
         self._progress = progress
 
@@ -165,12 +192,12 @@ class Race:
                     results = tuple(
                         self._try(each, insn, site, enables, workload) for each in waiting
                     )
-                    if all(each.fate is Fate.UNREACHED for each in results):
+                    if not any(each.reached for each in results):
                         continue
                     text = boot.disassembler.text(insn)
                     inside, number = 0 < offset < size, len(rows) + 1
                     rows.append(Row(number, enables, insn.address, offset, inside, text, results))
-            return Table(self._name, self._ip, workload, self._methods, tuple(rows))
+            return Table(self._name, self._ip, self._watched, workload, self._methods, tuple(rows))
         except GuestInterrupted:
             # The machine is as before, so this is not an interrupted action of the journal.
             raise GuestError("the race was interrupted; the machine is as it was") from None
@@ -207,10 +234,8 @@ class Race:
         """
         base()
         machine = self._boot.machine
-        ended: Callable[[], str | None] = lambda: None  # noqa: E731
         try:
-            if workload is not None:
-                ended = machine.requests.start_workload(workload)
+            ended = _never if workload is None else machine.requests.start_workload(workload)
             return machine.scheduler.run_to(
                 {address}, lambda vcpu: True, REACH_NS, self._name, ended
             )
@@ -324,3 +349,7 @@ class Race:
         facts, memory = boot.port.facts, boot.machine.memory
         found = {kernel_toc(facts, memory, boot.kallsyms)}
         return found | {module.linked.toc for module in boot.modules.loaded}
+
+
+def _never() -> None:
+    """No workload has ended: none was started."""

@@ -8,7 +8,11 @@ or output.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..session.race import Table
 
 # What was shown
 
@@ -82,6 +86,8 @@ class ShowedRace:
     """What became of CPUs that met a patch of the site of `function`, as it was typed."""
 
     function: str
+    table: Table = field(compare=False, repr=False)
+    """What it showed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,15 @@ picture, with array operations: a million events take some milliseconds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import TraceFlag, TraceType
+from ..ftrace.patch import Performed
+from ..ftrace.phases import Act
 from ..trace.text.fieldtexts import comm_of
 from ..trace.text.tracetext import TraceText
 from .drawing import Bar, Drawing, Row, Section
@@ -43,8 +46,10 @@ class _Lane:
 class Lanes:
     """The lanes of one trace."""
 
-    def __init__(self, text: TraceText) -> None:
+    def __init__(self, text: TraceText, patches: Sequence[Performed] = ()) -> None:
+        """`patches` are phases of changes of text, which become marks."""
         events = text.table.events
+        self._patches = sorted(patches, key=lambda each: (each.ns, not each.safe))
         self._known = text.context.cmdlines
         self._lanes: list[_Lane] = []
         for cpu in np.unique(events["cpu"]).tolist():
@@ -58,15 +63,25 @@ class Lanes:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Time of the first event, and just after the last one; (0, 1) without events."""
+        """Time of the first event or of a change of text shortly before it, and just after the
+        last event; (0, 1) without events."""
         if not self._lanes:
             return 0, 1
         first = min(int(lane.times[0]) for lane in self._lanes)
-        return first, max(int(lane.times[-1]) for lane in self._lanes) + 1
+        last = max(int(lane.times[-1]) for lane in self._lanes)
+        # The change that has switched the tracer on comes before the first event.
+        early = first - (last - first) // 10
+        first = min([first, *(each.ns for each in self._patches if each.ns >= early)])
+        return first, last + 1
 
     def beyond(self, time: int, step: int) -> int | None:
-        """Return the time of the next event after `time`, or before it if `step` is negative."""
-        found = []
+        """Return the time of the next event after `time`, or before it if `step` is negative.
+
+        A phase of a change of text counts as an event.
+        """
+        first, end = self.span
+        times = [each.ns for each in self._patches if first <= each.ns < end]
+        found = [ns for ns in times if (ns > time if step > 0 else ns < time)]
         for lane in self._lanes:
             at = int(np.searchsorted(lane.times, time, "right" if step > 0 else "left"))
             at = at if step > 0 else at - 1
@@ -81,10 +96,16 @@ class Lanes:
         rows: list[Row] = []
         for lane in self._lanes:
             rows += self._rows(lane, edges)
+        marks = [each for each in self._patches if start <= each.ns < end]
+        if marks:
+            bars = (_mark(each, (each.ns - start) / (end - start)) for each in marks)
+            most = f"{len(marks)} phase{'' if len(marks) == 1 else 's'}"
+            rows.append(Row("patch", tuple(bars), most))
         if cursor is not None and start <= cursor < end:
             at = (cursor - start) / (end - start)
             rows.append(Row("cursor", (Bar(at, at, "^", "bad"),), f"{cursor:,} ns"))
         title = "CPU lanes  . : | events, h interrupt, Z NMI"
+        title += ", W write, S sync, ! unsafe" if marks else ""
         section = Section("", tuple(rows), f"{start:,} ns", f"{end:,} ns")
         return Drawing(title if rows else "CPU lanes: the trace is empty", (section,))
 
@@ -116,6 +137,13 @@ class Lanes:
             tone = _TONES[pid % len(_TONES)] if pid else "dim"
             bars.append(Bar(start, end, "=" if pid else "-", tone, name))
         return bars
+
+
+def _mark(phase: Performed, at: float) -> Bar:
+    """Return the mark of a phase."""
+    if not phase.safe:
+        return Bar(at, at, "!", "bad")
+    return Bar(at, at, "S", "link") if phase.act is Act.SYNC else Bar(at, at, "W", "mark")
 
 
 def _ticks(kinds: NDArray[np.int64]) -> list[Bar]:

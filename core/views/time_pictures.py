@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from .drawing import Bar, Drawing, Row, Section
 from .times import Frame, Histogram
 
@@ -11,21 +14,50 @@ _LEAST = 0.002
 """Share of the whole time below which a frame is left out."""
 
 
-def flame_drawing(root: Frame, first: int = 0) -> Drawing:
-    """Return the flame graph of a tree of calls: callers above, widths are times.
+class FlameGraph:
+    """The flame graph of a tree of calls, of which a part can be shown."""
 
-    Rows above the row `first` are left out.
-    """
+    def __init__(self, root: Frame) -> None:
+        self.root = root
+
+    @staticmethod
+    def calls(frame: Frame, whole: int) -> list[Frame]:
+        """Return what `frame` calls, as drawn on a scale of `whole` ns, from left to right."""
+        inner = sorted(frame.inner.values(), key=lambda each: each.name)
+        return [each for each in inner if each.total_ns >= _LEAST * whole]
+
+    def drawing(self, path: Sequence[Frame] = (), top: int = 0) -> Drawing:
+        """Return the picture below the frame `path[top]`, in which the last of `path` is chosen.
+
+        `path` has the frames from the root; empty for the whole picture.
+        """
+        if not path:
+            return flame_drawing(self.root)
+        base, chosen = path[top], path[-1]
+        share = chosen.total_ns / max(self.root.total_ns, 1)
+        own = chosen.own_ns / max(self.root.total_ns, 1)
+        calls = f", {chosen.calls:,} calls" if chosen.calls else ""
+        title = (
+            f"{chosen.name}  {chosen.total_ns / 1000:,.3f} us, {share:.1%} (own {own:.1%}){calls}"
+        )
+        return replace(flame_drawing(base, chosen), title=title)
+
+
+def flame_drawing(root: Frame, chosen: Frame | None = None) -> Drawing:
+    """Return the flame graph of a tree of calls: callers above, widths are times."""
     rows: list[list[Bar]] = []
     whole = max(root.total_ns, 1)
 
     def add(frame: Frame, start: int) -> None:
-        while len(rows) <= frame.depth:
+        depth = frame.depth - root.depth
+        while len(rows) <= depth:
             rows.append([])
         tone = _TONES[sum(frame.name.encode()) % len(_TONES)]
         share = frame.total_ns / whole
-        rows[frame.depth].append(
-            Bar(start / whole, start / whole + share, "=", tone, f"{frame.name} {share:.1%}")
+        sign = "=" if frame is not chosen else "#"
+        tone = tone if frame is not chosen else "mark"
+        rows[depth].append(
+            Bar(start / whole, start / whole + share, sign, tone, f"{frame.name} {share:.1%}")
         )
         for inner in sorted(frame.inner.values(), key=lambda each: each.name):
             if inner.total_ns >= _LEAST * whole:
@@ -33,7 +65,7 @@ def flame_drawing(root: Frame, first: int = 0) -> Drawing:
             start += inner.total_ns
 
     add(root, 0)
-    shown = tuple(Row(f"{depth}", tuple(bars)) for depth, bars in enumerate(rows))[first:]
+    shown = tuple(Row(f"{depth}", tuple(bars)) for depth, bars in enumerate(rows))
     title = f"flame graph  {root.total_ns / 1000:,.3f} us without idle tasks"
     return Drawing(title, (Section("", shown),))
 

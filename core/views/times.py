@@ -51,6 +51,42 @@ def _total(frame: Frame) -> int:
     return frame.total_ns
 
 
+def zoomed(root: Frame, path: str, prefix: str = "") -> Frame | None:
+    """Return the tree below the frames whose callers and names end with `path`; None without any.
+
+    `path` has names, callers first, separated by commas. Frames of one name are one frame; a
+    recursive call belongs to the outermost one. Names may omit `prefix`, the ABI's prefix of
+    names of code.
+    """
+    wanted = [name.removeprefix(prefix) for name in path.split(",")]
+    found: list[Frame] = []
+
+    def visit(frame: Frame, above: list[str]) -> None:
+        here = [*above, frame.name.removeprefix(prefix)]
+        if here[-len(wanted) :] == wanted:
+            found.append(frame)
+            return
+        for inner in frame.inner.values():
+            visit(inner, here)
+
+    visit(root, [])
+    return _merged(found, 0) if found else None
+
+
+def _merged(frames: Sequence[Frame], depth: int) -> Frame:
+    """Return one frame for several of one name."""
+    whole = Frame(frames[0].name, depth)
+    below: dict[str, list[Frame]] = {}
+    for frame in frames:
+        whole.own_ns += frame.own_ns
+        whole.total_ns += frame.total_ns
+        whole.calls += frame.calls
+        for inner in frame.inner.values():
+            below.setdefault(inner.name, []).append(inner)
+    whole.inner = {name: _merged(each, depth + 1) for name, each in below.items()}
+    return whole
+
+
 def largest(root: Frame, share: float) -> list[Frame]:
     """Return the frames that took at least `share` (0 to 1) of the time, callers first.
 

@@ -40,15 +40,12 @@ def draw_command(
     over virtual time, flame which calls took the time, and hist how long the calls of FUNC took.
     flame and hist need the tracer function_graph.
     """
-    from ...core.session.pictures import picture_of
+    from ...core.session.pictures import drawing_of
     from ...core.views.drawing import svg
-    from ...core.views.lanes import Lanes
     from ..files.whole_file import write_whole
     from .prompt import run_before
 
     session = open_session()
     if commands:
         run_before(session, commands)
-    made = picture_of(session, picture, function)
-    drawing = made.drawing(*made.span) if isinstance(made, Lanes) else made
-    write_whole(output, svg(drawing))
+    write_whole(output, svg(drawing_of(session, picture, function)))

@@ -28,13 +28,14 @@ from ...core.shell.outcome import RanWorkload, Reached, WroteFile
 from ..present.afterword import afterword, failure
 from ..present.line import Line, line
 from ..present.output import output_lines
-from ..present.view import PATCH, STEPPING, Done, Status, View
+from ..present.view import Done, Status, View
 from ..saved.session_store import SessionStore
 from ..tours.progress import Progress
 from ..tours.walk import Walk
 from . import command_palette, keymap, theme
 from .flows.files import FileFlow
 from .flows.patching import PatchFlow
+from .flows.race import RaceFlow
 from .flows.report import ReportFlow
 from .flows.save import SaveFlow
 from .flows.step_into import StepIntoFlow
@@ -52,7 +53,6 @@ from .screens.box import Box
 from .screens.help import HelpBox
 from .screens.main import MainScreen
 from .screens.moment import MomentScreen
-from .screens.stepping import SteppingScreen
 from .screens.tourkeys import TOURING
 from .terminal_input import guard_parser
 from .typeahead import TypeAhead
@@ -101,6 +101,7 @@ class ConsoleApp(TypeAhead):
         self.tour = TourFlow(self, walk, progress)
         self.stepping = StepIntoFlow(self)
         self.patching = PatchFlow(self, self.stepping)
+        self.race = RaceFlow(self)
         self.main = MainScreen(
             self, self.tour, self.stepping, self.patching, None if store is None else store.name
         )
@@ -159,6 +160,9 @@ class ConsoleApp(TypeAhead):
     async def on_event(self, event: events.Event) -> None:
         """Pause the machine briefly for a key, so that the key is handled first."""
         if isinstance(event, events.Key):
+            if event.key == "escape" and self.runner.progress:
+                self.runner.interrupt()  # a way back, a race: the machine stays where it was
+                return
             self.runner.give_way()
         await super().on_event(event)
 
@@ -194,7 +198,7 @@ class ConsoleApp(TypeAhead):
         over = self.screen
         if progress := self.runner.progress:
             result = over if isinstance(over, MomentScreen) else self.main
-            result.show_result(progress, "ctrl+c stops", False)
+            result.show_result(progress, "esc or ctrl+c stops", False)
         if isinstance(over, MomentScreen):
             if self.tour.walk is not None:
                 over.show_tour(self.tour.pane.todo, self.tour.pane.state)
@@ -230,7 +234,7 @@ class ConsoleApp(TypeAhead):
     def _panes(self) -> Sequence[int]:
         """Return the numbers of the panes in sight."""
         if isinstance(self.screen, MomentScreen):
-            return (STEPPING if isinstance(self.screen, SteppingScreen) else PATCH,)
+            return (self.screen.NUMBER,)
         return self.main.visible_panes()
 
     def ask(self, job: Callable[[Driver], T], then: Callable[[T], None] | None = None) -> None:
@@ -285,9 +289,11 @@ class ConsoleApp(TypeAhead):
         lines = done.output.splitlines()
         if arrived := any(isinstance(effect, Reached) for effect in done.effects):
             text = lines[0] if lines else text  # the stepping screen has the operands
+        raced = self._plain and self.race.show(done)
         boxed = box and done.site is None and len(lines) > 1 and self._plain and not arrived
-        if boxed and not failed:
-            text = ""  # the box shows it
+        boxed = boxed and not raced
+        if (boxed or raced) and not failed:
+            text = ""  # the box or the screen shows it
         self.main.show_result(done.command, text, failed)
         mistake = done.column if self.at_main else None
         if mistake is not None:
@@ -357,8 +363,8 @@ class ConsoleApp(TypeAhead):
 
     def go_to(self, ip: int) -> None:
         """Show the call site at `ip` on the main screen."""
-        if isinstance(self.screen, MomentScreen):
-            self.screen.dismiss(None)
+        while isinstance(self.screen, MomentScreen):
+            self.pop_screen()
         self.main.go_to(ip)
 
     def show_help(self) -> None:
@@ -414,8 +420,14 @@ class ConsoleApp(TypeAhead):
 
             open_picture(self, kind, self.main.trace.events.time_here())
 
+    def action_race(self) -> None:
+        """Let a CPU meet a patch of the shown site, at each position."""
+        self.race.key()
+
     async def on_tour_wanted(self, message: TourWanted) -> None:
         """Do the action of a tour's key on the main screen."""
+        while isinstance(self.screen, MomentScreen) and message.action != "tour_hint":
+            self.pop_screen()
         await self.main.run_action(message.action)
 
     def pasted(self, text: str) -> None:

@@ -37,6 +37,7 @@ from ...core.views.drawing import Drawing
 from ...core.views.lanes import Lanes
 from ...core.views.stepping import Stepping
 from ...core.views.stubs import StubView, module_stubs
+from ...core.views.time_pictures import FlameGraph
 from ..explore.function_table import TO_BEGIN_WITH, FunctionIndex, FunctionTable
 from ..explore.hit_counts import HitCounter
 from ..present.call_path import PathText
@@ -137,7 +138,7 @@ class SessionDriver:
         with self.session.lock:
             return preview(self.shell, text)
 
-    def picture(self, name: str, function: str = "") -> Drawing | Lanes:
+    def picture(self, name: str, function: str = "") -> Drawing | FlameGraph | Lanes:
         """Return a picture; raises what `picture_of` raises."""
         return picture_of(self.session, name, function)
 
@@ -148,6 +149,10 @@ class SessionDriver:
     def workloads(self) -> Sequence[str]:
         """Return the names that `run` accepts."""
         return self.session.workloads()
+
+    def lines(self) -> int:
+        """Return how many lines `back` can undo."""
+        return self.session.history.lines
 
     # Views
 

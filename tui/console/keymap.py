@@ -124,6 +124,9 @@ MAIN = [
     _key("main.step", "s", "step", "Step", "open the stepping screen"),
     _key("main.into", "i", "into", "Into", "run to this function, then step"),
     _key("main.patch", "p", "patch", "Watch the next patch", "watch the next patch, or open it"),
+    _key(
+        "main.race", "P", "app.race", "Race at this call site", "let a CPU meet a patch everywhere"
+    ),
     _key("main.back", "b", "back", "Undo", "undo the last command or step"),
     _key("main.redo", "ctrl+r", "redo", "Redo", "do what was undone again"),
     _key(
@@ -192,6 +195,8 @@ PICTURE = [
     _key("picture.next", "n", "next_event(1)", "next event", "go to the next event", show=True),
     _key("picture.previous", "N", "next_event(-1)", "Previous event", "go to the event before"),
     _key("picture.trace", "enter", "visit", "trace", "close; the trace is at this time", show=True),
+    _key("picture.into", "enter", "into", "zoom in", "let this frame fill the width", show=True),
+    _key("picture.outward", "backspace", "outward", "out", "let its caller fill it", show=True),
     _key("picture.save", "E", "save", "save SVG", "save the picture as SVG", show=True),
     _key("picture.close", "escape,q", "close", "close", "close this picture", show=True),
 ]
@@ -211,6 +216,19 @@ PATCH = [
         "patch.help", "question_mark,f1", "help", "help", "show the keys of this screen", show=True
     ),
     _key("patch.close", "escape,q", "close", "close", "close this screen", show=True),
+]
+
+RACE = [
+    _key("race.visit", "enter", "visit", "stand there", "stand there, the patch waits", show=True),
+    _key("race.made", "f", "made", "after it", "stand there, after the patch", show=True),
+    _key("race.method", "tab,right,l", "method(1)", "method", "the next method", show=True),
+    _key("race.previous", "shift+tab,left,h", "method(-1)", "Previous", "the previous method"),
+    _key("race.back", "b", "back", "return", "return from the place you stand at", show=True),
+    _key("race.copy", "y", "copy", "copy", "copy the commands that lead there", show=True),
+    _key(
+        "race.help", "question_mark,f1", "help", "help", "show the keys of this screen", show=True
+    ),
+    _key("race.close", "escape,q", "close", "close", "close this screen", show=True),
 ]
 
 TOUR = [
@@ -260,6 +278,7 @@ GROUPS = {
     "Stepping": STEPPING,
     "Pictures": PICTURE,
     "Patch": PATCH,
+    "Race": RACE,
     "Tour": TOUR,
 }
 """Sections of the help."""

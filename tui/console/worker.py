@@ -20,6 +20,7 @@ from ..present.view import Done, View
 if TYPE_CHECKING:
     from ...core.views.drawing import Drawing
     from ...core.views.lanes import Lanes
+    from ...core.views.time_pictures import FlameGraph
 
 T = TypeVar("T")
 
@@ -108,7 +109,7 @@ class Driver(Protocol):
         """Say on one line what `text`, an unfinished command line, would do."""
         ...
 
-    def picture(self, name: str, function: str = "") -> Drawing | Lanes:
+    def picture(self, name: str, function: str = "") -> Drawing | FlameGraph | Lanes:
         """Return a picture by its name. Raises `DynftraceError`."""
         ...
 
@@ -118,6 +119,10 @@ class Driver(Protocol):
 
     def workloads(self) -> Sequence[str]:
         """Return the names that `run` accepts."""
+        ...
+
+    def lines(self) -> int:
+        """Return how many lines `back` can undo."""
         ...
 
 

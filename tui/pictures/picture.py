@@ -58,6 +58,7 @@ POSES = {
     "flame": Pose(("T",)),
     "hist": Pose(("H",)),
     "patch": Pose(("p",)),
+    "race": Pose(("P",)),
     "output": Pose(boxes=True),
     "report": Pose(boxes=True),
 }

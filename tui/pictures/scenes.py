@@ -111,6 +111,12 @@ SCREENS = {
         POSES["patch"],
         "ppc64",
     ),
+    "race": Scene(
+        ("insmod usbcore", "insmod usbhub"),
+        ("race usb_ifnum_to_if usb",),
+        Pose(boxes=True),
+        "ppc64",
+    ),
     "oops": Scene(("insmod crashy",), ("call crashy_jump",), POSES["report"]),
     "tour": Scene((), (*_SCHEDULE, *_TRACED[:2]), Pose(("2",)), lesson=("call-site", 4)),
     "tour-hint": Scene(

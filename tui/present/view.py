@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .call_site import SiteText
 
 
-STEPPING, PATCH = 5, 6
-"""The numbers of the stepping screen and of the patch screen among the panes, which are 1 to 4."""
+STEPPING, PATCH, RACE = 5, 6, 7
+"""The numbers of the screens of a moment among the panes, which are 1 to 4."""
 
 
 class State(IntEnum):

@@ -101,10 +101,11 @@ def race(context: Context, arguments: Arguments) -> None:
     if workload is not None:
         session.check_workload(workload)
     with session.lock:
-        trial = Race(context.boot, ips[0], words[0], methods, session.history.progress)
-        for line in race_lines(trial.run(workload)):
-            context.line(line)
-    context.did(ShowedRace(words[0]))
+        trial = Race(context.boot, ips[0], methods, session.history.progress)
+        table = trial.run(workload)
+    for line in race_lines(table):
+        context.line(line)
+    context.did(ShowedRace(words[0], table))
 
 
 def _sites(context: Context, name: str) -> list[int]:

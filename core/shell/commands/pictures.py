@@ -31,7 +31,7 @@ def show_map(context: Context, arguments: Arguments) -> None:
 def show_lanes(context: Context, arguments: Arguments) -> None:
     """Show what each CPU did over virtual time, from the trace."""
     expect(arguments, 0, 2)
-    lanes = Lanes(context.boot.array.text())
+    lanes = Lanes(context.boot.array.text(), context.boot.ftrace.patcher.performed)
     first, last = lanes.span
     start = number(arguments[0].text, "FROM") if arguments else first
     end = number(arguments[1].text, "TO") if len(arguments) > 1 else last

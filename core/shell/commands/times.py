@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...errors import DynftraceError
 from ...trace.export.stacks import has_calls
 from ...trace.text.tracetext import TraceText
-from ...views.times import flame, histogram, largest
+from ...views.times import flame, histogram, largest, zoomed
 from ..command import Argument, Arguments, Command, Context, UsageMistake, expect
 
 BAR = 10
@@ -25,15 +25,21 @@ def _trace(context: Context) -> TraceText:
 
 def show_flame(context: Context, arguments: Arguments) -> None:
     """Show the tree of calls with the time that each took."""
-    expect(arguments, 0, 1)
-    typed = arguments[0].text if arguments else "1"
-    try:
-        percent = float(typed)
-    except ValueError:
-        raise UsageMistake(f"PERCENT must be a number, not '{typed}'") from None
+    expect(arguments, 0, 2)
+    words = [each.text for each in arguments]
+    typed = words.pop() if words and _is_number(words[-1]) else "1"
+    if len(words) > 1:
+        raise UsageMistake(f"PERCENT must be a number, not '{words[1]}'")
+    percent = float(typed)
     if not 0 <= percent <= 100:
         raise UsageMistake(f"PERCENT must be 0 to 100, not {typed}")
-    root = flame(_trace(context))
+    text = _trace(context)
+    root = flame(text)
+    if words:
+        below = zoomed(root, words[0], text.context.text_prefix)
+        if below is None:
+            raise DynftraceError(f"the trace has no timed call of {words[0]}")
+        root = below
     whole = max(root.total_ns, 1)
     context.line(f"{'':{BAR}}   total     own    calls")
     for frame in largest(root, percent / 100):
@@ -42,8 +48,17 @@ def show_flame(context: Context, arguments: Arguments) -> None:
         calls = f"{frame.calls:,}" if frame.calls else ""
         name = f"{' ' * frame.depth}{frame.name}"
         if frame is root:
-            name += f", {root.total_ns / 1000:,.3f} us without idle tasks"
+            name += f", {root.total_ns / 1000:,.3f} us"
+            name += "" if words else " without idle tasks"
         context.line(f"{bar:<{BAR}} {share:>7.1%} {own:>7.1%} {calls:>8}  {name}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def show_hist(context: Context, arguments: Arguments) -> None:
@@ -76,11 +91,14 @@ def _us(ns: int) -> str:
 COMMANDS = (
     Command(
         "flame",
-        "[PERCENT]",
+        "[FUNC] [PERCENT]",
         "show which calls took the time, as a tree",
         show_flame,
-        details="Needs the tracer function_graph; its times include sleeping. Calls below\n"
-        "PERCENT (1) of the time are left out. `dynftrace export` writes folded stacks.",
+        Argument.FUNCTION,
+        "Needs the tracer function_graph; its times include sleeping. Calls below\n"
+        "PERCENT (1) of the time are left out. FUNC: only its calls and what they call;\n"
+        "CALLER,FUNC: only those from CALLER; a task is a caller too.\n"
+        "`dynftrace export` writes folded stacks.",
     ),
     Command(
         "hist",

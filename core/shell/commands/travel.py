@@ -69,6 +69,12 @@ def goto(context: Context, arguments: Arguments) -> None:
         context.line(f"event {row + 1} of {len(text)}: {text.texts(row, row + 1)[0].strip()}")
         if instant.place is not None and not arrival.at_place:
             context.line("its call was not found: this is the time at which it was written")
+    act = context.session.boot.ftrace.patcher.unfinished
+    if act is not None:
+        context.line(
+            f"text is half written here; the last phase: {act.value}. Nothing finishes it:"
+        )
+        context.line("return by `goto -`; `patch watch on` before the change leads through it")
     context.line(context.session.instruction(arrival.cpu))
     context.did(WentTo(arrival.cpu))
     context.changed = False  # it is in the history already

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
-from ...session.race import Fate, Result, Row, Table
+from ...session.race import Result, Table
 
 _WIDTH = 80
 
@@ -19,7 +19,7 @@ def race_lines(table: Table) -> list[str]:
     body = [("", "CPU at", "about to run", *table.methods)]
     for row in table.rows:
         results = [_result(each, reasons) for each in row.results]
-        body.append((str(row.number), place(row), row.text, *results))
+        body.append((str(row.number), row.place, row.text, *results))
     widths = [max(len(line[at]) for line in body) for at in range(len(body[0]))]
     rest = sum(widths) - widths[2] + 2 * (len(widths) - 1)
     widths[2] = max(min(widths[2], _WIDTH - rest), len(body[0][2]))
@@ -36,33 +36,22 @@ def race_lines(table: Table) -> list[str]:
         lines.append(line)
     for number, reason in enumerate(reasons, 1):
         lines += _wrapped(f"({number}) ", reason)
-    shown = [row for row in table.rows if _bad(row)]
+    shown = [row for row in table.rows if any(each.bad for each in row.results)]
     shown = shown or [row for row in table.rows if row.inside][:1] or [*table.rows[:1]]
     lines.append("to stand there, in front of the patch:")
     for row in shown:
-        number = next((at for at, each in enumerate(row.results) if each.fate is not Fate.FINE), 0)
+        number = next((at for at, each in enumerate(row.results) if each.bad), 0)
         lines += _wrapped(f"{row.number:>2}  ", table.commands(row, table.methods[number]))
     return lines
 
 
 def _result(result: Result, reasons: list[str]) -> str:
     """Return a cell of the table; `reasons` collects those of oopses, which have numbers."""
-    if result.fate is Fate.LOST:
-        return f"lost {result.detail}"
-    if not result.detail:
-        return str(result.fate.value)
-    if result.detail not in reasons:
-        reasons.append(result.detail)
-    return f"{result.fate.value} ({reasons.index(result.detail) + 1})"
-
-
-def place(row: Row) -> str:
-    """Return where a CPU is, relative to the site."""
-    return f"site{row.offset:+d}" + (" inside" if row.inside else "")
-
-
-def _bad(row: Row) -> bool:
-    return any(each.fate is not Fate.FINE for each in row.results)
+    if not result.reason:
+        return result.word
+    if result.reason not in reasons:
+        reasons.append(result.reason)
+    return f"{result.word} ({reasons.index(result.reason) + 1})"
 
 
 def _short(text: str, width: int) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dynftrace import arches
+from dynftrace.core.ftrace.phases import Act
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.outcome import WentTo
 from dynftrace.core.shell.shell import Shell
@@ -181,3 +182,22 @@ def test_an_interrupted_run_can_be_visited() -> None:
     assert shell.execute("goto 20\nstep 2\ngoto 10").status == 0
     shell.execute("back 3")
     assert state(session) == end
+
+
+def test_an_instant_inside_a_patch_says_so() -> None:
+    session = Session.open(arches.load("x86_64"))
+    execute = executor(session)
+    execute("echo function > current_tracer; patch breakpoint; run syscalls")
+    execute("echo schedule > set_ftrace_filter; sleep 0.001")
+    end, syncs = state(session), session.boot.ftrace.patcher.performed
+    trap, tail = next(
+        (each.ns, after.ns)
+        for each, after in zip(syncs, syncs[2:], strict=False)
+        if each.act is Act.TRAP and after.ns > each.ns
+    )
+    said = [execute(f"goto 0.{(trap + tail) // 2:09d} {cpu}") + execute("goto -") for cpu in (0, 1)]
+    assert any(
+        "text is half written here; the last phase: every CPU drops" in each for each in said
+    )
+    assert state(session) == end
+    assert "half written" not in execute(f"goto 0.{tail + 10_000:09d}")

@@ -8,6 +8,8 @@ import pytest
 
 from dynftrace.core.errors import UsageError
 from dynftrace.core.session import checkpoint
+from dynftrace.core.shell.outcome import Reached, ShowedRace
+from dynftrace.core.shell.shell import Shell
 
 from ...support.ports import FAMILIES
 from ...support.user import User
@@ -165,3 +167,27 @@ def test_half_written_text_crashes_and_a_breakpoint_does_not() -> None:
     table = results(User("x86_64"), "race schedule")
     assert all(cells[:2] == ["fine", "fine"] for each in table.values() for cells in each)
     assert table["+0"][0][2] == "oops"
+
+
+@pytest.mark.parametrize("arch", ["ppc64", "mips"])
+def test_the_commands_of_a_row_lead_to_what_the_table_says(arch: str) -> None:
+    """What the race found is found again by typing its commands, then `patch finish`."""
+    function = "usb_ifnum_to_if" if arch == "ppc64" else "schedule"
+    user = User(arch)
+    user("insmod usbcore; insmod usbhub")
+    outcome = Shell(user.session).execute(f"race {function}")
+    table = next(each.table for each in outcome.effects if isinstance(each, ShowedRace))
+    machine, ends = user.session.boot.machine, set()
+    bad = next(row for row in table.rows if any(each.bad for each in row.results))
+    for row in (table.rows[0], bad):
+        for method, result in zip(table.methods, row.results, strict=True):
+            reached = Shell(user.session).execute(table.commands(row, method)).effects[-1]
+            assert isinstance(reached, Reached) and reached.pc == row.address
+            assert machine.vcpus[reached.cpu].registers.pc == row.address
+            assert user.session.boot.ftrace.patcher.patch is not None
+            run = "" if table.workload is None else f"; run {table.workload}"
+            Shell(user.session).execute(f"patch finish; sleep 0.02{run}")
+            assert bool(machine.oopses) == result.bad, (row, method)
+            ends.add(result.bad)
+            user("back 2")
+    assert ends == {False, True}

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from dynftrace.core.errors import UsageError
-from dynftrace.core.session.pictures import PICTURES, picture_of
+from dynftrace.core.session.pictures import PICTURES, drawing_of, picture_of
 from dynftrace.core.session.session import Session
 from dynftrace.core.trace.buffer.events import EVENT, EventTable
+from dynftrace.core.trace.export.stacks import stacks_of
 from dynftrace.core.trace.text.textcontext import TextContext
 from dynftrace.core.views.drawing import Drawing, plain_lines, svg
 from dynftrace.core.views.lanes import Lanes
+from dynftrace.core.views.times import flame, zoomed
 
 from ...support.user import executor, opened
 
@@ -58,7 +60,9 @@ def test_lanes_count_every_event_of_their_window(session: Session) -> None:
     lanes = picture_of(session, "lanes")
     assert isinstance(lanes, Lanes)
     first, last = lanes.span
-    assert (first, last) == (int(events["ts"].min()), int(events["ts"].max()) + 1)
+    marks = {each.ns for each in session.boot.ftrace.patcher.performed}
+    began = min({int(events["ts"].min())} | {ns for ns in marks if ns >= first})
+    assert (first, last) == (began, int(events["ts"].max()) + 1)
     middle = (first + last) // 2
     for start, end in ((first, last), (middle, last), (first, middle)):
         inside = (events["ts"] >= start) & (events["ts"] < end)
@@ -66,8 +70,27 @@ def test_lanes_count_every_event_of_their_window(session: Session) -> None:
         for cpu in (0, 1):
             row = next(row for row in rows if row.label == f"CPU {cpu}")
             assert row.note == f"{np.count_nonzero(inside & (events['cpu'] == cpu)):,} events"
-    assert lanes.beyond(first, 1) == int(np.unique(events["ts"])[1])
+    assert lanes.beyond(first, 1) == min(
+        each for each in {*events["ts"].tolist(), *marks} if each > first
+    )
     assert lanes.beyond(last, 1) is None
+
+
+def test_the_phases_of_a_patch_are_marks_on_the_lanes() -> None:
+    execute = executor(session := opened("x86_64", cpus=2))
+    execute("patch breakpoint; echo schedule > set_ftrace_filter; echo function > current_tracer")
+    execute("run syscalls; echo vfs_read >> set_ftrace_filter; run syscalls; patch none")
+    execute("echo vfs_write >> set_ftrace_filter; run syscalls")
+    lanes, performed = picture_of(session, "lanes"), session.boot.ftrace.patcher.performed
+    assert isinstance(lanes, Lanes) and len({each.ns for each in performed}) > 3
+    start, end = lanes.span
+    inside = [each for each in performed if start <= each.ns < end]
+    row = lanes.drawing(start, end, 80).sections[0].rows[-1]
+    assert row.label == "patch" and row.note == f"{len(inside)} phases"
+    for bar, phase in zip(row.bars, sorted(inside, key=lambda each: each.ns), strict=True):
+        assert round(start + bar.start * (end - start)) == phase.ns
+    assert {bar.sign for bar in row.bars} >= {"W", "S", "!"}
+    assert sum(bar.sign == "!" for bar in row.bars) == sum(not each.safe for each in inside)
 
 
 def test_a_million_events_are_drawn_within_a_frame() -> None:
@@ -88,8 +111,7 @@ def test_a_million_events_are_drawn_within_a_frame() -> None:
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_picture_is_well_formed_svg_and_always_the_same(session: Session, name: str) -> None:
-    made = picture_of(session, name, "vfs_read" if name in ("map", "hist") else "")
-    drawing = made.drawing(*made.span) if isinstance(made, Lanes) else made
+    drawing = drawing_of(session, name, "vfs_read" if name in ("map", "hist") else "")
     root = ElementTree.fromstring(svg(drawing))
     assert root.tag.endswith("svg") and len(root) > 5
     assert svg(drawing) == svg(drawing)
@@ -109,3 +131,23 @@ def test_a_picture_that_cannot_be_drawn_says_why(
 ) -> None:
     with pytest.raises(UsageError, match=wrong):
         picture_of(session, name, function)
+
+
+def test_a_zoomed_flame_graph_has_the_calls_of_one_function(session: Session) -> None:
+    text = session.boot.array.text()
+    prefix = text.context.text_prefix
+    stacks = [
+        tuple(name.removeprefix(prefix) for name in (stack.task, *stack.frames))
+        for stack in stacks_of(text)
+    ]
+    own = [stack.own_ns for stack in stacks_of(text)]
+    idle = [names[0].startswith("<idle>") for names in stacks]
+    for path in (("vfs_read",), ("ksys_read", "vfs_read")):
+        total = sum(
+            ns
+            for names, ns, out in zip(stacks, own, idle, strict=True)
+            if not out and any(names[at : at + len(path)] == path for at in range(len(names)))
+        )
+        below = zoomed(flame(text), ",".join(path), prefix)
+        assert below is not None and below.total_ns == total > 0
+    assert zoomed(flame(text), "nosuch") is None

@@ -54,3 +54,41 @@ async def test_lanes_and_trace_share_their_cursor(
         assert app.screen is app.main  # no call was timed
         await press("A")
         assert isinstance(app.screen, PictureScreen) and app.screen.lanes is None
+
+
+async def test_keys_zoom_into_a_frame_of_the_flame_graph_and_out() -> None:
+    session = subject("x86_64").session(MachineSpec())
+    shell = Shell(session)
+    shell.execute("echo function_graph > current_tracer; run syscalls")
+    app = ConsoleApp(lambda: SessionDriver(session))
+    async with app.run_test(size=(80, 24)) as pilot:
+
+        async def press(*keys: str) -> None:
+            for key in keys:
+                await pilot.press(key)
+                await settle(pilot)
+
+        await settle(pilot)
+        await press("T")
+        screen = app.screen
+        assert isinstance(screen, PictureScreen) and screen.flame is not None
+        whole = screen.drawing
+        await press("down", "down", "enter")
+        task, call = (
+            max(each.inner.values(), key=lambda inner: inner.total_ns).name
+            for each in screen.way[:2]
+        )
+        assert screen.same_as.command == f"flame {task},{call}"
+        bar = screen.drawing.sections[0].rows[0].bars[0]
+        assert (bar.start, bar.end) == (0, 1) and bar.label == f"{call} 100.0%"
+        us = shell.execute(screen.same_as.command).output.splitlines()[1].rpartition(", ")[2]
+        assert us in screen.drawing.title
+        await press("backspace")
+        assert screen.same_as.command == f"flame {task}"
+        await press("enter", "escape", "up", "up")
+        assert (
+            app.screen is screen
+            and screen.drawing.sections[0].rows[1:] == (whole.sections[0].rows[1:])
+        )
+        await press("escape")
+        assert app.screen is app.main

@@ -12,6 +12,7 @@ from ..worker import Driver
 if TYPE_CHECKING:
     from ....core.views.drawing import Drawing
     from ....core.views.lanes import Lanes
+    from ....core.views.time_pictures import FlameGraph
 
 
 def open_picture(console: Console, kind: str, cursor: int | None) -> None:
@@ -26,13 +27,13 @@ def open_picture(console: Console, kind: str, cursor: int | None) -> None:
     if row is not None and view.functions is not None and kind in ("map", "hist"):
         name = view.functions.row(row).name
 
-    def made(driver: Driver) -> Drawing | Lanes | str:
+    def made(driver: Driver) -> Drawing | FlameGraph | Lanes | str:
         try:
             return driver.picture(kind, name)
         except DynftraceError as error:
             return str(error)
 
-    def show(picture: Drawing | Lanes | str) -> None:
+    def show(picture: Drawing | FlameGraph | Lanes | str) -> None:
         if isinstance(picture, str):
             console.notify(picture, severity="warning", timeout=5)
         elif not isinstance(console_screen(console), PictureScreen):

@@ -8,7 +8,7 @@ from itertools import zip_longest
 from textual.binding import Binding
 
 from ...present.line import Line, line, plain
-from ...present.view import PATCH, SIGNS, STEPPING, TONES, State
+from ...present.view import PATCH, RACE, SIGNS, STEPPING, TONES, State
 from .. import keymap
 from .box import Box
 
@@ -20,7 +20,10 @@ _KEYS = 14
 
 _CODE = "Call site, trampoline"
 
-_OWN = {1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace", STEPPING: "Stepping", PATCH: "Patch"}
+_OWN = {
+    **{1: "Functions", 2: _CODE, 3: _CODE, 4: "Trace"},
+    **{STEPPING: "Stepping", PATCH: "Patch", RACE: "Race"},
+}
 """The group of keys a pane has for itself."""
 
 _STATES = {
@@ -81,6 +84,15 @@ _WORDS: dict[int, tuple[tuple[str, str], ...]] = {
         ("stale", "its translated code is older than memory"),
         ("!", "the phase is not safe"),
     ),
+    RACE: (
+        ("makes", "the patch writes a call, or a nop"),
+        ("site+4", "bytes from the start of the site to pc"),
+        ("inside", "pc is in the middle of the site"),
+        ("lost r2", "it oopsed: its TOC pointer is wrong"),
+        ("stale", "it executed the old text"),
+        ("event lost", "it made no event with the new text"),
+        ("▶", "where you stand"),
+    ),
 }
 
 _NAMES = {
@@ -110,7 +122,7 @@ class HelpBox(Box):
 def help_lines(pane: int, width: int = 80) -> tuple[Line, ...]:
     """Return the help while pane `pane` has the focus, for a window `width` wide."""
     own = _OWN[pane]
-    over = {STEPPING: keymap.STEPPING, PATCH: keymap.PATCH}
+    over = {STEPPING: keymap.STEPPING, PATCH: keymap.PATCH, RACE: keymap.RACE}
     if pane in over:
         # The keys of the main screen have no meaning here, or another one.
         groups = {own: over[pane], "Everywhere": keymap.APP, "Tour": keymap.TOUR}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from textual.content import Content
 
 from ...present.view import View
@@ -15,6 +17,9 @@ from .tourkeys import TourKeys
 
 class MomentScreen(TourKeys):
     """A screen over the main one whose keys execute commands of the shell."""
+
+    NUMBER: ClassVar[int]
+    """Its number among the panes."""
 
     def __init__(self, console: Console) -> None:
         """The subclass composes `todo` and `same_as` below its own widgets."""

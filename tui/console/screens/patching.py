@@ -9,7 +9,7 @@ from textual.binding import BindingType
 
 from ...present.line import line, short
 from ...present.patching import head_lines, rows_of
-from ...present.view import View
+from ...present.view import PATCH, View
 from .. import keymap
 from ..protocols import Console
 from ..widgets.keys_bar import KeysBar
@@ -27,15 +27,19 @@ class PatchScreen(MomentScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.PATCH]
     AUTO_FOCUS = "#patch-body"
+    NUMBER = PATCH
 
-    def __init__(self, console: Console, workload: str | None) -> None:
-        """`workload` brings a CPU to the site; None if one comes there by itself."""
+    def __init__(self, console: Console, workload: str | None, cpu: int | None = None) -> None:
+        """`workload` brings a CPU to the site; None if one comes there by itself.
+
+        `cpu` is the CPU to choose; None if it is one that stands at the site.
+        """
         super().__init__(console)
         self._workload = workload
         self._view: PatchView | None = None
         self._mode = ""
-        self._cpu = 0
-        self._picked = False
+        self._cpu = cpu or 0
+        self._picked = cpu is not None
         """Whether the user has chosen the CPU; else it is one that has come to the site."""
         self.head = Fixed(id="patch-head", empty="")
         self.body = Fixed(id="patch-body", empty="")

@@ -22,6 +22,8 @@ from .tourkeys import TourKeys
 
 if TYPE_CHECKING:
     from ....core.views.lanes import Lanes
+    from ....core.views.time_pictures import FlameGraph
+    from ....core.views.times import Frame
 
 _LEAST_NS = 64
 """Shortest time that the lanes show."""
@@ -32,6 +34,38 @@ class PictureRows(TextView):
 
     HAS_CURSOR = False
 
+    def action_left(self) -> None:
+        """Move the cursor of the lanes, choose the frame to the left, or scroll."""
+        if not self._on_screen(-1, 0):
+            super().action_left()
+
+    def action_right(self) -> None:
+        """Move the cursor of the lanes, choose the frame to the right, or scroll."""
+        if not self._on_screen(1, 0):
+            super().action_right()
+
+    def action_up(self) -> None:
+        """Choose the caller, or scroll."""
+        if not self._on_screen(0, -1):
+            super().action_up()
+
+    def action_down(self) -> None:
+        """Choose the largest of the calls, or scroll."""
+        if not self._on_screen(0, 1):
+            super().action_down()
+
+    def _on_screen(self, right: int, down: int) -> bool:
+        """Let the screen move what it has; return False if it has nothing to move."""
+        screen = self.screen
+        if isinstance(screen, PictureScreen):
+            if screen.lanes is not None and right:
+                screen.action_move(right)
+                return True
+            if screen.flame is not None:
+                screen.choose(right, down)
+                return True
+        return False
+
 
 class PictureScreen(TourKeys):
     """Shows a picture; `escape` closes it."""
@@ -40,18 +74,33 @@ class PictureScreen(TourKeys):
     AUTO_FOCUS = "#picture-rows"
 
     def __init__(
-        self, console: Console, command: str, picture: Drawing | Lanes, cursor: int | None = None
+        self,
+        console: Console,
+        command: str,
+        picture: Drawing | FlameGraph | Lanes,
+        cursor: int | None = None,
     ) -> None:
         """`command` shows the same in the shell; `cursor` is the time of the trace's cursor."""
+        # Imported late: numpy takes time that the first paint does not have.
+        from ....core.views.time_pictures import FlameGraph
+
         super().__init__()
         self.console = console
         self._command = command
         self.lanes: Lanes | None = None
+        self.flame: FlameGraph | None = None
+        self.way: list[Frame] = []
+        """In a flame graph: the frames from the root to the chosen one."""
+        self._top = 0
+        """Which of them fills the width."""
         self._drawing: Drawing | None = None
         self.start, self.end = 0, 1
         self.cursor = cursor
         if isinstance(picture, Drawing):
             self._drawing = picture
+        elif isinstance(picture, FlameGraph):
+            self.flame = picture
+            self.way = [picture.root]
         else:
             self.lanes = picture
             self.start, self.end = picture.span
@@ -77,6 +126,8 @@ class PictureScreen(TourKeys):
     @property
     def drawing(self) -> Drawing:
         """What is shown now."""
+        if self.flame is not None:
+            return self.flame.drawing(self.way, self._top)
         if self.lanes is None:
             assert self._drawing is not None
             return self._drawing
@@ -99,12 +150,16 @@ class PictureScreen(TourKeys):
         command = self._command
         if self.lanes is not None:
             command += f" {self.start} {self.end}"
+        if self._top:
+            command += " " + ",".join(frame.name for frame in self.way[1 : self._top + 1])
         self.same_as.show(command, "", failed=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Enable the keys of time for lanes only."""
+        """Enable the keys of time for lanes only, and those of frames for flame graphs."""
         if action in ("zoom", "move", "shift", "next_event", "visit"):
             return self.lanes is not None
+        if action in ("into", "outward"):
+            return self.flame is not None
         return super().check_action(action, parameters)
 
     def action_zoom(self, factor: float) -> None:
@@ -151,10 +206,40 @@ class PictureScreen(TourKeys):
         """Close the picture; the trace's cursor is at the same time."""
         self.dismiss(None)
 
+    def choose(self, right: int, down: int) -> None:
+        """Choose the next frame in a direction: a caller, a call, or another call of the caller."""
+        assert self.flame is not None
+        path, whole = self.way, self.way[self._top].total_ns
+        if down < 0 and len(path) > self._top + 1:
+            path.pop()
+        elif down > 0:
+            inner = self.flame.calls(path[-1], whole)
+            path += [max(inner, key=lambda each: each.total_ns)] if inner else []
+        elif right and len(path) > self._top + 1:
+            beside = self.flame.calls(path[-2], whole)
+            at = beside.index(path[-1]) + right
+            path[-1] = beside[min(max(at, 0), len(beside) - 1)]
+        self._draw()
+        self.rows.show_row(len(path) - self._top)
+
+    def action_into(self) -> None:
+        """Let the chosen frame fill the width."""
+        self._top = len(self.way) - 1
+        self._draw()
+
+    def action_outward(self) -> None:
+        """Let the caller of the frame that fills the width fill it."""
+        self._top = max(self._top - 1, 0)
+        self._draw()
+
     def action_save(self) -> None:
         """Save the picture as SVG."""
         self.app.post_message(DrawingWanted(svg(self.drawing)))
 
     def action_close(self) -> None:
-        """Go back."""
-        self.dismiss(None)
+        """Show the whole flame graph again; else go back."""
+        if self._top:
+            self._top = 0
+            self._draw()
+        else:
+            self.dismiss(None)

@@ -26,7 +26,7 @@ from ...present.stepping import (
     stack_rows,
     window,
 )
-from ...present.view import View
+from ...present.view import STEPPING, View
 from .. import keymap
 from ..protocols import Console
 from ..widgets.keys_bar import KeysBar
@@ -60,6 +60,7 @@ class SteppingScreen(MomentScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.STEPPING]
     AUTO_FOCUS = "#step-registers"
+    NUMBER = STEPPING
 
     def __init__(self, console: Console, target: str | None = None) -> None:
         """`target` has the words after `until` that run to the same place again."""
