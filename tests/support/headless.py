@@ -6,7 +6,7 @@ Style sheets are parsed once, little is painted, and waiting posts no messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
 import pytest
@@ -60,25 +60,26 @@ def _draw(widget: Widget) -> None:
 
 
 QUIET = 4
-"""Turns of the event loop with empty queues after which the screen waits for nothing."""
+"""Turns of the event loop with nothing to do after which the screen waits for nothing."""
 
 
-def look_at_queues(patch: pytest.MonkeyPatch) -> None:
-    """Have a pilot wait until the queues are empty, instead of for a message in each of them.
+def look_at_the_loop(patch: pytest.MonkeyPatch) -> None:
+    """Have a pilot wait until no widget has a message, instead of for a message to each of them.
+
+    A message in a queue wakes the task that reads it, so the event loop knows that one is there.
 
     A message to each widget, several times for each key, is half of the work of many tests.
     """
     original = Pilot._wait_for_screen
 
     async def wait(self: Pilot[Any], timeout: float = 30.0) -> bool:
+        ready: Sized = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
         quiet = 0
         while quiet < QUIET and not self.app._exception_event.is_set():
             await asyncio.sleep(0)
             if not self.app.is_running or not self.app.screen_stack:
                 return await original(self, timeout)
-            pumps = [self.app, *self.app.screen.walk_children(with_self=True)]
-            busy = any(pump.message_queue_size or pump._next_callbacks for pump in pumps)
-            quiet = 0 if busy else quiet + 1
+            quiet = 0 if ready else quiet + 1
         return not self.app._exception_event.is_set()
 
     patch.setattr(Pilot, "_wait_for_screen", wait)

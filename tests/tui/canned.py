@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,6 +185,7 @@ class CannedDriver:
         )
         self.ip: int | None = None
         self.events = Events(1204)
+        self._table = cache(self._states)  # a tour checks its step for each table that is new
 
     def run(self, ns: int) -> None:
         """Advance the time and add events."""
@@ -207,17 +209,20 @@ class CannedDriver:
 
     def view(self, *, hurry: bool = False) -> View:
         """Return the current state."""
-        traced = self.filtered if self.tracer == "function" else []
-        states = table(self.functions, traced)
-        filtered = np.isin(np.array(self.functions.names), self.filtered)
-        states.states[filtered & (states.states == State.NOP)] = State.CHOSEN
         return replace(
             self.base,
             status=replace(self.base.status, tracer=self.tracer, now=self.ticks),
-            functions=replace(states, filtered=filtered),
+            functions=self._table(tuple(self.filtered), self.tracer == "function"),
             trace=self.events,
             ip=self.ip,
         )
+
+    def _states(self, names: tuple[str, ...], enabled: bool) -> FunctionTable:
+        """Return the functions, those with `names` chosen or traced."""
+        states = table(self.functions, names if enabled else ())
+        filtered = np.isin(np.array(self.functions.names), names)
+        states.states[filtered & (states.states == State.NOP)] = State.CHOSEN
+        return replace(states, filtered=filtered)
 
     def execute(self, command: str) -> Done:
         """Execute an echo to set_ftrace_filter or current_tracer."""

@@ -21,5 +21,5 @@ def headless_console() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         headless.parse_once(patch)
         headless.sketch(patch)
-        headless.look_at_queues(patch)
+        headless.look_at_the_loop(patch)
         yield

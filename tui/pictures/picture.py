@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from textual._compositor import LayoutUpdate
 from textual.app import App
 from textual.filter import LineFilter, Monochrome
 from textual.pilot import Pilot
@@ -81,6 +82,14 @@ class Take:
     looks: Iterable[str] = tuple(LOOKS)
     before: Sequence[str] = ()
     """Keys to press before the commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A screen as plain text, and its SVG by look."""
+
+    text: str
+    pictures: Mapping[str, str]
 
 
 def take_picture(
@@ -162,12 +171,12 @@ async def in_looks(
     takes: Sequence[Take],
     size: tuple[int, int],
     walk: Walk | None = None,
-) -> list[Mapping[str, str]]:
-    """Open one console for all `takes`; return, for each, its SVG by the name of the look.
+) -> list[Drawing]:
+    """Open one console for all `takes`; return the drawing of each.
 
     `walk` is the tour that the console takes, if any.
     """
-    drawn: list[Mapping[str, str]] = []
+    drawn: list[Drawing] = []
     app = Posed(start, walk)
     async with app.run_test(size=size, notifications=True) as pilot:
         for take in takes:
@@ -175,7 +184,8 @@ async def in_looks(
                 await close_boxes(pilot)
                 await press(pilot, take.before)
             await _strike(pilot, take.commands, take.pose)
-            drawn.append({name: await _in_look(pilot, take, name) for name in take.looks})
+            pictures = {name: await _in_look(pilot, take, name) for name in take.looks}
+            drawn.append(Drawing(text(app), pictures))
     return drawn
 
 
@@ -220,6 +230,15 @@ async def press(pilot: Pilot[None], keys: Sequence[str]) -> None:
 def svg(app: App[None]) -> str:
     """Return the screen as it is now."""
     return tidy(app.export_screenshot(title="dynftrace", simplify=True))
+
+
+def text(app: App[None]) -> str:
+    """Return the text of the screen as it is now, line by line, without trailing blanks."""
+    below = app._background_screens
+    update = app.screen._compositor.render_update(full=True, screen_stack=below)
+    assert isinstance(update, LayoutUpdate)
+    rows = ("".join(strip.text for strip in row) for row in update.strips)
+    return "".join(row.replace("\N{NO-BREAK SPACE}", " ").rstrip() + "\n" for row in rows)
 
 
 async def settle(pilot: Pilot[None]) -> None:

@@ -17,7 +17,6 @@ import gc
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,11 +26,10 @@ from ...core.session.session import MachineSpec, Session
 from ..console.driver import SessionDriver
 from ..files.status_line import StatusLine
 from ..files.whole_file import write_whole
-from ..present.svg import plain_text
 from ..tours import course
 from ..tours.walk import Walk
 from .movie import animated
-from .picture import LOOKS, Take, in_looks
+from .picture import LOOKS, Drawing, Take, in_looks
 from .recorder import record_console
 from .scenes import SCREENS, Scene, port_scenes, scenes
 
@@ -94,14 +92,6 @@ MOVIE_PAUSE_MS = 2000
 """The movie: about ten seconds, in which a nop becomes a call and the events arrive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """One scene at one size: its text, and its SVG by look."""
-
-    text: str
-    pictures: Mapping[str, str]
-
-
 def consoles() -> dict[str, tuple[tuple[int, int], dict[str, Scene]]]:
     """Return the size and the scenes, in order and by name, of each console to open.
 
@@ -134,17 +124,11 @@ def draw(name: str) -> dict[str, Drawing]:
     for command in scene.setup:
         driver.execute(command)
     takes = [
-        Take(each.commands, each.pose, PICTURES.get(drawing, ("dark",)), each.before)
+        Take(each.commands, each.pose, PICTURES.get(drawing, ()), each.before)
         for drawing, each in named.items()
     ]
     drawn = asyncio.run(in_looks(lambda: driver, takes, size, walk))
-    return {
-        drawing: Drawing(
-            plain_text(next(iter(by_look.values())), size[1]),
-            by_look if drawing in PICTURES else {},
-        )
-        for drawing, by_look in zip(named, drawn, strict=True)
-    }
+    return dict(zip(named, drawn, strict=True))
 
 
 def movie() -> str:

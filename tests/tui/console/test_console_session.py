@@ -109,7 +109,7 @@ async def test_the_machine_runs_and_pauses(session: Session) -> None:
         before = session.now
         app.runner.run()
         while session.now < before + 5_000_000:
-            await pilot.app.animator.wait_for_idle()
+            await pilot.pause(0.001)
         app.runner.pause()
         await settle(pilot)
         assert app.view.status.now == session.now

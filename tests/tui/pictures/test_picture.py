@@ -65,7 +65,8 @@ def test_a_picture_shows_what_a_separate_console_shows(
         )
 
     take = Take(("site schedule",), pose)
-    (made,) = asyncio.run(in_looks(lambda: SessionDriver(session), [take], (80, 24)))
+    (drawn,) = asyncio.run(in_looks(lambda: SessionDriver(session), [take], (80, 24)))
+    made = drawn.pictures
     assert made["dark"] == draw("dynftrace")
     assert made["light"] == draw("dynftrace-light")
     monkeypatch.setenv("NO_COLOR", "1")

@@ -11,6 +11,7 @@ import pytest
 
 import dynftrace
 from dynftrace.testing import ShellCommands, open_machine
+from dynftrace.tui.pictures.picture import take_picture
 from dynftrace.tui.pictures.pytest_plugin import LONGEST, file_name
 
 pytest_plugins = ["pytester"]
@@ -26,12 +27,15 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     return pytester
 
 
-def run(project: pytest.Pytester, *options: str, **outcomes: int) -> str:
-    """Run pytest in a process of its own; check its outcomes, and return its output.
+@pytest.fixture(scope="module", autouse=True)
+def imported() -> None:
+    """Import what pictures need: pytester forgets modules that its run is the first to import."""
+    take_picture(open_machine, "site schedule", "main", (20, 5))
 
-    Inside this process, modules that it is the first to import are imported twice.
-    """
-    result = project.runpytest_subprocess("-p", "dynftrace.testing", "-q", *options)
+
+def run(project: pytest.Pytester, *options: str, **outcomes: int) -> str:
+    """Run pytest inside this process; check its outcomes, and return its output."""
+    result = project.runpytest_inprocess("-p", "dynftrace.testing", "-q", *options)
     result.assert_outcomes(**outcomes)
     return result.stdout.str()
 
@@ -165,7 +169,9 @@ def test_plain_again(dynftrace_picture):
     assert one.read_text() == other.read_text()
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TEXTUAL_DIM_FACTOR", "10")
-    run(project, passed=2)
+    # Textual reads its variables when it is imported: in a process of its own.
+    again = project.runpytest_subprocess("-p", "dynftrace.testing", "-q")
+    again.assert_outcomes(passed=2)
 
 
 def test_fixtures_give_sessions_and_a_shell(project: pytest.Pytester) -> None:

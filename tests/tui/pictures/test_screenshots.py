@@ -40,6 +40,7 @@ def test_the_console_shows_the_committed_drawings(console: str) -> None:
         for (look, made), committed in zip(drawn.pictures.items(), pictures, strict=True):
             if made != committed:
                 wrong.append(f"{look}/{name}.svg differs")
+            assert plain_text(made, ROWS[name]) == drawn.text
     assert not wrong, "\n".join(("run `make screenshots` if this is on purpose:", *wrong))
 
 

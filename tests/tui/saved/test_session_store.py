@@ -77,10 +77,10 @@ async def test_machine_and_layout_are_restored() -> None:
         assert session is not None
         before = session.now
         while session.now < before + 3_000_000:
-            await app.animator.wait_for_idle()
+            await pilot.pause(0.001)
         app.runner.pause()
         await settle(pilot)
-        await do(app, pilot, "site vfs_read", "step", "poke jiffies -x 01", "run usb", "cat trace")
+        await do(app, pilot, "site vfs_read", "step", "poke jiffies 01", "run usb", "cat trace")
         await pilot.press("escape", "1", "slash", *"usb", "enter", "o", "j", "j")
         await pilot.press("4", "up", "m", "up", "up", "m", "B", "z")
         await pilot.press("F", *"usb_*", "enter")

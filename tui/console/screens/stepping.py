@@ -76,6 +76,9 @@ class SteppingScreen(MomentScreen):
         self.right = Vertical(self.registers, self.stack, id="step-right")
         self._part = 0
         self._path: PathText | None = None
+        self._mode = ""
+        self._beside: tuple[str, int] | None = None
+        """The mode and the rows of the tour's task that were drawn last."""
 
     def compose(self) -> ComposeResult:
         """Compose head, code, registers, the task of a tour, the last command, the keys."""
@@ -103,8 +106,10 @@ class SteppingScreen(MomentScreen):
         """Show a new view."""
         if view.stepping is None:
             return
-        self._view = view.stepping
-        self._path = view.call
+        beside = mode, self.todo.rows(self.size.width)
+        if view.stepping is self._view and view.call is self._path and beside == self._beside:
+            return  # the console shows each view often
+        self._view, self._path, self._beside = view.stepping, view.call, beside
         self._mode = mode
         self._draw()
 
@@ -120,7 +125,7 @@ class SteppingScreen(MomentScreen):
         beside, every = width >= BESIDE, width >= SIDE_BY_SIDE
         self.set_class(beside, "-beside")
         self.set_class(every, "-every")
-        self.remove_class("-both")
+        below = False
         part = _PARTS[self._part]
         self.registers.display = every or part == "registers"
         self.stack.display = every or part == "stack"
@@ -143,7 +148,6 @@ class SteppingScreen(MomentScreen):
             rows = register_height(view, columns) if part == "registers" else 0
             below = part == "registers" and height - rows > _LEAST_STACK
             self.stack.display = part == "stack" or below
-            self.set_class(below, "-both")
             self.registers.styles.height = rows if below else height
             self.stack.styles.height = height - rows
         else:
@@ -154,6 +158,7 @@ class SteppingScreen(MomentScreen):
             self.set_class(height - code <= needed, "-tight")
             for each in (self.registers, self.stack, self.path):
                 each.styles.height = height - code
+        self.set_class(below, "-both")
         right.styles.width = "100%" if side == width else side
         right.styles.height = height if side < width else height - code
         self.code.styles.height = code

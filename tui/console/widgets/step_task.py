@@ -23,7 +23,10 @@ class StepTask(Static):
 
     def show(self, task: str, state: Content) -> None:
         """Show `task`, which is Markdown with code in backticks, and the `state` below it."""
-        self._words, self._state = " ".join(task.split()), state.plain
+        words = " ".join(task.split())
+        if self.display and (words, state.plain) == (self._words, self._state):
+            return
+        self._words, self._state = words, state.plain
         self.display = True
         parts = [
             Content.styled(part, "bold $accent" if number % 2 else "$accent")
