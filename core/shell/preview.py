@@ -48,7 +48,7 @@ def _choice(shell: Shell, command: SimpleCommand) -> str:
     tree = shell.session.boot.tracefs
     to = command.redirections[-1] if command.redirections else None
     try:
-        file = tree.node(to.path.text if to else _FILTER)
+        file = tree.node(shell.directory.absolute(to.path.text) if to else _FILTER)
         if not isinstance(file, FilterFile):
             return ""
         names = file.functions.names()

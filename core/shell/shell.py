@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from ..errors import DynftraceError, FtraceBug, GuestInterrupted, TracefsError
 from .command import Command, Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
+from .directory import MOUNTED, WorkingDirectory
 from .outcome import Outcome, Showed, WroteFile, combine
 from .parser import Join, Loop, Pipeline, Redirection, SimpleCommand, Step, listed, parse
 from .words import ShellSyntaxError, Word
@@ -44,6 +47,8 @@ class Shell:
         self.commands = {**commands(), **{each.name: each for each in more}}
         self._variables = {"?": "0"}
         self._interrupted = False
+        self.directory = WorkingDirectory()
+        """The current directory."""
 
     def run(self, text: str) -> Iterator[Outcome]:
         """Execute the pipelines of `text`, and yield the outcome of each as it ends.
@@ -54,22 +59,36 @@ class Shell:
         self._interrupted = False
         return self._run(steps)
 
-    def execute(self, text: str) -> Outcome:
-        """Execute `text`; return the combined outcome of all its commands."""
+    def execute(self, text: str, from_root: bool = False) -> Outcome:
+        """Execute `text`; return the combined outcome of all its commands.
+
+        `from_root` is for commands that nobody typed: their paths begin at the root of tracefs.
+        """
         try:
-            return combine(self.run(text))
+            with self._at_root() if from_root else nullcontext():
+                return combine(self.run(text))
         except ShellSyntaxError as error:
             return Outcome(error=f"{self._prefix}{error}\n", status=USAGE)
 
     def complete(self, text: str) -> Completion:
         """Complete the last word of the command line `text`."""
         with self.session.lock:
-            return complete(self.session, self.commands, text)
+            return complete(self.session, self.commands, text, self.directory)
 
     def repeat(self, command: str) -> Outcome:
         """Execute a command of the journal, which records it again."""
         self.session.history.line("")
-        return combine(self._run(parse(command), new_lines=False))
+        with self._at_root():
+            return combine(self._run(parse(command), new_lines=False))
+
+    @contextmanager
+    def _at_root(self) -> Iterator[None]:
+        """Within the context, the current directory is the root of tracefs."""
+        before, self.directory = self.directory, WorkingDirectory()
+        try:
+            yield
+        finally:
+            self.directory = before
 
     def _run(self, steps: tuple[Step, ...], new_lines: bool = True) -> Iterator[Outcome]:
         status = 0
@@ -96,6 +115,13 @@ class Shell:
     def _execute(self, typed: Pipeline) -> Outcome:
         """Execute one pipeline, and record it in the journal if it may have changed the state."""
         pipeline = typed.expand(self._variables)
+        if not self.session.boot.tracefs.is_dir(self.directory.path):
+            lost, self.directory = self.directory, WorkingDirectory()
+            error = f"{self._prefix}{lost} has been removed: the current directory is {MOUNTED}\n"
+            self._variables["?"] = "1"
+            return Outcome(error=error, status=1)
+        # Actions of the journal begin at the root, whatever the current directory is by then.
+        there = f"cd {quote(str(self.directory))} && " if self.directory.path else ""
         changed = True  # after an exception, the state is unknown
         if self._may_change(pipeline):
             self.session.history.before()
@@ -107,7 +133,7 @@ class Shell:
         finally:
             self.session.boot.ftrace.patcher.end_of_command()
             if changed:
-                self.session.history.note(str(pipeline))
+                self.session.history.note(there + str(pipeline))
 
     def _may_change(self, pipeline: Pipeline) -> bool:
         """Whether `pipeline` can change the machine's state; reading a file may, too."""
@@ -122,10 +148,13 @@ class Shell:
         """Execute the commands, one after the other, each on the output of the one before."""
         done: list[Outcome] = []
         given: str | None = None
+        here = replace(self.directory)
         for command in pipeline.commands:
             outcome = self._do(command, given)
             given = outcome.output
             done.append(outcome)
+        if len(done) > 1:
+            self.directory = here  # the commands of a pipe run in subshells
         whole = combine(done)
         return replace(whole, output=done[-1].output)
 
@@ -136,7 +165,8 @@ class Shell:
             # As in a shell: every file is opened (and emptied), the last one gets the output.
             for redirection in command.redirections[:-1]:
                 path = redirection.path.text
-                tree.open(path, write=True, truncate=not redirection.append).close()
+                absolute = self.directory.absolute(path)
+                tree.open(absolute, write=True, truncate=not redirection.append).close()
         except TracefsError as error:
             return Outcome(error=f"{self._prefix}{path}: {error}\n", status=1, changed=True)
         outcome = self._call(command.words, given) if command.words else Outcome()
@@ -150,11 +180,12 @@ class Shell:
         This counts as a change even if the write fails: opening may have emptied the file.
         """
         path, tree = redirection.path.text, self.session.boot.tracefs
+        absolute = self.directory.absolute(path)
         # The user has not seen output that went into a file.
         effects = tuple(each for each in outcome.effects if not isinstance(each, Showed))
         error, status = outcome.error, 1
         try:
-            handle = tree.open(path, write=True, truncate=not redirection.append)
+            handle = tree.open(absolute, write=True, truncate=not redirection.append)
         except TracefsError as refused:
             error += f"{self._prefix}{path}: {refused}\n"
             return Outcome("", error, status, effects, changed=True)
@@ -168,7 +199,7 @@ class Shell:
         except DynftraceError as refused:
             error += f"{self._prefix}write error: {refused}\n"
         else:
-            effects += (WroteFile(tree.canonical(path), outcome.output),)
+            effects += (WroteFile(tree.canonical(absolute), outcome.output),)
             status = outcome.status
         return Outcome("", error, status, effects, changed=True, wrong=outcome.wrong)
 
@@ -178,7 +209,7 @@ class Shell:
         if command is None:
             error = f"{self._prefix}{name}: command not found\n"
             return Outcome(error=error, status=NOT_FOUND)
-        context = Context(self.session, self.commands, self.repeat, given)
+        context = Context(self.session, self.commands, self.repeat, given, self.directory)
         context.changed = command.changes_state(words[1:])
         try:
             command.run(context, words[1:])

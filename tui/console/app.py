@@ -251,9 +251,17 @@ class ConsoleApp(TypeAhead):
         self.push_screen(screen, then)
 
     def command(
-        self, text: str, *, box: bool = True, then: Callable[[Done], None] | None = None
+        self,
+        text: str,
+        *,
+        box: bool = True,
+        typed: bool = False,
+        then: Callable[[Done], None] | None = None,
     ) -> None:
-        """Execute a command of the tracefs shell; with `box`, long output opens a box."""
+        """Execute a command of the tracefs shell; with `box`, long output opens a box.
+
+        `typed` is whether the user typed it, so that its paths begin at the current directory.
+        """
 
         before = self.view.status
 
@@ -262,7 +270,7 @@ class ConsoleApp(TypeAhead):
             if then is not None:
                 then(done)
 
-        self.ask(lambda driver: driver.execute(text), executed)
+        self.ask(lambda driver: driver.execute(text, typed), executed)
 
     def _show(self, done: Done, box: bool, before: Status) -> None:
         """Show the result of a command: in its line, at its call site, or in a box.

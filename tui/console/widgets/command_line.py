@@ -177,7 +177,7 @@ class CommandLine(Horizontal):
         elif self.prefix == "F":
             self.post_message(FilterWanted(text))
         elif text:
-            self.post_message(CommandWanted(text))
+            self.post_message(CommandWanted(text, typed=True))
         self.post_message(LineDone())
 
     def _ask(self, text: str) -> None:
