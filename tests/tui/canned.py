@@ -219,7 +219,7 @@ class CannedDriver:
             ip=self.ip,
         )
 
-    def execute(self, command: str) -> Done:
+    def execute(self, command: str, typed: bool = False) -> Done:
         """Execute an echo to set_ftrace_filter or current_tracer."""
         self.executed.append(command)
         words = command.replace("'", "").split()

@@ -179,7 +179,7 @@ COMMANDS = (
         "list directories",
         ls,
         Argument.FILE,
-        "-l with permissions, -a with . and .., -d a directory itself, -F marks directories.",
+        "-l with permissions, -a with . and .., -d a directory itself,\n-F marks directories.",
     ),
     Command(
         "cd",
