@@ -9,6 +9,7 @@ whole text, as in a shell.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -21,7 +22,8 @@ from .commands import commands
 from .completion import Completion, complete
 from .directory import MOUNTED, WorkingDirectory
 from .outcome import Outcome, Showed, WroteFile, combine
-from .parser import Join, Loop, Pipeline, Redirection, SimpleCommand, Step, listed, parse
+from .parser import Choice, Join, Loop, Pipeline, Redirection, SimpleCommand, Step, listed, parse
+from .unknown import not_found
 from .words import ShellSyntaxError, Word
 
 if TYPE_CHECKING:
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 
 NAME = "dynftrace"
 """Default prefix of the shell's own messages."""
+
+NULL = "/dev/null"
+"""The only file outside the tree: it takes everything and is empty."""
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 NOT_FOUND = 127
 USAGE = 2
@@ -97,11 +104,32 @@ class Shell:
                 self.session.history.line(_line(steps[number:]))
             if (step.join is Join.AND and status) or (step.join is Join.OR and not status):
                 continue
-            for outcome in self._loop(step) if isinstance(step, Loop) else [self._execute(step)]:
+            for outcome in self._step(step):
                 status = outcome.status
                 yield outcome
             if self._interrupted:
                 return
+
+    def _step(self, step: Step) -> Iterable[Outcome]:
+        match step:
+            case Loop():
+                return self._loop(step)
+            case Choice():
+                return self._choice(step)
+        return [self._execute(step)]
+
+    def _choice(self, choice: Choice) -> Iterator[Outcome]:
+        """Execute the body of the first condition that holds."""
+        for condition, body in choice.branches:
+            yield from self._run(condition)
+            if self._interrupted:
+                return
+            if self._variables["?"] == "0":
+                yield from self._run(body)
+                return
+        self._variables["?"] = "0"
+        yield Outcome()
+        yield from self._run(choice.otherwise)
 
     def _loop(self, loop: Loop) -> Iterator[Outcome]:
         """Execute the body once for each value."""
@@ -140,7 +168,10 @@ class Shell:
         for command in pipeline.commands:
             words = command.words
             known = self.commands.get(words[0].text) if words else None
-            if command.redirections or (known is not None and known.changes_state(words[1:])):
+            outputs = (to for to in command.redirections if to.takes_output)
+            if any(to.path.text != NULL for to in outputs) or (
+                known is not None and known.changes_state(words[1:])
+            ):
                 return True
         return False
 
@@ -161,18 +192,29 @@ class Shell:
     def _do(self, command: SimpleCommand, given: str | None) -> Outcome:
         """Execute one command on its input and write its output to its redirections."""
         tree = self.session.boot.tracefs
+        outputs = [to for to in command.redirections if to.takes_output]
+        errors = [to for to in command.redirections if to.operator in ("2>", "2>&")]
+        for to in errors:
+            if to.operator == "2>" and to.path.text != NULL:
+                error = f"{self._prefix}{to.path.text}: errors can only go to {NULL} or &1\n"
+                return Outcome(error=error, status=1)
         try:
-            # As in a shell: every file is opened (and emptied), the last one gets the output.
-            for redirection in command.redirections[:-1]:
-                path = redirection.path.text
+            for to in command.redirections:
+                path = to.path.text
                 absolute = self.directory.absolute(path)
-                tree.open(absolute, write=True, truncate=not redirection.append).close()
+                if to.operator == "<":
+                    given = "" if path == NULL else tree.read(absolute)
+                elif to in outputs[:-1] and path != NULL:
+                    # As in a shell: every file is opened (and emptied), the last one is written.
+                    tree.open(absolute, write=True, truncate=not to.append).close()
         except TracefsError as error:
-            return Outcome(error=f"{self._prefix}{path}: {error}\n", status=1, changed=True)
+            changed = bool(outputs)
+            return Outcome(error=f"{self._prefix}{path}: {error}\n", status=1, changed=changed)
         outcome = self._call(command.words, given) if command.words else Outcome()
-        if not command.redirections:
-            return outcome
-        return self._redirect(outcome, command.redirections[-1])
+        if errors:
+            shown = outcome.error if errors[-1].operator == "2>&" else ""
+            outcome = replace(outcome, output=outcome.output + shown, error="")
+        return self._redirect(outcome, outputs[-1]) if outputs else outcome
 
     def _redirect(self, outcome: Outcome, redirection: Redirection) -> Outcome:
         """Write the output of a command to a file.
@@ -184,10 +226,14 @@ class Shell:
         # The user has not seen output that went into a file.
         effects = tuple(each for each in outcome.effects if not isinstance(each, Showed))
         error, status = outcome.error, 1
+        if path == NULL:
+            return replace(outcome, output="", effects=effects)
         try:
             handle = tree.open(absolute, write=True, truncate=not redirection.append)
         except TracefsError as refused:
-            error += f"{self._prefix}{path}: {refused}\n"
+            outside = path.startswith("/") and not path.startswith(tree.mount_points)
+            hint = ": the shell only writes to tracefs and /dev/null" if outside else ""
+            error += f"{self._prefix}{path}: {refused}{hint}\n"
             return Outcome("", error, status, effects, changed=True)
         try:
             with self.session.lock, handle:
@@ -207,7 +253,9 @@ class Shell:
         name = words[0].text
         command = self.commands.get(name)
         if command is None:
-            error = f"{self._prefix}{name}: command not found\n"
+            if self._assign(words):
+                return Outcome()
+            error = f"{self._prefix}{not_found(name, self.commands)}\n"
             return Outcome(error=error, status=NOT_FOUND)
         context = Context(self.session, self.commands, self.repeat, given, self.directory)
         context.changed = command.changes_state(words[1:])
@@ -228,6 +276,17 @@ class Shell:
             context.changed,
             context.wrong,
         )
+
+    def _assign(self, words: tuple[Word, ...]) -> bool:
+        """Set variables if `words` are `NAME=VALUE`, or `export` and such words."""
+        if words[0].text == "export" and len(words) > 1:
+            words = words[1:]
+        found = [_ASSIGNMENT.fullmatch(word.text) for word in words]
+        for match in found:
+            if match is None:
+                return False
+        self._variables |= {match[1]: match[2] for match in found if match is not None}
+        return True
 
 
 def _line(steps: tuple[Step, ...]) -> str:

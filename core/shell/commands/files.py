@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Mapping
 
@@ -24,6 +25,9 @@ from ..words import Word
 
 def cat(context: Context, arguments: Arguments) -> None:
     """Show files one after the other; a file that cannot be read does not stop the rest."""
+    if not arguments and context.input is not None:
+        context.output.append(context.input)
+        return
     expect(arguments, 1)
     for path in paths(context, arguments):
         text = read(context, "cat", path)
@@ -47,12 +51,18 @@ def read(context: Context, name: str, path: str) -> str | None:
 
 def echo(context: Context, arguments: Arguments) -> None:
     """Write the words to standard output, with spaces between them and a newline at the end."""
-    newline = True
     words = [word.text for word in arguments]
-    if words[:1] == ["-n"]:
-        newline = False
-        del words[0]
-    context.output.append(" ".join(words) + ("\n" if newline else ""))
+    options = ""
+    while words and re.fullmatch("-[neE]+", words[0]):
+        options += words.pop(0)[1:]
+    text = " ".join(words)
+    if options.replace("n", "").endswith("e"):
+        text = _ESCAPE.sub(lambda escape: _ESCAPES[escape[1]], text)
+    context.output.append(text + ("" if "n" in options else "\n"))
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\"}
+_ESCAPE = re.compile(r"\\([nt\\])")
 
 
 def ls(context: Context, arguments: Arguments) -> None:
@@ -167,11 +177,11 @@ COMMANDS = (
     Command("cat", "FILE…", "show files", cat, Argument.FILE),
     Command(
         "echo",
-        "[-n] TEXT… [> FILE]",
+        "[-ne] TEXT… [> FILE]",
         "write text: > empties the file first, >> appends",
         echo,
         Argument.FILE,
-        "-n: without the newline at the end.",
+        "-n: without the newline at the end. -e: \\n, \\t and \\\\ are special.",
     ),
     Command(
         "ls",
