@@ -97,6 +97,7 @@ class ConsoleApp(TypeAhead):
         super().__init__(lambda widget: isinstance(widget, Rows))
         halt = store.stop if store is not None else lambda: None
         self.runner = Runner(start, self._wake, halt)
+        self._store = store
         self.view = View()
         self.tour = TourFlow(self, walk, progress)
         self.stepping = StepIntoFlow(self)
@@ -192,7 +193,9 @@ class ConsoleApp(TypeAhead):
         self.view = self.runner.take() or self.view
         self.main.show(self.view, self.runner.mode)
         over = self.screen
-        if progress := self.runner.progress:
+        store = self._store
+        opening = "" if store is None or self.runner.opened else store.progress
+        if progress := opening or self.runner.progress:
             result = over if isinstance(over, MomentScreen) else self.main
             result.show_result(progress, "ctrl+c stops", False)
         if isinstance(over, MomentScreen):
