@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import getopt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..errors import DynftraceError
+from .directory import WorkingDirectory
 from .outcome import Effect
 from .words import Word
 
@@ -51,6 +53,8 @@ class Context:
     """Executes a command of the journal again."""
     input: str | None = None
     """Output of the command before it in a pipeline; None without one."""
+    directory: WorkingDirectory = field(default_factory=WorkingDirectory)
+    """Where relative paths begin."""
     output: list[str] = field(default_factory=list)
     error: list[str] = field(default_factory=list)
     status: int = 0
@@ -120,6 +124,23 @@ def expect(arguments: Arguments, least: int, most: int | None = None) -> None:
         raise UsageMistake("missing argument")
     if most is not None and len(arguments) > most:
         raise UsageMistake(f"unexpected argument '{arguments[most].text}'")
+
+
+def options_of(arguments: Arguments, known: str) -> tuple[dict[str, str], Arguments]:
+    """Return the options by letter, as `getopt` describes them, and the other arguments."""
+    words = [word.text for word in arguments]
+    try:
+        found, rest = getopt.gnu_getopt(words, known)
+    except getopt.GetoptError as error:
+        raise UsageMistake(str(error)) from error
+    # Options may stand behind arguments: the words that are left, as words.
+    left = list(rest)
+    others = []
+    for word in reversed(arguments):
+        if left and word.text == left[-1]:
+            others.append(word)
+            left.pop()
+    return {name.lstrip("-"): value for name, value in found}, others[::-1]
 
 
 def typed_column(words: Arguments, column: int) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..tracefs.commands import COMMANDS
 from ..tracefs.tree import Directory, Tracefs
 from .command import Argument, Command
+from .directory import WorkingDirectory
 
 if TYPE_CHECKING:
     from ..session.session import Session
@@ -27,8 +28,10 @@ class Completion:
     words: tuple[str, ...]
 
 
-def complete(session: Session, commands: Mapping[str, Command], text: str) -> Completion:
-    """Return candidates for the last word of `text`."""
+def complete(
+    session: Session, commands: Mapping[str, Command], text: str, directory: WorkingDirectory
+) -> Completion:
+    """Return candidates for the last word of `text`; relative paths begin at `directory`."""
     start = max((at + 1 for at, character in enumerate(text) if character in _BREAKS), default=0)
     word = text[start:]
     before = text[:start].rstrip(" \t")
@@ -36,17 +39,21 @@ def complete(session: Session, commands: Mapping[str, Command], text: str) -> Co
     given = before[command:].split()
     found: Iterable[str]
     if before.endswith(">"):
-        found = _files(session.boot.tracefs, word)
+        found = _files(session.boot.tracefs, word, directory)
     elif not given:
         found = commands
     else:
-        found = _arguments(session, commands, given[0], word)
+        found = _arguments(session, commands, given[0], word, directory)
     matching = sorted({each for each in found if each.startswith(word)})
     return Completion(start, tuple(matching[:MOST]))
 
 
 def _arguments(
-    session: Session, commands: Mapping[str, Command], name: str, word: str
+    session: Session,
+    commands: Mapping[str, Command],
+    name: str,
+    word: str,
+    directory: WorkingDirectory,
 ) -> Iterable[str]:
     """Return possible arguments of the command `name`."""
     command = commands.get(name)
@@ -56,7 +63,7 @@ def _arguments(
             if ":" in word:
                 return _commands(word)
             return [*session.tracers(), *_functions(session, word)] if word else []
-        return _files(session.boot.tracefs, word)
+        return _files(session.boot.tracefs, word, directory)
     if kind is Argument.FUNCTION:
         return _functions(session, word) if word else []
     if kind is Argument.WORKLOAD:
@@ -85,13 +92,15 @@ def _commands(word: str) -> Iterable[str]:
     return (f"{functions}:{command}" for command in ("mod:", *COMMANDS))
 
 
-def _files(tree: Tracefs, word: str) -> list[str]:
+def _files(tree: Tracefs, word: str, directory: WorkingDirectory) -> list[str]:
     """Return the paths in the directory of `word`; directories end in a slash."""
     folder = word[: word.rfind("/") + 1]
-    if not tree.is_dir(folder):
+    if not tree.is_dir(directory.absolute(folder)):
         return []
     found = [path + "/" for path in tree.beside] if folder == "/" else []
-    for name in tree.listdir(folder):
+    for name in tree.listdir(directory.absolute(folder)):
         below = folder + name
-        found.append(below + "/" if isinstance(tree.node(below), Directory) else below)
+        found.append(
+            below + "/" if isinstance(tree.node(directory.absolute(below)), Directory) else below
+        )
     return found

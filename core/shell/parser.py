@@ -1,17 +1,18 @@
 """Parser of the shell: text to words and commands.
 
 The grammar is a small part of the POSIX shell's, enough for what people type at tracefs:
-pipelines separated by `;`, newlines, `&&` and `||`; `for NAME in WORDS; do …; done`; words
-with single quotes, double quotes and backslashes; `#` comments; `>` and `>>` redirections of a
-command's output. `$NAME` and `${NAME}` are the variable of a loop and `$?` is the last status;
-any other `$` is an ordinary character. So are parentheses inside a word, which instructions
-need (`40(r1)`). Subshells and background jobs are rejected.
+pipelines separated by `;`, newlines, `&&` and `||`; `for NAME in WORDS; do …; done`;
+`if …; then …; elif …; then …; else …; fi`; words with single quotes, double quotes and
+backslashes; `#` comments; `>` and `>>` redirections of a command's output, `<` of its input,
+`2>` of its errors (to /dev/null or `&1`). `$NAME` and `${NAME}` are variables and `$?` is the
+last status; any other `$` is an ordinary character. So are parentheses inside a word, which
+instructions need (`40(r1)`). What else a shell has is rejected with a sentence.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -28,10 +29,21 @@ class Join(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Redirection:
-    """The file that a command's output goes to; `append` for `>>`."""
+    """Where input comes from (`<`), or where output (`>`, `>>`) or errors (`2>`, `2>&`) go."""
 
     path: Word
-    append: bool
+    """A file; after `2>&` the number 1, for where the output goes."""
+    operator: str
+
+    @property
+    def append(self) -> bool:
+        """Whether the file keeps its content."""
+        return self.operator == ">>"
+
+    @property
+    def takes_output(self) -> bool:
+        """Whether it is a file that the output goes to."""
+        return self.operator in (">", ">>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +57,14 @@ class SimpleCommand:
         """Return the command with the values of `variables`."""
         return SimpleCommand(
             tuple(word.expand(variables) for word in self.words),
-            tuple(Redirection(to.path.expand(variables), to.append) for to in self.redirections),
+            tuple(Redirection(to.path.expand(variables), to.operator) for to in self.redirections),
         )
 
     def __str__(self) -> str:
         """The command as it can be typed."""
         parts = [str(word) for word in self.words]
         for to in self.redirections:
-            parts += [">>" if to.append else ">", str(to.path)]
+            parts.append(f"{to.operator}{'' if to.operator == '2>&' else ' '}{to.path}")
         return " ".join(parts)
 
 
@@ -92,7 +104,33 @@ class Loop:
         return f"for {self.name} in{values}; do {listed(self.body)}; done"
 
 
-Step = Pipeline | Loop
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`if condition; then body; elif condition; then body; else otherwise; fi`."""
+
+    join: Join
+    branches: tuple[tuple[tuple[Step, ...], tuple[Step, ...]], ...]
+    """Condition and body of `if` and of each `elif`."""
+    otherwise: tuple[Step, ...]
+    begins_line: bool = field(default=False, compare=False)
+    """Whether it is the first step of its line, and in no loop."""
+
+    def __str__(self) -> str:
+        """The choice as it can be typed on one line, without `join`."""
+        parts = [f"if {listed(when)}; then {listed(then)}; " for when, then in self.branches]
+        end = f"else {listed(self.otherwise)}; " if self.otherwise else ""
+        return "el".join(parts) + end + "fi"
+
+    @property
+    def body(self) -> tuple[Step, ...]:
+        """All steps in it."""
+        return (
+            *(step for both in self.branches for part in both for step in part),
+            *self.otherwise,
+        )
+
+
+Step = Pipeline | Loop | Choice
 
 
 def listed(steps: Sequence[Step]) -> str:
@@ -106,7 +144,17 @@ def listed(steps: Sequence[Step]) -> str:
 
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = ("for", "in", "do", "done")
+_ENDS = ("do", "done", "then", "elif", "else", "fi")
+"""Reserved words that end a list of commands."""
+_RESERVED = ("for", "in", "if", *_ENDS)
+_UNSUPPORTED = {
+    "while": "loops with a condition are not supported: use `for`",
+    "case": "not supported: use `if`",
+    "{": "groups of commands are not supported",
+    "!": "not supported: use `||`, or test ! CONDITION",
+    "[[": "not supported: use `[`",
+    "function": "functions are not supported",
+}
 DEEPEST = 16
 """Largest depth of loops inside each other."""
 
@@ -159,12 +207,12 @@ class _Parser:
         return found
 
     def _list(self) -> tuple[Step, ...]:
-        """Return the steps up to the end, or to `do` or `done` where a command could begin."""
+        """Return the steps up to the end, or to a word of `_ENDS` where a command could begin."""
         steps: list[Step] = []
         join = Join.ALWAYS
         while True:
             begins = self._newlines() and join is Join.ALWAYS
-            if self._next is None or self._at_keyword("do", "done"):
+            if self._next is None or self._at_keyword(*_ENDS):
                 if join is not Join.ALWAYS:
                     if self._next is not None:
                         raise _unexpected(self._next)
@@ -177,20 +225,22 @@ class _Parser:
                 assert isinstance(operator, Operator)
                 join = Join(operator.text)
             elif not self._at("\n"):
-                if self._next is None or self._at_keyword("do", "done"):
+                if self._next is None or self._at_keyword(*_ENDS):
                     return tuple(steps)
                 raise _unexpected(self._next)
 
     def _step(self, join: Join, begins_line: bool) -> Step:
         if self._at_keyword("for"):
-            return self._loop(join, begins_line)
+            return self._nested(join, begins_line, self._loop)
+        if self._at_keyword("if"):
+            return self._nested(join, begins_line, self._choice)
         commands = [self._command()]
         while self._at("|"):
             self._take()
             self._newlines()
             if self._next is None:
                 raise ShellSyntaxError("no command after '|'", incomplete=True)
-            if self._at_keyword("for"):
+            if self._at_keyword("for", "if"):
                 raise ShellSyntaxError("a loop cannot be part of a pipeline")
             commands.append(self._command())
         return Pipeline(join, tuple(commands), begins_line)
@@ -202,26 +252,59 @@ class _Parser:
             if isinstance(self._next, Word):
                 words.append(self._next)
                 self._take()
-            elif self._at(">", ">>"):
+            elif self._at(">", ">>", "<", "2>", "2>&"):
                 operator, target = self._take(), self._take()
                 assert isinstance(operator, Operator)
                 if target is None:
                     raise ShellSyntaxError(f"no file name after '{operator.text}'")
                 if not isinstance(target, Word):
                     raise _unexpected(target)
-                redirections.append(Redirection(target, operator.text == ">>"))
+                if operator.text == "2>&" and target.text != "1":
+                    raise _unexpected(target)
+                redirections.append(Redirection(target, operator.text))
             else:
                 break
         if not words and not redirections:
             assert self._next is not None
             raise _unexpected(self._next)
+        if words and words[0].text == words[0].pattern and words[0].text in _UNSUPPORTED:
+            raise ShellSyntaxError(f"'{words[0].text}': {_UNSUPPORTED[words[0].text]}")
         return SimpleCommand(tuple(words), tuple(redirections))
 
-    def _loop(self, join: Join, begins_line: bool) -> Loop:
+    def _nested(
+        self, join: Join, begins_line: bool, read: Callable[[Join, bool], Loop | Choice]
+    ) -> Loop | Choice:
         self._depth += 1
         if self._depth > DEEPEST:
             raise ShellSyntaxError(f"loops are nested more than {DEEPEST} deep")
         self._take()
+        step = read(join, begins_line)
+        if self._next is not None and not self._at(";", "\n", "&&", "||"):
+            what = "a loop" if isinstance(step, Loop) else "`if`"
+            raise ShellSyntaxError(f"{what} cannot be redirected or part of a pipeline")
+        self._depth -= 1
+        return step
+
+    def _body(self, *ends: str) -> tuple[tuple[Step, ...], str]:
+        """Return one or more steps, and the one of the reserved words `ends` that follows."""
+        body = self._list()
+        if not body and self._next is not None:
+            raise _unexpected(self._next)
+        return body, self._expect(*ends)
+
+    def _choice(self, join: Join, begins_line: bool) -> Choice:
+        branches: list[tuple[tuple[Step, ...], tuple[Step, ...]]] = []
+        otherwise: tuple[Step, ...] = ()
+        word = "elif"
+        while word == "elif":
+            condition, _ = self._body("then")
+            body, word = self._body("elif", "else", "fi")
+            branches.append((condition, body))
+        if word == "else":
+            otherwise, _ = self._body("fi")
+        return Choice(join, tuple(branches), otherwise, begins_line)
+
+    def _loop(self, join: Join, begins_line: bool) -> Loop:
         name = self._take()
         if name is None:
             raise ShellSyntaxError("no variable after 'for'", incomplete=True)
@@ -238,21 +321,18 @@ class _Parser:
         self._take()
         self._newlines()
         self._expect("do")
-        body = self._list()
-        if not body and self._next is not None:
-            raise _unexpected(self._next)
-        self._expect("done")
-        if self._next is not None and not self._at(";", "\n", "&&", "||"):
-            raise ShellSyntaxError("a loop cannot be redirected or part of a pipeline")
-        self._depth -= 1
+        body, _ = self._body("done")
         return Loop(join, name.text, tuple(values), body, begins_line)
 
-    def _expect(self, keyword: str) -> None:
+    def _expect(self, *keywords: str) -> str:
+        """Skip one of the reserved words `keywords`, and return it."""
         if self._next is None:
-            raise ShellSyntaxError(f"'{keyword}' is missing", incomplete=True)
-        if not self._at_keyword(keyword):
+            raise ShellSyntaxError(f"'{keywords[-1]}' is missing", incomplete=True)
+        if not self._at_keyword(*keywords):
             raise _unexpected(self._next)
-        self._take()
+        word = self._take()
+        assert word is not None
+        return word.text
 
 
 def _keyword(word: Word) -> str:
@@ -274,7 +354,7 @@ class Continuation:
         self._word = ""
         """The unquoted text of the word that is read."""
         self._loops = 0
-        """Number of loops without their `done`."""
+        """Number of loops without their `done`, and of `if` without their `fi`."""
 
     def add(self, line: str) -> bool:
         """Return whether another line must follow `line`, the next one with its newline."""
@@ -322,11 +402,11 @@ class Continuation:
             return
         if self._begins and self._word in _LOOP_ENDS:
             self._loops = max(0, self._loops + _LOOP_ENDS[self._word])
-        self._begins = self._begins and self._word == "do"
+        self._begins = self._begins and self._word in ("if", "do", "then", "elif", "else")
         self._word = ""
 
 
-_LOOP_ENDS = {"for": 1, "done": -1}
+_LOOP_ENDS = {"for": 1, "done": -1, "if": 1, "fi": -1}
 _QUOTED = {
     "'": re.compile(r"[^']*"),
     '"': re.compile(r'(?:[^"\\]|\\.)*+\\?', re.DOTALL),
@@ -341,4 +421,11 @@ _PLAIN_PARTS = re.compile(
 
 def _unexpected(token: Operator | Word) -> ShellSyntaxError:
     shown = "newline" if token.text == "\n" else f"'{token.text}'"
-    return ShellSyntaxError(f"{shown} unexpected")
+    why = _WHY.get(token.text, "") if isinstance(token, Operator) else ""
+    return ShellSyntaxError(f"{shown} unexpected{why}")
+
+
+_WHY = {
+    "&": ": no command can run in the background",
+    "(": ": subshells are not supported",
+}

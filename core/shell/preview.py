@@ -11,6 +11,7 @@ from ..errors import TracefsError
 from ..ftrace.filter import FunctionNames, parse_words
 from ..tracefs.filters import FilterFile
 from .parser import SimpleCommand, simple_commands
+from .unknown import not_found
 from .words import ShellSyntaxError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def preview(shell: Shell, text: str) -> str:
     known = shell.commands.get(name)
     if known is None:
         begun = len(command.words) == 1 and not text[-1:].isspace()
-        return "" if begun else f"{name}: command not found"
+        return "" if begun else not_found(name, shell.commands)
     chosen = _choice(shell, command) if name == "echo" and len(command.words) > 1 else ""
     return chosen or f"{known.synopsis}: {known.summary}"
 
@@ -46,9 +47,9 @@ def _choice(shell: Shell, command: SimpleCommand) -> str:
     Until a file is typed, words that name functions are taken as for set_ftrace_filter.
     """
     tree = shell.session.boot.tracefs
-    to = command.redirections[-1] if command.redirections else None
+    to = next((each for each in command.redirections[::-1] if each.takes_output), None)
     try:
-        file = tree.node(to.path.text if to else _FILTER)
+        file = tree.node(shell.directory.absolute(to.path.text) if to else _FILTER)
         if not isinstance(file, FilterFile):
             return ""
         names = file.functions.names()

@@ -9,16 +9,21 @@ whole text, as in a shell.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from ..errors import DynftraceError, FtraceBug, GuestInterrupted, TracefsError
 from .command import Command, Context, UsageMistake
 from .commands import commands
 from .completion import Completion, complete
+from .directory import MOUNTED, WorkingDirectory
 from .outcome import Outcome, Showed, WroteFile, combine
-from .parser import Join, Loop, Pipeline, Redirection, SimpleCommand, Step, listed, parse
+from .parser import Choice, Join, Loop, Pipeline, Redirection, SimpleCommand, Step, listed, parse
+from .unknown import not_found
 from .words import ShellSyntaxError, Word
 
 if TYPE_CHECKING:
@@ -26,6 +31,11 @@ if TYPE_CHECKING:
 
 NAME = "dynftrace"
 """Default prefix of the shell's own messages."""
+
+NULL = "/dev/null"
+"""The only file outside the tree: it takes everything and is empty."""
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 NOT_FOUND = 127
 USAGE = 2
@@ -44,6 +54,8 @@ class Shell:
         self.commands = {**commands(), **{each.name: each for each in more}}
         self._variables = {"?": "0"}
         self._interrupted = False
+        self.directory = WorkingDirectory()
+        """The current directory."""
 
     def run(self, text: str) -> Iterator[Outcome]:
         """Execute the pipelines of `text`, and yield the outcome of each as it ends.
@@ -54,22 +66,36 @@ class Shell:
         self._interrupted = False
         return self._run(steps)
 
-    def execute(self, text: str) -> Outcome:
-        """Execute `text`; return the combined outcome of all its commands."""
+    def execute(self, text: str, from_root: bool = False) -> Outcome:
+        """Execute `text`; return the combined outcome of all its commands.
+
+        `from_root` is for commands that nobody typed: their paths begin at the root of tracefs.
+        """
         try:
-            return combine(self.run(text))
+            with self._at_root() if from_root else nullcontext():
+                return combine(self.run(text))
         except ShellSyntaxError as error:
             return Outcome(error=f"{self._prefix}{error}\n", status=USAGE)
 
     def complete(self, text: str) -> Completion:
         """Complete the last word of the command line `text`."""
         with self.session.lock:
-            return complete(self.session, self.commands, text)
+            return complete(self.session, self.commands, text, self.directory)
 
     def repeat(self, command: str) -> Outcome:
         """Execute a command of the journal, which records it again."""
         self.session.history.line("")
-        return combine(self._run(parse(command), new_lines=False))
+        with self._at_root():
+            return combine(self._run(parse(command), new_lines=False))
+
+    @contextmanager
+    def _at_root(self) -> Iterator[None]:
+        """Within the context, the current directory is the root of tracefs."""
+        before, self.directory = self.directory, WorkingDirectory()
+        try:
+            yield
+        finally:
+            self.directory = before
 
     def _run(self, steps: tuple[Step, ...], new_lines: bool = True) -> Iterator[Outcome]:
         status = 0
@@ -78,11 +104,32 @@ class Shell:
                 self.session.history.line(_line(steps[number:]))
             if (step.join is Join.AND and status) or (step.join is Join.OR and not status):
                 continue
-            for outcome in self._loop(step) if isinstance(step, Loop) else [self._execute(step)]:
+            for outcome in self._step(step):
                 status = outcome.status
                 yield outcome
             if self._interrupted:
                 return
+
+    def _step(self, step: Step) -> Iterable[Outcome]:
+        match step:
+            case Loop():
+                return self._loop(step)
+            case Choice():
+                return self._choice(step)
+        return [self._execute(step)]
+
+    def _choice(self, choice: Choice) -> Iterator[Outcome]:
+        """Execute the body of the first condition that holds."""
+        for condition, body in choice.branches:
+            yield from self._run(condition)
+            if self._interrupted:
+                return
+            if self._variables["?"] == "0":
+                yield from self._run(body)
+                return
+        self._variables["?"] = "0"
+        yield Outcome()
+        yield from self._run(choice.otherwise)
 
     def _loop(self, loop: Loop) -> Iterator[Outcome]:
         """Execute the body once for each value."""
@@ -96,6 +143,13 @@ class Shell:
     def _execute(self, typed: Pipeline) -> Outcome:
         """Execute one pipeline, and record it in the journal if it may have changed the state."""
         pipeline = typed.expand(self._variables)
+        if not self.session.boot.tracefs.is_dir(self.directory.path):
+            lost, self.directory = self.directory, WorkingDirectory()
+            error = f"{self._prefix}{lost} has been removed: the current directory is {MOUNTED}\n"
+            self._variables["?"] = "1"
+            return Outcome(error=error, status=1)
+        # Actions of the journal begin at the root, whatever the current directory is by then.
+        there = f"cd {quote(str(self.directory))} && " if self.directory.path else ""
         changed = True  # after an exception, the state is unknown
         if self._may_change(pipeline):
             self.session.history.before()
@@ -107,14 +161,17 @@ class Shell:
         finally:
             self.session.boot.ftrace.patcher.end_of_command()
             if changed:
-                self.session.history.note(str(pipeline))
+                self.session.history.note(there + str(pipeline))
 
     def _may_change(self, pipeline: Pipeline) -> bool:
         """Whether `pipeline` can change the machine's state; reading a file may, too."""
         for command in pipeline.commands:
             words = command.words
             known = self.commands.get(words[0].text) if words else None
-            if command.redirections or (known is not None and known.changes_state(words[1:])):
+            outputs = (to for to in command.redirections if to.takes_output)
+            if any(to.path.text != NULL for to in outputs) or (
+                known is not None and known.changes_state(words[1:])
+            ):
                 return True
         return False
 
@@ -122,27 +179,42 @@ class Shell:
         """Execute the commands, one after the other, each on the output of the one before."""
         done: list[Outcome] = []
         given: str | None = None
+        here = replace(self.directory)
         for command in pipeline.commands:
             outcome = self._do(command, given)
             given = outcome.output
             done.append(outcome)
+        if len(done) > 1:
+            self.directory = here  # the commands of a pipe run in subshells
         whole = combine(done)
         return replace(whole, output=done[-1].output)
 
     def _do(self, command: SimpleCommand, given: str | None) -> Outcome:
         """Execute one command on its input and write its output to its redirections."""
         tree = self.session.boot.tracefs
+        outputs = [to for to in command.redirections if to.takes_output]
+        errors = [to for to in command.redirections if to.operator in ("2>", "2>&")]
+        for to in errors:
+            if to.operator == "2>" and to.path.text != NULL:
+                error = f"{self._prefix}{to.path.text}: errors can only go to {NULL} or &1\n"
+                return Outcome(error=error, status=1)
         try:
-            # As in a shell: every file is opened (and emptied), the last one gets the output.
-            for redirection in command.redirections[:-1]:
-                path = redirection.path.text
-                tree.open(path, write=True, truncate=not redirection.append).close()
+            for to in command.redirections:
+                path = to.path.text
+                absolute = self.directory.absolute(path)
+                if to.operator == "<":
+                    given = "" if path == NULL else tree.read(absolute)
+                elif to in outputs[:-1] and path != NULL:
+                    # As in a shell: every file is opened (and emptied), the last one is written.
+                    tree.open(absolute, write=True, truncate=not to.append).close()
         except TracefsError as error:
-            return Outcome(error=f"{self._prefix}{path}: {error}\n", status=1, changed=True)
+            changed = bool(outputs)
+            return Outcome(error=f"{self._prefix}{path}: {error}\n", status=1, changed=changed)
         outcome = self._call(command.words, given) if command.words else Outcome()
-        if not command.redirections:
-            return outcome
-        return self._redirect(outcome, command.redirections[-1])
+        if errors:
+            shown = outcome.error if errors[-1].operator == "2>&" else ""
+            outcome = replace(outcome, output=outcome.output + shown, error="")
+        return self._redirect(outcome, outputs[-1]) if outputs else outcome
 
     def _redirect(self, outcome: Outcome, redirection: Redirection) -> Outcome:
         """Write the output of a command to a file.
@@ -150,13 +222,18 @@ class Shell:
         This counts as a change even if the write fails: opening may have emptied the file.
         """
         path, tree = redirection.path.text, self.session.boot.tracefs
+        absolute = self.directory.absolute(path)
         # The user has not seen output that went into a file.
         effects = tuple(each for each in outcome.effects if not isinstance(each, Showed))
         error, status = outcome.error, 1
+        if path == NULL:
+            return replace(outcome, output="", effects=effects)
         try:
-            handle = tree.open(path, write=True, truncate=not redirection.append)
+            handle = tree.open(absolute, write=True, truncate=not redirection.append)
         except TracefsError as refused:
-            error += f"{self._prefix}{path}: {refused}\n"
+            outside = path.startswith("/") and not path.startswith(tree.mount_points)
+            hint = ": the shell only writes to tracefs and /dev/null" if outside else ""
+            error += f"{self._prefix}{path}: {refused}{hint}\n"
             return Outcome("", error, status, effects, changed=True)
         try:
             with self.session.lock, handle:
@@ -168,7 +245,7 @@ class Shell:
         except DynftraceError as refused:
             error += f"{self._prefix}write error: {refused}\n"
         else:
-            effects += (WroteFile(tree.canonical(path), outcome.output),)
+            effects += (WroteFile(tree.canonical(absolute), outcome.output),)
             status = outcome.status
         return Outcome("", error, status, effects, changed=True, wrong=outcome.wrong)
 
@@ -176,9 +253,11 @@ class Shell:
         name = words[0].text
         command = self.commands.get(name)
         if command is None:
-            error = f"{self._prefix}{name}: command not found\n"
+            if self._assign(words):
+                return Outcome()
+            error = f"{self._prefix}{not_found(name, self.commands)}\n"
             return Outcome(error=error, status=NOT_FOUND)
-        context = Context(self.session, self.commands, self.repeat, given)
+        context = Context(self.session, self.commands, self.repeat, given, self.directory)
         context.changed = command.changes_state(words[1:])
         try:
             command.run(context, words[1:])
@@ -197,6 +276,17 @@ class Shell:
             context.changed,
             context.wrong,
         )
+
+    def _assign(self, words: tuple[Word, ...]) -> bool:
+        """Set variables if `words` are `NAME=VALUE`, or `export` and such words."""
+        if words[0].text == "export" and len(words) > 1:
+            words = words[1:]
+        found = [_ASSIGNMENT.fullmatch(word.text) for word in words]
+        for match in found:
+            if match is None:
+                return False
+        self._variables |= {match[1]: match[2] for match in found if match is not None}
+        return True
 
 
 def _line(steps: tuple[Step, ...]) -> str:

@@ -26,6 +26,10 @@ _LITERAL = re.compile(r"\\(.)", re.DOTALL)
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*|\?)\}|([A-Za-z_][A-Za-z0-9_]*|\?))")
 
 
+_DESCRIPTOR = re.compile(r"([0-9]+)(>&|>>?|<)")
+_SUBSTITUTION = re.compile(r"\$\(|`|\$\$")
+
+
 class ShellSyntaxError(DynftraceError):
     """Text that is not a command list.
 
@@ -117,6 +121,14 @@ def tokens(text: str) -> Iterator[Word | Operator]:
         elif character == "#":
             end = text.find("\n", at)
             at = len(text) if end < 0 else end
+        elif match := _DESCRIPTOR.match(text, at):
+            if match[1] != "2" or match[2] == "<":
+                raise ShellSyntaxError(
+                    f"'{match[0]}' redirects file descriptor {match[1]}: "
+                    f"put a blank before '{match[2]}'"
+                )
+            at = match.end()
+            yield Operator("2>&" if match[2] == ">&" else "2>")
         elif operator := next((o for o in OPERATORS if text.startswith(o, at)), None):
             at += len(operator)
             yield Operator(operator)
@@ -169,12 +181,22 @@ def _word(text: str, at: int) -> tuple[Word, int]:
         elif character == "$" and (match := _VARIABLE.match(text, at)):
             variable(match)
             at = match.end()
+        elif match := _SUBSTITUTION.match(text, at):
+            raise _not_substituted(match[0])
         else:
             columns.append(at)
             plain.append(character)
             pattern.append(character)
             at += 1
     return Word("".join(plain), "".join(pattern), (*columns, at), tuple(expansions)), at
+
+
+def _not_substituted(begin: str) -> ShellSyntaxError:
+    if begin == "$$":
+        return ShellSyntaxError(
+            "'$$': this shell is not a task of the guest: write the PID of one, as in the trace"
+        )
+    return ShellSyntaxError(f"'{begin}': commands inside words are not supported")
 
 
 def _double_quoted(text: str, at: int) -> Iterator[tuple[int, str] | re.Match[str] | int]:
@@ -194,6 +216,8 @@ def _double_quoted(text: str, at: int) -> Iterator[tuple[int, str] | re.Match[st
         elif character == "$" and (match := _VARIABLE.match(text, at)):
             yield match
             at = match.end()
+        elif match := _SUBSTITUTION.match(text, at):
+            raise _not_substituted(match[0])
         else:
             yield at, character
             at += 1

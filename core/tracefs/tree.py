@@ -107,6 +107,14 @@ class Directory:
         """The current content by name, sorted."""
         return self._entries
 
+    def mkdir(self, name: str) -> None:
+        """Make the directory `name` in this one; EPERM unless the kernel provides for it."""
+        raise TracefsError(errno.EPERM)
+
+    def rmdir(self, name: str) -> None:
+        """Remove the directory `name` of this one; EPERM unless the kernel provides for it."""
+        raise TracefsError(errno.EPERM)
+
 
 Node = File | Directory
 
@@ -180,6 +188,30 @@ class Tracefs:
         if not isinstance(node, Directory):
             raise TracefsError(errno.ENOTDIR)
         return list(node.entries)
+
+    def mkdir(self, path: str) -> None:
+        """Make a directory. Raises `TracefsError` (EEXIST, ENOENT, ENOTDIR, and its parent's)."""
+        with self._lock:
+            if self.exists(path):
+                raise TracefsError(errno.EEXIST)
+            parent, name = self._parent(path)
+            parent.mkdir(name)
+
+    def rmdir(self, path: str) -> None:
+        """Remove a directory. Raises `TracefsError` (ENOENT, ENOTDIR, and its parent's)."""
+        with self._lock:
+            if not isinstance(self.node(path), Directory):
+                raise TracefsError(errno.ENOTDIR)
+            parent, name = self._parent(path)
+            parent.rmdir(name)
+
+    def _parent(self, path: str) -> tuple[Directory, str]:
+        """Return the directory that `path` is in, and its name. Raises `TracefsError`."""
+        above, _, name = self.canonical(path).rstrip("/").rpartition("/")
+        parent = self.node(above)
+        if not isinstance(parent, Directory):
+            raise TracefsError(errno.ENOTDIR)
+        return parent, name
 
     def exists(self, path: str) -> bool:
         """Return whether `path` exists."""

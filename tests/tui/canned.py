@@ -224,7 +224,7 @@ class CannedDriver:
         states.states[filtered & (states.states == State.NOP)] = State.CHOSEN
         return replace(states, filtered=filtered)
 
-    def execute(self, command: str) -> Done:
+    def execute(self, command: str, typed: bool = False) -> Done:
         """Execute an echo to set_ftrace_filter or current_tracer."""
         self.executed.append(command)
         words = command.replace("'", "").split()

@@ -25,8 +25,6 @@ from .exit_status import INTERRUPTED, USAGE
 if TYPE_CHECKING:
     from ...core.session.session import Session
 
-PROMPT = "tracing# "
-
 CONTINUED = "> "
 """Prompt of the further lines of a command."""
 
@@ -35,6 +33,11 @@ _EXIT = ("exit", "quit")
 
 HISTORY_LENGTH = 1000
 """Number of lines kept."""
+
+
+def prompt(shell: Shell) -> str:
+    """Return the prompt, with the current directory as seen from /sys/kernel."""
+    return f"{str(shell.directory).removeprefix('/sys/kernel/')}# "
 
 
 def run_text(session: Session, text: str) -> int:
@@ -86,7 +89,7 @@ def run_interactive(session: Session) -> int:
         while True:
             try:
                 with _restore_terminal():
-                    line = input(CONTINUED if pending else PROMPT)
+                    line = input(CONTINUED if pending else prompt(shell))
             except KeyboardInterrupt:
                 print()
                 pending, unfinished = "", Continuation()

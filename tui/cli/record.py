@@ -85,14 +85,14 @@ def _of_commands(
     from ..console.driver import SessionDriver
     from ..pictures.picture import parse_size
     from ..pictures.recorder import record_console, record_shell
-    from .prompt import PROMPT
+    from .prompt import prompt
 
     cells = parse_size(size)
     typed = [line.strip() for line in commands.splitlines() if line.strip()]
     if shell:
         if theme is not None:
             raise click.UsageError("--theme applies to the console only: leave out --shell")
-        return record_shell(open_session(), PROMPT, typed, cells, ms)
+        return record_shell(open_session(), prompt, typed, cells, ms)
     session = open_session()
     return record_console(lambda: SessionDriver(session), typed, cells, ms, theme_name=theme)
 

@@ -97,6 +97,7 @@ class ConsoleApp(TypeAhead):
         super().__init__(lambda widget: isinstance(widget, Rows))
         halt = store.stop if store is not None else lambda: None
         self.runner = Runner(start, self._wake, halt)
+        self._store = store
         self.view = View()
         self.tour = TourFlow(self, walk, progress)
         self.stepping = StepIntoFlow(self)
@@ -196,7 +197,9 @@ class ConsoleApp(TypeAhead):
         self.view = self.runner.take() or self.view
         self.main.show(self.view, self.runner.mode)
         over = self.screen
-        if progress := self.runner.progress:
+        store = self._store
+        opening = "" if store is None or self.runner.opened else store.progress
+        if progress := opening or self.runner.progress:
             result = over if isinstance(over, MomentScreen) else self.main
             result.show_result(progress, "esc or ctrl+c stops", False)
         if isinstance(over, MomentScreen):
@@ -255,9 +258,17 @@ class ConsoleApp(TypeAhead):
         self.push_screen(screen, then)
 
     def command(
-        self, text: str, *, box: bool = True, then: Callable[[Done], None] | None = None
+        self,
+        text: str,
+        *,
+        box: bool = True,
+        typed: bool = False,
+        then: Callable[[Done], None] | None = None,
     ) -> None:
-        """Execute a command of the tracefs shell; with `box`, long output opens a box."""
+        """Execute a command of the tracefs shell; with `box`, long output opens a box.
+
+        `typed` is whether the user typed it, so that its paths begin at the current directory.
+        """
 
         before = self.view.status
 
@@ -266,7 +277,7 @@ class ConsoleApp(TypeAhead):
             if then is not None:
                 then(done)
 
-        self.ask(lambda driver: driver.execute(text), executed)
+        self.ask(lambda driver: driver.execute(text, typed), executed)
 
     def _show(self, done: Done, box: bool, before: Status) -> None:
         """Show the result of a command: in its line, at its call site, or in a box.

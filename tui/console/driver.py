@@ -118,9 +118,9 @@ class SessionDriver:
         at = self.boot.stepper.last or 0 if self._watched is None else self._watched
         self._watched = (at + step) % cpus
 
-    def execute(self, command: str) -> Done:
-        """Execute a command of the shell."""
-        outcome = self.shell.execute(command)
+    def execute(self, command: str, typed: bool = False) -> Done:
+        """Execute a command of the shell; the files of those that keys send are the root's."""
+        outcome = self.shell.execute(command, from_root=not typed)
         last = self.boot.stepper.last
         if self._watched is not None and outcome.changed and last is not None:
             self._watched = last

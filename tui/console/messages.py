@@ -38,11 +38,12 @@ class FunctionWanted(Message):
 
 
 class CommandWanted(Message):
-    """Execute a command of the tracefs shell."""
+    """Execute a command of the tracefs shell; if `typed`, in its current directory."""
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, typed: bool = False) -> None:
         super().__init__()
         self.command = command
+        self.typed = typed
 
 
 class VisitWanted(Message):

@@ -40,11 +40,17 @@ class Console(Protocol):
         ...
 
     def command(
-        self, text: str, *, box: bool = True, then: Callable[[Done], None] | None = None
+        self,
+        text: str,
+        *,
+        box: bool = True,
+        typed: bool = False,
+        then: Callable[[Done], None] | None = None,
     ) -> None:
         """Execute a command of the tracefs shell and show its result; then call `then`.
 
-        With `box`, output of several lines opens a box.
+        With `box`, output of several lines opens a box. `typed` is whether the user typed it, so
+        that its paths begin at the current directory.
         """
         ...
 

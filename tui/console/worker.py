@@ -97,7 +97,7 @@ class Driver(Protocol):
         """Make views show the CPU stepped last, or the one `step` after it; None shows no CPU."""
         ...
 
-    def execute(self, command: str) -> Done:
+    def execute(self, command: str, typed: bool = False) -> Done:
         """Execute a command of the tracefs shell; errors of the kernel are in the result."""
         ...
 

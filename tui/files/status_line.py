@@ -42,8 +42,7 @@ class StatusLine:
         self.clear()
         passed = self._clock() - self._begin
         if self._on and passed >= PATIENCE_S and self._done < self._total:
-            left = passed / self._done * (self._total - self._done)
-            self._stream.write(f"{self._what}: {self._done} of {self._total}, {_time(left)} left")
+            self._stream.write(how_far(self._what, self._done, self._total, passed))
             self._stream.flush()
             self._shown = True
 
@@ -63,6 +62,12 @@ class StatusLine:
                 self.step()
         finally:
             self.clear()
+
+
+def how_far(what: str, done: int, total: int, passed: float) -> str:
+    """Return `WHAT: DONE of TOTAL, about N s left`; `passed` is the host seconds so far."""
+    left = passed / done * (total - done)
+    return f"{what}: {done} of {total}, {_time(left)} left"
 
 
 def _time(seconds: float) -> str:

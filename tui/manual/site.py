@@ -83,7 +83,9 @@ def _shell_page() -> Iterator[str]:
     yield (
         "Commands are separated by `;` or a new line; `&&` and `||` depend on the status before. "
         "`|` passes the output on, `>` and `>>` write it to a file of tracefs. `for` repeats "
-        "commands, `$?` is the last status, and `#` begins a comment."
+        "commands, `if` and `test` choose, `$?` is the last status, and `#` begins a comment. "
+        "Relative paths begin at the current directory, which `cd` changes; the keys of the "
+        "console always act on the root."
     )
     for command in commands().values():
         yield ""

@@ -21,6 +21,7 @@ from .rows import Row, Run, rows_of
 
 if TYPE_CHECKING:
     from ...core.session.session import Session
+    from ...core.shell.shell import Shell
 
 KEY_MS = 40
 """Time from key to key."""
@@ -123,9 +124,13 @@ def _screen(app: App[None]) -> tuple[Row, ...]:
 
 
 def record_shell(
-    session: Session, prompt: str, commands: Sequence[str], size: tuple[int, int], pause_ms: int
+    session: Session,
+    prompt_of: Callable[[Shell], str],
+    commands: Sequence[str],
+    size: tuple[int, int],
+    pause_ms: int,
 ) -> Movie:
-    """Record `commands` typed at the `prompt` of the tracefs shell."""
+    """Record `commands` typed at the tracefs shell, whose prompt is `prompt_of` it."""
     from ...core.shell.shell import Shell
 
     check_size(size)
@@ -136,6 +141,7 @@ def record_shell(
     def show(typed: str, ms: int) -> None:
         """Show the end of the output, below it the prompt with what was `typed`."""
         rows = [Row(runs=_runs(0, line, _TEXT)) for line in before]
+        prompt = prompt_of(shell)
         head, *rest = _wrapped(prompt + typed, columns)
         rows.append(
             Row(runs=_runs(0, prompt, _PROMPT) + _runs(len(prompt), head[len(prompt) :], _TEXT))
@@ -148,6 +154,7 @@ def record_shell(
     for command in commands:
         for end in range(1, len(command) + 1):
             show(command[:end], KEY_MS)
+        prompt = prompt_of(shell)
         outcome = shell.execute(command)
         printed = (outcome.output + outcome.error).expandtabs().splitlines()
         before += [

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...core.errors import GuestInterrupted
 from ...core.session.journal import redo
+from ..files.status_line import PATIENCE_S, how_far
 from . import session_file
 from .machine_options import MachineOptions
 from .session_model import Layout, Saved
@@ -20,8 +23,17 @@ class SessionStore:
     Call `open` and `save` in the machine's thread, or after that thread has ended.
     """
 
-    def __init__(self, name: str, machine: MachineOptions, saved: Saved | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        machine: MachineOptions,
+        saved: Saved | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name = name
+        self._clock = clock
+        self.progress = ""
+        """How far a long `open` has come, or ""; may be read from any thread."""
         self._machine = machine if saved is None else saved.machine
         self._saved = saved
         self._session: Session | None = None
@@ -46,11 +58,15 @@ class SessionStore:
         self._session = session = self._machine()
         saved = self._saved
         if saved is not None:
-            shell = Shell(session)
-            for action in saved.done:
+            shell, begin = Shell(session), self._clock()
+            for number, action in enumerate(saved.done):
                 if self._stopped:
                     raise GuestInterrupted(what)
+                passed = self._clock() - begin
+                if number and passed >= PATIENCE_S:
+                    self.progress = how_far(what, number, len(saved.done), passed)
                 redo(session, (action,), shell.repeat, what)
+            self.progress = ""
             if saved.now not in (None, session.now):
                 self.differs = (
                     f"replay ended at {session.now:,} ns instead of {saved.now:,} ns: "

@@ -21,6 +21,7 @@ from .session_model import Layout, Saved
 
 if TYPE_CHECKING:
     from ...core.session.journal import Action
+    from ...core.shell.parser import Step
 
 VERSION = 1
 """Version of the file format."""
@@ -143,7 +144,7 @@ def _machine(value: object) -> MachineOptions:
 
 def _done(value: object) -> list[Action]:
     # Imported here: the shell loads the emulator, and the console draws before that.
-    from ...core.shell.parser import Pipeline, parse
+    from ...core.shell.parser import Join, Pipeline, listed, parse
     from ...core.shell.words import ShellSyntaxError
 
     done: list[Action] = []
@@ -157,13 +158,19 @@ def _done(value: object) -> list[Action]:
             done += [ns] * _count(table["times"], f"{where}.times", 1, most)
             continue
         try:
-            commands = parse(_text(each, where))
+            steps = parse(_text(each, where))
         except ShellSyntaxError as error:
             raise SessionTextError(f"{where} is not a command: {error}") from error
-        if len(commands) != 1 or not isinstance(commands[0], Pipeline):
+        # What was done in another directory is noted as `cd DIRECTORY && COMMAND`.
+        there = len(steps) == 2 and _is_cd(steps[0]) and steps[1].join is Join.AND
+        if len(steps) != 1 + there or not isinstance(steps[-1], Pipeline):
             raise SessionTextError(f"{where} must be exactly one command")
-        done += map(str, commands)
+        done.append(listed(steps))
     return done
+
+
+def _is_cd(step: Step) -> bool:
+    return str(step).startswith("cd ") and len(getattr(step, "commands", ())) == 1
 
 
 def _layout(value: object) -> Layout:

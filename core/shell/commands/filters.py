@@ -6,7 +6,6 @@ files of the tree, or the output of the command before them; nothing runs on the
 
 from __future__ import annotations
 
-import getopt
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from ..command import (
     UsageMistake,
     expect,
     number,
+    options_of,
 )
 from ..outcome import WroteFile
 from .files import paths, read
@@ -34,29 +34,12 @@ STDIN = "-"
 NO_MATCH = 1
 
 
-def _options(arguments: Arguments, known: str) -> tuple[dict[str, str], Arguments]:
-    """Return the options by letter, as `getopt` describes them, and the other arguments."""
-    words = [word.text for word in arguments]
-    try:
-        found, rest = getopt.gnu_getopt(words, known)
-    except getopt.GetoptError as error:
-        raise UsageMistake(str(error)) from error
-    # Options may stand behind arguments: the words that are left, as words.
-    left = list(rest)
-    others = []
-    for word in reversed(arguments):
-        if left and word.text == left[-1]:
-            others.append(word)
-            left.pop()
-    return {name.lstrip("-"): value for name, value in found}, others[::-1]
-
-
 def _inputs(context: Context, name: str, files: Arguments) -> Iterator[tuple[str, list[str]]]:
     """Yield name and lines, with their newlines, of each input; "" names the pipe.
 
     A file that cannot be read fails the command, which goes on with the next.
     """
-    for path in paths(context.boot.tracefs, files) if files else [STDIN]:
+    for path in paths(context, files) if files else [STDIN]:
         if path == STDIN:
             if context.input is None:
                 raise UsageMistake(f"nothing to read: give a FILE, or use COMMAND | {name}")
@@ -81,11 +64,11 @@ def _part(
     if arguments and re.fullmatch(r"-[0-9]+", arguments[0].text):
         count, files = arguments[0].text[1:], arguments[1:]
     else:
-        options, files = _options(arguments, "n:")
+        options, files = options_of(arguments, "n:")
         count = options.get("n", "10")
     if not re.fullmatch(r"[+-]?[0-9]+", count):
         raise UsageMistake(f"invalid number of lines: '{count}'")
-    headed, begun = len(paths(context.boot.tracefs, files)) > 1, False
+    headed, begun = len(paths(context, files)) > 1, False
     for path, lines in _inputs(context, name, files):
         if headed:
             context.output.append("\n" if begun else "")
@@ -132,7 +115,7 @@ def grep(context: Context, arguments: Arguments) -> None:
     """Show the lines that match; the status is 1 if there are none."""
     import regex  # takes as long as some commands
 
-    options, words = _options(arguments, "EFivcnowqe:")
+    options, words = options_of(arguments, "EFivcnowqe:")
     if "e" in options:
         wanted, files = options["e"], words
     else:
@@ -155,7 +138,7 @@ def grep(context: Context, arguments: Arguments) -> None:
     def left() -> float:
         return max(end - time.monotonic(), 1e-3)
 
-    named, found = len(paths(context.boot.tracefs, files)) > 1, False
+    named, found = len(paths(context, files)) > 1, False
     try:
         for path, lines in _inputs(context, "grep", files):
             begin = f"{path or '(standard input)'}:" if named else ""
@@ -186,7 +169,7 @@ def grep(context: Context, arguments: Arguments) -> None:
 
 def wc(context: Context, arguments: Arguments) -> None:
     """Count lines, words and bytes."""
-    options, files = _options(arguments, "lwc")
+    options, files = options_of(arguments, "lwc")
     rows: list[tuple[list[int], str]] = []
     for path, lines in _inputs(context, "wc", files):
         text = "".join(lines)
@@ -204,7 +187,7 @@ def wc(context: Context, arguments: Arguments) -> None:
 
 def sort(context: Context, arguments: Arguments) -> None:
     """Sort lines, by all of a line or from a field on."""
-    options, files = _options(arguments, "nruk:t:")
+    options, files = options_of(arguments, "nruk:t:")
     first = number(options.get("k", "1").split(",")[0], "the key", 1) - 1
     separator = options.get("t")
     if separator is not None and len(separator) != 1:
@@ -232,7 +215,7 @@ def sort(context: Context, arguments: Arguments) -> None:
 
 def uniq(context: Context, arguments: Arguments) -> None:
     """Show equal lines that follow each other once."""
-    options, files = _options(arguments, "cdu")
+    options, files = options_of(arguments, "cdu")
     for line, group in groupby(_all_lines(context, "uniq", files)):
         count = sum(1 for _ in group)
         if ("d" in options and count == 1) or ("u" in options and count > 1):
@@ -242,7 +225,7 @@ def uniq(context: Context, arguments: Arguments) -> None:
 
 def cut(context: Context, arguments: Arguments) -> None:
     """Show fields or characters of each line."""
-    options, files = _options(arguments, "d:f:c:")
+    options, files = options_of(arguments, "d:f:c:")
     if ("f" in options) == ("c" in options):
         raise UsageMistake("give either -f or -c")
     separator = options.get("d", "\t")
@@ -274,18 +257,19 @@ def _ranges(text: str) -> list[range]:
 
 def tee(context: Context, arguments: Arguments) -> None:
     """Write the input to files and show it."""
-    options, files = _options(arguments, "a")
+    options, files = options_of(arguments, "a")
     if context.input is None:
         raise UsageMistake("nothing to read: use COMMAND | tee FILE")
     context.output.append(context.input)
     tree = context.boot.tracefs
-    for path in paths(tree, files):
+    for path in paths(context, files):
+        absolute = context.directory.absolute(path)
         try:
-            tree.write(path, context.input, append="a" in options)
+            tree.write(absolute, context.input, append="a" in options)
         except DynftraceError as error:
             context.fail(f"tee: {path}: {error}")
         else:
-            context.did(WroteFile(tree.canonical(path), context.input))
+            context.did(WroteFile(tree.canonical(absolute), context.input))
 
 
 COMMANDS = (

@@ -249,18 +249,19 @@ NULL = "Unable to handle kernel NULL pointer dereference at virtual address 0000
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("poked", "said"),
     [
-        ("brk #0x7d0", "Internal error: BRK handler: 00000000f20007d0 [#1] SMP"),
-        ("svc #0", "Internal error: Oops - bad mode [#1] SMP"),
-        ("mov x20, #0x10; ldr x1, [x20]", NULL),
-        ("mov x20, #0x10; str xzr, [x20]", NULL),
+        ("00fa20d4", "Internal error: BRK handler: 00000000f20007d0 [#1] SMP"),
+        ("010000d4", "Internal error: Oops - bad mode [#1] SMP"),
+        ("140280d2810240f9", NULL),
+        ("140280d29f0200f9", NULL),
     ],
+    ids=("brk #0x7d0", "svc #0", "mov x20, #0x10; ldr x1, [x20]", "mov x20, #0x10; str xzr, [x20]"),
 )
-def test_a_running_machine_reports(typed: str, said: str) -> None:
+def test_a_running_machine_reports(poked: str, said: str) -> None:
     session = Session.open(arches.load("arm64"))
     shell = Shell(session)
-    assert not shell.execute(f"poke sys_getppid '{typed}'").error
+    assert not shell.execute(f"poke sys_getppid {poked}").error
     assert shell.execute("call sys_getppid").error
     lines = shell.execute("dmesg").output
     assert said in lines

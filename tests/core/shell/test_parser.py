@@ -83,7 +83,7 @@ def test_commands_are_joined_by_semicolons_and_operators() -> None:
         ("for x in a; do b; done > f", "a loop cannot be redirected", False),
         ("for x in a; do " * 17, "loops are nested more than 16 deep", False),
         ("a &", "'&' unexpected", False),
-        ("cat < trace", "'<' unexpected", False),
+        ("cat << trace", "'<' unexpected", False),
         ("(a)", "'(' unexpected", False),
         ("echo a >", "no file name after '>'", False),
         ("echo a > ; b", "';' unexpected", False),

@@ -10,6 +10,8 @@ from dynftrace.core.shell.shell import Shell
 
 from ...support.keystone import needs_keystone
 
+pytestmark = needs_keystone
+
 
 @pytest.fixture(scope="module", params=["ppc64", "ppc32"])
 def shell(request: pytest.FixtureRequest) -> Shell:
@@ -48,7 +50,6 @@ def test_a_branch_within_reach_is_written(shell: Shell, line: str, text: str) ->
     assert text.format(prefix=prefix) in outcome.output
 
 
-@needs_keystone
 def test_long_branches_have_a_reach_as_well() -> None:
     shell = Shell(Session.open(arches.load("x86_64"), MachineSpec(boot=False)))
     assert shell.execute("poke schedule call kfree").status == 0

@@ -8,6 +8,7 @@ from dynftrace.core.ftrace.records import Flag
 from dynftrace.core.shell.text.call_site import path_lines
 from dynftrace.core.views.path import Hop, PathReader
 
+from ...support.keystone import needs_keystone
 from .siteworld import SCHEDULE, TEXT, World, call
 
 
@@ -190,6 +191,7 @@ ftrace_stub:
 """
 
 
+@needs_keystone
 def test_code_shared_by_callers_is_a_separate_hop() -> None:
     world = World(SHARED)
     reader = PathReader(world.ftrace, world.memory, world.disasm)

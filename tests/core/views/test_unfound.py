@@ -9,6 +9,7 @@ from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.ftraced import address, machine, sh, site_of
+from ...support.keystone import needs_keystone
 
 
 @pytest.fixture
@@ -60,6 +61,7 @@ def test_the_path_of_an_unfound_site_leads_to_the_recorder(session: Session) -> 
     assert text.index("mcount_call") < text.index("ftrace_caller")
 
 
+@needs_keystone
 def test_damage_to_mcount_is_shown_on_the_path(session: Session) -> None:
     sh(session, "poke mcount 90; poke mcount_call 'call printk'")
     hops = session.boot.paths.mcount_hops()

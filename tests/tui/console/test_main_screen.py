@@ -181,6 +181,26 @@ async def test_the_command_line_runs_completes_and_remembers() -> None:
         assert app.focused is app.main.functions.rows
 
 
+async def test_ctrl_r_searches_older_commands() -> None:
+    driver = CannedDriver()
+    async with console(driver) as (app, pilot):
+        for command in ("site schedule", "cat trace", "site vfs_read"):
+            await pilot.press("colon", *command, "enter")
+            await settle(pilot)
+        edit = app.query_one("#line-edit", Input)
+        await pilot.press("colon", *"site", "ctrl+r")
+        assert edit.value == "site vfs_read"
+        await pilot.press("ctrl+r")
+        assert edit.value == "site schedule"
+        await pilot.press("ctrl+r")
+        assert edit.value == "site schedule"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert driver.executed[-1] == "site schedule"
+        await pilot.press("colon", *"read", "ctrl+r")
+        assert edit.value == "site vfs_read"
+
+
 async def test_a_single_candidate_is_inserted_with_a_space() -> None:
     driver = CannedDriver()
     async with console(driver) as (app, pilot):

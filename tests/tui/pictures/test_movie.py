@@ -116,7 +116,7 @@ def test_the_movie_of_the_readme_is_current(session: Session) -> None:
 
 def test_the_shell_scrolls_and_repeats_exactly(session: Session) -> None:
     commands = ["cat available_tracers", "echo a; echo b; echo c"]
-    made = [record_shell(session, "# ", commands, (20, 5), 500) for _ in range(2)]
+    made = [record_shell(session, lambda _: "# ", commands, (20, 5), 500) for _ in range(2)]
     assert list(cast(made[0])) == list(cast(made[1]))
     _, last = frame_texts(made[0])[-1]
     assert last[1:] == ["a", "b", "c", "#"]

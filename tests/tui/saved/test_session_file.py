@@ -70,6 +70,10 @@ SAVED = st.builds(
 )
 
 
+def test_a_command_in_another_directory_is_one_command() -> None:
+    assert from_text(changed(done=["cd /proc && ls"])).done == ("cd /proc && ls",)
+
+
 @given(SAVED)
 def test_what_is_written_is_read_again(saved: Saved) -> None:
     assert from_text(as_text(saved)) == saved
@@ -151,6 +155,8 @@ def changed(**what: object) -> str:
         (changed(machine__kernel="a\0b"), "machine.kernel must be a string"),
         (changed(done=["ls", "'"]), "done[1] is not a command: syntax error: unterminated"),
         (changed(done=["ls; ls"]), "done[0] must be exactly one command"),
+        (changed(done=["cd a; ls"]), "done[0] must be exactly one command"),
+        (changed(done=["cd a && for x in b; do ls; done"]), "done[0] must be exactly one command"),
         (changed(done=[""]), "done[0] must be exactly one command"),
         (changed(done=[{"ns": 1, "times": 0}]), "done[0].times must be an integer from 1 to"),
         (

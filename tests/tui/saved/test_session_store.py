@@ -57,6 +57,29 @@ def memory(kept: SessionStore) -> str:
     return digest.hexdigest()
 
 
+def test_a_long_restore_says_how_far_it_has_come() -> None:
+    now, seen = 0, []
+
+    def clock() -> float:
+        nonlocal now
+        now += 1
+        seen.append(kept.progress)
+        return now
+
+    done = tuple(["echo 1 > tracing_on"] * 5)
+    kept = SessionStore(
+        "mine", MachineOptions("x86_64"), Saved(MachineOptions("x86_64"), done), clock
+    )
+    kept.open()
+    assert seen[:3] == ["", "", ""]
+    assert seen[3:] == [
+        "restoring session mine: 1 of 5, about 8 s left",
+        "restoring session mine: 2 of 5, about 4 s left",
+        "restoring session mine: 3 of 5, about 3 s left",
+    ]
+    assert kept.progress == ""
+
+
 def toasts(app: ConsoleApp) -> list[str]:
     noted = app.main.query_one(SameAs).noted
     return [*(each.message for each in app._notifications), *([noted] if noted else [])]

@@ -265,7 +265,7 @@ class MainScreen(Screen[None]):
 
     def on_command_wanted(self, message: CommandWanted) -> None:
         """Execute a command."""
-        self.console.command(message.command)
+        self.console.command(message.command, typed=message.typed)
 
     def on_visit_wanted(self, message: VisitWanted) -> None:
         """Go to the machine at an event."""

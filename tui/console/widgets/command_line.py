@@ -36,6 +36,7 @@ class Edit(Input):
         Binding("shift+tab", "complete(-1)", "Complete back", show=False),
         Binding("up", "history(-1)", "history", show=True, key_display="↑"),
         Binding("down", "history(1)", "Newer", show=False),
+        Binding("ctrl+r", "search", "search the history", show=False),
         Binding("enter", "submit", "run", show=True, key_display="enter"),
     ]
 
@@ -63,6 +64,10 @@ class Edit(Input):
         """Show an older or newer line."""
         self.query_ancestor(CommandLine).recall(step)
 
+    def action_search(self) -> None:
+        """Show the next older line that contains the typed text."""
+        self.query_ancestor(CommandLine).search()
+
 
 class CommandLine(Horizontal):
     """Edits a command (`:`), a search (`/`) or the trace's filter (`F`), each with its history."""
@@ -77,6 +82,8 @@ class CommandLine(Horizontal):
         self._chosen: int | None = None
         self._typed = ""
         self._setting = ""
+        self._wanted: str | None = None
+        """What `search` looks for; None before its first step."""
 
     def compose(self) -> ComposeResult:
         """Put a prefix before the input."""
@@ -99,7 +106,7 @@ class CommandLine(Horizontal):
     def _open(self, prefix: str, text: str) -> None:
         self.prefix = prefix
         self._at = len(self._history[prefix])
-        self._chosen = None
+        self._chosen = self._wanted = None
         self._words, self._hint = (), ""
         self.query_one(Label).update("filter " if prefix == "F" else prefix)
         self.display = True
@@ -156,11 +163,24 @@ class CommandLine(Horizontal):
         self._at = max(0, min(self._at + step, len(history)))
         self._put(history[self._at] if self._at < len(history) else "")
 
+    def search(self) -> None:
+        """Show the next older line that contains the text typed before the first search."""
+        if self._wanted is None:
+            self._wanted = self._typed
+        history = self._history[self.prefix]
+        found = [at for at in range(self._at) if self._wanted in history[at]]
+        if found:
+            self._at = found[-1]
+            self._put(history[self._at])
+        elif self.prefix != "/":
+            self._candidates().show((), None, f"no older line contains {self._wanted!r}")
+
     def on_input_changed(self, event: Input.Changed) -> None:
         """Ask for candidates after the user has typed."""
         event.stop()
         if event.value == self._setting:
             return
+        self._wanted = None
         self._setting = self._typed = event.value
         self._ask(event.value)
 
@@ -177,7 +197,7 @@ class CommandLine(Horizontal):
         elif self.prefix == "F":
             self.post_message(FilterWanted(text))
         elif text:
-            self.post_message(CommandWanted(text))
+            self.post_message(CommandWanted(text, typed=True))
         self.post_message(LineDone())
 
     def _ask(self, text: str) -> None:

@@ -8,6 +8,8 @@ from dynftrace import arches
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ....support.keystone import needs_keystone
+
 SITE = ".usb_ifnum_to_if+0x1c"
 
 
@@ -26,13 +28,17 @@ def shell() -> Shell:
 @pytest.mark.parametrize(
     ("poke", "reason"),
     [
-        (
+        pytest.param(
             f"poke {SITE} bl _mcount.stub",
             "it calls _mcount.stub (leads to ._mcount) "
             "and not ftrace_caller.stub (leads to ftrace_caller)",
+            marks=needs_keystone,
         ),
-        (f"poke {SITE}+4 nop", "no restore of r2 (ld r2,40(r1)) after the bl: Expected e8410028"),
-        (f"poke {SITE} nop", "Not expected bl: opcode is 60000000"),
+        (
+            f"poke {SITE}+4 60000000",
+            "no restore of r2 (ld r2,40(r1)) after the bl: Expected e8410028",
+        ),
+        (f"poke {SITE} 60000000", "Not expected bl: opcode is 60000000"),
         (
             "poke ftrace_caller.stub+0x24 0x00000040",
             "leads elsewhere: addr c000000000000040 does not match expected c000000001000000",

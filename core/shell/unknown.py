@@ -1,0 +1,34 @@
+"""What to do instead of a command that the shell does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_INSTEAD = {
+    ("sudo", "su", "doas"): "every command already runs as root: leave it out",
+    ("mount", "umount"): "tracefs is already mounted, at /sys/kernel/tracing",
+    ("modprobe",): "use insmod MODULE",
+    ("modinfo",): "lsmod lists the modules that are loaded",
+    ("less", "more", "vi", "vim", "nano", "view"): "use cat, head, tail or grep",
+    ("awk", "sed", "perl", "python", "python3"): "use grep, cut, head, tail, sort or uniq",
+    ("find",): "use ls and globs, such as events/*/enable",
+    ("sysctl",): "read and write the files of /proc/sys",
+    ("usleep",): "use sleep SECONDS, such as sleep 0.001",
+    ("printf",): "use echo, with -n to leave out the newline",
+    ("ps", "top", "pidof", "pgrep"): "saved_cmdlines lists tasks that were traced",
+    ("trace-cmd", "perf", "uftrace", "bpftrace"): (
+        "write to the files of tracefs; `dynftrace export` writes traces for other tools"
+    ),
+    ("pushd", "popd"): "use cd DIRECTORY and cd -",
+    ("exit", "quit", "logout"): "it must be a line of its own",
+}
+_BY_NAME = {name: text for names, text in _INSTEAD.items() for name in names}
+
+
+def not_found(name: str, known: Iterable[str]) -> str:
+    """Say that the command `name` does not exist, and what to use instead, if that is clear."""
+    if name in _BY_NAME:
+        return f"{name}: command not found: {_BY_NAME[name]}"
+    near = get_close_matches(name, known, 1, 0.75)
+    return f"{name}: command not found" + (f": did you mean {near[0]}?" if near else "")
