@@ -62,7 +62,7 @@ dist: .venv/.ready ## build the source archive and the wheel into dist/
 	else $(BIN)/python -m pip -q install build && $(BIN)/python -m build >/dev/null; fi
 
 lock: ## update the versions in requirements.lock (needs uv)
-	uv pip compile --universal --upgrade --python-version 3.11 --group dev --extra serve pyproject.toml \
+	uv pip compile --universal --upgrade --python-version 3.11 --group dev --extra serve --extra kernels pyproject.toml \
 		--no-header --no-emit-index-url --no-annotate -q -o requirements.lock
 
 .venv/.ready: pyproject.toml requirements.lock

@@ -180,7 +180,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         wanted = arch if given(context, "arch") else None
         name, image = arches.build(wanted, kernel)
         # The setting `arch` applies unless the kernel implies a port.
-        if wanted is None and image == kernel:
+        if wanted is None and kernel is None:
             name = arch
 
         machine = MachineOptions(
