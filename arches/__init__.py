@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     # A port's types need numpy, and a list of names must not load it.
     from ..core.arch import Port
+    from ..core.ftrace.static_sites import Reader
 
 _PORTS = {
     "x86_64": ".x86.x86_64.port",
@@ -99,6 +100,26 @@ def of_file(path: str) -> tuple[str, ...]:
         if found:
             return tuple(found)
     return ()
+
+
+def reader(path: str, arch: str | None = None) -> Reader:
+    """Return what reads the sites of the file at `path`; `arch` overrides what the file tells.
+
+    Raises `UsageError` if that is another architecture than the file's.
+    """
+    from ..core.ftrace.static_sites import Reader
+    from .readable import READABLE
+
+    found = of_file(path)
+    if arch is not None and found and arch not in found:
+        raise UsageError(f"{path} is for {found[0]}, not for {arch}: leave out --arch")
+    name = arch or (found[0] if found else DEFAULT)
+    for each in READABLE:
+        if each.name == name:
+            return Reader(each, each.call_adjust, each.cs_arch, each.cs_mode)
+    port = load(name)
+    engine = port.facts.engine
+    return Reader(port.facts, port.call_adjust, engine.cs_arch, engine.cs_mode)
 
 
 def _of(kernel: str, arch: str | None) -> str:

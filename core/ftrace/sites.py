@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,22 @@ from ..arch import Addresses, Port, Sites
 from ..elf.headers import Section
 from ..elf.image import Image
 from ..errors import MemoryFault
+from ..facts import FileFacts
+
+
+class Listed(Protocol):
+    """What a list of sites is read with: a port, or facts of an architecture without one."""
+
+    @property
+    def facts(self) -> FileFacts:
+        """How files and sites are recognised."""
+        ...
+
+    @property
+    def call_adjust(self) -> Callable[[Addresses], Addresses]:
+        """Turns entries of the list into rec.ip."""
+        ...
+
 
 Reader = Callable[[int, int], bytes]
 """Reads `size` bytes of guest memory at an address."""
@@ -87,7 +104,7 @@ def own_bases(image: Image) -> dict[int, int]:
     return {section.index: section.address for section in image.sections if section.loaded}
 
 
-def rec_ips(port: Port, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
+def rec_ips(port: Listed, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
     """Return rec.ip of each of the n `entries` of a list of sites.
 
     With `-fpatchable-function-entry=N,M` the compiler puts M of the N nops before the
@@ -97,7 +114,7 @@ def rec_ips(port: Port, image: Image, bases: Mapping[int, int], entries: Address
     return port.call_adjust(_inside(port, image, bases, entries))
 
 
-def _inside(port: Port, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
+def _inside(port: Listed, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
     """Return `entries`, with those before a function moved to the nops inside it."""
     ips = entries.copy()
     known = _functions(image, bases)
@@ -180,7 +197,7 @@ def calls_in(port: Port, start: int, text: bytes, mcount: int) -> Addresses:
     return calls
 
 
-def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable | None:
+def site_table(port: Listed, image: Image, bases: Mapping[int, int]) -> SiteTable | None:
     """Return the compiler's list; None if the image has none. Raises `ImageError`."""
     start = image.symbols.address_of("__start_mcount_loc")
     stop = image.symbols.address_of("__stop_mcount_loc")
@@ -243,7 +260,7 @@ def _code(image: Image, bases: Mapping[int, int]) -> Iterator[tuple[int, bytes]]
             yield bases[section.index], image.data(section).tobytes()
 
 
-def calls_by_relocation(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
+def calls_by_relocation(port: Listed, image: Image, bases: Mapping[int, int]) -> Addresses:
     """Return the calls of mcount that the relocations of `image` show, as recordmcount does.
 
     A linked kernel has relocations only if it is linked with --emit-relocs.

@@ -33,15 +33,18 @@ from .process import (
 COMMANDS = {
     "arches": "compare",
     "compare": "compare",
+    "diff": "files",
     "doctor": "doctor",
     "draw": "draw",
     "export": "export",
     "port": "port",
     "record": "record",
+    "records": "files",
     "screenshot": "screenshot",
     "serve": "serve",
     "sessions": "sessions",
     "sh": "sh",
+    "site": "files",
     "sites": "sites",
     "tour": "tour",
 }
