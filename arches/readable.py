@@ -157,6 +157,7 @@ S390X = Readable(
     cs_arch=CS_ARCH_SYSZ,
     cs_mode=CS_MODE_BIG_ENDIAN,
     relative=12,  # R_390_RELATIVE
+    flat=FlatHeader(b"S390EP", 0x10008),  # of the decompressor
 )
 
 READABLE = (ARM, PPC64LE, RISCV64, S390X)

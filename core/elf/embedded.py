@@ -34,6 +34,9 @@ _FEW = 64
 
 _LINE = re.compile(rb"^([0-9a-f]{8,16}) (\S) (\S+)", re.M)
 
+_ENDS = frozenset({"_etext", "_einittext"})
+"""Symbols that end code."""
+
 Rows = tuple[list[str], NDArray[np.uint8], NDArray[np.uint64]]
 """Names, letters of nm and addresses of n symbols."""
 
@@ -79,6 +82,8 @@ def table_of(
     code = np.array([False, *(s.executable for s in loaded)], np.bool_)
     row = np.searchsorted(start, address, "right") - 1
     row = np.where(address < end[row], row, 0)
+    # These end a section; what follows directly is not theirs.
+    row[[number for number, name in enumerate(names) if name in _ENDS]] = 0
     inside = row > 0
     lower = kind | np.uint8(0x20)
     of_code = np.isin(lower, np.frombuffer(b"tw", np.uint8))

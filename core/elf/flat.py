@@ -31,6 +31,9 @@ PAGE = 4096
 _ROUND = (PAGE, 1 << 15, 1 << 16, 1 << 21)
 """What the link address of a kernel may be a multiple of, most likely first."""
 
+_STEP, _STEPS = 1 << 15, 64
+"""Distance of the other link addresses that are tried, and their number."""
+
 _BSS = 16 << 20
 """Bytes after the file that belong to the kernel, if nothing says how many."""
 
@@ -74,9 +77,11 @@ def read(path: str, content: Content, facts: FileFacts) -> tuple[Headers, Rows]:
 
 def _fixed(word: int, size: int) -> Iterator[tuple[int, int]]:
     """Yield link address and relative_base for a kernel whose relative_base is `word`."""
-    for unit in _ROUND:
-        base = word // unit * unit
-        if word and word - base < size:
+    # Some kernels begin with code that has no symbols, up to the next megabyte.
+    rounded = [word // unit * unit for unit in _ROUND]
+    below = [word - step * _STEP for step in range(1, _STEPS)]
+    for base in dict.fromkeys([*rounded, *below]):
+        if base > 0 and word - base < size:
             yield base, word
 
 

@@ -32,7 +32,9 @@ def find_list(
     for address, raw in pieces:
         skip = -address % width
         words = raw[skip : skip + (len(raw) - skip) // width * width].view(word)
-        start, size = _longest(leads(facts, words, code))
+        marks = leads(facts, words, code)
+        marks[1:] &= words[1:] != words[:-1]  # a table of one handler is no list
+        start, size = _longest(marks)
         if size > best[1]:
             best = (address + skip + start * width, size)
     return (best[0], best[1] * width) if best[1] >= LEAST else None

@@ -210,12 +210,22 @@ def _functions(
         rows, start = rows[order], start[order]
         first = np.append(True, start[1:] != start[:-1])[: len(start)]
         rows, start = rows[first], start[first]
+    unknown = [f"0x{ip:x}" for ip in ips.tolist()]
     if not len(rows):
-        return [f"0x{ip:x}" for ip in ips.tolist()], [0] * len(ips)
-    near = np.maximum(np.searchsorted(start, ips, "right") - 1, 0)
+        return unknown, [0] * len(ips)
+    near = np.searchsorted(start, ips, "right") - 1
+    known = near >= 0
+    near = np.maximum(near, 0)
+    if not image.relocatable:
+        known &= ips < table.limit[rows[near]]
     names = table.names
-    found = [names[row] for row in rows[near].tolist()]
-    return found, (ips - start[near]).astype(np.int64).tolist()
+    found = [
+        names[row] if inside else unknown[number]
+        for number, (row, inside) in enumerate(
+            zip(rows[near].tolist(), known.tolist(), strict=True)
+        )
+    ]
+    return found, np.where(known, ips - start[near], 0).astype(np.int64).tolist()
 
 
 def _places(image: Image, bases: Mapping[int, int], ips: Addresses) -> list[str]:
@@ -246,8 +256,20 @@ def _texts(
     found = []
     for ip, row in zip(ips.tolist(), rows, strict=True):
         start, data = pieces[row]
-        found.append(data[max(ip - lead - start, 0) : ip + size - start])
+        text = data[max(ip - lead - start, 0) : ip + size - start]
+        found.append(text[: _length(reader.facts, text)])
     return found
+
+
+def _length(facts: FileFacts, text: bytes) -> int:
+    """Return how many bytes of `text` belong to the site, if sites differ in size."""
+    for pattern in facts.sites.patterns:
+        end = len(pattern.value)
+        if pattern.offset == 0 and facts.insn_align <= end < len(text):
+            pairs = zip(text, pattern.value, pattern.mask, strict=False)
+            if facts.insn_align > 1 and all(a & mask == b & mask for a, b, mask in pairs):
+                return end
+    return len(text)
 
 
 def _forms(
@@ -301,6 +323,10 @@ def _names(image: Image) -> dict[int, str]:
     table = image.symbols
     rows = table.by_address.tolist()
     names = table.names
-    return dict(
-        zip(table.address[table.by_address].tolist(), (names[r] for r in rows), strict=True)
-    )
+    starts = table.address[rows].tolist()
+    found = dict(zip(starts, map(names.__getitem__, rows), strict=True))
+    for name in image.facts.sites.mcount_symbols:
+        address = table.address_of(name)
+        if address is not None:
+            found[address] = name  # another symbol may be there too
+    return found

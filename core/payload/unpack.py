@@ -46,7 +46,7 @@ _TRIED = 32
 _REAL = 1 << 16
 """Bytes that a payload unpacks to at least; less is an accident."""
 
-_HEAD = 4096
+_HEAD = 1 << 17
 """Bytes of each wrapper that are kept, to recognise its architecture."""
 
 _BOOT = b"HdrS"

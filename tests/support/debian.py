@@ -1,0 +1,72 @@
+"""Kernel packages of Debian, downloaded by apt into a private folder: nothing is installed.
+
+    python -m tests.support.debian FOLDER [ARCH…]
+
+apt gets a root of its own in FOLDER, with the sources and keys of this system, so that packages
+of other architectures can be found without changing the system.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGES = {
+    "amd64": "linux-image-amd64",
+    "i386": "linux-image-686",
+    "arm64": "linux-image-arm64",
+    "mipsel": "linux-image-4kc-malta",
+    "armhf": "linux-image-armmp",
+    "ppc64el": "linux-image-powerpc64le",
+    "s390x": "linux-image-s390x",
+}
+"""Package that depends on the newest kernel image, by Debian's name of the architecture."""
+
+
+def _apt(root: Path, arch: str, *arguments: str, check: bool = True) -> str:
+    """Run apt-get or apt-cache for `arch` in the private `root`; return its output."""
+    options = {
+        "APT::Architecture": arch,
+        "APT::Architectures": arch,
+        "APT::Get::List-Cleanup": "0",
+        "APT::Sandbox::User": "",
+        "Dir::State": root / arch / "state",
+        "Dir::State::status": root / arch / "status",
+        "Dir::Cache": root / arch / "cache",
+    }
+    for name in ("state/lists/partial", "cache/archives/partial"):
+        (root / arch / name).mkdir(parents=True, exist_ok=True)
+    (root / arch / "status").touch()
+    program, *rest = arguments
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    done = subprocess.run(
+        [program, "-q", *words, *rest], cwd=root, capture_output=True, text=True, check=check
+    )
+    return done.stdout
+
+
+def download(root: Path, arch: str) -> Path:
+    """Download the newest kernel package of `arch` into `root`; return its path.
+
+    Raises `subprocess.CalledProcessError` if apt fails.
+    """
+    root = root.resolve()
+    root.mkdir(parents=True, exist_ok=True)
+    # One of several lists may be in the middle of an update: what is missing will be noticed.
+    _apt(root, arch, "apt-get", "update", check=False)
+    said = _apt(root, arch, "apt-cache", "depends", PACKAGES[arch])
+    names = [line.split()[-1] for line in said.splitlines() if "Depends: linux-image-" in line]
+    name = names[0] if names else PACKAGES[arch]
+    _apt(root, arch, "apt-get", "download", name)
+    found = sorted(root.glob(f"{name}_*_{arch}.deb"), key=lambda path: path.stat().st_mtime)
+    return found[-1]
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    for each in sys.argv[2:] or PACKAGES:
+        try:
+            print(each, download(folder, each), flush=True)
+        except (subprocess.CalledProcessError, IndexError) as error:
+            print(each, "failed:", getattr(error, "stderr", error), flush=True)
