@@ -94,12 +94,16 @@ def _movable(
     )
     if base_at is None:
         return
-    place, value = rows["offset"].astype(np.uint64), rows["addend"].view("u8").astype(np.uint64)
+    place, value = rows["offset"].astype(np.uint64), rows["addend"].astype(np.int64).view(np.uint64)
     base = place - np.uint64(base_at)
     good = (base % np.uint64(PAGE) == 0) & (value - base < np.uint64(len(raw)))
     good &= (place.min() >= base) & (place.max() - base < np.uint64(len(raw)))
     found = np.unique(np.stack((base[good], value[good]), 1), axis=0)
     yield from ((int(low), int(first)) for low, first in found[:8].tolist())
+    # Where the word itself is not in the table: the lowest address that any word has.
+    low = int(value.min())
+    if low % PAGE == 0 and low <= int(place.min()) and int(place.max()) < low + len(raw):
+        yield low, low
 
 
 def _relative(facts: FileFacts, raw: NDArray[np.uint8]) -> tuple[int, int] | None:

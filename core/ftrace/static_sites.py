@@ -295,7 +295,8 @@ def _forms(
             parts = []
             for _, _, mnemonic, operands in engine.disasm_lite(text, entry):
                 match = _NUMBER.search(operands)
-                name = names.get(int(match[0], 16)) if match else None
+                target = int(match[0], 16) if match else None
+                name = "." if target == entry else names.get(target or 0)
                 if match and name:
                     operands = operands.replace(match[0], name).replace("#", "")
                 parts.append(f"{mnemonic} {operands}".strip())

@@ -1,7 +1,7 @@
 """Compressed data of kernels, modules and packages, as a bounded stream.
 
-Compressed data is untrusted: a few kilobytes may claim gigabytes. Output comes in pieces of at
-most `PIECE` bytes, so that a reader can stop at any time, and no decoder may use more than
+Compressed data is untrusted: a few kilobytes may claim gigabytes. Output comes in pieces of a
+few megabytes, so that a reader can stop at any time, and no decoder may use more than
 `MEMORY` bytes for itself.
 
 Sources: RFC 1952 (gzip), the .xz file format 1.2, RFC 8878 (zstd), lz4_Frame_format.md for the
@@ -19,10 +19,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 PIECE = 1 << 20
-"""Most bytes of output at a time."""
+"""Bytes of input at a time, and of output if the decoder has a limit for it."""
 
 MEMORY = 256 << 20
 """Limit for the memory of a decoder, in bytes; a kernel's needs up to 128 MB."""
+
+_ZSTD_INPUT = 1 << 10
+"""Bytes of zstd data at a time: its decoder has no limit for output, and a block of 4 bytes may
+stand for 128 kB."""
 
 _LZ4_BLOCK = 8 << 20
 """Bytes in a full block of a legacy LZ4 frame."""
@@ -97,10 +101,14 @@ def _zstd(data: memoryview) -> Iterator[bytes]:
     except ImportError as error:
         raise MissingError(_needs("zstd", "zstandard")) from error
     try:
-        decoder = zstandard.ZstdDecompressor(max_window_size=MEMORY)
-        with decoder.stream_reader(data) as reader:
-            while piece := reader.read(PIECE):
+        decoder = zstandard.ZstdDecompressor(max_window_size=MEMORY).decompressobj()
+        at = 0
+        while not decoder.eof:
+            if at >= len(data):
+                raise CorruptError("it ends too early")
+            if piece := decoder.decompress(data[at : at + _ZSTD_INPUT]):
                 yield piece
+            at += _ZSTD_INPUT
     except (zstandard.ZstdError, MemoryError) as error:
         raise CorruptError(str(error)) from error
 

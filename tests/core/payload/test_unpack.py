@@ -1,0 +1,144 @@
+"""Wrappers around a kernel: each is made here from the teaching kernel and taken off again."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import lz4.block
+import pytest
+import zstandard
+
+from dynftrace import arches
+from dynftrace.core.elf.image import Image
+from dynftrace.core.errors import ImageError
+from dynftrace.core.payload import unpack
+
+KERNEL = (arches.load("x86_64").images() / "vmlinux.elf").read_bytes()
+
+
+def legacy_lz4(content: bytes) -> bytes:
+    """Return a legacy frame, with the size after it as the kernel's build appends it."""
+    blocks = []
+    for at in range(0, len(content), 8 << 20):
+        block = lz4.block.compress(content[at : at + (8 << 20)], store_size=False)
+        blocks.append(struct.pack("<I", len(block)) + block)
+    return b"\x02\x21\x4c\x18" + b"".join(blocks) + struct.pack("<I", len(content))
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "xz": lambda content: lzma.compress(content, check=lzma.CHECK_CRC32, preset=0),
+    "lzma": lambda content: lzma.compress(content, lzma.FORMAT_ALONE, preset=0),
+    "bzip2": bz2.compress,
+    "zstd": zstandard.ZstdCompressor(1).compress,
+    "lz4": legacy_lz4,
+}
+
+
+def bzimage(payload: bytes) -> bytes:
+    """Return a boot image: one sector and one of setup code, then code of 64 bytes and a payload."""
+    head = bytearray(1024)
+    head[0x1F1] = 1
+    head[0x202:0x208] = b"HdrS" + struct.pack("<H", 0x20F)
+    struct.pack_into("<II", head, 0x248, 64, len(payload))
+    return bytes(head) + b"\x90" * 64 + payload + b"after it"
+
+
+def tar(members: dict[str, bytes]) -> bytes:
+    """Return a tar archive, made of headers as POSIX describes them."""
+    out = b""
+    for name, content in members.items():
+        header = name.encode().ljust(100, b"\0") + b"0000644\0" * 3
+        header += b"%011o\0" % len(content) + b"0" * 11 + b"\0" + b" " * 8 + b"0"
+        out += header.ljust(257, b"\0") + b"ustar\00000".ljust(255, b"\0")
+        out += content + bytes(-len(content) % 512)
+    return out + bytes(1024)
+
+
+def package(members: dict[str, bytes]) -> bytes:
+    """Return a Debian package with `members` as its files."""
+    out = b"!<arch>\n"
+    files = {"debian-binary": b"2.0\n", "data.tar.xz": PACKED["xz"](tar(members))}
+    for name, content in files.items():
+        out += f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
+        out += content + b"\n" * (len(content) % 2)
+    return out
+
+
+def unpacked(folder: Path, content: bytes) -> bytes:
+    """Return what `read` finds in a file with `content`."""
+    path = folder / "file"
+    path.write_bytes(content)
+    return bytes(unpack.read(path).content)
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_every_compression_is_taken_off(tmp_path: Path, name: str) -> None:
+    packed = PACKED[name](KERNEL)
+    assert unpacked(tmp_path, packed) == KERNEL
+    assert unpacked(tmp_path, bzimage(packed)) == KERNEL
+    # Without a header, the payload is found by its first bytes.
+    assert unpacked(tmp_path, b"\x7fELF" + b"code" * 999 + packed + b"code" * 99) == KERNEL
+
+
+def test_a_kernel_is_found_in_a_package(tmp_path: Path) -> None:
+    content = package(
+        {
+            "./usr/share/doc/x": b"text",
+            "./boot/vmlinuz-6.1": bzimage(PACKED["gzip"](KERNEL)),
+        }
+    )
+    path = tmp_path / "kernel.deb"
+    path.write_bytes(content)
+    found = unpack.read(path)
+    assert found.content == KERNEL and found.steps[0] == "boot/vmlinuz-6.1"
+    assert arches.of_file(str(path))[0] == "x86_64"
+    image = Image.load(path, arches.load("x86_64").facts)
+    assert image.symbols.address_of("schedule") is not None
+
+
+def test_one_that_was_unpacked_is_kept_until_it_changes(tmp_path: Path) -> None:
+    first = unpacked(tmp_path, PACKED["gzip"](KERNEL))
+    second = unpacked(tmp_path, PACKED["gzip"](KERNEL[:-1]))
+    assert (first, second) == (KERNEL, KERNEL[:-1])
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_damage_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
+    packed = PACKED[name](KERNEL)
+    for content in (packed[: len(packed) // 2], bzimage(packed)[:-2000], bzimage(b"\0" * 4000)):
+        with pytest.raises(ImageError) as refused:
+            unpacked(tmp_path, content)
+        assert "\n" not in str(refused.value)
+        assert any(word in str(refused.value) for word in ("damaged", "truncated", "unknown"))
+
+
+def test_a_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unpack, "LIMIT", 1 << 20)
+    for name, pack in PACKED.items():
+        with pytest.raises(ImageError, match="unpacks to more than 1 MB"):
+            unpacked(tmp_path, bzimage(pack(bytes(3 << 20))))
+        assert name
+    with pytest.raises(ImageError, match="limit is"):
+        unpacked(tmp_path, package({"boot/vmlinuz": bytes(3 << 20)}))
+
+
+def test_a_package_without_a_kernel_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="there is no kernel in the package"):
+        unpacked(tmp_path, package({"usr/bin/ls": b"x"}))
+    with pytest.raises(ImageError, match="truncated"):
+        unpacked(tmp_path, package({"boot/vmlinuz": KERNEL})[:-500])
+
+
+def test_a_file_of_another_architecture_contradicts_arch(tmp_path: Path) -> None:
+    path = tmp_path / "vmlinuz"
+    path.write_bytes(bzimage(PACKED["xz"](KERNEL)))
+    assert arches.build(None, str(path)) == ("x86_64", str(path))
+    assert arches.build("x86_64-2008", str(path))[0] == "x86_64-2008"
+    with pytest.raises(arches.UsageError, match="is for x86_64, not for arm64"):
+        arches.build("arm64", str(path))
