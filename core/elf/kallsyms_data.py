@@ -45,6 +45,9 @@ _LEAST = 256
 _WINDOW = 32 << 20
 """Bytes before the tokens in which the names begin."""
 
+_TRIED = 512
+"""Most places at which the names are tried to be read."""
+
 _NAME = 512
 """Limit for a name, in bytes (KSYM_NAME_LEN)."""
 
@@ -116,7 +119,7 @@ def _tokens(
         if not end:
             return
     layout = np.dtype("u2").newbyteorder("<" if byteorder == "little" else ">")
-    for at in range(end, min(end + 8, len(raw) - 2 * TOKENS)):
+    for at in range(end, min(end + 8, len(raw) - 2 * TOKENS + 1)):
         index = raw[at : at + 2 * TOKENS].view(layout).astype(np.int64)
         start = digits - int(index[ord("0")])
         if index[0] == 0 and start >= 0 and (np.diff(index) > 0).all():
@@ -159,7 +162,10 @@ def _names(
             good &= (names_at + last < start) & (
                 start - names_at - last <= BLOCK * (_NAME + 2) + align
             )
-            for row in np.flatnonzero(good)[:64].tolist():
+            second = words[np.minimum(at + 1, len(words) - 1)]
+            good &= (marks < 2) | ((second >= 2 * BLOCK) & (second <= BLOCK * (_NAME + 2)))
+            good &= (marks < 2) | ((last >= (marks - 1) * 2 * BLOCK) & (last >= second))
+            for row in np.flatnonzero(good)[:_TRIED].tolist():
                 markers = words[int(at[row]) : int(at[row] + marks[row])]
                 begin, end = int(names_at[row]), int(start[row])
                 found = _cut(raw[begin:end], markers, int(count[row]), index, tokens)

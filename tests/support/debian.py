@@ -8,9 +8,12 @@ of other architectures can be found without changing the system.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 PACKAGES = {
     "amd64": "linux-image-amd64",
@@ -22,6 +25,18 @@ PACKAGES = {
     "s390x": "linux-image-s390x",
 }
 """Package that depends on the newest kernel image, by Debian's name of the architecture."""
+
+
+FOLDER = "DYNFTRACE_KERNELS"
+"""Environment variable: a folder with kernel packages, for the tests that need them."""
+
+
+def packages() -> list[object]:
+    """Return the kernel packages in `FOLDER`; a skipped parameter without any."""
+    folder = os.environ.get(FOLDER)
+    found = sorted(Path(folder).glob("linux-image-*.deb")) if folder else []
+    reason = f"no kernel packages: run `make kernels`, which sets {FOLDER}"
+    return [*found] or [pytest.param(Path(), marks=pytest.mark.skip(reason=reason), id="none")]
 
 
 def _apt(root: Path, arch: str, *arguments: str, check: bool = True) -> str:
