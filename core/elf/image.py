@@ -50,8 +50,7 @@ class Image:
         self.path = path
         self.facts = facts
         self.steps = steps
-        self.symbols_from = ".symtab"
-        """Where `symbols` come from: a section, `kallsyms`, a file's name; empty without any."""
+        self._symbols_from = ".symtab"
         self._content = content
         self._raw = np.frombuffer(content, np.uint8)
         self._raw.flags.writeable = False
@@ -165,6 +164,12 @@ class Image:
             )
         return self._columns(rows, self._symbol_names(table, rows["name"].astype(np.uint32)))
 
+    @property
+    def symbols_from(self) -> str:
+        """Where `symbols` come from: `.symtab`, `kallsyms`, or a file's name; empty without any."""
+        _ = self.symbols
+        return self._symbols_from
+
     @cached_property
     def _embedded(self) -> SymbolTable:
         """The symbols of a kernel without a symbol table. Raises `ImageError`."""
@@ -172,15 +177,15 @@ class Image:
             return self._columns(np.empty(0, self._layouts.symbol), [])
         rows = self._kallsyms()
         beside = embedded.system_map(self.path)
-        self.symbols_from = "kallsyms" if rows is not None else ""
+        self._symbols_from = "kallsyms" if rows is not None else ""
         if beside is not None and (rows is None or embedded.agree(rows, beside[1])):
             rows = beside[1]
-            self.symbols_from = beside[0].name
+            self._symbols_from = beside[0].name
         if rows is None:
             return self._columns(np.empty(0, self._layouts.symbol), [])
         table = embedded.table_of(*rows, self.sections)
         if not table.functions.any():
-            raise self.error(f"the symbols of {self.symbols_from} are not in its code")
+            raise self.error(f"the symbols of {self._symbols_from} are not in its code")
         return table
 
     def _kallsyms(self) -> Rows | None:

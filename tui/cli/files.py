@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ... import arches
-from ...core.errors import UsageError
+from ...core.errors import ImageError
 from .options import ANY_PATH
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def site_command(file: str, function: str, arch: str | None, json: bool) -> None
     table = read_file(file, arch)
     found = table.of(function)
     if not found:
-        raise UsageError(f"{file}: {function} has no call site")
+        raise ImageError(file, f"{function} has no call site")
     if json:
         sys.stdout.write(text.as_json([text.site_object(each) for each in found]))
     else:
