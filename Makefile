@@ -7,7 +7,7 @@ BIN := .venv/bin
 ARGS ?=
 SITE := mkdocs~=1.6 mkdocs-material~=9.5
 
-.PHONY: console test fuzz soak determinism check images screenshots docs site bench corrupt dist lock clean help
+.PHONY: console test fuzz kernels soak determinism check images screenshots docs site bench corrupt dist lock clean help
 
 console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
@@ -15,6 +15,11 @@ console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='-
 # The tests start many processes: each would compile all modules if none may write them.
 test: .venv/.ready ## run the tests, on all cores
 	PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/bytecode $(BIN)/pytest -n auto --dist worksteal -q $(ARGS)
+
+KERNELS ?= .kernels
+kernels: .venv/.ready ## read kernels of a distribution (downloaded with apt into KERNELS=) and refresh docs/kernels.md
+	$(BIN)/python -m tests.support.debian $(KERNELS) docs/kernels.md
+	DYNFTRACE_KERNELS=$(abspath $(KERNELS)) $(BIN)/pytest -q tests/core/elf/test_flat.py
 
 fuzz: .venv/.ready ## damage everything dynftrace reads (N=200 cases of each kind, or MINUTES=)
 	$(BIN)/python -m tests.fuzz $(if $(N),--n $(N)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)

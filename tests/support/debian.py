@@ -1,8 +1,8 @@
 """Kernel packages of Debian, downloaded by apt into a private folder: nothing is installed.
 
-    python -m tests.support.debian FOLDER [ARCH…]
+    python -m tests.support.debian FOLDER docs/kernels.md
 
-apt gets a root of its own in FOLDER, with the sources and keys of this system, so that packages
+The table in docs/kernels.md is made of the packages in FOLDER; what is missing is downloaded. apt gets a root of its own in FOLDER, with the sources and keys of this system, so that packages
 of other architectures can be found without changing the system.
 """
 
@@ -78,10 +78,46 @@ def download(root: Path, arch: str) -> Path:
     return found[-1]
 
 
+BEGIN, END = "<!-- kernels -->", "<!-- end of kernels -->"
+
+
+def row(package: Path) -> str:
+    """Return the line of the table for one package."""
+    from dynftrace import arches
+    from dynftrace.core.elf.image import Image
+    from dynftrace.core.ftrace.static_sites import read_sites
+
+    reader = arches.reader(str(package))
+    image = Image.load(package, reader.facts)
+    table = read_sites(reader, image)
+    name, version, _ = package.name.split("_")
+    dead = sum(site.dead for site in table.sites)
+    cells = (
+        *(name, version, reader.facts.name, f"{len(image.symbols):,}, {image.symbols_from}"),
+        f"{len(table.sites):,}" + (f" ({dead} in dead code)" if dead else ""),
+        table.source,
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    """Download what is missing, and refresh the table of docs/kernels.md."""
+    folder, page = Path(sys.argv[1]), Path(sys.argv[2])
+    for arch in PACKAGES:
+        if not sorted(folder.glob(f"linux-image-*_{arch}.deb")):
+            try:
+                print(download(folder, arch), flush=True)
+            except (subprocess.CalledProcessError, IndexError) as error:
+                print(arch, "failed:", getattr(error, "stderr", error), flush=True)
+    rows = [row(Path(each)) for each in sorted(folder.glob("linux-image-*.deb"))]
+    text = page.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    after = rest.split(END)[1]
+    head = "| package | version | port or architecture | symbols | call sites | list of sites |"
+    lines = [BEGIN, "", head, "|---|---|---|---|---|---|", *rows, "", END]
+    page.write_text(before + "\n".join(lines) + after, encoding="utf-8")
+    return 0 if rows else 1
+
+
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    for each in sys.argv[2:] or PACKAGES:
-        try:
-            print(each, download(folder, each), flush=True)
-        except (subprocess.CalledProcessError, IndexError) as error:
-            print(each, "failed:", getattr(error, "stderr", error), flush=True)
+    sys.exit(main())
