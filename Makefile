@@ -21,7 +21,7 @@ kernels: .venv/.ready ## read kernels of a distribution (downloaded with apt int
 	$(BIN)/python -m tests.support.debian $(KERNELS) docs/kernels.md
 	DYNFTRACE_KERNELS=$(abspath $(KERNELS)) $(BIN)/pytest -q tests/core/elf/test_flat.py
 
-fuzz: .venv/.ready ## damage everything dynftrace reads (N=200 cases of each kind, or MINUTES=)
+fuzz: .venv/.ready ## damage everything dynftrace reads (N= cases of each kind, or MINUTES=)
 	$(BIN)/python -m tests.fuzz $(if $(N),--n $(N)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 soak: .venv/.ready ## use it for long; memory must level off (MINUTES= of shell and console)

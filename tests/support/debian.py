@@ -2,7 +2,8 @@
 
     python -m tests.support.debian FOLDER docs/kernels.md
 
-The table in docs/kernels.md is made of the packages in FOLDER; what is missing is downloaded. apt gets a root of its own in FOLDER, with the sources and keys of this system, so that packages
+The table in docs/kernels.md is made of the packages in FOLDER; what is missing is downloaded.
+apt gets a root of its own in FOLDER, with the sources and keys of this system, so that packages
 of other architectures can be found without changing the system.
 """
 
