@@ -39,6 +39,27 @@ def test_a_flat_kernel_has_the_sites_of_its_elf_file(tmp_path: Path) -> None:
     assert site.form.startswith("jal _mcount") or site.form.startswith("jal 0x")
 
 
+def test_a_system_map_of_the_same_build_has_more_symbols(tmp_path: Path) -> None:
+    content, image = flat("mipsel")
+    path, beside = tmp_path / "vmlinuz-6.1", tmp_path / "System.map-6.1"
+    path.write_bytes(content)
+    table, facts = image.symbols, arches.load("mipsel").facts
+    rows = table.by_address.tolist()
+    lines = [f"{int(table.address[row]):08x} T {table.names[row]}" for row in rows]
+    last = Image.load(path, facts).symbols
+    lines.append(f"{last.address_of('_etext'):08x} T _etext")
+    beside.write_text("\n".join(lines) + "\n")
+    found = Image.load(path, facts)
+    assert found.symbols_from == "System.map-6.1" and len(found.symbols) == len(lines)
+    assert found.symbols.address_of("schedule") == table.address_of("schedule")
+    # One that moved every function is of another build.
+    moved = [f"{int(line[:8], 16) + 4:08x}{line[8:]}" for line in lines]
+    beside.write_text("\n".join(moved) + "\n")
+    assert Image.load(path, facts).symbols_from == "kallsyms"
+    beside.write_text("ffffffffffffffff B The real System.map is elsewhere\n")
+    assert Image.load(path, facts).symbols_from == "kallsyms"
+
+
 def test_flat_memory_without_symbols_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "vmlinuz"
     path.write_bytes(flat("mipsel")[0][: 1 << 15])

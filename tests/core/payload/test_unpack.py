@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,21 @@ def test_a_file_of_another_architecture_contradicts_arch(tmp_path: Path) -> None
     assert arches.build("x86_64-2008", str(path))[0] == "x86_64-2008"
     with pytest.raises(arches.UsageError, match="is for x86_64, not for arm64"):
         arches.build("arm64", str(path))
+
+
+def test_modules_may_be_packed(tmp_path: Path) -> None:
+    module = (arches.load("mips").images() / "usbcore.ko").read_bytes()
+    path = tmp_path / "usbcore.ko.xz"
+    path.write_bytes(PACKED["xz"](module))
+    assert arches.of_file(str(path)) == ("mips",)
+    image = Image.load(path, arches.load("mips").facts)
+    assert image.relocatable and image.steps == ("xz",)
+    assert "usb_ifnum_to_if" in image.symbols.names
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    packed = PACKED["zstd"](KERNEL), PACKED["lz4"](KERNEL)
+    for name, content in zip(("zstandard", "lz4"), packed, strict=True):
+        monkeypatch.setitem(sys.modules, name, None)
+        with pytest.raises(ImageError, match=rf"needs the package {name}: pip install"):
+            unpacked(tmp_path, bzimage(content))
