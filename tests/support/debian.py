@@ -1,6 +1,6 @@
 """Kernel packages of Debian, downloaded by apt into a private folder: nothing is installed.
 
-    python -m tests.support.debian FOLDER docs/kernels.md
+    python -m tests.support.debian FOLDER [docs/kernels.md]
 
 The table in docs/kernels.md is made of the packages in FOLDER; what is missing is downloaded.
 apt gets a root of its own in FOLDER, with the sources and keys of this system, so that packages
@@ -102,14 +102,17 @@ def row(package: Path) -> str:
 
 
 def main() -> int:
-    """Download what is missing, and refresh the table of docs/kernels.md."""
-    folder, page = Path(sys.argv[1]), Path(sys.argv[2])
+    """Download what is missing, and refresh the table of a page, if one is given."""
+    folder = Path(sys.argv[1])
     for arch in PACKAGES:
         if not sorted(folder.glob(f"linux-image-*_{arch}.deb")):
             try:
                 print(download(folder, arch), flush=True)
             except (subprocess.CalledProcessError, IndexError) as error:
                 print(arch, "failed:", getattr(error, "stderr", error), flush=True)
+    if len(sys.argv) < 3:
+        return 0
+    page = Path(sys.argv[2])
     rows = [row(Path(each)) for each in sorted(folder.glob("linux-image-*.deb"))]
     text = page.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
