@@ -7,7 +7,7 @@ BIN := .venv/bin
 ARGS ?=
 SITE := mkdocs~=1.6 mkdocs-material~=9.5
 
-.PHONY: console test fuzz soak determinism check images screenshots docs site bench corrupt dist lock clean help
+.PHONY: console test fuzz kernels soak determinism check images screenshots docs site bench corrupt dist lock clean help
 
 console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='--cpus 4')
 	$(BIN)/dynftrace $(ARGS)
@@ -16,7 +16,12 @@ console: .venv/.ready ## open the console (with options in ARGS, such as ARGS='-
 test: .venv/.ready ## run the tests, on all cores
 	PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/bytecode $(BIN)/pytest -n auto --dist worksteal -q $(ARGS)
 
-fuzz: .venv/.ready ## damage everything dynftrace reads (N=200 cases of each kind, or MINUTES=)
+KERNELS ?= .kernels
+kernels: .venv/.ready ## read kernels of a distribution (downloaded with apt into KERNELS=) and refresh docs/kernels.md
+	$(BIN)/python -m tests.support.debian $(KERNELS) docs/kernels.md
+	DYNFTRACE_KERNELS=$(abspath $(KERNELS)) $(BIN)/pytest -q tests/core/elf/test_flat.py
+
+fuzz: .venv/.ready ## damage everything dynftrace reads (N= cases of each kind, or MINUTES=)
 	$(BIN)/python -m tests.fuzz $(if $(N),--n $(N)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
 
 soak: .venv/.ready ## use it for long; memory must level off (MINUTES= of shell and console)
@@ -62,7 +67,7 @@ dist: .venv/.ready ## build the source archive and the wheel into dist/
 	else $(BIN)/python -m pip -q install build && $(BIN)/python -m build >/dev/null; fi
 
 lock: ## update the versions in requirements.lock (needs uv)
-	uv pip compile --universal --upgrade --python-version 3.11 --group dev --extra serve --extra mount pyproject.toml \
+	uv pip compile --universal --upgrade --python-version 3.11 --group dev --extra serve --extra mount --extra kernels pyproject.toml \
 		--no-header --no-emit-index-url --no-annotate -q -o requirements.lock
 
 .venv/.ready: pyproject.toml requirements.lock

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     # A port's types need numpy, and a list of names must not load it.
     from ..core.arch import Port
+    from ..core.ftrace.static_sites import Reader
 
 _PORTS = {
     "x86_64": ".x86.x86_64.port",
@@ -69,15 +70,73 @@ def known(name: str) -> bool:
 def build(arch: str | None, kernel: str | None) -> tuple[str, str | None]:
     """Return the port that `--arch` and `--kernel` mean, and the path of an image, if any.
 
-    Options not given are None. `kernel` may name a build, which is a port of its own.
-    Raises `UsageError` if that build is for another architecture.
+    Options not given are None. `kernel` may name a build, which is a port of its own. The
+    architecture of a file is in the file. Raises `UsageError` if it is another one than `arch`,
+    or one without a port.
     """
-    if kernel not in _PORTS:
+    if kernel is None:
         return arch or DEFAULT, kernel
+    if kernel not in _PORTS:
+        return _of(kernel, arch), kernel
     of = kernel.partition("-")[0]
     if arch not in (None, of, kernel):
         raise UsageError(f"the kernel {kernel} is for {of}, not for {arch}")
     return kernel, None
+
+
+def of_file(path: str) -> tuple[str, ...]:
+    """Return the ports that the kernel or module at `path` is for, the usual one first.
+
+    A name that is not a port is of an architecture whose files can only be read. Empty if the
+    file does not tell, or cannot be read.
+    """
+    from ..core.elf.recognise import is_for
+    from ..core.payload.unpack import heads
+    from .readable import READABLE
+
+    for head in heads(path):
+        found = [name for name in _PORTS if is_for(head, load(name).facts)]
+        found += [each.name for each in READABLE if is_for(head, each)]
+        if found:
+            return tuple(found)
+    return ()
+
+
+def reader(path: str, arch: str | None = None) -> Reader:
+    """Return what reads the sites of the file at `path`; `arch` overrides what the file tells.
+
+    Raises `UsageError` if that is another architecture than the file's.
+    """
+    from ..core.ftrace.static_sites import Reader
+    from .readable import READABLE
+
+    found = of_file(path)
+    if arch is not None and found and arch not in found:
+        raise UsageError(f"{path} is for {found[0]}, not for {arch}: leave out --arch")
+    name = arch or (found[0] if found else DEFAULT)
+    for each in READABLE:
+        if each.name == name:
+            return Reader(each, each.call_adjust, each.cs_arch, each.cs_mode)
+    port = load(name)
+    engine = port.facts.engine
+    return Reader(port.facts, port.call_adjust, engine.cs_arch, engine.cs_mode)
+
+
+def _of(kernel: str, arch: str | None) -> str:
+    """Return the port for the file `kernel`, if `--arch` is `arch`. Raises `UsageError`."""
+    if arch is not None and arch not in _PORTS:
+        return arch
+    found = of_file(kernel)
+    if not found or arch in found:
+        return arch or (found[0] if found else DEFAULT)
+    if arch is not None:
+        raise UsageError(f"{kernel} is for {found[0]}, not for {arch}: leave out --arch")
+    if found[0] not in _PORTS:
+        raise UsageError(
+            f"{kernel} is for {found[0]}, which cannot run here; "
+            f"'dynftrace sites {kernel}' reads it"
+        )
+    return found[0]
 
 
 def load(name: str) -> Port:

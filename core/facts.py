@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 PATCH_METHODS = ("stop_machine", "breakpoint", "none", "nmi_enter")
 """Ways to write text: with all CPUs stopped, with a breakpoint in between, without either, or
@@ -238,6 +239,36 @@ class AddressMap:
 
 
 @dataclass(frozen=True, slots=True)
+class SitePattern:
+    """Text at every call site as compiled, whatever the kernel; `mask` says which bits count."""
+
+    value: bytes
+    mask: bytes
+    offset: int = 0
+    """Bytes from the address in the list of sites to this text."""
+
+    @classmethod
+    def of_words(cls, byteorder: str, *words: tuple[int, int], offset: int = 0) -> SitePattern:
+        """Return the pattern of 32-bit instructions, each a value and a mask."""
+        big = byteorder == "big"
+        columns = [
+            b"".join(each.to_bytes(4, "big" if big else "little") for each in column)
+            for column in zip(*words, strict=True)
+        ]
+        return cls(columns[0], columns[1], offset)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatHeader:
+    """How a kernel that is not an ELF file is recognised: bytes at an offset of the file."""
+
+    magic: bytes
+    offset: int
+    size_at: int | None = None
+    """Offset of the word that has the size in memory; None if no word has it."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallSites:
     """How call sites are recognised, and their size."""
 
@@ -259,6 +290,11 @@ class CallSites:
     """Bits of those registers that code at a site needs all the same, as a mask each."""
     landing_pad: bytes = b""
     """The instruction with which functions begin if the CPU checks indirect branches."""
+    patterns: tuple[SitePattern, ...] = ()
+    """What finds the list of sites in a kernel without symbols; any of them is enough."""
+    max_offset: int | None = None
+    """Most bytes from the start of a function to its site in the kernel of this architecture
+    (`FTRACE_MCOUNT_MAX_OFFSET`); None if it does not check that."""
     source_offset: int = 0
     """Bytes from rec.ip to code with a source line. If the compiler leaves room at the start
     of a function, its lines begin after that room."""
@@ -297,6 +333,31 @@ class ExampleSite:
     """The module to load first; empty for a function of the kernel."""
 
 
+class FileFacts(Protocol):
+    """The facts that reading a file takes: those of a port, or of an architecture without one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def elf_machine(self) -> str: ...
+    @property
+    def pointer_size(self) -> int: ...
+    @property
+    def byteorder(self) -> str: ...
+    @property
+    def sites(self) -> CallSites: ...
+    @property
+    def max_insn_size(self) -> int: ...
+    @property
+    def insn_align(self) -> int: ...
+    @property
+    def elf_flags(self) -> ElfFlags | None: ...
+    @property
+    def relative(self) -> int | None: ...
+    @property
+    def flat(self) -> FlatHeader | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Everything about an architecture that is data."""
@@ -333,5 +394,7 @@ class Facts:
     example: ExampleSite = ExampleSite()
     unwritable: int = errno.EPERM
     """The errno with which this architecture's ftrace fails if it cannot write text."""
+    flat: FlatHeader | None = None
+    """None if flat kernels have no header of their own."""
     self_jump: bytes = b""
     """Bytes in memory of a jump to itself: a wrong text that does no harm."""

@@ -23,6 +23,7 @@ LAYERS = {"core": {"core"}, "arches": {"arches", "core"}, "tui": {"tui", "core",
 ROOMS = {
     "core": (
         "the contract",
+        "payload",
         "elf",
         "port",
         "asm",

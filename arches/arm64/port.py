@@ -30,7 +30,17 @@ from ...core.arch import Addresses, Edit, Effect, Sites
 from ...core.crash import Crash
 from ...core.elf.relocate import RelocationAbi
 from ...core.encoding import Encoding
-from ...core.facts import Abi, AddressMap, CallSites, Engine, ExampleSite, Facts, Frames, Register
+from ...core.facts import (
+    Abi,
+    AddressMap,
+    CallSites,
+    Engine,
+    ExampleSite,
+    Facts,
+    FlatHeader,
+    Frames,
+    Register,
+)
 from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops, reloc, stub
 from .callsite import Form
@@ -116,6 +126,7 @@ def facts(name: str, sites: CallSites, example_offset: int) -> Facts:
         self_jump=insn.pack(insn.b(0)),
         modules_far=(0xFFFF_8000_2000_0000, 0xFFFF_8000_4000_0000),
         relative=reloc.RELATIVE,
+        flat=FlatHeader(b"ARM\x64", 0x38, size_at=16),
     )
 
 

@@ -44,6 +44,7 @@ from ...core.facts import (
     ExampleSite,
     LongBlocks,
     Register,
+    SitePattern,
 )
 from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops
@@ -153,6 +154,12 @@ def address_map(width: int) -> AddressMap:
         direct_map=high + 0x8200_0000,
         host_stack=high + 0x8A00_0000,
     )
+
+
+def patterns(order: str) -> tuple[SitePattern, ...]:
+    """Return the text of a kernel's sites in byte order `order`."""
+    jal, slot = (0x0C00_0000, 0xFC00_0000), (0x27BD_FFF8, 2**32 - 1)  # addiu sp, sp, -8
+    return (SitePattern.of_words(order, jal, slot),)
 
 
 SITES = CallSites(

@@ -20,13 +20,16 @@ from unicorn.unicorn_const import UC_ARCH_X86, UC_MODE_64
 from ...core.arch import Calls, Edit, Effect, Sites
 from ...core.crash import Crash
 from ...core.encoding import Encoding
-from ...core.facts import Breakpoint, Engine, Register
+from ...core.facts import Breakpoint, Engine, Register, SitePattern
 from ...core.port.base_port import BasePort
 from . import callsite, encoding, insn, oops
 
 BREAKPOINT = Breakpoint(insn=insn.INT3, interrupt=3, reported_at=1)
 MAX_INSN_SIZE = 15
 SELF_JUMP = bytes((insn.JMP8, 0xFE))
+
+PATTERNS = (SitePattern(b"\xe8", b"\xff"),)
+"""A call."""
 
 FLAGS = 0x8D5
 """Bits of the flags that arithmetic changes: CF, PF, AF, ZF, SF and OF."""

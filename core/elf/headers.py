@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ImageError, WrongMachineError
-from ..facts import Facts
+from ..facts import FileFacts
 from . import structs as elf
 from .symbols import cut_names
 
@@ -89,7 +89,7 @@ class Headers:
     segments: tuple[Segment, ...]
 
 
-def read(path: str, raw: NDArray[np.uint8], facts: Facts) -> Headers:
+def read(path: str, raw: NDArray[np.uint8], facts: FileFacts) -> Headers:
     """Read and check the headers of the file `raw`.
 
     Raises `WrongMachineError` for a valid file of another machine, word size, byte order or
@@ -107,7 +107,9 @@ def read(path: str, raw: NDArray[np.uint8], facts: Facts) -> Headers:
     )
 
 
-def _file_header(path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.Layouts) -> np.void:
+def _file_header(
+    path: str, raw: NDArray[np.uint8], facts: FileFacts, layouts: elf.Layouts
+) -> np.void:
     """Return the ELF header after checking its type, machine and flags."""
     ident = raw[: elf.IDENT_SIZE].tobytes()
     if not ident.startswith(elf.MAGIC):
@@ -160,7 +162,7 @@ def _rows(
 
 
 def _sections(
-    path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.Layouts, header: np.void
+    path: str, raw: NDArray[np.uint8], facts: FileFacts, layouts: elf.Layouts, header: np.void
 ) -> tuple[Section, ...]:
     """Return the section headers with their names, after checking each section."""
     offset, count, names_at = (int(header[field]) for field in ("shoff", "shnum", "shstrndx"))
@@ -218,7 +220,7 @@ def _section_names(
     return cut_names(table, offsets)
 
 
-def _check_section(path: str, file_size: int, facts: Facts, section: Section) -> None:
+def _check_section(path: str, file_size: int, facts: FileFacts, section: Section) -> None:
     """Raise `ImageError` unless `section` has a valid size, place and alignment."""
     name = section.name or f"[{section.index}]"
 
@@ -237,7 +239,7 @@ def _check_section(path: str, file_size: int, facts: Facts, section: Section) ->
 
 
 def _segments(
-    path: str, raw: NDArray[np.uint8], facts: Facts, layouts: elf.Layouts, header: np.void
+    path: str, raw: NDArray[np.uint8], facts: FileFacts, layouts: elf.Layouts, header: np.void
 ) -> tuple[Segment, ...]:
     """Return the loadable segments, after checking that each is in the file and none overlap."""
     offset, count = int(header["phoff"]), int(header["phnum"])

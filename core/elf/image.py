@@ -1,8 +1,9 @@
 """ELF images: kernels (executables) and modules (relocatable files).
 
-An image is untrusted input. `Image.load` checks the headers (`headers`), and each table is
-checked against the file when it is first used. A file is read once and may change afterwards.
-Only a kernel of hundreds of megabytes, nearly all debug information, is mapped instead.
+An image is untrusted input. `Image.load` unpacks the file (`payload`) and checks the headers
+(`headers`), and each table is checked against the file when it is first used. A file is read once
+and may change afterwards. Only a kernel of hundreds of megabytes, nearly all debug information, is
+mapped instead. A flat kernel has the headers and symbols that its data shows (`flat`).
 
 `read` returns the bytes at an address as they are once loaded: if a kernel is movable, its own
 relocations (`dynamic`) have been applied. `stored` returns the bytes of the file itself.
@@ -10,9 +11,6 @@ relocations (`dynamic`) have been applied. `stored` returns the bytes of the fil
 
 from __future__ import annotations
 
-import mmap
-import os
-import stat
 from functools import cached_property
 from pathlib import Path
 
@@ -20,16 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ImageError
-from ..facts import Facts
-from . import headers
+from ..facts import FileFacts
+from ..payload.unpack import read
+from . import embedded, headers
 from . import structs as elf
+from .embedded import Rows
+from .flat import read as read_flat
 from .headers import Section, Segment
+from .kallsyms_data import Content, find_names, find_places
 from .lines import SourceLines
 from .relocations import RelocationTable, relocated
+from .site_search import find_list
 from .symbols import SymbolTable, cut_names, special
-
-MAPPED = 1 << 27
-"""Size in bytes above which a file is mapped instead of read."""
 
 MAX_NAMES = 1 << 26
 """Limit for the names read from a symbol table, in bytes; the rest of its symbols have none."""
@@ -38,46 +38,45 @@ MAX_NAMES = 1 << 26
 class Image:
     """One ELF file with valid headers; made by `load`."""
 
-    def __init__(self, path: Path, facts: Facts, raw: NDArray[np.uint8]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        facts: FileFacts,
+        content: Content,
+        flat: bool = False,
+        steps: tuple[str, ...] = (),
+    ) -> None:
+        """`content` is an ELF file, or a `flat` kernel; `steps` is how it was unpacked."""
         self.path = path
         self.facts = facts
-        self._raw = raw
+        self.steps = steps
+        self._symbols_from = ".symtab"
+        self._content = content
+        self._raw = np.frombuffer(content, np.uint8)
+        self._raw.flags.writeable = False
         self._layouts = elf.layouts(facts.pointer_size, facts.byteorder)
-        read = headers.read(str(path), raw, facts)
-        self.relocatable = read.relocatable
-        self.movable = read.movable
+        self._rows: Rows | None = None
+        if flat:
+            found, self._rows = read_flat(str(path), content, facts)
+        else:
+            found = headers.read(str(path), self._raw, facts)
+        self.relocatable = found.relocatable
+        self.movable = found.movable
         """Whether it is linked like a shared library, to be loaded anywhere."""
-        self.entry = read.entry
-        self.sections = read.sections
-        self.segments = read.segments
+        self.entry = found.entry
+        self.sections = found.sections
+        self.segments = found.segments
         self._by_name = {section.name: section for section in reversed(self.sections)}
 
     @classmethod
-    def load(cls, path: Path | str, facts: Facts) -> Image:
-        """Open the file at `path` for the architecture `facts` describes.
+    def load(cls, path: Path | str, facts: FileFacts) -> Image:
+        """Open the file at `path`, unpacked, for the architecture `facts` describes.
 
         Raises `WrongMachineError` for a valid ELF file of another machine, word size, byte
         order or ABI, and `ImageError` for anything else that cannot be used.
         """
-        name = str(path)
-        try:
-            # A FIFO would otherwise keep open() waiting for a writer.
-            descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            with open(descriptor, "rb") as file:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode):
-                    raise ImageError(name, "not a regular file")
-                if status.st_size == 0:
-                    raise ImageError(name, "not an ELF file: it is empty")
-                if status.st_size > MAPPED:
-                    content: bytes | mmap.mmap = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-                else:
-                    content = file.read(status.st_size)
-        except OSError as error:
-            raise ImageError(name, error.strerror or "cannot be read") from error
-        except ValueError as error:
-            raise ImageError(name, "invalid file name: it contains a NUL") from error
-        return cls(Path(path), facts, np.frombuffer(content, np.uint8))
+        unpacked = read(path)
+        return cls(Path(path), facts, unpacked.content, unpacked.flat, unpacked.steps)
 
     def error(
         self, reason: str, *, section: Section | None = None, offset: int | None = None
@@ -152,7 +151,7 @@ class Image:
         """The symbol table; empty in a stripped file. Raises `ImageError`."""
         table = next((s for s in self.sections if s.type == elf.SHT_SYMTAB), None)
         if table is None:
-            return self._columns(np.empty(0, self._layouts.symbol), [])
+            return self._embedded
         rows = self._table(table, self._layouts.symbol)
         place = ~special(rows["shndx"])
         beyond = place & (rows["shndx"] >= len(self.sections)) | (rows["shndx"] == elf.SHN_XINDEX)
@@ -164,6 +163,59 @@ class Image:
                 offset=table.offset + row * rows.dtype.itemsize,
             )
         return self._columns(rows, self._symbol_names(table, rows["name"].astype(np.uint32)))
+
+    @property
+    def symbols_from(self) -> str:
+        """Where `symbols` come from: `.symtab`, `kallsyms`, or a file's name; empty without any."""
+        _ = self.symbols
+        return self._symbols_from
+
+    @cached_property
+    def _embedded(self) -> SymbolTable:
+        """The symbols of a kernel without a symbol table. Raises `ImageError`."""
+        if self.relocatable:
+            return self._columns(np.empty(0, self._layouts.symbol), [])
+        rows = self._kallsyms()
+        beside = embedded.system_map(self.path)
+        self._symbols_from = "kallsyms" if rows is not None else ""
+        if beside is not None and (rows is None or embedded.agree(rows, beside[1])):
+            rows = beside[1]
+            self._symbols_from = beside[0].name
+        if rows is None:
+            return self._columns(np.empty(0, self._layouts.symbol), [])
+        table = embedded.table_of(*rows, self.sections)
+        if not table.functions.any():
+            raise self.error(f"the symbols of {self._symbols_from} are not in its code")
+        return table
+
+    def _kallsyms(self) -> Rows | None:
+        """Return the symbols in the kernel's own data, or None."""
+        if self._rows is not None:
+            return self._rows
+        order, size = self.facts.byteorder, self.facts.pointer_size
+        names = find_names(self._content, order, size)
+        places = None if names is None else find_places(self._raw, names, order, size)
+        if names is None or places is None:
+            return None
+        base = 0
+        if places.base_at is not None:
+            at = places.base_at
+            field = (self._loaded if at + size <= len(self._loaded) else self._raw)[at : at + size]
+            base = int(self.words(field.tobytes())[0])
+        return names.names, names.kind, places.addresses(base)
+
+    @cached_property
+    def searched_list(self) -> tuple[int, int] | None:
+        """Address and size in bytes of the list of call sites, found by its contents.
+
+        None without one. A kernel with a symbol table has symbols around its list, so it is not
+        searched. Raises `ImageError`.
+        """
+        if self.relocatable or (len(self.symbols) and self.symbols_from == ".symtab"):
+            return None
+        pieces = [(segment.address, self.segment_data(segment)) for segment in self.segments]
+        code = [(s.address, self.data(s)) for s in self.sections if s.loaded and s.executable]
+        return find_list(self.facts, pieces, code)
 
     def relocations(self) -> list[RelocationTable]:
         """Return the relocations of loaded sections, in the file's order. Raises `ImageError`."""
@@ -195,7 +247,8 @@ class Image:
         bits = 32 if self.facts.pointer_size == 8 else 8
         symbol = (info >> np.uint64(bits)).astype(np.uint32)
         kind = (info & np.uint64((1 << bits) - 1)).astype(np.uint32)
-        beyond = symbol >= max(len(self.symbols), 1)
+        # The words that a movable kernel fills itself have no symbols, and kallsyms is among them.
+        beyond = symbol >= (max(len(self.symbols), 1) if symbol.any() else 1)
         if beyond.any():
             row = int(np.argmax(beyond))
             raise self.error(

@@ -22,7 +22,7 @@ from elftools.dwarf.dwarfinfo import DebugSectionDescriptor, DwarfConfig, DWARFI
 from elftools.dwarf.lineprogram import LineProgram
 from numpy.typing import NDArray
 
-from ..facts import Facts
+from ..facts import FileFacts
 
 MAX_UNIT = 1 << 22
 """Limit for a line program, in bytes; a larger one is not decoded."""
@@ -47,7 +47,7 @@ class SourceLines:
     `sections` holds the relocated bytes of the `.debug_*` sections, by name.
     """
 
-    def __init__(self, sections: Mapping[str, NDArray[np.uint8]], facts: Facts) -> None:
+    def __init__(self, sections: Mapping[str, NDArray[np.uint8]], facts: FileFacts) -> None:
         self._sections = sections
         self._facts = facts
         self._units: dict[int, _Unit | None] = {}

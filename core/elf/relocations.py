@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ImageError
-from ..facts import Facts
+from ..facts import FileFacts
 from .fields import store
 from .headers import Section, Segment
 
@@ -45,7 +45,7 @@ class RelocationTable:
 
 def relocated(
     path: str,
-    facts: Facts,
+    facts: FileFacts,
     raw: NDArray[np.uint8],
     segments: Sequence[Segment],
     tables: Sequence[RelocationTable],
@@ -67,7 +67,7 @@ def relocated(
     return loaded
 
 
-def _check_kinds(path: str, facts: Facts, table: RelocationTable) -> None:
+def _check_kinds(path: str, facts: FileFacts, table: RelocationTable) -> None:
     """Raise `ImageError` for the first entry that is neither `facts.relative` nor `NONE`."""
     allowed = [NONE] if facts.relative is None else [NONE, facts.relative]
     bad = ~np.isin(table.kind, allowed)

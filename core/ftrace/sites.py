@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,36 @@ from ..arch import Addresses, Port, Sites
 from ..elf.headers import Section
 from ..elf.image import Image
 from ..errors import MemoryFault
+from ..facts import FileFacts
+
+
+class Listed(Protocol):
+    """What a list of sites is read with: a port, or facts of an architecture without one."""
+
+    @property
+    def facts(self) -> FileFacts:
+        """How files and sites are recognised."""
+        ...
+
+    @property
+    def call_adjust(self) -> Callable[[Addresses], Addresses]:
+        """Turns entries of the list into rec.ip."""
+        ...
+
 
 Reader = Callable[[int, int], bytes]
 """Reads `size` bytes of guest memory at an address."""
+
+SYMBOLS = "symbols __start_mcount_loc and __stop_mcount_loc"
+SECTION = "section {}"
+PATTERN = "pattern: the longest run of pointers to call sites"
+RELATIVE = ", filled by RELATIVE relocations"
+RELOCATIONS = "relocations against mcount"
+CALLS = "calls of mcount in its code"
+"""How the sites of a file are found."""
+
+_BEFORE = 256
+"""Most bytes of nops before a function."""
 
 _CHUNK = 1 << 20
 """Bytes of code that are searched for calls at a time."""
@@ -42,6 +70,8 @@ class SiteTable:
     """Address of its first entry, as loaded."""
     size: int
     """Size in bytes."""
+    source: str
+    """What says where it is: `SYMBOLS`, `SECTION` or `PATTERN`."""
 
 
 def call_sites(
@@ -74,7 +104,7 @@ def own_bases(image: Image) -> dict[int, int]:
     return {section.index: section.address for section in image.sections if section.loaded}
 
 
-def rec_ips(port: Port, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
+def rec_ips(port: Listed, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
     """Return rec.ip of each of the n `entries` of a list of sites.
 
     With `-fpatchable-function-entry=N,M` the compiler puts M of the N nops before the
@@ -84,14 +114,18 @@ def rec_ips(port: Port, image: Image, bases: Mapping[int, int], entries: Address
     return port.call_adjust(_inside(port, image, bases, entries))
 
 
-def _inside(port: Port, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
+def _inside(port: Listed, image: Image, bases: Mapping[int, int], entries: Addresses) -> Addresses:
     """Return `entries`, with those before a function moved to the nops inside it."""
     ips = entries.copy()
     known = _functions(image, bases)
     if not len(known.start):
         return ips
     nearest = np.searchsorted(known.start, ips, "right")
-    inside = (nearest > 0) & (ips < known.end[np.maximum(nearest, 1) - 1])
+    last = np.maximum(nearest, 1) - 1
+    # A symbol of kallsyms has no size: all that is known is that its first byte is inside.
+    inside = (nearest > 0) & ((ips < known.end[last]) | (ips == known.start[last]))
+    gap = known.start[np.minimum(nearest, len(known.start) - 1)] - ips
+    inside |= (known.end[last] == known.start[last]) & (gap > np.uint64(_BEFORE))
     code = list(_code(image, bases))
     unit = port.facts.insn_align
     for row in np.flatnonzero(~inside & (nearest < len(known.start))).tolist():
@@ -109,13 +143,17 @@ def dead_sites(image: Image, bases: Mapping[int, int], ips: Addresses) -> NDArra
 
     Linux compares their offset in the function with FTRACE_MCOUNT_MAX_OFFSET, if the
     architecture has it (`test_for_valid_rec`). Here the size of the symbol decides, on all
-    ports. A symbol without a size, such as a label of assembly, ends at the next one.
+    ports, if the file has a symbol table. A symbol without a size, such as a label of assembly,
+    ends at the next one. Symbols of kallsyms have no sizes, so for them the offset decides.
     """
     known = _functions(image, bases)
     nearest = np.searchsorted(known.start, ips, "right") - 1
     if not len(known.start):
         return np.zeros(len(ips), np.bool_)
     start, end = (column[np.maximum(nearest, 0)] for column in (known.start, known.end))
+    most = image.facts.sites.max_offset
+    if image.symbols_from != ".symtab" and most is not None:
+        end = start + np.uint64(most + 1)
     return (nearest < 0) | ((end > start) & (ips >= end))
 
 
@@ -159,7 +197,7 @@ def calls_in(port: Port, start: int, text: bytes, mcount: int) -> Addresses:
     return calls
 
 
-def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable | None:
+def site_table(port: Listed, image: Image, bases: Mapping[int, int]) -> SiteTable | None:
     """Return the compiler's list; None if the image has none. Raises `ImageError`."""
     start = image.symbols.address_of("__start_mcount_loc")
     stop = image.symbols.address_of("__stop_mcount_loc")
@@ -167,15 +205,30 @@ def site_table(port: Port, image: Image, bases: Mapping[int, int]) -> SiteTable 
         for name in port.facts.sites.sections:
             section = image.section(name)
             if section is not None and section.loaded and section.index in bases:
-                return SiteTable(section, bases[section.index], section.size)
-        return None
+                return SiteTable(section, bases[section.index], section.size, SECTION.format(name))
+        return _searched(image)
     section = image.section_of(start, stop)
     if section is None:
         raise image.error(
             f"__start_mcount_loc..__stop_mcount_loc is {start:#x}..{stop:#x}, "
             "which does not lie in one section"
         )
-    return SiteTable(section, start, stop - start)
+    return SiteTable(section, start, stop - start, SYMBOLS + _filled(image, start, stop - start))
+
+
+def _searched(image: Image) -> SiteTable | None:
+    """Return the list of a kernel whose symbols are too few to say where it is, or None."""
+    found = image.searched_list
+    section = None if found is None else image.section_of(found[0], sum(found))
+    if found is None or section is None:
+        return None
+    return SiteTable(section, *found, PATTERN + _filled(image, *found))
+
+
+def _filled(image: Image, address: int, size: int) -> str:
+    """Return `RELATIVE` if the list is zeros in the file."""
+    stored = image.stored(address, size)
+    return RELATIVE if image.movable and stored is not None and not stored.any() else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +260,7 @@ def _code(image: Image, bases: Mapping[int, int]) -> Iterator[tuple[int, bytes]]
             yield bases[section.index], image.data(section).tobytes()
 
 
-def calls_by_relocation(port: Port, image: Image, bases: Mapping[int, int]) -> Addresses:
+def calls_by_relocation(port: Listed, image: Image, bases: Mapping[int, int]) -> Addresses:
     """Return the calls of mcount that the relocations of `image` show, as recordmcount does.
 
     A linked kernel has relocations only if it is linked with --emit-relocs.

@@ -59,6 +59,8 @@ class Listing:
     count: int
     word: int
     """Size of an entry in bytes."""
+    source: str
+    """What says where the list is."""
     entries: tuple[Entry, ...]
 
 
@@ -95,6 +97,7 @@ def listing(
         table.address,
         len(values),
         word,
+        table.source,
         tuple(
             Entry(
                 number,

@@ -17,6 +17,9 @@ from pathlib import Path
 from .kinds import KINDS
 from .run import Result, fuzz
 
+CASES = {"payload": 1000}
+"""Cases of a kind without --n and --minutes, if not 200: payloads take milliseconds."""
+
 LAYOUT = "{:<10} {:>7} {:>8} {:>7} {:>8}  {}"
 
 
@@ -37,7 +40,7 @@ def main() -> int:
     """Run the cases and print what became of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"default: {' '.join(KINDS)}")
-    parser.add_argument("--n", type=int, help="cases of each kind (default: 200)")
+    parser.add_argument("--n", type=int, help="cases of each kind (default: 200, or more)")
     parser.add_argument("--minutes", type=float, help="minutes for all kinds, instead of --n")
     parser.add_argument("--seed", type=int, default=1, help="first seed (default: 1)")
     parser.add_argument(
@@ -53,8 +56,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown kind {unknown[0]!r} (choose from: {', '.join(KINDS)})")
     names = options.kinds or list(KINDS)
-    number = None if options.minutes and options.n is None else options.n or 200
-    seeds = count(options.seed) if number is None else range(options.seed, options.seed + number)
+    endless = options.minutes and options.n is None
     print(LAYOUT.format("kind", "cases", "failures", "CPU s", "peak MB", "outcomes"))
     end = time.monotonic() + 60 * options.minutes if options.minutes else None
     failures = []
@@ -62,6 +64,8 @@ def main() -> int:
         # Each kind gets an equal part of the time that is left.
         now = time.monotonic()
         until = None if end is None else now + (end - now) / (len(names) - done)
+        number = options.n or CASES.get(name, 200)
+        seeds = count(options.seed) if endless else range(options.seed, options.seed + number)
         result = fuzz(KINDS[name], iter(seeds), options.keep, until)
         print(row(result), flush=True)
         failures += result.failures

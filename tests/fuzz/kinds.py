@@ -8,12 +8,13 @@ from types import MappingProxyType
 from .chains import Chains
 from .images import Kernel, Module
 from .kind import Kind
+from .payloads import Payload
 from .texts import Keymap, Lesson, SavedSession, Settings, TourProgress
 from .typed import Assembly, Keys, Script
 from .web import Frames
 
 _ALL: tuple[Kind, ...] = (
-    *(Kernel(), Module(), Script(), Chains(), Assembly(), Keys()),
+    *(Kernel(), Payload(), Module(), Script(), Chains(), Assembly(), Keys()),
     *(SavedSession(), TourProgress(), Settings(), Keymap(), Lesson(), Frames()),
 )
 

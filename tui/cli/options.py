@@ -120,7 +120,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
             metavar="NAME|ELF",
             type=ANY_PATH,
             help="Kernel to boot: another build of the teaching kernel "
-            f"({listed(arches.builds(), 'or')}), or your own image.",
+            f"({listed(arches.builds(), 'or')}), or your own: an ELF file, a vmlinuz, a package.",
         ),
         click.option(
             "--module",
@@ -180,7 +180,7 @@ def machine_options(command: Callable[..., object]) -> Callable[..., object]:
         wanted = arch if given(context, "arch") else None
         name, image = arches.build(wanted, kernel)
         # The setting `arch` applies unless the kernel implies a port.
-        if wanted is None and image == kernel:
+        if wanted is None and kernel is None:
             name = arch
 
         machine = MachineOptions(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ....core.facts import CallSites, Facts
+from ....core.facts import CallSites, Facts, SitePattern
 from .. import port as arm64
 from .. import reloc
 from ..callsite import Form
@@ -32,6 +32,7 @@ FACTS = arm64.facts(
         clobbers=frozenset({*(f"x{number}" for number in range(9, 18)), "pstate"}),
         source_offset=WORD,
         landing_pad=pack(BTI_C),
+        patterns=(SitePattern(pack(NOP) * 2, b"\xff" * 2 * WORD),),
     ),
     example_offset=WORD,
 )

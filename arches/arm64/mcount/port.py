@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ....core.facts import CallSites, Facts
+from ....core.facts import CallSites, Facts, SitePattern
 from .. import port as arm64
 from .. import reloc
 from ..callsite import Form
@@ -30,6 +30,12 @@ FACTS = arm64.facts(
         relocation_offset=0,
         # Registers that any call may change.
         clobbers=frozenset({*(f"x{number}" for number in range(19)), f"x{LR}", "pstate"}),
+        # bl, after mov x0, x30
+        patterns=(
+            SitePattern.of_words(
+                "little", (0xAA1E_03E0, 2**32 - 1), (0x9400_0000, 0xFC00_0000), offset=-WORD
+            ),
+        ),
     ),
     example_offset=0x1C,
 )

@@ -11,7 +11,7 @@ Source: System V ABI, MIPS Processor Supplement, chapter 3.
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -55,7 +55,7 @@ FACTS = Facts(
         call_frame=16,  # room for the callee to store its four arguments
     ),
     map=mips.address_map(4),
-    sites=mips.SITES,
+    sites=replace(mips.SITES, patterns=mips.patterns("big")),
     patch_methods=("stop_machine", "none", "nmi_enter"),
     breakpoint=None,
     nops=("b", "nop", "linux"),

@@ -12,6 +12,7 @@ from typing import ClassVar
 from ....core.elf.relocate import RelocationAbi
 from ....core.facts import Facts
 from .. import insn
+from .. import port as mips
 from ..callsite import Form
 from ..mips32 import port as mips32
 from ..mips32 import reloc
@@ -20,6 +21,7 @@ FACTS = replace(
     mips32.FACTS,
     name="mipsel",
     byteorder="little",
+    sites=replace(mips.SITES, patterns=mips.patterns("little")),
     engine=mips32.engine("little"),
     self_jump=insn.pack("little", insn.b(0)),
 )

@@ -21,7 +21,7 @@ from capstone import CS_MODE_32
 from unicorn.unicorn_const import UC_MODE_PPC32
 
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import Abi, AddressMap, CallSites, ExampleSite, Facts, Frames
+from ....core.facts import Abi, AddressMap, CallSites, ExampleSite, Facts, Frames, SitePattern
 from .. import port as power
 from ..callsite import Form
 from ..insn import WORD
@@ -68,6 +68,14 @@ FACTS = Facts(
         mcount_symbols=("_mcount",),
         call_relocations=frozenset({REL24}),
         relocation_offset=0,
+        patterns=(
+            SitePattern.of_words(
+                "big",
+                *((0x7C08_02A6, 2**32 - 1), (0x9001_0004, 2**32 - 1)),  # mflr r0; stw r0,4(r1)
+                (0x4800_0001, 0xFC00_0003),
+                offset=-2 * WORD,
+            ),
+        ),
         # No function depends on the values of these at its entry, except a variadic one: its
         # cr1 tells whether there are floating-point arguments.
         clobbers=frozenset({"r0", "ctr", "xer", "cr"}),

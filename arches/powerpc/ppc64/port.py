@@ -25,7 +25,17 @@ from capstone import CS_MODE_64
 from unicorn.unicorn_const import UC_MODE_PPC64
 
 from ....core.elf.relocate import RelocationAbi
-from ....core.facts import Abi, AddressMap, CallSites, ElfFlags, ExampleSite, Facts, Frames, Toc
+from ....core.facts import (
+    Abi,
+    AddressMap,
+    CallSites,
+    ElfFlags,
+    ExampleSite,
+    Facts,
+    Frames,
+    SitePattern,
+    Toc,
+)
 from .. import port as power
 from ..callsite import Form
 from ..insn import LD_R2, NOP, WORD
@@ -79,6 +89,9 @@ FACTS = Facts(
         call_relocations=frozenset({REL24}),
         relocation_offset=0,
         # Registers that any call may change, except the arguments.
+        patterns=(
+            SitePattern.of_words("big", (0x4800_0001, 0xFC00_0003), (0x6000_0000, 2**32 - 1)),
+        ),
         clobbers=frozenset({"r0", "r11", "r12", "ctr", "lr", "xer", "cr"}),
     ),
     patch_methods=("stop_machine", "none"),

@@ -75,6 +75,8 @@ FACTS = Facts(
         call_relocations=frozenset({2, 4}),  # R_386_PC32, R_386_PLT32
         relocation_offset=-1,  # the field follows the opcode
         clobbers=frozenset({"eflags"}),
+        patterns=x86.PATTERNS,
+        max_offset=4,  # endbr, if any
         landing_pad=bytes.fromhex("f3 0f 1e fb"),  # endbr32
     ),
     patch_methods=PATCH_METHODS,

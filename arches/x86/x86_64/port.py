@@ -77,6 +77,8 @@ FACTS = Facts(
         call_relocations=frozenset({2, 4}),  # R_X86_64_PC32, R_X86_64_PLT32
         relocation_offset=-1,  # the field follows the opcode
         clobbers=frozenset({"rflags"}),
+        patterns=x86.PATTERNS,
+        max_offset=4,  # endbr, if any
         landing_pad=bytes.fromhex("f3 0f 1e fa"),  # endbr64
     ),
     patch_methods=PATCH_METHODS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...ftrace.records import Records
+from ...ftrace.sites import PATTERN
 from ...views.cells import cells, padded
 from ...views.listings import Entry, Listing
 from ...views.recording import Call, FirstChange, Recording
@@ -67,6 +68,8 @@ def _heading(shown: Listing) -> list[str]:
         f"{shown.file}: {shown.count} entries of {shown.word} bytes at {shown.address:x}",
         _MADE[shown.by_compiler] + shown.compiled,
         *gathered,
+        # Only symbols and sections need no word.
+        *([f"found by {shown.source}"] if shown.source.startswith(PATTERN) else []),
     ]
 
 

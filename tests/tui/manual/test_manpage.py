@@ -120,7 +120,7 @@ def complete(*words: str) -> tuple[list[str], set[str]]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (("si",), ["plain,sites"]),
+        (("si",), ["plain,site", "plain,sites"]),
         (("port", ""), ["plain,check", "plain,list"]),
         (("port", "check", "arm"), ["plain,arm64", "plain,arm64-mcount"]),
         (("tour", "--t"), ["plain,--theme"]),

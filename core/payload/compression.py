@@ -1,0 +1,187 @@
+"""Compressed data of kernels, modules and packages, as a bounded stream.
+
+Compressed data is untrusted: a few kilobytes may claim gigabytes. Output comes in pieces of a
+few megabytes, so that a reader can stop at any time, and no decoder may use more than
+`MEMORY` bytes for itself.
+
+Sources: RFC 1952 (gzip), the .xz file format 1.2, RFC 8878 (zstd), lz4_Frame_format.md for the
+legacy frame, which the kernel's build writes.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+PIECE = 1 << 20
+"""Bytes of input at a time, and of output if the decoder has a limit for it."""
+
+MEMORY = 256 << 20
+"""Limit for the memory of a decoder, in bytes; a kernel's needs up to 128 MB."""
+
+_ZSTD_INPUT = 1 << 10
+"""Bytes of zstd data at a time: its decoder has no limit for output, and a block of 4 bytes may
+stand for 128 kB."""
+
+_LZ4_BLOCK = 8 << 20
+"""Bytes in a full block of a legacy LZ4 frame."""
+
+
+class CorruptError(Exception):
+    """The data ends too early, or is not what its format allows; the text is a clause."""
+
+
+class MissingError(Exception):
+    """The data needs a package that is not installed; the text is a clause."""
+
+
+class _Decoder(Protocol):
+    """A decoder of the standard library, one for each stream."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+class _Zlib:
+    """gzip by zlib, with the methods of the other decoders."""
+
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(wbits=31)  # with a gzip header
+        self._left = b""
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._left
+
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
+        piece = self._decoder.decompress(self._left + data, max_length)
+        self._left = self._decoder.unconsumed_tail
+        return piece
+
+
+def _decoded(new: Callable[[], _Decoder]) -> Callable[[memoryview], Iterator[bytes]]:
+    """Return a stream of the decoder that `new` makes."""
+
+    def stream(data: memoryview) -> Iterator[bytes]:
+        decoder, at = new(), 0
+        try:
+            while not decoder.eof:
+                piece = b""
+                if decoder.needs_input:
+                    piece, at = bytes(data[at : at + PIECE]), at + PIECE
+                    if not piece:
+                        raise CorruptError("it ends too early")
+                if out := decoder.decompress(piece, PIECE):
+                    yield out
+        except (OSError, ValueError, EOFError, lzma.LZMAError, zlib.error) as error:
+            raise CorruptError(str(error) or "the data is invalid") from error
+        except MemoryError as error:
+            raise CorruptError("it needs too much memory") from error
+
+    return stream
+
+
+def _zstd(data: memoryview) -> Iterator[bytes]:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise MissingError(_needs("zstd", "zstandard")) from error
+    try:
+        decoder = zstandard.ZstdDecompressor(max_window_size=MEMORY).decompressobj()
+        at = 0
+        while not decoder.eof:
+            if at >= len(data):
+                raise CorruptError("it ends too early")
+            if piece := decoder.decompress(data[at : at + _ZSTD_INPUT]):
+                yield piece
+            at += _ZSTD_INPUT
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise CorruptError(str(error)) from error
+
+
+def _lz4(data: memoryview) -> Iterator[bytes]:
+    try:
+        from lz4 import block
+    except ImportError as error:
+        raise MissingError(_needs("LZ4", "lz4")) from error
+    at = 4
+    while at + 4 <= len(data):
+        size = int.from_bytes(data[at : at + 4], "little")
+        # After the last block, the kernel's build appends the unpacked size: no block is so short
+        # that it would be one, since a block of n bytes never takes more than n + n/255 + 16.
+        if not size or size > len(data) - at - 4:
+            if len(data) - at <= 4:
+                return
+            raise CorruptError(f"a block of {size} bytes goes beyond its end")
+        try:
+            piece = block.decompress(
+                bytes(data[at + 4 : at + 4 + size]), uncompressed_size=_LZ4_BLOCK
+            )
+        except (block.LZ4BlockError, ValueError, MemoryError) as error:
+            raise CorruptError(str(error)) from error
+        yield piece
+        at += 4 + size
+        if len(piece) < _LZ4_BLOCK:
+            return
+    if at != len(data):
+        raise CorruptError("it ends too early")
+
+
+def _lzo(data: memoryview) -> Iterator[bytes]:
+    raise MissingError("LZO is not supported: unpack it with lzop -d")
+    yield b""
+
+
+def _needs(format: str, package: str) -> str:
+    return f"{format} needs the package {package}: pip install 'dynftrace[kernels]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A compression: how its data begins, and its decoder."""
+
+    name: str
+    start: re.Pattern[bytes]
+    stream: Callable[[memoryview], Iterator[bytes]]
+    """Returns the unpacked bytes in pieces. Raises `CorruptError` and `MissingError`; data after
+    the end of the stream is ignored."""
+
+
+FORMATS = (
+    Format("gzip", re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"), _decoded(_Zlib)),
+    Format(
+        "xz",
+        re.compile(rb"\xfd7zXZ\x00\x00"),
+        _decoded(lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)),
+    ),
+    Format("bzip2", re.compile(rb"BZh[1-9]1AY&SY"), _decoded(bz2.BZ2Decompressor)),
+    # Default properties, a dictionary of 64 kB to 128 MB, and a size that is unknown or below 4 GB.
+    Format(
+        "lzma",
+        re.compile(rb"\x5d\x00\x00[\x00-\xff][\x00-\x08](?:\xff{8}|[\x00-\xff]{4}\x00{4})", re.S),
+        _decoded(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit=MEMORY)),
+    ),
+    Format("zstd", re.compile(rb"\x28\xb5\x2f\xfd"), _zstd),
+    Format("lz4", re.compile(rb"\x02\x21\x4c\x18"), _lz4),
+    Format("lzo", re.compile(rb"\x89LZO\x00\x0d\x0a\x1a\x0a"), _lzo),
+)
+
+
+def format_of(data: memoryview) -> Format | None:
+    """Return the format that `data` begins with, or None."""
+    head = bytes(data[:16])
+    return next((each for each in FORMATS if each.start.match(head)), None)

@@ -1,0 +1,110 @@
+"""The kernel in a Debian package: an `ar` archive with a compressed tar archive in it.
+
+The archives are walked here, header by header, instead of by `tarfile`: that keeps names and
+attributes of any size in memory, and a package is untrusted.
+
+Sources: deb(5), ar(5), POSIX `pax`, section "ustar Interchange Format".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .compression import CorruptError, format_of
+
+MAGIC = b"!<arch>\n"
+
+_BLOCK = 512
+
+_KERNEL = re.compile(rb"(?:^|/)(?:boot|lib/modules/[^/]+)/(?:vmlinu[xz]|Image)[^/]*$")
+"""Paths of kernels in packages."""
+
+MAX_SCANNED = 4 << 30
+"""Limit for the unpacked bytes that are searched for a kernel."""
+
+
+def kernel_in(package: memoryview, limit: int) -> tuple[str, bytearray]:
+    """Return path and content of the kernel in `package`.
+
+    Raises `CorruptError` if there is none, if it has more than `limit` bytes, or if the package
+    is damaged, and `MissingError` if it cannot be unpacked here.
+    """
+    for name, data in _members(package):
+        if name.startswith("data.tar"):
+            return _in_tar(_Reader(_pieces(data)), limit)
+    raise CorruptError("the package has no data.tar")
+
+
+def _members(package: memoryview) -> Iterator[tuple[str, memoryview]]:
+    """Yield name and data of each member of an `ar` archive."""
+    at = len(MAGIC)
+    while at < len(package):
+        header = bytes(package[at : at + 60])
+        size = header[48:58].strip()
+        if len(header) < 60 or header[58:] != b"`\n" or not size.isdigit():
+            raise CorruptError(f"the package has no valid member at {at:#x}")
+        end = at + 60 + int(size)
+        if end > len(package):
+            raise CorruptError(
+                f"the package is truncated: a member ends at {end:#x}, the file at "
+                f"{len(package):#x}"
+            )
+        yield header[:16].decode("ascii", "replace").strip().rstrip("/"), package[at + 60 : end]
+        at = end + end % 2
+
+
+def _pieces(data: memoryview) -> Iterator[bytes]:
+    """Yield the tar archive in pieces; it may be stored as it is."""
+    format = format_of(data)
+    if format is not None:
+        yield from format.stream(data)
+    else:
+        yield from (bytes(data[at : at + (1 << 20)]) for at in range(0, len(data), 1 << 20))
+
+
+class _Reader:
+    """Reads forward in a stream of pieces."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._piece = b""
+        self._at = 0
+        self._total = 0
+
+    def parts(self, size: int) -> Iterator[bytes]:
+        """Yield the next `size` bytes, in parts. Raises `CorruptError` if there are fewer."""
+        while size:
+            if self._at == len(self._piece):
+                self._piece, self._at = next(self._pieces, b""), 0
+                self._total += len(self._piece)
+                if not self._piece:
+                    raise CorruptError("the package is truncated")
+                if self._total > MAX_SCANNED:
+                    raise CorruptError(f"there is no kernel in the first {MAX_SCANNED:#x} bytes")
+            part = self._piece[self._at : self._at + size]
+            self._at += len(part)
+            size -= len(part)
+            yield part
+
+
+def _in_tar(reader: _Reader, limit: int) -> tuple[str, bytearray]:
+    """Return path and content of the first kernel in a tar archive."""
+    while any(header := b"".join(reader.parts(_BLOCK))):
+        try:
+            size = int(header[124:136].rstrip(b"\0 ") or b"0", 8)
+        except ValueError:
+            raise CorruptError("the package has an invalid tar header") from None
+        prefix = header[345:500].partition(b"\0")[0] if header[257:262] == b"ustar" else b""
+        name = b"/".join(filter(None, (prefix, header[:100].partition(b"\0")[0])))
+        padded = -(-size // _BLOCK) * _BLOCK
+        if header[156:157] in b"0\0" and size and _KERNEL.search(name):
+            if size > limit:
+                raise CorruptError(f"its kernel has {size:#x} bytes; the limit is {limit:#x}")
+            content = bytearray()
+            for part in reader.parts(size):
+                content += part
+            return name.decode("utf-8", "replace").removeprefix("./"), content
+        for _ in reader.parts(padded):
+            pass
+    raise CorruptError("there is no kernel in the package")
