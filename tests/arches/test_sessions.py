@@ -259,18 +259,19 @@ def test_two_machines_agree_byte_for_byte(arch: str) -> None:
 
 @pytest.mark.parametrize("arch", FAMILIES)
 def test_tracing_works_with_every_patch_method_and_number_of_cpus(arch: str) -> None:
-    for method in arches.load(arch).facts.patch_methods:
-        for cpus in (1, 4):
-            user = User(arch, patch=method, cpus=cpus, modules=("usbcore",))
-            before = user.text()
-            outcome = Shell(user.session).execute(
-                "echo function > current_tracer; run boot; run usb; echo nop > current_tracer"
-            )
-            # With `none` a torn instruction may kill a CPU: that is what it demonstrates.
-            if method != "none":
-                assert (outcome.error, outcome.status) == ("", 0)
-                user.same_text(before)
-                assert not user.session.boot.machine.oopses
+    methods = arches.load(arch).facts.patch_methods
+    # A single CPU never meets text that changes, whatever the method.
+    for method, cpus in ((methods[0], 1), *((method, 4) for method in methods)):
+        user = User(arch, patch=method, cpus=cpus, modules=("usbcore",))
+        before = user.text()
+        outcome = Shell(user.session).execute(
+            "echo function > current_tracer; run boot; run usb; echo nop > current_tracer"
+        )
+        # With `none` a torn instruction may kill a CPU: that is what it demonstrates.
+        if method != "none":
+            assert (outcome.error, outcome.status) == ("", 0)
+            user.same_text(before)
+            assert not user.session.boot.machine.oopses
 
 
 def test_steps_lead_through_site_stub_and_entry_code_to_the_tracer(user: User) -> None:
