@@ -16,15 +16,15 @@ from dynftrace.core.shell.outcome import WentTo
 from dynftrace.core.shell.shell import Shell
 from dynftrace.core.trace.text.tracetext import TraceText
 
+from ...support.digest import of_memory
 from ...support.ports import FAMILIES
 from ...support.user import executor, opened
 
 
 def state(session: Session) -> str:
     """Return a digest of memory, registers, CPU-local pages, trace, ftrace's state and time."""
-    machine, digest = session.boot.machine, hashlib.sha256()
-    for region in machine.memory.regions:
-        digest.update(f"{region.name} {region.address:x}".encode() + region.bytes.tobytes())
+    machine = session.boot.machine
+    digest = hashlib.sha256(of_memory(machine.memory).encode())
     for vcpu in machine.vcpus:
         digest.update(repr((vcpu.state, vcpu.ticks, vcpu.interrupts)).encode())
         digest.update(repr(vcpu.registers.read()).encode() + vcpu.local.tobytes())
