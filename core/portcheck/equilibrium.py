@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..session.session import Session
 
+
 def reach(session: Session) -> None:
     """Run workloads until no more sites are found.
 
