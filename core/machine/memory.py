@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes
+from ..distinct import distinct
 from ..errors import HostMemoryError, MemoryFault
 from .protection import PAGE_SIZE as PAGE_SIZE
 from .protection import PageProtections, Protection
@@ -327,7 +328,7 @@ class Memory:
         for region, rows, offsets in places:
             region.bytes[offsets] = data[rows]
             if region.executable:
-                self.text_changed(region, np.unique(offsets // PAGE_SIZE))
+                self.text_changed(region, distinct(offsets // PAGE_SIZE))
 
     def text_changed(self, region: Region, pages: NDArray[np.intp]) -> None:
         """Note that the host has changed the pages number `pages` of executable `region`.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import TraceFlag, TraceType
+from ..distinct import distinct
 from ..trace.text.fieldtexts import comm_of
 from ..trace.text.tracetext import TraceText
 from .drawing import Bar, Drawing, Row, Section
@@ -47,7 +48,7 @@ class Lanes:
         events = text.table.events
         self._known = text.context.cmdlines
         self._lanes: list[_Lane] = []
-        for cpu in np.unique(events["cpu"]).tolist():
+        for cpu in distinct(events["cpu"]).tolist():
             own = events[events["cpu"] == cpu]
             task = own["pid"].astype(np.int32)
             # After a switch the next event tells which task runs.
