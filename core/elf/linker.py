@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, ModuleStub, Port, Relocations
+from ..distinct import distinct
 from ..errors import ModuleError, UnknownSymbol, UsageError
 from . import structs as elf
 from .headers import Section
@@ -156,7 +157,7 @@ def stub_callees(port: Port, image: Image) -> int:
     """Return how many undefined symbols `image` calls, which is the most stubs it can need."""
     calls = np.array(sorted(port.facts.sites.call_relocations), np.uint32)
     found = [each.symbol[np.isin(each.kind, calls)] for each in image.relocations()]
-    called = np.unique(np.concatenate([np.empty(0, np.uint32), *found]))
+    called = distinct(np.concatenate([np.empty(0, np.uint32), *found]))
     return int(np.count_nonzero(image.symbols.shndx[called] == elf.SHN_UNDEF))
 
 
@@ -292,7 +293,7 @@ def _located(image: Image, name: str, bases: Mapping[int, int], resolve: Resolve
     address = table.address + starts[inside]
     used = [each.symbol for each in image.relocations() if each.target.index in bases]
     # Assemblers leave undefined symbols that no relocation uses, such as _GLOBAL_OFFSET_TABLE_.
-    needed = np.unique(np.concatenate([np.empty(0, np.uint32), *used]))
+    needed = distinct(np.concatenate([np.empty(0, np.uint32), *used]))
     for row in needed[table.shndx[needed] == elf.SHN_UNDEF].tolist():
         symbol = table.names[row]
         value = resolve(symbol) if symbol else 0

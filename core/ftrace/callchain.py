@@ -44,12 +44,15 @@ class CallChain:
         sites: Sequence[bool],
         is_caller: Callable[[int], bool],
         end: int,
+        targets: dict[tuple[int, bytes], int | None],
     ) -> None:
         """`found` are the return addresses on the stack, by ascending place, up to `end`.
 
         `sites` says which of them belong to call sites. `is_caller` says whether an address
-        is in code that sites call: ftrace_caller or a trampoline.
+        is in code that sites call: ftrace_caller or a trampoline. `targets` keeps the targets
+        of calls, by return address and the bytes before it: stacks have the same few calls.
         """
+        self._targets = targets
         self._memory = machine.memory
         self._symbols = machine.symbols
         self._port = machine.port
@@ -269,8 +272,10 @@ class CallChain:
     def _callee(self, address: int) -> int | None:
         """Return the function that the call before `address` calls; None for a register call."""
         port, before = self._port, self._before(address)
-        step = port.facts.insn_align
-        for size in range(step, len(before) + 1, step):
-            if port.is_return_address(before[-size:]):
-                return port.call_target(address - size, before[-size:])
-        return None
+        call = address, before
+        if call not in self._targets:
+            step = port.facts.insn_align
+            sizes = range(step, len(before) + 1, step)
+            size = next((each for each in sizes if port.is_return_address(before[-each:])), 0)
+            self._targets[call] = port.call_target(address - size, before[-size:]) if size else None
+        return self._targets[call]

@@ -27,6 +27,8 @@ class Callers:
     def __init__(self, machine: Machine, ftrace: Ftrace) -> None:
         self._machine = machine
         self._ftrace = ftrace
+        self._targets: dict[tuple[int, bytes], int | None] = {}
+        """Of the calls found so far; see `CallChain`."""
 
     def addresses(self, vcpu: Vcpu, ip: int = 0) -> list[int]:
         """Return the traced function and its callers, as return addresses."""
@@ -62,7 +64,7 @@ class Callers:
         found = backtrace(vcpu, machine.memory, machine.port, machine.symbols, top)
         addresses = np.array([each.address for each in found], np.uint64)
         sites = self._returns_of_sites(addresses)
-        chain = CallChain(machine, found, sites.tolist(), self._is_caller, top)
+        chain = CallChain(machine, found, sites.tolist(), self._is_caller, top, self._targets)
         return found, chain, chain.live(vcpu.registers.read())
 
     def _interrupted(self, vcpu: Vcpu) -> list[ReturnAddress]:
@@ -83,7 +85,8 @@ class Callers:
             vcpu.registers.pt_regs.write(context)
         addresses = np.array([each.address for each in found], np.uint64)
         sites = self._returns_of_sites(addresses).tolist()
-        return CallChain(machine, found, sites, self._is_caller, top).interrupted(values, places)
+        chain = CallChain(machine, found, sites, self._is_caller, top, self._targets)
+        return chain.interrupted(values, places)
 
     def _is_caller(self, address: int) -> bool:
         """Return whether `address` is in code that sites call: entry.S or a trampoline."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses
+from ..distinct import distinct
 from ..memento import Restore, attributes
 
 
@@ -30,7 +31,7 @@ class FtraceHash:
     @classmethod
     def of(cls, ips: Addresses) -> FtraceHash:
         """Return the set of `ips`, given in any order."""
-        return cls(np.unique(np.asarray(ips, np.uint64)))
+        return cls(distinct(np.asarray(ips, np.uint64)))
 
     @property
     def empty(self) -> bool:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes, Edit
+from ..distinct import distinct
 from ..errors import FtraceBugType, UsageError
 from ..facts import Facts
 
@@ -302,7 +303,7 @@ def _writes(edit: Edit, columns: slice, what: str) -> Iterator[Write]:
     lengths: NDArray[np.intp] = (
         np.full(len(edit.address), width) if edit.lengths is None else edit.lengths
     )
-    for length in np.unique(lengths).tolist():
+    for length in distinct(lengths).tolist():
         end = min(stop, length)
         if start < end:
             rows = lengths == length

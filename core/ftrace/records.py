@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes, ModuleStub, Sites
+from ..distinct import distinct
 from ..memento import Restore, attributes, in_order
 from .entry import CALLER, REGS_CALLER, TRAMPOLINE
 
@@ -206,7 +207,7 @@ class Records:
                     address = self._address(number, stub)
                     known[address] = replace(stub, address=address)
         known.pop(0, None)
-        return [known[at] for at in np.unique(addresses).tolist() if at in known]
+        return [known[at] for at in distinct(addresses).tolist() if at in known]
 
     def rows_of(self, ips: Addresses) -> NDArray[np.intp]:
         """Return the row of each of n addresses, -1 if no site begins there."""

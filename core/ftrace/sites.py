@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Port, Sites
+from ..distinct import distinct
 from ..elf.headers import Section
 from ..elf.image import Image
 from ..errors import MemoryFault
@@ -94,7 +95,7 @@ def call_sites(
         except MemoryFault as error:
             reason = f"its list of call sites is not loaded: {error}"
             raise image.error(reason, section=table.section) from error
-    ips = np.unique(rec_ips(port, image, bases, entries[entries != 0]))
+    ips = distinct(rec_ips(port, image, bases, entries[entries != 0]))
     _check(port, image, ips, bases)
     return ips
 
@@ -182,7 +183,7 @@ def calls_of_mcount(port: Port, image: Image, read: Reader) -> Addresses:
         for target in targets
         if target is not None
     ]
-    return np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
+    return distinct(np.concatenate([np.empty(0, np.uint64), *found]))
 
 
 def calls_in(port: Port, start: int, text: bytes, mcount: int) -> Addresses:

@@ -116,7 +116,7 @@ class Targets:
         """Return the changes the text needs: new calls first, then other calls, then nops."""
         now, shall = self.current(), self.wanted()
         rows = np.flatnonzero(now != shall)
-        pairs = np.unique(np.stack((now[rows], shall[rows])), axis=1).T.tolist()
+        pairs = sorted({*zip(now[rows].tolist(), shall[rows].tolist(), strict=True)})
         return [
             self._change(port, rows[(now[rows] == old) & (shall[rows] == new)], old, new)
             for old, new in sorted(pairs, key=self._order)

@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arch import Addresses, Edit
+from ..distinct import distinct
 from ..errors import FtraceBugType, MissingSymbolError
 from ..kernel.kallsyms import Kallsyms
 from ..machine.function import function_at
@@ -174,7 +175,7 @@ class Tracer:
         records = self._records
         if FUNCTIONS not in self.entry.symbols or self._generation == records.generation:
             return
-        starts = np.unique(self._kallsyms.starts_of(records.table["ip"]))
+        starts = distinct(self._kallsyms.starts_of(records.table["ip"]))
         # Restoring a checkpoint makes a new generation of the same records.
         if self._starts is None or not np.array_equal(starts, self._starts):
             (table,) = self._functions.write([np.append(np.uint64(len(starts)), starts)])

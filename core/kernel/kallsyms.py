@@ -10,7 +10,7 @@ of the tracer. The tracer's symbols are shown that way only if the kernel has th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ class _Merged:
     name: NDArray[np.object_]
     function: NDArray[np.bool_]
     table: NDArray[np.intp]
+    found: dict[int, Symbol] = field(default_factory=dict)
+    """The symbols that were looked up, by row."""
 
 
 class Kallsyms:
@@ -68,17 +70,20 @@ class Kallsyms:
     def lookup(self, address: int) -> Symbol | None:
         """Return the symbol that covers `address`, or None."""
         merged = self._all()
-        row = int(np.searchsorted(merged.start, np.uint64(address), "right")) - 1
-        if row < 0 or address >= int(merged.end[row]):
+        row = int(merged.start.searchsorted(np.uint64(address), "right")) - 1
+        if row < 0:
             return None
-        start = int(merged.start[row])
-        return Symbol(
-            name=merged.name[row],
-            address=start,
-            size=int(merged.end[row]) - start,
-            module=self._module(merged.name[row], int(merged.table[row])),
-            function=bool(merged.function[row]),
-        )
+        symbol = merged.found.get(row)
+        if symbol is None:
+            start = int(merged.start[row])
+            symbol = merged.found[row] = Symbol(
+                name=merged.name[row],
+                address=start,
+                size=int(merged.end[row]) - start,
+                module=self._module(merged.name[row], int(merged.table[row])),
+                function=bool(merged.function[row]),
+            )
+        return symbol if address < symbol.address + symbol.size else None
 
     def names_of(self, addresses: NDArray[np.uint64]) -> list[str]:
         """Return the names that cover n addresses, without module; `0x…` for unknown addresses."""

@@ -75,19 +75,13 @@ def backtrace(
         if handled[row]:
             if place in real:
                 found.append(ReturnAddress(real[place], place))
-        elif symbols.lookup(address - 1) is not None and _is_code(memory, address - 1):
+        elif symbols.lookup(address - 1) is not None:
             found.append(ReturnAddress(address, place))
     link = vcpu.registers.link
     known = link is not None and symbols.lookup(link) is not None
     if link is not None and known and [each.address for each in found[:1]] != [link]:
         found.insert(0, ReturnAddress(link, None))  # not yet saved by its function
     return found
-
-
-def _is_code(memory: Memory, address: int) -> bool:
-    """Whether `address` is in executable memory."""
-    region = memory.region_at(address)
-    return region is not None and region.executable
 
 
 def _words(memory: Memory, start: int, end: int) -> NDArray[np.uint64]:
@@ -102,18 +96,20 @@ def _words(memory: Memory, start: int, end: int) -> NDArray[np.uint64]:
 
 
 def _after_calls(words: NDArray[np.uint64], memory: Memory, port: Port) -> NDArray[np.bool_]:
-    """Return a mask of the `words` that are addresses right after a call."""
+    """Return a mask of the `words` that are addresses of code right after a call."""
+    code = np.zeros(len(words), np.bool_)
+    for region in memory.regions:
+        if region.executable:
+            # Words that are too low wrap around to offsets beyond the region.
+            code |= words - np.uint64(region.address + 1) < np.uint64(region.size)
     before = port.facts.max_insn_size
-    texts, readable = memory.gather(words - np.uint64(before), before)
     after = np.zeros(len(words), np.bool_)
-    rows = np.flatnonzero(readable)
-    after[rows] = [port.is_return_address(texts[row].tobytes()) for row in rows.tolist()]
-    # A function at the start of a region may have a call in its first instructions.
-    for row in np.flatnonzero(memory.gather(words - np.uint64(1), 1)[1] & ~readable).tolist():
+    for row in np.flatnonzero(code).tolist():
         address = int(words[row])
-        region = memory.region_at(address - 1)
-        if region is not None:
-            start = max(region.address, address - before)
+        part = memory.mapped_at(address - 1)
+        if part is not None:
+            # A function at the start of a region may have a call in its first instructions.
+            start = max(part[0], address - before)
             after[row] = port.is_return_address(memory.read(start, address - start))
     return after
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Bytes
+from ..distinct import distinct
 from ..errors import HostMemoryError, MemoryFault
 from .protection import PAGE_SIZE as PAGE_SIZE
 from .protection import PageProtections, Protection
@@ -90,6 +91,7 @@ class Memory:
         self.pointer_size = pointer_size
         self._end = 1 << (8 * pointer_size)
         self._starts: list[int] = []
+        self._ends: list[int] = []
         self._regions: list[Region] = []
         self._reserved: list[tuple[int, int, str]] = []
         self._on_map: list[Observer] = []
@@ -165,6 +167,7 @@ class Memory:
         region = Region(name, address, host_pages(size)[1], executable, writable)
         row = bisect_right(self._starts, address)
         self._starts.insert(row, address)
+        self._ends.insert(row, region.end)
         self._regions.insert(row, region)
         for on_map in self._on_map:
             on_map(region)
@@ -180,6 +183,7 @@ class Memory:
             if region.address <= page < region.end:
                 self._protections.set(page, Protection.READ_WRITE)
         del self._starts[row]
+        del self._ends[row]
         del self._regions[row]
 
     def region(self, name: str) -> Region:
@@ -192,7 +196,14 @@ class Memory:
     def region_at(self, address: int) -> Region | None:
         """Return the region that contains `address`, or None."""
         row = bisect_right(self._starts, address) - 1
-        if row < 0 or address >= self._regions[row].end:
+        if row < 0 or address >= self._ends[row]:
+            return None
+        return self._regions[row]
+
+    def _around(self, address: int, size: int) -> Region | None:
+        """Return the region with all of the range in it, or None; None if pages are protected."""
+        row = bisect_right(self._starts, address) - 1
+        if row < 0 or size < 0 or address + size > self._ends[row] or self._protections:
             return None
         return self._regions[row]
 
@@ -224,15 +235,18 @@ class Memory:
     def mapped_at(self, address: int) -> tuple[int, int] | None:
         """Return start and end of the mapped part of a region that contains `address`, or None."""
         region = self.region_at(address)
+        if region is not None and not self._protections:
+            return region.address, region.end
         parts = () if region is None else self.mapped(region)
         return next((part for part in parts if part[0] <= address < part[1]), None)
 
     def read(self, address: int, size: int) -> bytes:
         """Return `size` bytes. Raises `MemoryFault` unless all of them are mapped."""
-        spans = self._spans(address, size)
-        if len(spans) == 1:
-            return spans[0].tobytes()
-        return b"".join(span.tobytes() for span in spans)
+        region = self._around(address, size)
+        if region is not None:
+            at = address - region.address
+            return region.bytes[at : at + size].tobytes()
+        return b"".join(span.tobytes() for span in self._spans(address, size))
 
     def read_mapped(self, address: int, size: int) -> bytes:
         """Return up to `size` bytes: those before the first one that is not mapped."""
@@ -248,6 +262,11 @@ class Memory:
     def write(self, address: int, data: bytes) -> None:
         """Store bytes, all or none. Raises `MemoryFault`. Does not flush translated code."""
         source = np.frombuffer(data, np.uint8)
+        whole = self._around(address, len(data))
+        if whole is not None and not whole.executable and self._log is None:
+            at = address - whole.address
+            whole.bytes[at : at + len(data)] = source
+            return
         done = 0
         spans = self._spans(address, len(data), writing=True)
         if self._log is not None:
@@ -309,7 +328,7 @@ class Memory:
         for region, rows, offsets in places:
             region.bytes[offsets] = data[rows]
             if region.executable:
-                self.text_changed(region, np.unique(offsets // PAGE_SIZE))
+                self.text_changed(region, distinct(offsets // PAGE_SIZE))
 
     def text_changed(self, region: Region, pages: NDArray[np.intp]) -> None:
         """Note that the host has changed the pages number `pages` of executable `region`.

@@ -34,6 +34,10 @@ class PageProtections:
     def __init__(self) -> None:
         self._pages: dict[int, Protection] = {}
 
+    def __bool__(self) -> bool:
+        """Return whether any page is protected."""
+        return bool(self._pages)
+
     @property
     def pages(self) -> dict[int, Protection]:
         """A copy: the protection of each page by its address, ascending."""

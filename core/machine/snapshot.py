@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ..distinct import distinct
 from ..errors import HostMemoryError
 from .memory import PAGE_SIZE, Memory, Region, host_pages
 from .protection import Protection
@@ -177,7 +178,7 @@ class Snapshots:
     def _put(
         self, numbers: NDArray[np.intp], pages: NDArray[np.uint8], rows: NDArray[np.intp]
     ) -> None:
-        for block in np.unique(numbers >> _BITS).tolist():
+        for block in distinct(numbers >> _BITS).tolist():
             here = numbers >> _BITS == block
             self._blocks[block][numbers[here] & (_BLOCK - 1)] = pages[rows[here]]
 
@@ -189,7 +190,7 @@ class Snapshots:
         The array of pages, shape (n, 4096), is used again for the next ones.
         """
         found = np.empty((_PART, PAGE_SIZE), np.uint8)
-        for block in np.unique(numbers >> _BITS).tolist():
+        for block in distinct(numbers >> _BITS).tolist():
             of_block = np.flatnonzero(numbers >> _BITS == block)
             for start in range(0, len(of_block), _PART):
                 here = of_block[start : start + _PART]

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from ..session.session import Session
 
-SECOND_NS = 1_100_000_000
-"""Time in which ftraced wakes up at least once, in virtual ns."""
-
 
 def reach(session: Session) -> None:
-    """Run workloads until no more sites are found, and let ftraced wake up once.
+    """Run workloads until no more sites are found.
 
-    Does nothing if a table lists the sites. Saves the seconds between the workloads by doing
-    ftraced's work at once.
+    Does nothing if a table lists the sites. Saves the seconds that ftraced sleeps by doing its
+    work at once.
     """
     if session.boot.ftrace.ftraced is None:
         return
     tracer = session.boot.array.tracer
     _find_all(session)
-    session.run(SECOND_NS)
     session.boot.tracefs.write("current_tracer", tracer)
 
 

@@ -249,7 +249,7 @@ class _Followed:
     def step(self) -> None:
         """Execute one instruction."""
         self._steps += 1
-        self.user.session.step(0)
+        self._machine.step(0)
 
 
 @check(DYNAMIC_GRAPH, "graph patched", "enabling and disabling restores the text")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..arch import Function
+from ..distinct import distinct
 from .bench import PAGE, SIZE, TOC, entered, registers
 from .check import MODULES, check
 from .damage import all_noticed
@@ -26,7 +27,7 @@ DISTANCES = (0x1000, 0x7FFC, 0x8000, 0xFFFC, 0x1234_8000, -0x8000, -0x8004, -0x1
 @check(MODULES, "relocations", "types have names")
 def relocations(subject: PortUnderTest) -> None:
     image = subject.image(f"{MODULE}.ko")
-    kinds = np.unique(np.concatenate([table.kind for table in image.relocations()]))
+    kinds = distinct(np.concatenate([table.kind for table in image.relocations()]))
     for kind in kinds.tolist():
         name = subject.port.relocation_name(kind)
         expect(name.startswith("R_"), f"the name of relocation type {kind} is {name}, not R_…")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arch import Addresses
+from ..distinct import distinct
 from ..errors import TracefsError
 from ..ftrace.filter import FunctionNames, Rows
 from ..ftrace.ftrace import Ftrace
@@ -139,9 +140,7 @@ class EnabledFunctions(File):
         letters = np.where(records.flagged(Flag.REGS), " R", "").tolist()
         shared = self._arrow(self._ftrace.call_target)
         own = np.where(records.flagged(Flag.TRAMP_EN), records.table["tramp_en"], 0)
-        ends = {
-            each: self._trampoline(each) if each else shared for each in np.unique(own).tolist()
-        }
+        ends = {each: self._trampoline(each) if each else shared for each in distinct(own).tolist()}
         return _text(
             [
                 f"{lines[row]} ({users[row]}){letters[row]:<11}{ends[target]}"

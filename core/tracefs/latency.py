@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ..distinct import distinct
 from ..errors import MemoryFault, TracefsError
 from ..ftrace.latency import LatencyTracer, MaxTrace
 from ..kernel.kallsyms import Kallsyms
@@ -89,8 +90,8 @@ class Latency:
         table, section = self._snapshot.table(), self.tracer.kept
         begun = table.events["ts"] >= np.uint64(section.time_start)
         mine = table.take(np.flatnonzero(begun))
-        cpus = np.unique(mine.events["cpu"]).tolist()
-        early = set(np.unique(table.events["cpu"][~begun]).tolist())
+        cpus = distinct(mine.events["cpu"]).tolist()
+        early = set(distinct(table.events["cpu"][~begun]).tolist())
         overrun = sum(self._snapshot.lost(table, each) for each in cpus if each not in early)
         present = len(mine)
         if cpu is not None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..abi import TraceFlag, TraceType
+from ..distinct import distinct
 from ..ftrace.patch import Performed
 from ..ftrace.phases import Act
 from ..trace.text.fieldtexts import comm_of
@@ -52,7 +53,7 @@ class Lanes:
         self._patches = sorted(patches, key=lambda each: (each.ns, not each.safe))
         self._known = text.context.cmdlines
         self._lanes: list[_Lane] = []
-        for cpu in np.unique(events["cpu"]).tolist():
+        for cpu in distinct(events["cpu"]).tolist():
             own = events[events["cpu"] == cpu]
             task = own["pid"].astype(np.int32)
             # After a switch the next event tells which task runs.

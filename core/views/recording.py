@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arch import Addresses, Port
+from ..distinct import distinct
 from ..elf.image import Image
 from ..ftrace.ftrace import Ftrace
 from ..ftrace.records import Records
@@ -68,7 +69,7 @@ class FirstChange:
 def recording(port: Port, image: Image, bases: Mapping[int, int], records: Records) -> Recording:
     """Find the calls of mcount in `image`, whose sections are loaded at `bases`."""
     if image.relocatable:
-        calls = np.unique(calls_by_relocation(port, image, bases))
+        calls = distinct(calls_by_relocation(port, image, bases))
     else:
 
         def read(address: int, size: int) -> bytes:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from dynftrace import arches
 from dynftrace.core.arch import Port, Sites
-from dynftrace.core.elf.image import Image
 from dynftrace.core.encoding import Encoding, cut, signed, window
-from dynftrace.core.kernel.kernel import KERNEL
 from dynftrace.core.views.disasm import Disassembler, Insn
 
-from ..support.user import User
+from ..support.user import User, subject
 
 DISTANCES = ("LI", "BD", "imm26", "offset", "rel32", "rel8")
 
@@ -31,19 +30,19 @@ class NoNames:
 
 
 FEW = 16
-"""Test every Nth instruction."""
+"""Test the instructions of every Nth function."""
 
 
 def instructions(port: Port) -> Iterator[Insn]:
-    """Yield every Nth instruction of the teaching kernel, without data."""
-    image = Image.load(port.images() / KERNEL, port.facts)
-    disasm = Disassembler(port.facts, NoNames())
-    for section in image.sections:
-        if section.loaded and section.executable:
-            text = image.read(section.address, section.size)
-            assert text is not None
-            insns = disasm.decode(section.address, text.tobytes())
-            yield from (insn for insn in insns[::FEW] if insn.decoded)
+    """Yield the instructions of every Nth function of the teaching kernel, without data."""
+    kernel = subject(port.facts.name).kernel
+    disasm, symbols = Disassembler(port.facts, NoNames()), kernel.symbols
+    rows = [row for row in symbols.by_address.tolist() if symbols.functions[row]]
+    starts = symbols.address[rows].tolist()
+    for start, end in list(pairwise(starts))[::FEW]:
+        text = kernel.read(start, end - start)
+        assert text is not None
+        yield from (insn for insn in disasm.decode(start, text.tobytes()) if insn.decoded)
 
 
 def raw(port: Port, encoding: Encoding, size: int) -> bytes:
@@ -86,15 +85,12 @@ def test_the_fields_make_the_instruction_and_its_target(port: Port) -> None:
 
 
 def test_a_call_reaches_exactly_the_range_of_its_field(port: Port) -> None:
-    step, size = port.facts.insn_align, port.facts.sites.size
+    step = port.facts.insn_align
     ip = 1 << (8 * port.facts.pointer_size - 2)
-    image = Image.load(port.images() / KERNEL, port.facts)
-    first = next(s for s in image.sections if s.loaded and s.executable)
-    compiled = image.read(first.address, size)
-    assert compiled is not None
     near = ip + 0x1000
     disasm = Disassembler(port.facts, NoNames())
-    sites = Sites(np.array([ip], np.uint64), {}, compiled_form(port))
+    compiled = subject(port.facts.name).sites.compiled[:1]
+    sites = Sites(np.array([ip], np.uint64), {}, compiled)
     edit = port.make_call(sites, near)
     call = next(i for i in disasm.decode(ip, edit.row(edit.replacement, 0)) if i.target == near)
     encoding = port.encoding(call.address, call.data)
@@ -107,13 +103,6 @@ def test_a_call_reaches_exactly_the_range_of_its_field(port: Port) -> None:
         *((encoding.reach[0] - step, False), (encoding.reach[1] + step, False)),
     ):
         assert bool(port.make_call(sites, target).reachable[0]) == reached, hex(target)
-
-
-def compiled_form(port: Port) -> np.ndarray:
-    """Return the compiled text of one of the kernel's sites."""
-    user = User(port.facts.name)
-    compiled: np.ndarray = user.session.boot.ftrace.records.compiled[:1]
-    return compiled
 
 
 @pytest.mark.parametrize("module", [False, True])

@@ -151,7 +151,7 @@ def test_switching_on_and_off_at_any_moment_loses_nothing(arch: str) -> None:
         while not machine.requests.finished(sequence) and not machine.oopses:
             tracer = dice.choice(("function_graph", "function_graph", "function", "nop"))
             user(f"echo {tracer} > current_tracer")
-            machine.run(dice.randrange(1, 1_000_000))
+            machine.run(dice.randrange(1, 2_000_000))
         assert machine.requests.result(sequence) >= 0
     user("echo function_graph > current_tracer; run syscalls; echo nop > current_tracer")
     assert not machine.oopses

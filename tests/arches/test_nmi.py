@@ -127,7 +127,7 @@ def test_what_no_nmi_may_divide_is_on_one_page() -> None:
             assert at % 4096 + size <= 4096, (name, function)
 
 
-FOUND = "poke trace_nmi 01; nmi 0 every 300000000; sleep 3; nmi 0 off"
+FOUND = "poke trace_nmi 01; nmi 0 every 300000000; sleep 1.5; nmi 0 off"
 """Leave out the annotation notrace_nmi, and have ftraced find the functions of NMIs."""
 CHANGE = "echo nmi_handle_traced > set_ftrace_filter; nmi 0 change; echo function > current_tracer"
 
@@ -166,6 +166,6 @@ def test_on_mips_an_nmi_between_the_two_words_of_a_site_must_be_helped(
 
 def test_in_2008_the_annotation_keeps_nmis_out_of_the_change() -> None:
     user = User("x86_64-2008", cpus=1)
-    assert "nmi_handle\n" not in user("nmi 0; sleep 2; cat available_filter_functions")
+    assert "nmi_handle\n" not in user("nmi 0; sleep 1.2; cat available_filter_functions")
     user("nmi 0 change; echo function > current_tracer; run syscalls")
     assert user("nmi").startswith("cpu0  2 NMIs")

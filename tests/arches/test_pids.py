@@ -85,10 +85,10 @@ def test_pids_may_change_at_any_moment(user: User) -> None:
         chosen = " ".join(str(dice.randrange(12)) for _ in range(dice.choice((1, 3, 700))))
         path = dice.choice(("set_ftrace_pid", "set_ftrace_notrace_pid"))
         user(f"echo {tracer} > current_tracer; echo {chosen} > {path}")
-        machine.run(dice.randrange(1, 300_000))
+        machine.run(dice.randrange(1, 600_000))
         if dice.randrange(2):
             user(f"echo {'' if dice.randrange(2) else '3 5'} > {path}")
-            machine.run(dice.randrange(1, 300_000))
+            machine.run(dice.randrange(1, 600_000))
     assert machine.requests.result(sequence) >= 0
     user.alive()
     events = user.session.boot.ring.events()

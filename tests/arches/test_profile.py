@@ -284,7 +284,7 @@ def test_the_profiler_may_be_switched_at_any_moment(arch: str) -> None:
             if not on or tracer != "function_graph":
                 user(f"echo {tracer} > current_tracer")
             began = max(vcpu.ticks for vcpu in machine.vcpus)
-            machine.run(dice.randrange(1, 1_000_000))
+            machine.run(dice.randrange(1, 2_000_000))
             span = max(vcpu.ticks for vcpu in machine.vcpus) - began + 1_000_000
             for cpu in range(2):
                 for hits, time, _ in profile(user, cpu).values() if on else ():

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...abi import FIRST_EVENT_ID, FIRST_SYSCALL_ID, TraceType
+from ...distinct import distinct
 from .details import HIT, KINDS, SYSCALL, Details, concatenate, moved
 from .subbuffer import Decoded
 
@@ -209,7 +210,7 @@ class Addresses:
         return numbers
 
     def _add(self, addresses: NDArray[np.uint64]) -> None:
-        new = np.setdiff1d(addresses, self._sorted)
+        new = np.setdiff1d(distinct(addresses), self._sorted, assume_unique=True)
         if not len(new):
             return
         count = len(self._number)

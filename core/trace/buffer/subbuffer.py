@@ -37,6 +37,7 @@ from ...abi import (
     SYSCALL_ARGS_MAX,
     TraceType,
 )
+from ...distinct import distinct
 from .details import (
     CALL,
     RETURN,
@@ -162,7 +163,7 @@ class PageFormat:
         stamps = self.stamps(pages)
         parts: list[NDArray[np.void]] = []
         general = commit > 0
-        for size in np.unique(commit[(commit > 0) & (commit % self.function_size == 0)]):
+        for size in distinct(commit[(commit > 0) & (commit % self.function_size == 0)]):
             which = np.flatnonzero(commit == size)
             which, events = self._functions(pages, which, stamps, int(size))
             general[which] = False

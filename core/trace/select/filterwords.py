@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...distinct import distinct
 from ..buffer.details import SYSCALL
 from ..text.fieldtexts import comm_of
 from ..text.tracetext import TraceText
@@ -18,11 +19,11 @@ def filter_words(text: TraceText, event: int | None) -> list[str]:
     there = np.zeros(len(names), np.bool_)
     there[events["ip"]] = True
     functions = {names[at] for at in np.flatnonzero(there).tolist()}
-    calls = np.unique(text.table.details.calls["id"]).tolist()
+    calls = distinct(text.table.details.calls["id"]).tolist()
     functions |= {
         text.context.syscalls[id].syscall.name for id in calls if id in text.context.syscalls
     }
-    pids = np.unique(events["pid"]).tolist()
+    pids = distinct(events["pid"]).tolist()
     tasks = {word for pid in pids for word in (_task(text, pid), f"pid:{pid}") if pid >= 0}
     words += sorted(f"func:{_literal(name)}" for name in functions if name)
     words += sorted(tasks)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ...distinct import distinct
 from ..text.fieldkinds import Fields
 from ..text.graphtext import GraphFormatter
 from .calls import Calls
@@ -118,7 +119,7 @@ class Folding:
         count = len(rows.opens)
         shown = np.ones(count, np.bool_) if mask is None else mask
         passing = shown[rows.events]
-        openings = np.unique(self._index.events(folds.keys))
+        openings = distinct(self._index.events(folds.keys))
         openings = openings[openings >= 0]
         openings = openings[rows.opens[openings] & shown[openings]]
         own = rows.own_rows(openings)

@@ -14,6 +14,7 @@ from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
 from ...support.keystone import needs_keystone
+from ...support.ports import FAMILIES
 
 pytestmark = needs_keystone
 
@@ -35,7 +36,7 @@ def refused(name: str, line: str) -> AssemblyError:
     return caught.value
 
 
-@pytest.mark.parametrize("name", arches.names())
+@pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("before", ["", "nop; ", "nop;here:  ", "/* ; bxl */ nop; "])
 def test_the_column_of_an_unknown_instruction(name: str, before: str) -> None:
     error = refused(name, f"{before}bxl 0xc000; bxl 1")

@@ -14,7 +14,6 @@ from dynftrace.core.errors import FtraceBug, MemoryFault, MissingSymbolError, Us
 from dynftrace.core.ftrace.ops import FtraceHash, FtraceOps
 from dynftrace.core.machine.vcpu import State
 from dynftrace.core.memento import Restore
-from dynftrace.core.portcheck.equilibrium import SECOND_NS
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
@@ -29,6 +28,9 @@ from ...support.ftraced import (
     word,
 )
 from ...support.keystone import needs_keystone
+
+SECOND_NS = 1_100_000_000
+"""Time in which ftraced wakes up at least once, in virtual ns."""
 
 SLOTS = 170
 """Slots on one page."""
@@ -56,6 +58,8 @@ def settled() -> Session:
     """Return a session at equilibrium; tests must leave it at equilibrium."""
     session = machine()
     equilibrium.reach_with_modules(session)
+    session.run(SECOND_NS)
+    equilibrium.reach(session)
     return session
 
 
@@ -97,7 +101,7 @@ def test_the_table_fills_from_nothing_to_equilibrium(session: Session) -> None:
 
 def test_two_machines_find_the_same_sites() -> None:
     flow = (
-        f"{RUN}insmod usbcore; run usb; echo function > current_tracer; "
+        "insmod usbcore; run usb; sleep 0.1; echo function > current_tracer; "
         "cat available_filter_functions_addrs; run usb; cat trace; dmesg; regs"
     )
     first, second = machine(), machine(native_clock=False)
@@ -363,13 +367,13 @@ class InRecorder:
     def step(self, count: int) -> bool:
         """Step `count` instructions; return whether CPU 0 is now inside ftrace_record_ip."""
         for _ in range(count):
-            self.session.step(0)
+            self.session.boot.machine.step(0)
         symbol = self.session.boot.kallsyms.lookup(self.vcpu.registers.pc)
         return symbol is not None and symbol.name == "ftrace_record_ip"
 
     def finish(self) -> None:
         while self.vcpu.registers.pc != self.end:
-            self.session.step(0)
+            self.session.boot.machine.step(0)
 
 
 def test_a_cpu_inside_the_recorder_notes_a_site_once(session: Session) -> None:

@@ -7,14 +7,14 @@ import hashlib
 from dynftrace.arches import load
 from dynftrace.core.session.session import MachineSpec, Session
 
+from ...support.digest import of_memory
+
 
 def digest(session: Session) -> str:
     """Return a digest of all state: RAM, CPU-local data, registers, time, log and trace."""
     machine = session.boot.machine
     seen = hashlib.sha256(session.boot.tracefs.read("trace").encode())
-    for region in machine.memory.regions:
-        seen.update(f"{region.name} {region.address:x}".encode())
-        seen.update(region.bytes.tobytes())
+    seen.update(of_memory(machine.memory).encode())
     for vcpu in machine.vcpus:
         seen.update(vcpu.local.tobytes())
         seen.update(repr((vcpu.state, vcpu.ticks, machine.registers(vcpu.number))).encode())

@@ -12,6 +12,7 @@ from dynftrace.core.machine.memory import PAGE_SIZE
 from dynftrace.core.machine.scheduler import SLICE_NS
 from dynftrace.core.machine.vcpu import State
 
+from ...support.digest import of_memory
 from .guest import DATA, LOCAL, STACK, TEXT, Guest, assemble, hypercall, irqs
 
 COUNT = f"mov rax, {DATA}; inc qword ptr [rax]; " + hypercall(Hypercall.IRET, "rdi")
@@ -35,10 +36,7 @@ def busy(native: bool | None = None) -> Guest:
 
 def digest(guest: Guest) -> str:
     machine = guest.machine
-    seen = hashlib.sha256()
-    for region in machine.memory.regions:
-        seen.update(f"{region.name} {region.address:x} {region.size:x}".encode())
-        seen.update(region.bytes.tobytes())
+    seen = hashlib.sha256(of_memory(machine.memory).encode())
     for vcpu in machine.vcpus:
         seen.update(repr((vcpu.state, vcpu.ticks, machine.registers(vcpu.number))).encode())
         seen.update(vcpu.local.tobytes())

@@ -75,7 +75,7 @@ OOPS = "icache skip 1; call 16"
 
 SCRATCH = {
     *("_batches", "_cache", "_engine", "_follower", "_kernel_exports", "_listing", "_merged"),
-    *("generation", "resets", "_hooks", "_passing", "_reached", "_seen", "_trap"),
+    *("generation", "resets", "_hooks", "_passing", "_reached", "_seen", "_targets", "_trap"),
     *("snapshots", "begin", "between", "end", "_restored"),
 }
 """Caches and their counters, handles of hooks, what each run of a vCPU sets anew, checkpoints."""

@@ -13,6 +13,7 @@ from dynftrace import arches
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.digest import of_memory
 from ...support.ports import FAMILIES
 from ...support.user import executor
 
@@ -45,9 +46,7 @@ def machine() -> Session:
 
 def state(session: Session) -> str:
     """Return a digest of memory, registers, the output of commands, and the time."""
-    digest = hashlib.sha256()
-    for region in session.boot.machine.memory.regions:
-        digest.update(f"{region.name} {region.address:x}".encode() + region.bytes.tobytes())
+    digest = hashlib.sha256(of_memory(session.boot.machine.memory).encode())
     shell = Shell(session)
     for command in ("regs", "dmesg", "cat trace", "cat set_ftrace_filter", "lsmod"):
         digest.update(shell.execute(command).output.encode())

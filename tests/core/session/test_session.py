@@ -186,7 +186,7 @@ _STEPS = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(_STEPS, max_size=8))
 def test_any_commands_can_be_undone_to_the_text_after_boot(steps: list[tuple[str, str]]) -> None:
     """After any commands, without tracer and filter, the text is as after boot.

@@ -18,6 +18,7 @@ from dynftrace.core.machine.vcpu import State
 from dynftrace.core.session.session import MachineSpec, Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.digest import of_memory
 from ...support.keystone import needs_keystone
 from ...support.ports import FAMILIES
 from ...support.user import subject
@@ -52,9 +53,7 @@ def sh(shell: Shell, text: str) -> str:
 
 def digest(session: Session) -> str:
     """Return a digest of memory, registers and time."""
-    seen = hashlib.sha256()
-    for region in session.boot.machine.memory.regions:
-        seen.update(f"{region.name} {region.address:x}".encode() + region.bytes.tobytes())
+    seen = hashlib.sha256(of_memory(session.boot.machine.memory).encode())
     for vcpu in session.boot.machine.vcpus:
         seen.update(repr((vcpu.state, vcpu.ticks, vcpu.registers.read())).encode())
         seen.update(vcpu.local.tobytes())

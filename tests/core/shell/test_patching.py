@@ -11,13 +11,14 @@ from dynftrace.core.session import checkpoint
 from dynftrace.core.shell.outcome import Reached, ShowedRace
 from dynftrace.core.shell.shell import Shell
 
+from ...support.digest import of_memory
 from ...support.ports import FAMILIES
 from ...support.user import User
 
 
-def memory(user: User) -> list[tuple[str, bytes]]:
-    """Return the contents of all memory."""
-    return [(each.name, each.bytes.tobytes()) for each in user.session.boot.machine.memory.regions]
+def memory(user: User) -> str:
+    """Return a digest of all memory."""
+    return of_memory(user.session.boot.machine.memory)
 
 
 def at_site(user: User, function: str, size: int) -> str:

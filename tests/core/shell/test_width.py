@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dynftrace import arches
-from dynftrace.core.session.session import Session
-from dynftrace.core.shell.shell import Shell
+
+from ...support.user import User
 
 FEW = 120
 """Test every Nth site."""
@@ -14,12 +14,10 @@ FEW = 120
 
 @pytest.mark.parametrize("name", arches.names())
 def test_site_and_tramp_fit_80_columns(name: str) -> None:
-    session = Session.open(arches.load(name))
-    shell = Shell(session)
-    shell.execute("insmod usbcore; run syscalls; sleep 1; echo function > current_tracer")
-    functions = session.boot.ftrace.records.names[::FEW]
+    user = User(name)
+    user.insmod("usbcore")
+    user("echo function > current_tracer")
+    functions = user.session.boot.ftrace.records.names[::FEW]
     assert functions
     for command in (*(f"site '{each}'" for each in functions), "tramp", "tramp usbcore"):
-        outcome = shell.execute(command)
-        assert outcome.output and not outcome.error
-        assert max(map(len, outcome.output.splitlines())) <= 80, command
+        assert max(map(len, user(command).splitlines())) <= 80, command

@@ -98,7 +98,7 @@ def rows_of_call(row: int) -> list[int]:
     return rows
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     st.lists(st.deferred(lambda: st.sampled_from(some_openings())), max_size=6, unique=True),
     st.sampled_from(WORDS),
@@ -124,7 +124,7 @@ def test_rows_of_a_folded_call_are_hidden_and_counted(chosen: list[int], words: 
     assert told == {row: len(hidden[row]) for row in told}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(st.deferred(lambda: st.sampled_from(rows_of_events())), st.sampled_from(WORDS))
 def test_the_call_of_a_row_is_the_innermost_shown_call(row: int, words: str) -> None:
     found = tree().fold(None, row, RowFilter.parse(words))
