@@ -23,6 +23,18 @@ class FtraceServices(NoServices):
         """Emulate the new text of a site being patched, for a vCPU that hits its breakpoint."""
         return self._ftrace.patcher.emulate(cpu, ip)
 
+    def text_poke(self, cpu: int) -> int | None:
+        """Perform the phases of the patch under way that the user lets happen now."""
+        return self._ftrace.text.poke(cpu)
+
+    def sync_core(self, cpu: int) -> None:
+        """Drop the translated code that `cpu` has of changed text."""
+        self._ftrace.patcher.sync_core(cpu)
+
+    def text_poked(self, cpu: int) -> None:
+        """End the patch under way."""
+        self._ftrace.patcher.poked(cpu)
+
     def ftrace(self, call: Hypercall) -> int:
         """Disable all call sites, or do the request of the guest's ftraced; return 0 or -errno."""
         ftraced = self._ftrace.ftraced

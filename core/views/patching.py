@@ -59,6 +59,8 @@ class CpuLane:
     text: str
     site: bytes
     """The bytes of the whole site as it would fetch them."""
+    irqs_off: bool | None = None
+    """Whether its interrupts are off; None unless the guest stops its CPUs."""
     then: str = ""
     """What it would go on with after the next phase, if it is inside the site and that differs."""
 
@@ -84,6 +86,8 @@ class PatchView:
     lanes: tuple[CpuLane, ...]
     held: bool
     """Whether the CPUs are held now."""
+    obstacle: str | None = None
+    """Why the host writes at once, without the guest's help; None if the guest helps."""
 
     @property
     def next(self) -> PhaseRow:
@@ -125,7 +129,11 @@ class PatchReader:
             text=self.asm(address, now),
             before=before,
             before_text=self.asm(address, before),
-            lanes=tuple(self._lane(vcpu, address, now, then) for vcpu in self._machine.vcpus),
+            lanes=tuple(
+                self._lane(vcpu, address, now, then, any(each.stopping for each in patch.phases))
+                for vcpu in self._machine.vcpus
+            ),
+            obstacle=None if patch.guest else patcher.obstacle,
             held=patch.held,
         )
 
@@ -187,8 +195,13 @@ class PatchReader:
         known = self._ftrace.port.facts.breakpoint
         return known is not None and insn.data == known.insn
 
-    def _lane(self, vcpu: Vcpu, address: int, now: bytes, then: bytes) -> CpuLane:
-        """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`."""
+    def _lane(
+        self, vcpu: Vcpu, address: int, now: bytes, then: bytes, stops: bool
+    ) -> CpuLane:
+        """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`.
+
+        `stops` says whether the guest stops its CPUs for the patch.
+        """
         pc, size = vcpu.registers.pc, len(now)
         stale = vcpu.stale_text(address, size) if size else None
         text = now if stale is None else stale
@@ -207,6 +220,7 @@ class PatchReader:
             data=insn.data if insn is not None else b"",
             text="" if insn is None else self._disasm.text(insn),
             site=text,
+            irqs_off=bool(vcpu.local["irqs_disabled"]) if stops else None,
             then="" if later is None or later == insn else self._disasm.text(later),
         )
 
@@ -237,12 +251,21 @@ def title(phase: Phase) -> str:
         return f"sync: {nmis}flush every CPU; each runs a slice"
     if phase.act is Act.SLICE:
         return "each CPU runs a slice"
+    if phase.stopping:
+        return _STEPS[phase.act]
     counts = [(phase.places(SITES), "call site"), (phase.places(SLOTS), "slot")]
     many = [f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts if count]
     return f"{_VERBS[phase.act]} {' and '.join(many)}"
 
 
+_STEPS = {
+    Act.PREPARE: "PREPARE: migration/N of every CPU runs multi_cpu_stop",
+    Act.DISABLE_IRQ: "DISABLE_IRQ: every CPU disables interrupts",
+    Act.EXIT: "EXIT: every CPU goes on",
+}
+
 _VERBS = {
+    Act.RUN: "RUN: write and flush all of",
     Act.ALL: "write and flush all of",
     Act.WORD: "write and flush the word of",
     Act.TRAP: "breakpoint over the first byte of",
