@@ -283,7 +283,7 @@ def host_request(byteorder: str) -> np.dtype[np.void]:
 
 def ftrace_update(byteorder: str) -> np.dtype[np.void]:
     """Return `struct ftrace_update`."""
-    names = ("sequence", "method", "wakeups", "ready")
+    names = ("sequence", "method", "wakeups", "task")
     return _layout([(name, "u4") for name in names], byteorder)
 
 

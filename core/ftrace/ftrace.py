@@ -46,6 +46,7 @@ from .text import FtraceText
 from .tracer import Tracer, Untraceable, Users
 from .trampolines import OpsTrampolines
 from .undo import Undo
+from .updatetimes import UpdateTimes
 
 INIT, FTRACED_INIT = "ftrace_init", "ftraced_init"
 """The guest's functions that have ftrace start: without ftraced, and with it."""
@@ -80,6 +81,8 @@ class Ftrace:
         self.records = Records(
             port.facts.sites.size, words * port.facts.pointer_size, machine.memory.read_int
         )
+        self.update_times = UpdateTimes(machine)
+        """How long it took to turn sites into nops."""
         self.ops: list[FtraceOps] = []
         """The registered ops, in the order of their registration."""
         self._machine = machine
@@ -249,6 +252,7 @@ class Ftrace:
             return stubs
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
+            self.update_times.modules += self.update_times.spend(0, len(ips))
             with contextlib.suppress(FtraceBug):  # ftrace_module_init() returns nothing
                 self._add(ips, image, bases, name, (*self._by_mcount, *stubs), mod, tramps)
                 stubs = self._redirected(name, stubs)
@@ -301,6 +305,7 @@ class Ftrace:
             attributes(self, "ops", "_graph", "early", "init_edit", "_by_mcount"),
             self.records.save(),
             self.text.save(),
+            self.update_times.save(),
             self.pids.save(),
         ]
         parts += [each.save() for each in self.ops]
@@ -372,8 +377,8 @@ class Ftrace:
         patcher's `patch`. Otherwise the guest runs until its CPUs have let the text change. Both
         are only for changes `by_user`, and not for those that the guest waits for.
 
-        The end raises `MissingSymbolError`, `FtraceBug` and `GuestError`. Raises `TracefsError` (EBUSY) while
-        another patch is under way.
+        The end raises `MissingSymbolError`, `FtraceBug` and `GuestError`. Raises `TracefsError`
+        (EBUSY) while another patch is under way.
         """
         outer = self._undo
         if outer is None:

@@ -201,7 +201,6 @@ class Patcher:
         self._waiting: int | None = None
         """The CPU that waits in the middle of its writes, with all CPUs stopped."""
         self.last: Timing | None = None
-        self.last: Timing | None = None
         """The last change that the guest prepared."""
         self._asked = 0
         """Virtual ns at which the guest was asked for the change under way."""
@@ -230,7 +229,9 @@ class Patcher:
     def save(self) -> Restore:
         """Return a function that restores the method, the vCPUs to flush and the patch."""
         names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch", "last"
-        return attributes(self, *names, "_under_breakpoint", "_may", "_syncing", "_waiting", "_asked", "_wrote")
+        return attributes(
+            self, *names, "_under_breakpoint", "_may", "_syncing", "_waiting", "_asked", "_wrote"
+        )
 
     def verify(self, edit: Edit, stubs: Sequence[ModuleStub] = ()) -> None:
         """Compare every place with the expected text, then the `stubs` that the calls use.
@@ -490,8 +491,13 @@ class Patcher:
         Raises `FtraceBug` and `GuestError` with everything as it was before.
         """
         patch = self.patch
-        if patch is not None:
+        if patch is None:
+            return
+        try:
             self._run_guest(patch, len(patch.phases))
+        except GuestError:
+            self.patch = None  # memory is as it was
+            raise
 
     def _next_by_guest(self, patch: Patch) -> None:
         """Run the guest until the current phase of `patch` is performed."""
@@ -643,10 +649,15 @@ class Patcher:
         """Raise `FtraceBug` for the first place of `phase` with other text than before it."""
         memory = self._machine.memory
         written = np.empty(0, np.uint64)
+        data: list[tuple[int, int]] = []  # such as a new trampoline
         for write in phase.writes:
             if not write.text:
+                size = write.new.shape[1]
+                data += [(address, address + size) for address in write.address.tolist()]
                 continue
             again = np.isin(write.address, written)  # while the CPUs are held
+            for start, end in data:
+                again |= (write.address >= np.uint64(start)) & (write.address < np.uint64(end))
             written = np.concatenate([written, write.address])
             width = write.new.shape[1]
             found, readable = memory.gather(write.address, width)

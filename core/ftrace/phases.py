@@ -76,18 +76,20 @@ _WHY = {
     Act.FIRST_HALF: "Nothing makes this safe: until the second half is written, a CPU runs an "
     "instruction, or a sequence, that is half old and half new.",
     Act.SECOND_HALF: "Text is whole again. A CPU that has run the mixture meanwhile may be lost.",
-    Act.SYNC: "No CPU executes older text afterwards. In Linux, an IPI makes each CPU execute a "
-    "serializing instruction; here the host drops its translated code.",
+    Act.SYNC: "No CPU executes older text afterwards. An IPI makes each CPU execute a serializing "
+    "instruction (do_sync_core); here it drops its translated code. Without the guest's help, the "
+    "host does that.",
     Act.SLICE: "This is the race: every CPU runs through text that is half written.",
     Act.PART: "The other CPUs are held, but nothing holds back an NMI: if its handler calls this "
     "place, it runs text that is half old and half new.",
     Act.HELP: "An NMI that finds text being written completes it, so it never runs half of it.",
-    Act.PREPARE: "The stopper, migration/N, has the highest priority, so it preempts the task of its "
-    "CPU, wherever that stands. CPUs with interrupts or preemption off go on until these are on.",
+    Act.PREPARE: "The stopper, migration/N, has the highest priority, so it preempts the task of "
+    "its CPU, wherever that stands. CPUs with interrupts or preemption off go on "
+    "until these are on.",
     Act.DISABLE_IRQ: "All CPUs are in multi_cpu_stop now, so none is about to run what changes. "
     "Without interrupts they stay there.",
-    Act.RUN: "Every CPU is in multi_cpu_stop with interrupts off, and one of them writes. The others "
-    "run nothing but that loop until it is done.",
+    Act.RUN: "Every CPU is in multi_cpu_stop with interrupts off, and one of them writes. The "
+    "others run nothing but that loop until it is done.",
     Act.EXIT: "The text is complete. Each CPU enables interrupts and goes back to its task.",
 }
 

@@ -153,16 +153,11 @@ def _panic(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 
 
 def _ftrace_init(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    return _ftrace(machine, Hypercall.FTRACE_INIT)
+    return machine.services.ftrace(Hypercall.FTRACE_INIT, vcpu.number)
 
 
 def _ftrace_update(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    return _ftrace(machine, Hypercall.FTRACE_UPDATE)
-
-
-def _ftrace(machine: Host, call: Hypercall) -> int:
-    """Ask ftrace. No vCPU runs meanwhile: this is the guest's stop_machine."""
-    return machine.services.ftrace(call)
+    return machine.services.ftrace(Hypercall.FTRACE_UPDATE, vcpu.number)
 
 
 def _trace_control(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:

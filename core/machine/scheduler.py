@@ -41,7 +41,7 @@ BRIEF_NS = 2_000
 """Virtual ns of a turn while CPUs wait for each other: a wait ends that late at most."""
 
 RETURN_NS = 5_000_000
-"""Virtual ns in which a task comes back to where its vCPU was kept, or else it is not waited for."""
+"""Virtual ns in which a task comes back to where its vCPU was kept; else it is not waited for."""
 
 _STEP_NS = 64
 """Virtual ns of a turn in `run_while`: a few blocks."""
@@ -262,16 +262,17 @@ class Scheduler:
         limit_ns: int,
         places: Collection[int] = (),
         wanted: Callable[[Vcpu], bool] = lambda vcpu: True,
+        worker: int | None = None,
     ) -> bool:
         """Run until `done()`, or until a vCPU for which `wanted` holds is at one of `places`.
 
         A vCPU that stands at a place (`stands`) stays there: as if asleep, it runs only to handle
-        interrupts, and the tasks that they wake. It cannot stay while interrupts or preemption are
-        off. Return False after `limit_ns` of virtual time, or if no vCPU is left. `stop` has no
-        effect.
+        interrupts, and the tasks that they wake. It cannot stay while interrupts or preemption
+        are off, nor in the task with the pid `worker`. Return False after `limit_ns` of virtual
+        time, or if no vCPU is left. `stop` has no effect.
         """
         found: list[Vcpu] = []
-        self._hold()
+        self._hold(worker)
         held, self._places = self._held, {*places}
         limit = self.now + limit_ns
         patience: int | None = None
@@ -308,8 +309,8 @@ class Scheduler:
                 self._away = held
         return bool(found) or done()
 
-    def _hold(self) -> None:
-        """Keep the vCPU that stands at a place there from now on."""
+    def _hold(self, worker: int | None) -> None:
+        """Keep the vCPU that stands at a place there from now on, unless it runs `worker`."""
         turn, self._open, self._held = self._open, None, None
         number = self.stands if turn is None else turn.vcpu.number
         if number is None:
@@ -318,7 +319,7 @@ class Scheduler:
         vcpu = self._vcpus[number]
         registers, local = vcpu.registers, vcpu.local
         held = Held(vcpu, registers.pc, registers.sp, int(local["pid"]), turn)
-        if vcpu.state is State.RUNNING and held.here:
+        if vcpu.state is State.RUNNING and held.here and held.pid != worker:
             self._held, vcpu.state = held, State.IDLE
 
     def run_while(self, busy: Callable[[Vcpu], bool], vcpus: Sequence[Vcpu], limit_ns: int) -> None:
@@ -407,8 +408,9 @@ class Scheduler:
             return False
 
     def turn(self, vcpu: Vcpu, halt_at: int | None = None, ns: int | None = None) -> bool:
-        """Run one slice of `ns` of `vcpu` (default: the usual length). Return False if `stop` was called meanwhile.
+        """Run one slice of `ns` of `vcpu` (default: the usual length).
 
+        Return False if `stop` was called meanwhile.
         If the engine halts at `halt_at`, the vCPU does not go idle.
         """
         if vcpu.state is State.IDLE and not self._guest.wake(vcpu):

@@ -24,8 +24,8 @@ class Services(Protocol):
         """Handle the breakpoint at `ip`. Return False if the host did not set it."""
         ...
 
-    def ftrace(self, call: Hypercall) -> int:
-        """Do `FTRACE_INIT` or `FTRACE_UPDATE`, with every vCPU stopped."""
+    def ftrace(self, call: Hypercall, cpu: int) -> int:
+        """Do `FTRACE_INIT` or `FTRACE_UPDATE` for `cpu`, with every vCPU stopped."""
         ...
 
     def text_poke(self, cpu: int) -> int | None:
@@ -70,7 +70,7 @@ class NoServices:
         """Return False."""
         return False
 
-    def ftrace(self, call: Hypercall) -> int:
+    def ftrace(self, call: Hypercall, cpu: int) -> int:
         """Return -ENODEV."""
         return -errno.ENODEV
 
@@ -116,9 +116,9 @@ class LateServices:
         """Pass it on."""
         return self._services.breakpoint(cpu, ip)
 
-    def ftrace(self, call: Hypercall) -> int:
+    def ftrace(self, call: Hypercall, cpu: int) -> int:
         """Pass it on."""
-        return self._services.ftrace(call)
+        return self._services.ftrace(call, cpu)
 
     def text_poke(self, cpu: int) -> int | None:
         """Pass it on."""

@@ -81,7 +81,7 @@ class Updates:
         for vcpu in self._host.vcpus:
             if vcpu.state is State.DEAD:
                 return f"CPU {vcpu.number} has stopped"
-        if not self._read(address)["ready"]:
+        if not self._read(address)["task"]:
             return "the kernel has not booted"
         for vcpu in self._host.vcpus:
             if vcpu.state is State.OFF:
@@ -128,8 +128,14 @@ class Updates:
         def over() -> bool:
             return done() or not self.pending or len(host.oopses) > deaths
 
+        address = host.symbols.address(UPDATE)
+        assert address is not None
         reached = host.scheduler.run_beside(
-            over, LIMIT_NS, places, lambda vcpu: self.state() is after
+            over,
+            LIMIT_NS,
+            places,
+            lambda vcpu: self.state() is after,
+            worker=int(self._read(address)["task"]),
         )
         if len(host.oopses) > deaths:
             return False
@@ -165,5 +171,7 @@ class Updates:
     def _read(self, address: int) -> np.void:
         """Return the request at `address`, as a copy."""
         layout = abi.ftrace_update(self._memory.byteorder)
-        found: np.void = np.frombuffer(self._memory.read(address, layout.itemsize), layout)[0].copy()
+        found: np.void = np.frombuffer(self._memory.read(address, layout.itemsize), layout)[
+            0
+        ].copy()
         return found

@@ -161,7 +161,7 @@ class PatchReader:
             rows.append(
                 PhaseRow(
                     number=number + 1,
-                    title=title(phase),
+                    title=title(phase, patch.guest),
                     why=phase.why,
                     safe=phase.safe,
                     done=number < patch.done,
@@ -195,9 +195,7 @@ class PatchReader:
         known = self._ftrace.port.facts.breakpoint
         return known is not None and insn.data == known.insn
 
-    def _lane(
-        self, vcpu: Vcpu, address: int, now: bytes, then: bytes, stops: bool
-    ) -> CpuLane:
+    def _lane(self, vcpu: Vcpu, address: int, now: bytes, then: bytes, stops: bool) -> CpuLane:
         """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`.
 
         `stops` says whether the guest stops its CPUs for the patch.
@@ -244,10 +242,12 @@ class PatchReader:
         return insns[0] if insns else None
 
 
-def title(phase: Phase) -> str:
-    """Say what `phase` does, and to how many places."""
+def title(phase: Phase, guest: bool = False) -> str:
+    """Say what `phase` does, and to how many places; `guest` says whether the guest helps."""
     if phase.act is Act.SYNC:
         nmis = f"NMI on CPU {', '.join(map(str, phase.nmis))}; " if phase.nmis else ""
+        if guest:
+            return f"sync: {nmis}an IPI to every CPU: do_sync_core"
         return f"sync: {nmis}flush every CPU; each runs a slice"
     if phase.act is Act.SLICE:
         return "each CPU runs a slice"

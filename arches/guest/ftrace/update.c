@@ -34,11 +34,11 @@ static int update_thread(void *unused)
 {
 	u32 done = 0;
 
-	ftrace_update.ready = 1;
+	ftrace_update.task = current->pid;
 	for (;;) {
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (ftrace_update.sequence == done) {
-			schedule();
+			schedule_notrace();
 			continue;
 		}
 		set_current_state(TASK_RUNNING);

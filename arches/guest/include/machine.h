@@ -209,7 +209,7 @@ struct ftrace_update {
 	u32 sequence; /* changes with each request; 0 before the first */
 	u32 method;   /* UPDATE_* */
 	u32 wakeups;  /* changes each time the machine raises VECTOR_UPDATE */
-	u32 ready;    /* set by the kernel: its task for these changes waits */
+	u32 task;     /* pid of the task that makes these changes; 0 before it waits for them */
 };
 
 /* Answers to HC_TEXT_POKE. */

@@ -24,7 +24,7 @@ static void wait_for_console(u32 seen)
 {
 	set_current_state(TASK_INTERRUPTIBLE);
 	if (ftrace_update.wakeups == seen)
-		schedule();
+		schedule_notrace();
 	set_current_state(TASK_RUNNING);
 }
 

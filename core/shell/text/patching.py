@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
+from ...ftrace.patch import Timing
 from ...views.cells import cells, padded
 from ...views.patching import CpuLane, PatchView, PhaseRow
 
@@ -33,6 +34,15 @@ def patch_lines(view: PatchView) -> list[str]:
     if view.obstacle is not None:
         lines += wrapped("at once: ", AT_ONCE.format(view.obstacle))
     return lines
+
+
+def timing_line(last: Timing) -> str:
+    """Say how long the last change took."""
+    places = f"{last.places} place{'' if last.places == 1 else 's'}"
+    return (
+        f"last change: {places} by {last.method}, {last.ended - last.asked:,} ns; "
+        f"CPU {last.cpu} wrote {last.first - last.asked:,} ns after it was asked"
+    )
 
 
 def strip(data: bytes, changed: Sequence[bool]) -> str:
