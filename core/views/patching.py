@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..errors import MemoryFault
 from ..ftrace.ftrace import Ftrace
-from ..ftrace.phases import SITES, SLOTS, Act, Patch, Phase
+from ..ftrace.phases import NONE, SITES, SLOTS, Act, Patch, Phase
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.vcpu import State, Vcpu
@@ -118,7 +118,9 @@ class PatchReader:
         before = now
         for phase in patch.phases[: patch.done][::-1]:
             before = _undone(phase, address, before)
-        then = patch.current.after(address, now)
+        # What stoppers do writes nothing: what matters comes after it.
+        rest = patch.phases[patch.done :]
+        then = next((each for each in rest if not each.stopping), rest[0]).after(address, now)
         return PatchView(
             method=patch.current.method,
             ip=ip,
@@ -133,7 +135,7 @@ class PatchReader:
                 self._lane(vcpu, address, now, then, any(each.stopping for each in patch.phases))
                 for vcpu in self._machine.vcpus
             ),
-            obstacle=None if patch.guest else patcher.obstacle,
+            obstacle=None if patch.guest or patch.current.method == NONE else patcher.obstacle,
             held=patch.held,
         )
 
