@@ -157,7 +157,8 @@ class Scheduler:
         self._running = False
         self._stop = False
         self.between: Callable[[], None] = _nothing
-        """Called between two turns of a run, with no turn open."""
+        """Called between two turns of a run, with no turn open, but not in `run_beside`: what
+        runs on from there later has other turns."""
         self.begin: Callable[[], None] = _nothing
         """Called when a run begins."""
         self.end: Callable[[], None] = _nothing
@@ -296,7 +297,8 @@ class Scheduler:
             self._stop_at_places()
             if held is not None and held.vcpu.state is State.IDLE:
                 held.vcpu.hold()
-            while self.take_turns(over, limit) and not over():
+            self.stands = self._away = None
+            while self._take_turns(over, limit) and not over():
                 pass  # `stop` has no effect
         finally:
             self._wanted, self._places, self._held = _nowhere, (), None
@@ -403,7 +405,7 @@ class Scheduler:
                     self.turn(vcpu)
                 if self._stop:
                     return not done()
-                if self._open is None:
+                if self._open is None and self._slice == SLICE_NS:
                     self.between()
             return False
 

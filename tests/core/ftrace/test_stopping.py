@@ -155,3 +155,18 @@ def test_the_machine_may_run_on_between_the_states() -> None:
     user("back; patch next")
     lanes = [line for line in user("patch").splitlines() if line.startswith("cpu")]
     assert len(lanes) == 2 and all("irqs off" in line for line in lanes)
+
+
+def test_the_middle_of_a_change_is_an_instant_like_any_other() -> None:
+    user = User("x86_64")
+    user(f"{ENABLE}; run syscalls")
+    timing = user.session.boot.ftrace.patcher.last
+    assert timing is not None
+    begin = f"goto {timing.first / 1e9:.9f} {timing.cpu}"
+    user(begin)
+    middle = user("patch; regs")
+    assert "EXIT" in middle and "irqs off" in middle
+    user("sleep 0.01")
+    assert "comes next" not in user("patch") and "schedule" in user("cat enabled_functions")
+    user("back")
+    assert user("patch; regs") == middle
