@@ -112,7 +112,7 @@ def test_a_cpu_that_never_enables_interrupts_is_named_and_the_text_stays(method:
     user.session.poke(loop, b"\xeb\xfe")  # jmp to itself
     damaged = user.text()
     user("echo schedule > set_ftrace_filter")
-    with pytest.raises(GuestError, match=f"CPU {cpu} has kept interrupts off for 100 ms"):
+    with pytest.raises(GuestError, match=f"CPU {cpu} has kept interrupts off for 20 ms"):
         user.session.boot.array.set_tracer("function")
     user.same_text(damaged)
     assert before != damaged and machine.now - now < LIMIT_NS
