@@ -28,7 +28,7 @@ from .vcpu import State, Vcpu
 UPDATE, STOP_DATA, SET_STATE = "ftrace_update", "stop_machine_data", "set_state"
 """The kernel's symbols: the request, the state of stop_machine(), and what changes that state."""
 
-LIMIT_NS = 100_000_000
+LIMIT_NS = 20_000_000
 """Virtual ns in which the guest must get all CPUs to where text may be written."""
 
 

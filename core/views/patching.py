@@ -261,13 +261,13 @@ def title(phase: Phase, guest: bool = False) -> str:
 
 
 _STEPS = {
-    Act.PREPARE: "PREPARE: migration/N of every CPU runs multi_cpu_stop",
-    Act.DISABLE_IRQ: "DISABLE_IRQ: every CPU disables interrupts",
+    Act.PREPARE: "PREPARE: every CPU comes to multi_cpu_stop",
+    Act.DISABLE_IRQ: "DISABLE_IRQ: no CPU takes interrupts",
     Act.EXIT: "EXIT: every CPU goes on",
 }
 
 _VERBS = {
-    Act.RUN: "RUN: write and flush all of",
+    Act.RUN: "RUN: write",
     Act.ALL: "write and flush all of",
     Act.WORD: "write and flush the word of",
     Act.TRAP: "breakpoint over the first byte of",
