@@ -90,6 +90,14 @@ class Updates:
             return "the guest waits for it"
         return None
 
+    def dismiss(self) -> None:
+        """Have the host write without the guest from now on, as in a kernel without the task."""
+        address = self._host.symbols.address(UPDATE)
+        if address is not None:
+            request = self._read(address)
+            request["task"] = 0
+            self._memory.write(address, request.tobytes())
+
     def ask(self, method: UpdateMethod) -> None:
         """Have the guest prepare a change by `method` when it runs."""
         address = self._host.symbols.address(UPDATE)
