@@ -95,6 +95,34 @@ class Hypercall(IntEnum):
     STACK_MAX = 15
     UPDATE_MAX_TR = 20
     NMI_RETURN = 21
+    TEXT_POKE = 22
+    SYNC_CORE = 23
+    FTRACE_UPDATED = 24
+
+
+class TextPoke(IntEnum):
+    """Answers to `TEXT_POKE`: what the guest does next."""
+
+    DONE = 0
+    SYNC = 1
+    WAIT = 2
+
+
+class UpdateMethod(IntEnum):
+    """`ftrace_update.method`."""
+
+    STOP_MACHINE = 1
+    BREAKPOINT = 2
+
+
+class MultiStop(IntEnum):
+    """`multi_stop_data.state`."""
+
+    NONE = 0
+    PREPARE = 1
+    DISABLE_IRQ = 2
+    RUN = 3
+    EXIT = 4
 
 
 class ProbeCommand(IntEnum):
@@ -122,6 +150,8 @@ class Vector(IntEnum):
     RESCHEDULE = 1
     REQUEST = 2
     DEVICE = 3
+    CALL_FUNCTION = 4
+    UPDATE = 5
 
 
 class RequestKind(IntEnum):
@@ -249,6 +279,18 @@ def ring_buffer_cpu(byteorder: str) -> np.dtype[np.void]:
 def host_request(byteorder: str) -> np.dtype[np.void]:
     """Return `struct host_request`."""
     return _layout(_HOST_REQUEST, byteorder)
+
+
+def ftrace_update(byteorder: str) -> np.dtype[np.void]:
+    """Return `struct ftrace_update`."""
+    names = ("sequence", "method", "wakeups", "task")
+    return _layout([(name, "u4") for name in names], byteorder)
+
+
+def multi_stop_data(byteorder: str, pointer_size: int) -> np.dtype[np.void]:
+    """Return `struct multi_stop_data`, the state of a `stop_machine()`."""
+    fields = [(name, "u4") for name in ("state", "thread_ack", "num_threads", "active_cpu")]
+    return _layout([*fields, *((name, f"u{pointer_size}") for name in ("fn", "data"))], byteorder)
 
 
 def saved_cmdline(byteorder: str) -> np.dtype[np.void]:

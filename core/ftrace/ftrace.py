@@ -46,6 +46,7 @@ from .text import FtraceText
 from .tracer import Tracer, Untraceable, Users
 from .trampolines import OpsTrampolines
 from .undo import Undo
+from .updatetimes import UpdateTimes
 
 INIT, FTRACED_INIT = "ftrace_init", "ftraced_init"
 """The guest's functions that have ftrace start: without ftraced, and with it."""
@@ -80,6 +81,8 @@ class Ftrace:
         self.records = Records(
             port.facts.sites.size, words * port.facts.pointer_size, machine.memory.read_int
         )
+        self.update_times = UpdateTimes(machine)
+        """How long it took to turn sites into nops."""
         self.ops: list[FtraceOps] = []
         """The registered ops, in the order of their registration."""
         self.enabled = True
@@ -107,6 +110,7 @@ class Ftrace:
         """Whether the last step of the current change concerns the text."""
         self._watched = False
         """Whether the current change is watched."""
+        self._by_user = True
         self.pids = FtracePids(machine, self)
         self.ftraced: Ftraced | None = (
             None if listed else Ftraced(machine, kernel, self.records, self._found, self._mcount_to)
@@ -250,11 +254,12 @@ class Ftrace:
             return stubs
         ips = call_sites(self.port, image, self._memory.read, bases)
         if len(ips):
+            self.update_times.modules += self.update_times.spend(0, len(ips))
             with contextlib.suppress(FtraceBug):  # ftrace_module_init() returns nothing
                 self._add(ips, image, bases, name, (*self._by_mcount, *stubs), mod, tramps)
                 stubs = self._redirected(name, stubs)
             if self.ops and not self.disabled:
-                with self.change(watched=False):
+                with self.change(by_user=False):
                     self._stale = True
         return stubs
 
@@ -293,7 +298,7 @@ class Ftrace:
             ops.notrace_hash = ops.notrace_hash.forget(gone)
         if found and self.ops and not self.disabled:
             # A CPU noted a site while tracing began.
-            with contextlib.suppress(FtraceBug), self.change(watched=False):
+            with contextlib.suppress(FtraceBug), self.change(by_user=False):
                 self._stale = True
 
     def save(self) -> Restore:
@@ -302,6 +307,7 @@ class Ftrace:
             attributes(self, "ops", "enabled", "_graph", "early", "init_edit", "_by_mcount"),
             self.records.save(),
             self.text.save(),
+            self.update_times.save(),
             self.pids.save(),
         ]
         parts += [each.save() for each in self.ops]
@@ -366,7 +372,7 @@ class Ftrace:
         return self.text.bug
 
     @contextlib.contextmanager
-    def change(self, watched: bool = True) -> Iterator[contextlib.ExitStack]:
+    def change(self, by_user: bool = True) -> Iterator[contextlib.ExitStack]:
         """Return a context in which users change in one transaction.
 
         At the end of each step every place that it changes is verified. At the end of the
@@ -374,16 +380,17 @@ class Ftrace:
         and all users are what they were before. The value is a stack of callbacks, which are
         called in this case only: add one for each other thing that you change.
 
-        While the patcher is watching, the text does not follow at once, unless `watched` is
-        false: the change waits as the patcher's `patch`.
+        While the patcher is watching, the text does not follow at once: the change waits as the
+        patcher's `patch`. Otherwise the guest runs until its CPUs have let the text change. Both
+        are only for changes `by_user`, and not for those that the guest waits for.
 
-        The end raises `MissingSymbolError` and `FtraceBug`. Raises `TracefsError` (EBUSY) while
-        another patch is under way.
+        The end raises `MissingSymbolError`, `FtraceBug` and `GuestError`. Raises `TracefsError`
+        (EBUSY) while another patch is under way.
         """
         outer = self._undo
         if outer is None:
             self._check_idle()
-            self._watched = watched and self.patcher.watching
+            self._by_user, self._watched = by_user, by_user and self.patcher.watching
         with Undo() as new:
             undo = new if outer is None else outer
             self._undo, self._stale = undo, False
@@ -513,10 +520,19 @@ class Ftrace:
             self.text.verify(edit, FtraceBugType.UPDATE, self.mcount)
         if not write:
             return
-        with self.patcher.watched(undo.taken) if self._watched else contextlib.nullcontext():
+        guest = self._by_user and self.patcher.obstacle is None
+        recorded = self._watched or guest
+        context = (
+            self.patcher.recorded(undo.taken, self._watched)
+            if recorded
+            else contextlib.nullcontext()
+        )
+        with context:
             self.tracer.write(plan, undo)
             if ftraced is not None:
                 ftraced.suspend(bool(called))
+        if guest and not self._watched:
+            self.text.perform()
 
     def _add(
         self,

@@ -13,6 +13,10 @@ A change that is watched is not written at once. Its phases and the data that th
 between them are recorded, everything is put back, and a `Patch` waits to be performed phase by
 phase (`watched`, `next`). So the middle of a change is a state like any other: it can be saved,
 and the machine can run in it.
+
+A change that the guest prepares is recorded too, and performed at once: a task of the guest stops
+all CPUs, or makes them execute sync_core(), and asks for the writes (`poke`). If the guest
+cannot, the host writes between two instructions, which takes no virtual time.
 """
 
 from __future__ import annotations
@@ -20,14 +24,15 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..abi import MultiStop, TextPoke, UpdateMethod
 from ..arch import Addresses, Bytes, Edit, ModuleStub, Port
-from ..errors import FtraceBug, FtraceBugType, MemoryFault, UsageError
+from ..errors import FtraceBug, FtraceBugType, GuestError, MemoryFault, UsageError
 from ..memento import Restore, attributes
 from .phases import (
     BREAKPOINT,
@@ -42,6 +47,7 @@ from .phases import (
     Phase,
     Round,
     Write,
+    by_stoppers,
     merged,
     phases_of,
 )
@@ -57,6 +63,51 @@ __all__ = [
 ]
 
 UNDER_WAY = "a patch is under way: type `patch finish`, or `patch next` for its next phase"
+
+
+PLACE_NS = 64
+"""Virtual ns in which a CPU changes one place: about sixteen instructions that read, compare, write
+and flush. The host does that work, so no instructions of the guest can be counted."""
+
+_BY_GUEST = {
+    STOP_MACHINE: UpdateMethod.STOP_MACHINE,
+    NMI_ENTER: UpdateMethod.STOP_MACHINE,
+    BREAKPOINT: UpdateMethod.BREAKPOINT,
+}
+"""What the guest does for a method; the others need nothing of it."""
+
+_STATES = {Act.PREPARE: MultiStop.PREPARE, Act.DISABLE_IRQ: MultiStop.DISABLE_IRQ}
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a change took that the guest prepared; virtual ns."""
+
+    method: str
+    places: int
+    cpu: int
+    """The CPU that wrote."""
+    asked: int
+    first: int
+    """The beginning of the first write."""
+    last: int
+    """The end of the last write."""
+    ended: int
+
+
+class Updates(Protocol):
+    """The changes that the guest prepares, as far as patching needs them."""
+
+    @property
+    def pending(self) -> bool: ...
+
+    def obstacle(self) -> str | None: ...
+
+    def ask(self, method: UpdateMethod) -> None: ...
+
+    def wake(self) -> None: ...
+
+    def run(self, done: Callable[[], bool], after: MultiStop | None = None) -> bool: ...
 
 
 class Text(Protocol):
@@ -82,7 +133,16 @@ class Processors(Protocol):
     def memory(self) -> Text: ...
 
     @property
+    def updates(self) -> Updates: ...
+
+    @property
     def now(self) -> int: ...
+
+    def save(self) -> Restore: ...
+
+    def take_time(self, cpu: int, ns: int) -> int: ...
+
+    def answer(self, cpu: int) -> None: ...
 
     def flush(
         self, start: int | None = None, end: int | None = None, cpus: Sequence[int] | None = None
@@ -149,6 +209,25 @@ class Patcher:
         """What the host writes while a change is recorded."""
         self._under_breakpoint: Edit | None = None
         """The edit whose breakpoints are in the text now."""
+        self._may = 0
+        """Number of phases that the guest may have performed now."""
+        self._syncing = False
+        """Whether the guest's CPUs execute sync_core() now."""
+        self._waiting: int | None = None
+        """The CPU that waits in the middle of its writes, with all CPUs stopped."""
+        self.last: Timing | None = None
+        """The last change that the guest prepared."""
+        self._asked = 0
+        """Virtual ns at which the guest was asked for the change under way."""
+        self._wrote: list[tuple[int, int, int]] = []
+        """For each write of it: the CPU, and virtual ns at its beginning and its end."""
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why the guest cannot prepare a change by the present method; None if it can."""
+        if self._method not in _BY_GUEST:
+            return f"{self._method} needs nothing of it"
+        return self._machine.updates.obstacle()
 
     @property
     def method(self) -> str:
@@ -164,8 +243,9 @@ class Patcher:
 
     def save(self) -> Restore:
         """Return a function that restores the method, the vCPUs to flush and the patch."""
-        names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch"
-        return attributes(self, *names, "_under_breakpoint", "performed")
+        names = "_method", "flush_cpus", "nmi_updates", "watching", "watched_ip", "patch", "last"
+        own = "_under_breakpoint", "_may", "_syncing", "_waiting", "_asked", "_wrote"
+        return attributes(self, *names, *own, "performed")
 
     @property
     def unfinished(self) -> Act | None:
@@ -301,7 +381,8 @@ class Patcher:
         if phase.edit is not None:
             self._under_breakpoint = phase.edit
         # vCPUs run between two watched phases: until they are told of new text, theirs is stale.
-        flushed = () if watched and not phase.told else self.flush_cpus
+        slow = watched and self.patch is not None and self.patch.watched
+        flushed = () if slow and not phase.told else self.flush_cpus
         for write in phase.writes:
             if flushed is not None and write.text:
                 machine.keep_old(write.address, write.new.shape[1], flushed)
@@ -347,13 +428,16 @@ class Patcher:
         return self.patch is not None and self.patch.joinable and not self.patch.done
 
     @contextmanager
-    def watched(self, rollback: Callable[[], tuple[Callable[[], object], ...]]) -> Iterator[None]:
+    def recorded(
+        self, rollback: Callable[[], tuple[Callable[[], object], ...]], watched: bool
+    ) -> Iterator[None]:
         """Record the changes that are applied in the context, instead of performing them.
 
-        Afterwards memory is as it was before, and `patch` waits in front of its first phase, or
-        of the first one that writes the watched site. `rollback` returns what takes the whole
-        change back on the host. Further changes are added to a patch that waits.
+        Afterwards memory is as it was before, and `patch` waits in front of its first phase; if
+        it is watched, of the first one that writes the watched site. `rollback` returns what
+        takes the whole change back on the host. Further changes are added to a patch that waits.
         """
+        guest = self.obstacle is None
         waits, self._recording = self.patch, []
         if waits is not None:
             self._scatter(waits.writes)
@@ -363,14 +447,17 @@ class Patcher:
                 rest = self._logged()
             rounds = tuple(self._recording)
             if rounds:
-                patch = Patch(merged(rounds, rest), rounds, rollback())
+                phases = merged(rounds, rest)
+                if guest and self._method != BREAKPOINT:
+                    phases = by_stoppers(phases)
+                patch = Patch(phases, rounds, rollback(), guest=guest, watched=watched)
                 self._scatter(each.reversed() for each in reversed(patch.writes))
                 self.patch = patch if waits is None else waits.joined(patch)
         finally:
             self._recording, self._log = None, []
             if waits is not None:
                 self._scatter(each.reversed() for each in reversed(waits.writes))
-        if self.patch is not None and self.watched_ip is not None:
+        if self.patch is not None and watched and self.watched_ip is not None:
             self._go_to(self.watched_ip)
 
     def _logged(self) -> tuple[Write, ...]:
@@ -388,7 +475,10 @@ class Patcher:
         patch, size = self.patch, self._port.facts.sites.size
         assert patch is not None
         here = (number for number, each in enumerate(patch.phases) if each.covers(ip, size))
-        for _ in range(next(here, 0)):
+        before = next(here, 0)
+        while before and patch.phases[before - 1].stopping:
+            before -= 1  # once CPUs stop, none can be led to the site any more
+        for _ in range(before):
             self.next()
 
     def next(self) -> Phase:
@@ -401,15 +491,173 @@ class Patcher:
         if patch is None:
             raise UsageError("no patch is under way: type `patch watch on`, then enable a tracer")
         phase = patch.current
+        if not patch.guest:
+            self._do(phase)
+        elif self._machine.updates.obstacle() is not None and not self._machine.updates.pending:
+            self.patch = patch.at_once()
+            return self.next()
+        else:
+            self._next_by_guest(patch)
+        return phase
+
+    def _do(self, phase: Phase) -> None:
+        """Check and perform `phase`, the current one."""
         self._check(phase)
         self._perform(phase, watched=True)
-        if self.patch is not None and self.patch.done == len(patch.phases):
+        if self.patch is not None and self.patch.done == len(self.patch.phases):
             self.patch = None
-        return phase
+
+    # A change that the guest prepares
+
+    def perform(self) -> None:
+        """Perform the recorded patch, all of it, with the guest's help.
+
+        Raises `FtraceBug` and `GuestError` with everything as it was before.
+        """
+        patch = self.patch
+        if patch is None:
+            return
+        try:
+            self._run_guest(patch, len(patch.phases))
+        except GuestError:
+            self.patch = None  # memory is as it was
+            raise
+
+    def _next_by_guest(self, patch: Patch) -> None:
+        """Run the guest until the current phase of `patch` is performed."""
+        phase = patch.current
+        if self._waiting is None:
+            self._run_guest(patch, patch.done + 1, _STATES.get(phase.act), phase)
+            return
+        cpu = self._waiting
+        self._do(phase)
+        if self.patch is None or self.patch.current.stopping:
+            self._waiting = None
+            self._machine.answer(cpu)
+
+    def _run_guest(
+        self,
+        patch: Patch,
+        until: int,
+        state: MultiStop | None = None,
+        phase: Phase | None = None,
+    ) -> None:
+        """Run the guest until `until` phases are performed, or all CPUs are in `state`."""
+        machine, updates = self._machine, self._machine.updates
+        restore = machine.save(), self.save()
+        self._may = until
+        if not updates.pending:
+            self._asked, self._wrote = machine.now, []
+            updates.ask(_BY_GUEST[patch.phases[0].method])
+        elif patch.phases[0].method == BREAKPOINT:
+            updates.wake()
+        if phase is not None and phase.method != BREAKPOINT and not phase.stopping:
+            state = MultiStop.RUN
+        last = until == len(patch.phases)
+
+        def done() -> bool:
+            now = self.patch
+            return not last and (now is None or now.done >= until)
+
+        try:
+            alive = updates.run(done, state)
+        except GuestError:
+            for each in restore:
+                each()
+            raise
+        if not alive:
+            self._finish_at_once()
+        elif state is not None and self.patch is not None and self.patch.done < until:
+            self._pass(until)
+
+    def _finish_at_once(self) -> None:
+        """A CPU has oopsed: perform what remains, so that no other one sees half of the change."""
+        while self.patch is not None:
+            self.patch = self.patch.at_once()
+            if self.patch.done == len(self.patch.phases):
+                self.patch = None
+            else:
+                self._do(self.patch.current)
+
+    def _pass(self, done: int) -> None:
+        """Note that the guest has performed `done` phases by now."""
+        if self.patch is not None:
+            self.patch = replace(self.patch, done=done)
+
+    def poke(self, cpu: int) -> TextPoke | None:
+        """Perform the phases that may be performed now: `cpu` has prepared the others.
+
+        Return what the guest does next; None leaves it waiting, with all CPUs stopped. Raises
+        `FtraceBug`.
+        """
+        patch = self.patch
+        if patch is None or not patch.guest:
+            return TextPoke.DONE
+        if self._syncing:
+            self._syncing = False
+            self._pass(patch.done + 1)
+            self._under_breakpoint = None if patch.current.edit is None else self._under_breakpoint
+        while (patch := self.patch) is not None and patch.done < len(patch.phases):
+            phase = patch.current
+            if phase.act is Act.EXIT:
+                return TextPoke.DONE
+            if phase.stopping:
+                self._pass(patch.done + 1)
+                continue
+            if phase.method == BREAKPOINT and patch.done >= self._may:
+                return TextPoke.WAIT
+            if patch.held and patch.done >= self._may:
+                self._waiting = cpu
+                return None
+            if phase.act is Act.SYNC:
+                return self._begin_sync(phase)
+            self._check(phase)
+            begin = self._machine.take_time(cpu, 0)
+            self._perform(phase, watched=True)
+            places = sum(len(each.address) for each in phase.writes if each.text)
+            self._wrote.append((cpu, begin, self._machine.take_time(cpu, places * PLACE_NS)))
+        return TextPoke.DONE
+
+    def _begin_sync(self, phase: Phase) -> TextPoke:
+        """Have the guest's CPUs execute sync_core()."""
+        self._syncing = True
+        if self.patch is None or not self.patch.watched:
+            # Nobody looks in between, so that all are told at once.
+            for start, end in phase.flushes:
+                self._machine.flush(start, end, self.flush_cpus)
+        for each in phase.nmis:
+            self._machine.take_nmi(each)
+        return TextPoke.SYNC
+
+    def sync_core(self, cpu: int) -> None:
+        """Drop the translated code that `cpu` has of text that has changed (`sync_core`)."""
+        patch = self.patch
+        if patch is None or not self._syncing or not patch.watched:
+            return
+        if self.flush_cpus is None or cpu in self.flush_cpus:
+            for start, end in patch.current.flushes:
+                self._machine.flush(start, end, (cpu,))
+
+    def poked(self, cpu: int) -> None:
+        """Note that the guest has ended the change, as `cpu` says."""
+        patch = self.patch
+        if patch is None or not patch.guest:
+            return
+        if self._wrote:
+            (writer, first, _), (_, _, last) = self._wrote[0], self._wrote[-1]
+            places = len(np.unique(np.concatenate([each.ips for each in patch.rounds])))
+            ended = self._machine.take_time(cpu, 0)
+            self.last = Timing(
+                patch.phases[0].method, places, writer, self._asked, first, last, ended
+            )
+        done = patch.done + (patch.done < len(patch.phases) and patch.current.act is Act.EXIT)
+        self.patch = None if done == len(patch.phases) else replace(patch, done=done)
+        self._syncing, self._waiting = False, None
 
     def abandon(self) -> None:
         """Put everything back as it was before the patch that is under way."""
         patch, self.patch, self._under_breakpoint = self.patch, None, None
+        self._syncing, self._waiting = False, None
         if patch is None:
             return
         done = [write for phase in patch.phases[: patch.done] for write in phase.writes]
@@ -425,10 +673,15 @@ class Patcher:
         """Raise `FtraceBug` for the first place of `phase` with other text than before it."""
         memory = self._machine.memory
         written = np.empty(0, np.uint64)
+        data: list[tuple[int, int]] = []  # such as a new trampoline
         for write in phase.writes:
             if not write.text:
+                size = write.new.shape[1]
+                data += [(address, address + size) for address in write.address.tolist()]
                 continue
             again = np.isin(write.address, written)  # while the CPUs are held
+            for start, end in data:
+                again |= (write.address >= np.uint64(start)) & (write.address < np.uint64(end))
             written = np.concatenate([written, write.address])
             width = write.new.shape[1]
             found, readable = memory.gather(write.address, width)

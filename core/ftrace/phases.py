@@ -4,7 +4,8 @@ A `Phase` is data. The patcher performs the phases of a change one after the oth
 (patch.py), or one at a time while the user watches. Between two phases of one method the CPUs
 are held, of another they run: that is the difference between the methods.
 
-    stop_machine  one phase; no CPU runs meanwhile
+    stop_machine  one phase of writing; no CPU runs meanwhile. If the guest stops its CPUs, a
+                  phase for each state of `multi_cpu_stop` around it
     breakpoint    the steps of the kernel's `text_poke_bp_batch`: a breakpoint over the first
                   byte, sync, the other bytes, sync, the first byte, sync
     none          the first half, a slice of every CPU, the second half. If instructions are
@@ -53,6 +54,14 @@ class Act(Enum):
     SLICE = "every CPU runs a slice"
     PART = "write the first 4 bytes of one place, then an NMI comes"
     HELP = "an NMI writes its place first"
+    PREPARE = "the stopper of every CPU comes to multi_cpu_stop"
+    DISABLE_IRQ = "every CPU disables interrupts"
+    RUN = "one CPU writes the whole text, the others wait"
+    EXIT = "every CPU goes on"
+
+
+STOPPING = frozenset({Act.PREPARE, Act.DISABLE_IRQ, Act.EXIT})
+"""What the guest's stoppers do."""
 
 
 _WHY = {
@@ -68,12 +77,21 @@ _WHY = {
     Act.FIRST_HALF: "Nothing makes this safe: until the second half is written, a CPU runs an "
     "instruction, or a sequence, that is half old and half new.",
     Act.SECOND_HALF: "Text is whole again. A CPU that has run the mixture meanwhile may be lost.",
-    Act.SYNC: "No CPU executes older text afterwards. In Linux, an IPI makes each CPU execute a "
-    "serializing instruction; here the host drops its translated code.",
+    Act.SYNC: "No CPU executes older text afterwards. An IPI makes each CPU execute a serializing "
+    "instruction (do_sync_core); here it drops its translated code. Without the guest's help, the "
+    "host does that.",
     Act.SLICE: "This is the race: every CPU runs through text that is half written.",
     Act.PART: "The other CPUs are held, but nothing holds back an NMI: if its handler calls this "
     "place, it runs text that is half old and half new.",
     Act.HELP: "An NMI that finds text being written completes it, so it never runs half of it.",
+    Act.PREPARE: "The stopper, migration/N, has the highest priority, so it preempts the task of "
+    "its CPU, wherever that stands. CPUs with interrupts or preemption off go on "
+    "until these are on.",
+    Act.DISABLE_IRQ: "All CPUs are in multi_cpu_stop now, so none is about to run what changes. "
+    "Without interrupts they stay there.",
+    Act.RUN: "Every CPU is in multi_cpu_stop with interrupts off, and one of them writes. The "
+    "others run nothing but that loop until it is done.",
+    Act.EXIT: "The text is complete. Each CPU enables interrupts and goes back to its task.",
 }
 
 _UNSAFE = frozenset({Act.FIRST_HALF, Act.SLICE, Act.PART})
@@ -137,6 +155,11 @@ class Phase:
         """Say in a sentence why it is safe, or why it is not."""
         return _WHY[self.act]
 
+    @property
+    def stopping(self) -> bool:
+        """Whether it is a step of the guest's stoppers, which write nothing."""
+        return self.act in STOPPING
+
     def places(self, what: str) -> int:
         """Number of places of the kind `what` (`SITES` or `SLOTS`) that it writes."""
         return sum(len(each.address) for each in self.writes if each.what == what)
@@ -190,6 +213,10 @@ class Patch:
     """Puts text and host back as they were before the change; called in reverse order."""
     done: int = 0
     """Number of phases performed."""
+    guest: bool = False
+    """Whether the guest prepares it: its CPUs stop, or execute sync_core(), by themselves."""
+    watched: bool = True
+    """Whether it waits in front of each phase."""
     joinable: bool = True
     """Whether another change of the same command becomes part of it."""
 
@@ -221,9 +248,17 @@ class Patch:
 
     def joined(self, other: Patch) -> Patch:
         """Return this change followed by `other`."""
-        return Patch(
-            self.phases + other.phases, self.rounds + other.rounds, self.rollback + other.rollback
+        return replace(
+            self,
+            phases=self.phases + other.phases,
+            rounds=self.rounds + other.rounds,
+            rollback=self.rollback + other.rollback,
         )
+
+    def at_once(self) -> Patch:
+        """Return what remains of it, for the host to do while the guest stands still."""
+        rest = tuple(each for each in self.phases[self.done :] if each.act not in STOPPING)
+        return replace(self, phases=self.phases[: self.done] + rest, guest=False)
 
 
 def phases_of(
@@ -283,6 +318,14 @@ def merged(rounds: Iterable[Round], rest: Sequence[Write] = ()) -> tuple[Phase, 
     if rest:
         found[-1] = replace(found[-1], writes=(*found[-1].writes, *rest))
     return tuple(found)
+
+
+def by_stoppers(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+    """Return `phases`, all of stop_machine, with what the guest's stoppers do around them."""
+    method = phases[0].method
+    before = Phase(method, Act.PREPARE), Phase(method, Act.DISABLE_IRQ)
+    writes = (replace(each, act=Act.RUN) if each.act is Act.ALL else each for each in phases)
+    return (*before, *writes, Phase(method, Act.EXIT))
 
 
 def _put(edit: Edit, act: Act, columns: slice, method: str, what: str) -> Phase:

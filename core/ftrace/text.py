@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from ..abi import TextPoke
 from ..arch import Edit, ModuleStub
 from ..errors import FtraceBug, FtraceBugType
 from ..kernel.kallsyms import Kallsyms
@@ -49,6 +50,8 @@ class FtraceText:
         self._records = records
         self._trampolines = trampolines
         self._on_bug = on_bug
+        self._refused: FtraceBug | None = None
+        """The bug that the guest's change has met."""
 
     def save(self) -> Restore:
         """Return a function that restores the host's part; the machine saves the text itself."""
@@ -98,18 +101,55 @@ class FtraceText:
     def next_phase(self) -> Phase:
         """Perform the next phase of the patch that is under way, and return it.
 
-        Raises `UsageError` without one, and `FtraceBug` with everything put back.
+        Raises `UsageError` without one, `FtraceBug` with everything put back, and `GuestError`
+        if the guest does not come to where it can be performed.
         """
-        patch = self.patcher.patch
+        patch, self._refused = self.patcher.patch, None
         try:
-            return self.patcher.next()
+            phase = self.patcher.next()
         except FtraceBug as found:
             assert patch is not None
-            ip, type, target = _blamed(patch, found.ip)
-            found.ip = ip
-            report = self._shut_off(found, type, target)
-            self.patcher.abandon()
-            raise report from found
+            raise self._refuse(patch, found) from found
+        self._raise_refused()
+        return phase
+
+    def perform(self) -> None:
+        """Perform the recorded patch with the guest's help.
+
+        Raises `FtraceBug` and `GuestError`, with everything put back.
+        """
+        self._refused = None
+        patch = self.patcher.patch
+        try:
+            self.patcher.perform()
+        except FtraceBug as found:
+            assert patch is not None
+            raise self._refuse(patch, found) from found
+        self._raise_refused()
+
+    def poke(self, cpu: int) -> int | None:
+        """As `Patcher.poke`; a bug ends the patch, and is raised by whoever waits for it."""
+        patch = self.patcher.patch
+        try:
+            return self.patcher.poke(cpu)
+        except FtraceBug as found:
+            assert patch is not None
+            self._refused = self._refuse(patch, found)
+            return TextPoke.DONE
+
+    def _refuse(self, patch: Patch, found: FtraceBug) -> FtraceBug:
+        """Shut ftrace off for the bug `found`, put everything back and return the report."""
+        ip, type, target = _blamed(patch, found.ip)
+        found.ip = ip
+        report = self._shut_off(found, type, target)
+        self.patcher.abandon()
+        return report
+
+    def _raise_refused(self) -> None:
+        """Raise the bug that the guest's change has met, if there is one."""
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
 
     def put_back(self, edit: Edit) -> None:
         """Write the text that `edit` found before it was applied."""

@@ -23,6 +23,7 @@ from .memory import Memory
 from .requests import Requests
 from .services import Services
 from .symbols import TRACER, Symbols
+from .updates import Updates
 from .vcpu import State, Vcpu
 
 Arguments = Sequence[int]
@@ -52,6 +53,9 @@ class Host(Protocol):
     @property
     def requests(self) -> Requests: ...
 
+    @property
+    def updates(self) -> Updates: ...
+
     def panic(self, vcpu: Vcpu, text: bytes) -> None:
         """Stop every vCPU: the guest on `vcpu` panics with the message `text`."""
         ...
@@ -71,11 +75,20 @@ def dispatch(machine: Host, vcpu: Vcpu) -> None:
     function = _CALLS.get(number)
     if function is None:
         raise GuestFault(f"unknown hypercall {number}")
-    result = function(machine, vcpu, arguments) % (1 << 64)
+    result = function(machine, vcpu, arguments)
+    if result is None:
+        return  # the CPU waits in its hypercall
+    result %= 1 << 64
     if number == Hypercall.NMI_RETURN:
         return  # these words belong to the interrupted code again
     local["call_result"] = result
     local["call"] = 0
+
+
+def answer(vcpu: Vcpu, result: int) -> None:
+    """Answer the call in which `vcpu` waits."""
+    vcpu.local["call_result"] = result
+    vcpu.local["call"] = 0
 
 
 def _printk(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
@@ -140,16 +153,11 @@ def _panic(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
 
 
 def _ftrace_init(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    return _ftrace(machine, Hypercall.FTRACE_INIT)
+    return machine.services.ftrace(Hypercall.FTRACE_INIT, vcpu.number)
 
 
 def _ftrace_update(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
-    return _ftrace(machine, Hypercall.FTRACE_UPDATE)
-
-
-def _ftrace(machine: Host, call: Hypercall) -> int:
-    """Ask ftrace. No vCPU runs meanwhile: this is the guest's stop_machine."""
-    return machine.services.ftrace(call)
+    return machine.services.ftrace(Hypercall.FTRACE_UPDATE, vcpu.number)
 
 
 def _trace_control(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
@@ -196,7 +204,23 @@ def _graph_stop(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
     return 0
 
 
-_CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int]] = {
+def _text_poke(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int | None:
+    """Write text now; None leaves the CPU waiting in the call."""
+    return machine.services.text_poke(vcpu.number)
+
+
+def _sync_core(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    machine.services.sync_core(vcpu.number)
+    return 0
+
+
+def _ftrace_updated(machine: Host, vcpu: Vcpu, arguments: Arguments) -> int:
+    sequence, *_ = arguments
+    machine.updates.finish(sequence, vcpu)
+    return 0
+
+
+_CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int | None]] = {
     Hypercall.PRINTK: _printk,
     Hypercall.IDLE: _idle,
     Hypercall.CPU_UP: _cpu_up,
@@ -212,4 +236,7 @@ _CALLS: dict[int, Callable[[Host, Vcpu, Arguments], int]] = {
     Hypercall.STACK_MAX: _stack_max,
     Hypercall.UPDATE_MAX_TR: _update_max_tr,
     Hypercall.NMI_RETURN: _nmi_return,
+    Hypercall.TEXT_POKE: _text_poke,
+    Hypercall.SYNC_CORE: _sync_core,
+    Hypercall.FTRACE_UPDATED: _ftrace_updated,
 }

@@ -23,6 +23,7 @@ from .scheduler import Scheduler
 from .services import NoServices, Services
 from .snapshot import Snapshots
 from .symbols import NoSymbols, Symbols
+from .updates import Updates
 from .vcpu import State, Stop, Vcpu, Why
 
 MAX_CPUS = 8
@@ -67,6 +68,7 @@ class Machine:
         self.oopses: list[GuestOops] = []
         self.scheduler = Scheduler(self.vcpus, self)
         self.requests = Requests(self)
+        self.updates = Updates(self)
 
     # Running
 
@@ -122,6 +124,7 @@ class Machine:
         if vcpu.state in (State.OFF, State.DEAD):
             raise GuestError(f"CPU {cpu} is not running")
         self.scheduler.pass_horizon(vcpu)
+        self.scheduler.stands = cpu
         if vcpu.state is State.IDLE:
             self.wake(vcpu)
             self.deliver(vcpu)
@@ -366,6 +369,16 @@ class Machine:
         """Change registers of vCPU `cpu`. Raises `UsageError` for an unknown name."""
         self._vcpu(cpu).registers.write(values)
 
+    def take_time(self, cpu: int, ns: int) -> int:
+        """Have `ns` of virtual time pass on vCPU `cpu`; return its time."""
+        vcpu = self._vcpu(cpu)
+        vcpu.ticks += ns
+        return vcpu.ticks
+
+    def answer(self, cpu: int) -> None:
+        """End the hypercall in which vCPU `cpu` waits, with the result 0."""
+        hypercall.answer(self._vcpu(cpu), 0)
+
     def _vcpu(self, cpu: int) -> Vcpu:
         if not 0 <= cpu < len(self.vcpus):
             raise UsageError(f"CPU {cpu} does not exist: valid CPUs are 0-{len(self.vcpus) - 1}")
@@ -386,5 +399,5 @@ class Machine:
             for vcpu in vcpus:
                 vcpu(changed)
 
-        log, asked = self.dmesg.save(), self.requests.save()
+        log, asked = self.dmesg.save(), in_order(self.requests.save(), self.updates.save())
         return in_order(memory, log, asked, self.scheduler.save(), attributes(self, "oopses"))

@@ -37,6 +37,12 @@ OOPS_GRACE_NS = 1_000_000_000
 STOPS_A_TURN = 500
 """Calls and traps the machine answers in one turn, so that `stop` never waits for long."""
 
+BRIEF_NS = 2_000
+"""Virtual ns of a turn while CPUs wait for each other: a wait ends that late at most."""
+
+RETURN_NS = 5_000_000
+"""Virtual ns in which a task comes back to where its vCPU was kept; else it is not waited for."""
+
 _STEP_NS = 64
 """Virtual ns of a turn in `run_while`: a few blocks."""
 
@@ -54,6 +60,31 @@ class Turn:
 
 class Arrived(Exception):
     """A replay has come to its horizon. No error: the caller of `Scheduler.replay` expects it."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A vCPU that is kept where it stands."""
+
+    vcpu: Vcpu
+    pc: int
+    sp: int
+    pid: int
+    turn: Turn | None
+    """Its unfinished turn, if it has one."""
+
+    @property
+    def here(self) -> bool:
+        """Whether it is there, and another task can run there at once."""
+        registers, local = self.vcpu.registers, self.vcpu.local
+        return (
+            registers.pc == self.pc
+            and registers.sp == self.sp
+            and int(local["pid"]) == self.pid
+            and not local["irqs_disabled"]
+            and not local["need_resched"]
+            and not local["preempt_count"]
+        )
 
 
 @dataclass(slots=True)
@@ -114,11 +145,20 @@ class Scheduler:
         self._places: Collection[int] = ()
         """The places of `run_to`."""
         self._horizon: Horizon | None = None
+        self._held: Held | None = None
+        """The vCPU that `run_beside` keeps where it stands."""
+        self._slice = SLICE_NS
+        """Virtual ns of one turn now."""
+        self._away: Held | None = None
+        """The vCPU that `run_beside` has kept, if its task has not come back yet."""
+        self.stands: int | None = None
+        """Number of the vCPU that the last run or step has led to a place."""
         self._reached = 0
         self._running = False
         self._stop = False
         self.between: Callable[[], None] = _nothing
-        """Called between two turns of a run, with no turn open."""
+        """Called between two turns of a run, with no turn open, but not in `run_beside`: what
+        runs on from there later has other turns."""
         self.begin: Callable[[], None] = _nothing
         """Called when a run begins."""
         self.end: Callable[[], None] = _nothing
@@ -202,6 +242,7 @@ class Scheduler:
             self._wanted, self._places = _nowhere, ()
             self._stop_at_places()
         if found:
+            self.stands = found[0].number
             return found[0]
         if stopped:
             raise GuestInterrupted(f"the run to {what}")
@@ -215,6 +256,73 @@ class Scheduler:
             if why
             else f"{what} was not reached within {limit_ns / 1e9:.3g} s of virtual time"
         )
+
+    def run_beside(
+        self,
+        done: Callable[[], bool],
+        limit_ns: int,
+        places: Collection[int] = (),
+        wanted: Callable[[Vcpu], bool] = lambda vcpu: True,
+        worker: int | None = None,
+    ) -> bool:
+        """Run until `done()`, or until a vCPU for which `wanted` holds is at one of `places`.
+
+        A vCPU that stands at a place (`stands`) stays there: as if asleep, it runs only to handle
+        interrupts, and the tasks that they wake. It cannot stay while interrupts or preemption
+        are off, nor in the task with the pid `worker`. Return False after `limit_ns` of virtual
+        time, or if no vCPU is left. `stop` has no effect.
+        """
+        found: list[Vcpu] = []
+        self._hold(worker)
+        held, self._places = self._held, {*places}
+        limit = self.now + limit_ns
+        patience: int | None = None
+
+        def stops(vcpu: Vcpu) -> bool:
+            if wanted(vcpu):
+                found.append(vcpu)
+            return bool(found)
+
+        def over() -> bool:
+            nonlocal patience
+            if not found and not done():
+                return False
+            if found or self._held is None or self._held.vcpu.state is not State.RUNNING:
+                return True
+            patience = self.now + RETURN_NS if patience is None else patience
+            return self.now >= patience
+
+        self._wanted, self._slice = stops, BRIEF_NS
+        try:
+            self._stop_at_places()
+            if held is not None and held.vcpu.state is State.IDLE:
+                held.vcpu.hold()
+            self.stands = self._away = None
+            while self._take_turns(over, limit) and not over():
+                pass  # `stop` has no effect
+        finally:
+            self._wanted, self._places, self._held = _nowhere, (), None
+            self._slice, self._open = SLICE_NS, None
+            self._stop_at_places()
+            if held is not None and held.vcpu.state is State.IDLE and held.here:
+                held.vcpu.state = State.RUNNING
+                self._open, self.stands = held.turn, held.vcpu.number
+            else:
+                self._away = held
+        return bool(found) or done()
+
+    def _hold(self, worker: int | None) -> None:
+        """Keep the vCPU that stands at a place there from now on, unless it runs `worker`."""
+        turn, self._open, self._held = self._open, None, None
+        number = self.stands if turn is None else turn.vcpu.number
+        if number is None:
+            self._held = self._away
+            return
+        vcpu = self._vcpus[number]
+        registers, local = vcpu.registers, vcpu.local
+        held = Held(vcpu, registers.pc, registers.sp, int(local["pid"]), turn)
+        if vcpu.state is State.RUNNING and held.here and held.pid != worker:
+            self._held, vcpu.state = held, State.IDLE
 
     def run_while(self, busy: Callable[[Vcpu], bool], vcpus: Sequence[Vcpu], limit_ns: int) -> None:
         """Run the `busy` ones of `vcpus`, a few blocks each in turn, until no vCPU is busy.
@@ -255,6 +363,11 @@ class Scheduler:
             self._running = self._stop = False
 
     @property
+    def running(self) -> bool:
+        """Whether a run is under way."""
+        return self._running
+
+    @property
     def stopping(self) -> bool:
         """Whether `stop` was called during the current run."""
         return self._stop
@@ -267,6 +380,7 @@ class Scheduler:
         Return True if `stop` ended it before.
         """
         self.begin()
+        self.stands = self._away = None
         try:
             return self._take_turns(done, target)
         finally:
@@ -291,13 +405,14 @@ class Scheduler:
                     self.turn(vcpu)
                 if self._stop:
                     return not done()
-                if self._open is None:
+                if self._open is None and self._slice == SLICE_NS:
                     self.between()
             return False
 
-    def turn(self, vcpu: Vcpu, halt_at: int | None = None, ns: int = SLICE_NS) -> bool:
-        """Run one slice of `ns` of `vcpu`. Return False if `stop` was called meanwhile.
+    def turn(self, vcpu: Vcpu, halt_at: int | None = None, ns: int | None = None) -> bool:
+        """Run one slice of `ns` of `vcpu` (default: the usual length).
 
+        Return False if `stop` was called meanwhile.
         If the engine halts at `halt_at`, the vCPU does not go idle.
         """
         if vcpu.state is State.IDLE and not self._guest.wake(vcpu):
@@ -305,7 +420,8 @@ class Scheduler:
         if not self._guest.deliver(vcpu):
             return True
         now = vcpu.ticks
-        return self._resume(Turn(vcpu, vcpu.interrupts.next_after(now, now + ns)), halt_at)
+        end = now + (self._slice if ns is None else ns)
+        return self._resume(Turn(vcpu, vcpu.interrupts.next_after(now, end)), halt_at)
 
     def _resume(self, turn: Turn, halt_at: int | None = None) -> bool:
         """Run the rest of a slice. If it stops at a place, keep it open for the next run.
@@ -329,6 +445,11 @@ class Scheduler:
             if stop.why is Why.REACHED:
                 if horizon is not None and horizon.watching:
                     self._visit(horizon, turn)
+                held = self._held
+                if held is not None and held.vcpu is vcpu and held.here:
+                    vcpu.hold()
+                    vcpu.state = State.IDLE
+                    break
                 if vcpu.registers.pc in self._places and self._wanted(vcpu):
                     self._open = turn
                     break
@@ -407,14 +528,15 @@ class Scheduler:
         """Have the vCPUs stop at the places of this run and those of the horizon."""
         horizon = self._horizon
         watched = horizon.places if horizon is not None and horizon.watching else ()
+        held = () if self._held is None else (self._held.pc,)
         for vcpu in self._vcpus:
-            vcpu.stop_at({*self._places, *watched})
+            vcpu.stop_at({*self._places, *watched, *held})
 
     # Checkpoints
 
     def save(self) -> Restore:
         """Return a function that restores the turns, between two runs."""
-        kept = attributes(self, "_reached", "_open")
+        kept = attributes(self, "_reached", "_open", "stands", "_away")
         return kept if self._open is None else in_order(kept, attributes(self._open, "stops"))
 
 

@@ -10,7 +10,7 @@ import errno
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..abi import Hypercall
+from ..abi import Hypercall, TextPoke
 from .vcpu import Vcpu
 
 
@@ -24,8 +24,23 @@ class Services(Protocol):
         """Handle the breakpoint at `ip`. Return False if the host did not set it."""
         ...
 
-    def ftrace(self, call: Hypercall) -> int:
-        """Do `FTRACE_INIT` or `FTRACE_UPDATE`, with every vCPU stopped."""
+    def ftrace(self, call: Hypercall, cpu: int) -> int:
+        """Do `FTRACE_INIT` or `FTRACE_UPDATE` for `cpu`, with every vCPU stopped."""
+        ...
+
+    def text_poke(self, cpu: int) -> int | None:
+        """Write text, for which `cpu` has prepared the CPUs; return what it does next (`TextPoke`).
+
+        None leaves it waiting in the call (`TEXT_POKE`).
+        """
+        ...
+
+    def sync_core(self, cpu: int) -> None:
+        """Have `cpu` execute no older text (`SYNC_CORE`)."""
+        ...
+
+    def text_poked(self, cpu: int) -> None:
+        """Note that the change of text has ended, as `cpu` says (`FTRACE_UPDATED`)."""
         ...
 
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
@@ -55,9 +70,19 @@ class NoServices:
         """Return False."""
         return False
 
-    def ftrace(self, call: Hypercall) -> int:
+    def ftrace(self, call: Hypercall, cpu: int) -> int:
         """Return -ENODEV."""
         return -errno.ENODEV
+
+    def text_poke(self, cpu: int) -> int | None:
+        """Write nothing."""
+        return TextPoke.DONE
+
+    def sync_core(self, cpu: int) -> None:
+        """Do nothing."""
+
+    def text_poked(self, cpu: int) -> None:
+        """Do nothing."""
 
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
         """Return -ENODEV."""
@@ -91,9 +116,21 @@ class LateServices:
         """Pass it on."""
         return self._services.breakpoint(cpu, ip)
 
-    def ftrace(self, call: Hypercall) -> int:
+    def ftrace(self, call: Hypercall, cpu: int) -> int:
         """Pass it on."""
-        return self._services.ftrace(call)
+        return self._services.ftrace(call, cpu)
+
+    def text_poke(self, cpu: int) -> int | None:
+        """Pass it on."""
+        return self._services.text_poke(cpu)
+
+    def sync_core(self, cpu: int) -> None:
+        """Pass it on."""
+        self._services.sync_core(cpu)
+
+    def text_poked(self, cpu: int) -> None:
+        """Pass it on."""
+        self._services.text_poked(cpu)
 
     def trace_control(self, cpu: int, probe: int, ip: int, parent_ip: int) -> int:
         """Pass it on."""

@@ -393,6 +393,10 @@ class Vcpu:
         """Do not stop at the current pc until it is reached again."""
         self._passing = (self.registers.pc, self.registers.sp)
 
+    def hold(self) -> None:
+        """Make pc a place to which the vCPU returns: no rest of a block runs there first."""
+        self._inside = self._passing = None
+
     def _on_place(self, uc: Uc, address: int, size: int, data: object) -> None:
         if self._stepping:
             return

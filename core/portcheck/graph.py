@@ -137,6 +137,8 @@ class _Followed:
             user(f"call {name}")  # runs into its call sites
             reach(user.session)
             user.row(name)
+            # No code of the guest runs before the call: wrong entry code would end it there.
+            user.session.boot.machine.updates.dismiss()
             user("echo function_graph > current_tracer")
         session, self._abi = user.session, subject.port.facts.abi
         function = session.boot.kallsyms.address(name)

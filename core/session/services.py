@@ -23,19 +23,36 @@ class FtraceServices(NoServices):
         """Emulate the new text of a site being patched, for a vCPU that hits its breakpoint."""
         return self._ftrace.patcher.emulate(cpu, ip)
 
-    def ftrace(self, call: Hypercall) -> int:
+    def text_poke(self, cpu: int) -> int | None:
+        """Perform the phases of the patch under way that the user lets happen now."""
+        return self._ftrace.text.poke(cpu)
+
+    def sync_core(self, cpu: int) -> None:
+        """Drop the translated code that `cpu` has of changed text."""
+        self._ftrace.patcher.sync_core(cpu)
+
+    def text_poked(self, cpu: int) -> None:
+        """End the patch under way."""
+        self._ftrace.patcher.poked(cpu)
+
+    def ftrace(self, call: Hypercall, cpu: int) -> int:
         """Disable all call sites, or do the request of the guest's ftraced; return 0 or -errno."""
         ftraced = self._ftrace.ftraced
         if call is Hypercall.FTRACE_UPDATE and self._ftrace.patcher.patch is not None:
             return 0  # sites stay as they are while the user watches a patch
         if ftraced is not None:
-            return ftraced.asked(call)
+            converted = ftraced.asked(call)
+            self._ftrace.update_times.spend(cpu, max(converted, 0))
+            return converted
         if call is not Hypercall.FTRACE_INIT:
             return -errno.ENODEV
         try:
             self._ftrace.init()
         except FtraceBug as found:
             return -found.errno
+        self._ftrace.update_times.boot = self._ftrace.update_times.spend(
+            cpu, len(self._ftrace.records)
+        )
         return 0
 
 

@@ -163,8 +163,8 @@ class EnabledFunctions(File):
 class DynFtraceTotalInfo(File):
     """The number of records and the memory they take.
 
-    The times are 0, since changing text takes no virtual time. If ftraced finds the
-    sites, the file has only the number of converted sites, as in 2008.
+    The times are virtual: of turning the kernel's sites and those of all modules into nops. If
+    ftraced finds the sites, the file has only the number of converted sites, as in 2008.
     """
 
     def __init__(self, ftrace: Ftrace) -> None:
@@ -178,8 +178,8 @@ class DynFtraceTotalInfo(File):
             return f"{records.converted}\n"
         return (
             f"{len(records)} pages:{records.pages} groups: {records.groups}\n"
-            "ftrace boot update time = 0 (ns)\n"
-            "ftrace module total update time = 0 (ns)\n"
+            f"ftrace boot update time = {ftrace.update_times.boot} (ns)\n"
+            f"ftrace module total update time = {ftrace.update_times.modules} (ns)\n"
         )
 
 

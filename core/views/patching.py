@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..errors import MemoryFault
 from ..ftrace.ftrace import Ftrace
-from ..ftrace.phases import SITES, SLOTS, Act, Patch, Phase
+from ..ftrace.phases import NONE, SITES, SLOTS, Act, Patch, Phase
 from ..kernel.kallsyms import Kallsyms
 from ..machine.machine import Machine
 from ..machine.vcpu import State, Vcpu
@@ -59,6 +59,8 @@ class CpuLane:
     text: str
     site: bytes
     """The bytes of the whole site as it would fetch them."""
+    irqs_off: bool | None = None
+    """Whether its interrupts are off; None unless the guest stops its CPUs."""
     then: str = ""
     """What it would go on with after the next phase, if it is inside the site and that differs."""
 
@@ -84,6 +86,8 @@ class PatchView:
     lanes: tuple[CpuLane, ...]
     held: bool
     """Whether the CPUs are held now."""
+    obstacle: str | None = None
+    """Why the host writes at once, without the guest's help; None if the guest helps."""
 
     @property
     def next(self) -> PhaseRow:
@@ -114,7 +118,9 @@ class PatchReader:
         before = now
         for phase in patch.phases[: patch.done][::-1]:
             before = _undone(phase, address, before)
-        then = patch.current.after(address, now)
+        # What stoppers do writes nothing: what matters comes after it.
+        rest = patch.phases[patch.done :]
+        then = next((each for each in rest if not each.stopping), rest[0]).after(address, now)
         return PatchView(
             method=patch.current.method,
             ip=ip,
@@ -125,7 +131,11 @@ class PatchReader:
             text=self.asm(address, now),
             before=before,
             before_text=self.asm(address, before),
-            lanes=tuple(self._lane(vcpu, address, now, then) for vcpu in self._machine.vcpus),
+            lanes=tuple(
+                self._lane(vcpu, address, now, then, any(each.stopping for each in patch.phases))
+                for vcpu in self._machine.vcpus
+            ),
+            obstacle=None if patch.guest or patch.current.method == NONE else patcher.obstacle,
             held=patch.held,
         )
 
@@ -153,7 +163,7 @@ class PatchReader:
             rows.append(
                 PhaseRow(
                     number=number + 1,
-                    title=title(phase),
+                    title=title(phase, patch.guest),
                     why=phase.why,
                     safe=phase.safe,
                     done=number < patch.done,
@@ -187,8 +197,11 @@ class PatchReader:
         known = self._ftrace.port.facts.breakpoint
         return known is not None and insn.data == known.insn
 
-    def _lane(self, vcpu: Vcpu, address: int, now: bytes, then: bytes) -> CpuLane:
-        """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`."""
+    def _lane(self, vcpu: Vcpu, address: int, now: bytes, then: bytes, stops: bool) -> CpuLane:
+        """Return the lane of `vcpu`; the next phase makes `then` of the bytes `now`.
+
+        `stops` says whether the guest stops its CPUs for the patch.
+        """
         pc, size = vcpu.registers.pc, len(now)
         stale = vcpu.stale_text(address, size) if size else None
         text = now if stale is None else stale
@@ -207,6 +220,7 @@ class PatchReader:
             data=insn.data if insn is not None else b"",
             text="" if insn is None else self._disasm.text(insn),
             site=text,
+            irqs_off=bool(vcpu.local["irqs_disabled"]) if stops else None,
             then="" if later is None or later == insn else self._disasm.text(later),
         )
 
@@ -230,19 +244,30 @@ class PatchReader:
         return insns[0] if insns else None
 
 
-def title(phase: Phase) -> str:
-    """Say what `phase` does, and to how many places."""
+def title(phase: Phase, guest: bool = False) -> str:
+    """Say what `phase` does, and to how many places; `guest` says whether the guest helps."""
     if phase.act is Act.SYNC:
         nmis = f"NMI on CPU {', '.join(map(str, phase.nmis))}; " if phase.nmis else ""
+        if guest:
+            return f"sync: {nmis}an IPI to every CPU: do_sync_core"
         return f"sync: {nmis}flush every CPU; each runs a slice"
     if phase.act is Act.SLICE:
         return "each CPU runs a slice"
+    if phase.stopping:
+        return _STEPS[phase.act]
     counts = [(phase.places(SITES), "call site"), (phase.places(SLOTS), "slot")]
     many = [f"{count} {what}{'' if count == 1 else 's'}" for count, what in counts if count]
     return f"{_VERBS[phase.act]} {' and '.join(many)}"
 
 
+_STEPS = {
+    Act.PREPARE: "PREPARE: every CPU comes to multi_cpu_stop",
+    Act.DISABLE_IRQ: "DISABLE_IRQ: no CPU takes interrupts",
+    Act.EXIT: "EXIT: every CPU goes on",
+}
+
 _VERBS = {
+    Act.RUN: "RUN: write",
     Act.ALL: "write and flush all of",
     Act.WORD: "write and flush the word of",
     Act.TRAP: "breakpoint over the first byte of",

@@ -76,6 +76,8 @@ def layouts(byteorder: str, pointer_size: int) -> dict[str, np.dtype[np.void]]:
         "cpu_clock": abi.cpu_clock(byteorder),
         "cpu_local": abi.cpu_local(byteorder),
         "ring_buffer_cpu": abi.ring_buffer_cpu(byteorder),
+        "ftrace_update": abi.ftrace_update(byteorder),
+        "multi_stop_data": abi.multi_stop_data(byteorder, pointer_size),
         "host_request": abi.host_request(byteorder),
         "saved_cmdline": abi.saved_cmdline(byteorder),
         "ftrace_ret_stack": ret_stack,
@@ -139,6 +141,9 @@ def test_host_and_guest_agree_on_numbers() -> None:
     assert enumerated(text, "HC") == {call.name: call.value for call in abi.Hypercall}
     assert enumerated(text, "VECTOR") == {vector.name: vector.value for vector in abi.Vector}
     assert enumerated(text, "REQUEST") == {kind.name: kind.value for kind in abi.RequestKind}
+    assert enumerated(text, "UPDATE") == {each.name: each.value for each in abi.UpdateMethod}
+    assert enumerated(text, "TEXT_POKE") == {each.name: each.value for each in abi.TextPoke}
+    assert enumerated(text, "MULTI_STOP") == {each.name: each.value for each in abi.MultiStop}
     flags = enumerated(text, "RB")
     assert {flag.name: flag.value for flag in abi.RingBufferFlag}.items() <= flags.items()
     assert (flags["PAGE_SIZE"], flags["PAGE_HEADER"]) == (abi.RB_PAGE_SIZE, abi.RB_PAGE_HEADER)

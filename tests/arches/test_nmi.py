@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -147,7 +148,7 @@ def test_in_2008_an_nmi_in_the_middle_of_a_change_must_be_helped(
         assert "? nmi_handle_traced+0x9" in user("dmesg")
         return
     user("echo > trace; nmi 0; sleep 0.1")
-    assert " d.h1. " in user("cat trace")
+    assert re.search(r" d\.h[12]\. ", user("cat trace"))
     assert ": nmi_handle_traced <-do_nmi" in user("cat trace")
 
 

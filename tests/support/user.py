@@ -36,6 +36,11 @@ def executor(session: Session) -> Callable[[str], str]:
     return execute
 
 
+def at_once(session: Session) -> None:
+    """Have the host write text without the guest's help, so that no guest code runs meanwhile."""
+    session.boot.machine.updates.dismiss()
+
+
 class User(user.User):
     """A user who can also inspect call sites; an error is the check's `Failure`.
 

@@ -149,6 +149,8 @@ def _lane(view: PatchView, lane: CpuLane, width: int, label: int, cpu: int) -> L
             offset = "" if lane.offset is None else f" (site{lane.offset:+d})"
             where = f"{lane.place}{offset}, {where}"
         tone = "strong" if in_site else ""
+    if lane.irqs_off:
+        where = f"irqs off, {where}"
     room = max(width - label - (3 * len(lane.site) + 1) - 1 - 6 - 1, 0)
     return line(
         (fit(f"{'*' if chosen else ' '}C{lane.cpu}", label), "accent" if chosen else ""),
@@ -169,7 +171,14 @@ def word_rows(view: PatchView, width: int) -> tuple[Line, ...]:
     for lane in view.lanes:
         if lane.then:
             found += [line(" ", (text, "bad")) for text in wrap(lost(lane), room)]
+    if view.obstacle is not None:
+        found += [line(" ", (text, "dim")) for text in wrap(at_once(view.obstacle), room)]
     return tuple(found)
+
+
+def at_once(obstacle: str) -> str:
+    """Say that the host writes without the guest's help, and why."""
+    return f"The host writes at once, in no virtual time: {obstacle}."
 
 
 def lost(lane: CpuLane) -> str:

@@ -10,6 +10,7 @@
 #include "irq.h"
 #include "mm.h"
 #include "sched.h"
+#include "stop_machine.h"
 
 #define ENTRIES_PER_PAGE ((PAGE_SIZE - sizeof(struct ftrace_page)) / sizeof(struct dyn_ftrace))
 
@@ -101,21 +102,24 @@ void ftrace_record_ip(unsigned long ip)
 }
 
 /*
- * Turn all sites found so far into nops. The machine stops every CPU, marks the
- * slots and empties the hash; these sites do not call mcount again. The lock is
- * held so that no CPU is in the middle of a change.
+ * With all CPUs stopped, turn all sites found so far into nops. The machine marks the slots and
+ * empties the hash; these sites do not call mcount again. No stopped CPU holds the lock.
  */
-static void ftrace_update_code(void)
+static int __ftrace_update_code(void *data)
 {
-	unsigned long flags = local_irq_save();
 	long converted;
 
 	shutdown_lock();
 	converted = hypercall(HC_FTRACE_UPDATE, 0, 0, 0, 0);
 	shutdown_unlock();
-	local_irq_restore(flags);
 	if (converted < 0)
 		ftraced_stop = 1; /* the report is in dmesg */
+	return 0;
+}
+
+static void ftrace_update_code(void)
+{
+	stop_machine(__ftrace_update_code, NULL);
 }
 
 /* Add a page of slots if the last one is full. */

@@ -15,6 +15,8 @@
 typedef struct cpu_clock cpu_clock;
 typedef struct cpu_local cpu_local;
 typedef struct ring_buffer_cpu ring_buffer_cpu;
+typedef struct ftrace_update ftrace_update;
+typedef struct multi_stop_data multi_stop_data;
 typedef struct host_request host_request;
 typedef struct saved_cmdline saved_cmdline;
 typedef struct ftrace_entry ftrace_entry;
@@ -39,6 +41,8 @@ typedef struct max_trace_data max_trace_data;
 DESCRIBE(cpu_clock);
 DESCRIBE(cpu_local);
 DESCRIBE(ring_buffer_cpu);
+DESCRIBE(ftrace_update);
+DESCRIBE(multi_stop_data);
 DESCRIBE(host_request);
 DESCRIBE(saved_cmdline);
 DESCRIBE(ftrace_entry);

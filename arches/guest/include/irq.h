@@ -8,7 +8,7 @@
 
 struct pt_regs; /* owned by the machine; only its address is used */
 
-#define NR_VECTORS 4
+#define NR_VECTORS 6
 #define IRQ_NONE 0
 #define IRQ_HANDLED 1
 

@@ -135,6 +135,9 @@ struct cpu_local {
 #define HC_STACK_MAX 15   /* (bytes of the task's stack in use, ip): a new maximum at a site */
 #define HC_UPDATE_MAX_TR 20 /* (all): swap the buffer of this CPU, or of all, with the spare one */
 #define HC_NMI_RETURN 21  /* (pt_regs): leave an NMI; does not return */
+#define HC_TEXT_POKE 22   /* (): text may be written now; TEXT_POKE_*: what to do next */
+#define HC_SYNC_CORE 23   /* (): execute no older text on this CPU from now on */
+#define HC_FTRACE_UPDATED 24 /* (sequence number): see struct ftrace_update */
 
 /* Interrupt vectors. The machine calls
  *   void common_interrupt(struct pt_regs *regs, unsigned long vector)
@@ -153,6 +156,8 @@ struct cpu_local {
 #define VECTOR_RESCHEDULE 1 /* another CPU set need_resched here */
 #define VECTOR_REQUEST 2    /* CPU 0 only: `host_request` holds new work */
 #define VECTOR_DEVICE 3     /* a device line, raised by a workload through HC_SEND_IPI */
+#define VECTOR_CALL_FUNCTION 4 /* another CPU wants a function called here */
+#define VECTOR_UPDATE 5     /* CPU 0 only: `ftrace_update` holds a change of text */
 
 #define TICK_NS 1000000
 
@@ -189,6 +194,43 @@ struct host_request {
 	u64 count;
 	char comm[16];
 	char name[32]; /* of the workload */
+};
+
+/*
+ * A change of text that the console asks for. The machine fills the kernel's symbol
+ * `ftrace_update`, raises VECTOR_UPDATE on CPU 0, and runs. The kernel gets the CPUs to where text
+ * may be written, and makes HC_TEXT_POKE there; the machine writes. The kernel answers with
+ * HC_FTRACE_UPDATED in the end.
+ */
+#define UPDATE_STOP_MACHINE 1 /* all CPUs are stopped while text is written */
+#define UPDATE_BREAKPOINT 2   /* CPUs run, and execute sync_core() between the steps */
+
+struct ftrace_update {
+	u32 sequence; /* changes with each request; 0 before the first */
+	u32 method;   /* UPDATE_* */
+	u32 wakeups;  /* changes each time the machine raises VECTOR_UPDATE */
+	u32 task;     /* pid of the task that makes these changes; 0 before it waits for them */
+};
+
+/* Answers to HC_TEXT_POKE. */
+#define TEXT_POKE_DONE 0 /* everything is written */
+#define TEXT_POKE_SYNC 1 /* have each CPU execute sync_core(), then call again */
+#define TEXT_POKE_WAIT 2 /* sleep until VECTOR_UPDATE, then call again */
+
+/* The state of stop_machine(): the kernel's symbol `stop_machine_data`. */
+#define MULTI_STOP_NONE 0
+#define MULTI_STOP_PREPARE 1     /* CPUs come to multi_cpu_stop() */
+#define MULTI_STOP_DISABLE_IRQ 2 /* they disable interrupts */
+#define MULTI_STOP_RUN 3         /* one of them writes text */
+#define MULTI_STOP_EXIT 4
+
+struct multi_stop_data {
+	u32 state;
+	u32 thread_ack;  /* CPUs that have not acknowledged the state yet */
+	u32 num_threads;
+	u32 active_cpu;  /* the one that writes */
+	int (*fn)(void *data);
+	void *data;
 };
 
 /* Names of tasks for the trace: the kernel's symbol `saved_cmdlines` has

@@ -103,6 +103,7 @@ int try_to_wake_up(struct task_struct *p, unsigned int state);
 int wake_up_process(struct task_struct *p);
 void schedule_tail(struct task_struct *prev);
 void schedule_idle(void);
+void schedule_notrace(void);
 void preempt_schedule_irq(void);
 int cond_resched(void);
 void sched_yield(void);

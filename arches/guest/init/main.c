@@ -7,6 +7,7 @@
 #include "exec.h"
 #include "irq.h"
 #include "sched.h"
+#include "stop_machine.h"
 #include "syscall.h"
 
 extern char init_stack[]; /* switch.S */
@@ -87,6 +88,7 @@ static void do_initcalls(void)
 	if (do_mount("proc", "/proc") || console_init())
 		panic("no /proc or /dev/console");
 	kswapd_init(); start_ftraced();
+	ftrace_update_init();
 	kthread_run(watchdog, NULL, "khungtaskd");
 	INIT_DELAYED_WORK(&vmstat_work, vmstat_update);
 	schedule_delayed_work(&vmstat_work, 20);
@@ -98,6 +100,7 @@ static void kernel_init_freeable(void)
 	smp_init();
 	rcu_spawn_gp_kthread();
 	spawn_ksoftirqd();
+	cpu_stop_init();
 	workqueue_init();
 	do_initcalls();
 }

@@ -3,12 +3,73 @@
  * kernel/{smp,cpu}.c and an architecture's smpboot.c. */
 #include "irq.h"
 #include "sched.h"
+#include "stop_machine.h"
 
 u32 cpu_online_mask = 1;
 
 void smp_send_reschedule(int cpu)
 {
 	machine_call(HC_SEND_IPI, cpu, VECTOR_RESCHEDULE, 0, 0);
+}
+
+/* A call that a CPU, the first index, makes on another one. */
+static struct call_single_data {
+	void (*func)(void *info);
+	void *info;
+	u32 locked; /* 1 until the other CPU has called it */
+} cfd_data[NR_CPUS][NR_CPUS];
+
+/* On the other CPU: do what all callers wait for. */
+static void flush_smp_call_function_queue(void)
+{
+	for (int from = 0; from < NR_CPUS; from++) {
+		struct call_single_data *csd = &cfd_data[from][smp_processor_id()];
+
+		if (!READ_ONCE(csd->locked))
+			continue;
+		csd->func(csd->info);
+		WRITE_ONCE(csd->locked, 0);
+	}
+}
+
+static int call_function_interrupt(int irq, void *dev)
+{
+	flush_smp_call_function_queue();
+	return IRQ_HANDLED;
+}
+
+static void send_call_function_single_ipi(int cpu)
+{
+	machine_call(HC_SEND_IPI, cpu, VECTOR_CALL_FUNCTION, 0, 0);
+}
+
+static void smp_call_function_many(u32 mask, void (*func)(void *info), void *info)
+{
+	struct call_single_data *cfd = cfd_data[smp_processor_id()];
+
+	for (int cpu = 0; cpu < NR_CPUS; cpu++)
+		if (mask & (1u << cpu)) {
+			cfd[cpu].func = func;
+			cfd[cpu].info = info;
+			WRITE_ONCE(cfd[cpu].locked, 1);
+			send_call_function_single_ipi(cpu);
+		}
+	for (int cpu = 0; cpu < NR_CPUS; cpu++)
+		while (READ_ONCE(cfd[cpu].locked))
+			barrier();
+}
+
+/* Call `func` on all CPUs and wait until all have done it; interrupts are on. */
+void on_each_cpu(void (*func)(void *info), void *info)
+{
+	unsigned long flags;
+
+	preempt_disable();
+	smp_call_function_many(READ_ONCE(cpu_online_mask) & ~(1u << smp_processor_id()), func, info);
+	flags = local_irq_save();
+	func(info);
+	local_irq_restore(flags);
+	preempt_enable();
 }
 
 static void set_cpu_online(int cpu)
@@ -73,6 +134,7 @@ void smp_init(void)
 {
 	int n = 1;
 
+	request_irq(VECTOR_CALL_FUNCTION, call_function_interrupt, "call function", NULL);
 	for (u32 cpu = 1; cpu < this_cpu->nr_cpus && cpu < NR_CPUS; cpu++) {
 		int err = cpu_up(cpu);
 

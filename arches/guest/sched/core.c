@@ -279,6 +279,16 @@ void schedule(void)
 }
 EXPORT_SYMBOL(schedule);
 
+/* For the console's task: Linux has none, so that its calls are not traced. */
+notrace void schedule_notrace(void)
+{
+	do {
+		preempt_disable();
+		__schedule(0);
+		preempt_enable_no_resched();
+	} while (need_resched());
+}
+
 /* For the idle task, which runs with preemption off. */
 void schedule_idle(void)
 {

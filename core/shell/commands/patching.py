@@ -6,7 +6,7 @@ from ...session.race import Race
 from ...views.call_site import find_sites
 from ..command import Argument, Arguments, Changes, Command, Context, UsageMistake, expect, number
 from ..outcome import Patched, ShowedPatchMethods, ShowedRace
-from ..text.patching import patch_lines
+from ..text.patching import patch_lines, timing_line
 from ..text.race import race_lines
 
 METHOD = "--method"
@@ -49,7 +49,10 @@ def _show(context: Context) -> None:
     if view is not None:
         for line in patch_lines(view):
             context.line(line)
-    elif patcher.watching:
+        return
+    if patcher.last is not None:
+        context.line(timing_line(patcher.last))
+    if patcher.watching:
         at = "" if patcher.watched_ip is None else " that writes "
         place = (
             "" if patcher.watched_ip is None else context.boot.kallsyms.format(patcher.watched_ip)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
+from ...ftrace.patch import Timing
 from ...views.cells import cells, padded
 from ...views.patching import CpuLane, PatchView, PhaseRow
 
 _WIDTH = 80
 
 HELD = "the CPUs are held: none can run before the next phase"
+AT_ONCE = "the host writes between two instructions, in no virtual time ({})"
 FREE = "between two phases the CPUs run when you let the machine run"
 
 
@@ -29,7 +31,18 @@ def patch_lines(view: PatchView) -> list[str]:
         if lane.then:
             lines += wrapped("unsafe: ", lost(lane))
     lines.append(HELD if view.held else FREE)
+    if view.obstacle is not None:
+        lines += wrapped("at once: ", AT_ONCE.format(view.obstacle))
     return lines
+
+
+def timing_line(last: Timing) -> str:
+    """Say how long the last change took."""
+    places = f"{last.places} place{'' if last.places == 1 else 's'}"
+    return (
+        f"last change: {places} by {last.method}, {last.ended - last.asked:,} ns; "
+        f"CPU {last.cpu} wrote {last.first - last.asked:,} ns after it was asked"
+    )
 
 
 def strip(data: bytes, changed: Sequence[bool]) -> str:
@@ -73,11 +86,12 @@ def lane_lines(view: PatchView) -> list[str]:
 def lane_line(lane: CpuLane) -> str:
     """Say where a CPU is and what it would run at the site."""
     fresh = "stale" if lane.stale else "fresh"
+    off = "" if lane.irqs_off is None else f"  irqs {'off' if lane.irqs_off else 'on'}"
     if lane.state != "running":
-        return f"cpu{lane.cpu}  {lane.state:<7}  {fresh}  {lane.place}"
+        return f"cpu{lane.cpu}  {lane.state:<7}  {fresh}{off}  {lane.place}"
     at = "" if lane.offset is None else f"  site{lane.offset:+d}"
     where = "goes on with" if lane.inside else "at the site runs"
-    return f"cpu{lane.cpu}  running  {fresh}  {lane.place}{at}  {where} {lane.text}"
+    return f"cpu{lane.cpu}  running  {fresh}{off}  {lane.place}{at}  {where} {lane.text}"
 
 
 def lost(lane: CpuLane) -> str:

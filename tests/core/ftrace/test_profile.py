@@ -138,6 +138,8 @@ def test_a_clock_that_is_behind_gives_no_negative_time(guest: Booted) -> None:
     graph.start(GraphUser.PROFILER)
     tables.count(True)
     machine, local = guest.machine, guest.machine.vcpus[0].local
+    idle = machine.vcpus[0].idle_calls
+    machine.run_until(lambda: machine.vcpus[0].idle_calls > idle, 10 * MS, "sleep")
     at = int(local["ret_stack"])
     machine.run_until(lambda: machine.memory.read_int(at, 4) == 1, 10 * MS, "a call")
     # u32 index …, u64 timestamp; then ret, func, fp, told and profiled, calltime

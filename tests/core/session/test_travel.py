@@ -135,8 +135,8 @@ def test_goto_says_what_it_cannot_do() -> None:
     shell = Shell(session)
     for text, error in (
         ("goto 1", "the trace holds no events: go to a time instead"),
-        ("goto 0.5", "0.500000000 s is beyond the run: it is 0.000"),
-        ("goto 0.000001", "0.000001000 s is before the session began: CPU 0 was at 0.000"),
+        ("goto 0.5", "0.500000000 s is beyond the run: it is 0.00"),
+        ("goto 0.000001", "0.000001000 s is before the session began: CPU 0 was at 0.00"),
         ("goto now", "'now' is neither an event nor a time such as 1.234567"),
         ("goto 0.1 2", "CPU 2 does not exist: valid CPUs are 0-1"),
         ("goto 1 1", "an event has its own CPU"),

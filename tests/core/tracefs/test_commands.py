@@ -14,6 +14,8 @@ from dynftrace import arches
 from dynftrace.core.errors import FtraceBug, TracefsError
 from dynftrace.core.session.session import Session
 
+from ...support.user import at_once
+
 Sh = Callable[[str], str]
 
 ALL = "#### all functions enabled ####"
@@ -30,6 +32,7 @@ def listed(session: Session) -> list[str]:
 
 
 def test_commands_are_listed_after_functions_newest_kind_first(session: Session, sh: Sh) -> None:
+    at_once(session)
     sh("echo kfree ':mod:none' > set_ftrace_filter; echo schedule:traceoff:3 >> set_ftrace_filter")
     sh("echo 'do_exit:traceon kfree:stacktrace:0x10' >> set_ftrace_filter")
     sh("echo sys_open:dump sys_open:cpudump:7 >> set_ftrace_filter")
@@ -55,6 +58,7 @@ def test_a_command_takes_effect_without_changing_the_filter(session: Session, sh
 
 
 def test_each_kind_is_one_user_of_a_function(session: Session, sh: Sh) -> None:
+    at_once(session)
     sh("echo schedule:traceon schedule:traceon:2 schedule:dump >> set_ftrace_filter")
     assert "schedule (3) " in sh("cat enabled_functions")
     sh("echo 'sched*:traceon:9' >> set_ftrace_filter")
@@ -189,6 +193,7 @@ def test_any_sequence_of_writes_agrees_with_a_model(
     Tracing is off, so that no count changes.
     """
     session = _shared()
+    at_once(session)
     names = session.boot.ftrace.records.names
     kinds: dict[tuple[str, bool], dict[str, str]] = {}
     chosen: set[str] = set()

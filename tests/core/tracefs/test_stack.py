@@ -11,6 +11,8 @@ from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
 from dynftrace.core.shell.shell import Shell
 
+from ...support.user import at_once
+
 Sh = Callable[[str], str]
 
 SWITCH = "/proc/sys/kernel/stack_tracer_enabled"
@@ -29,6 +31,7 @@ def test_the_files_before_the_first_use(sh: Sh) -> None:
 
 
 def test_the_switch_turns_it_on_and_off(session: Session, sh: Sh) -> None:
+    at_once(session)
     sh(f"echo 1 > {SWITCH}")
     assert sh("cat stack_trace") == NOTHING
     assert sh("cat enabled_functions").count("->stack_trace_call") == len(

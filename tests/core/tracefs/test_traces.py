@@ -11,6 +11,8 @@ import pytest
 from dynftrace.core.errors import TracefsError
 from dynftrace.core.session.session import Session
 
+from ...support.user import at_once
+
 Sh = Callable[[str], str]
 
 LINE = re.compile(
@@ -97,6 +99,7 @@ def test_invalid_markers_are_refused(session: Session, sh: Sh) -> None:
 
 
 def test_the_counter_numbers_events(session: Session, sh: Sh) -> None:
+    at_once(session)
     assert sh("cat trace_clock") == "[local] counter\n"
     sh("echo x > trace_marker; echo counter > trace_clock")
     assert sh("cat trace_clock") == "local [counter]\n"
